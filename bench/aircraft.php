@@ -3,8 +3,8 @@
 declare(strict_types=1);
 
 /*
- * Measures the aircraft application of examples/: the same handlers by Spindle's server and by nginx with PHP-FPM, on the same
- * database; beside plain PHP without a framework under FPM, and pgbench as the ceiling.
+ * Measures the aircraft application of examples/: the same handlers under Spindle's server and under nginx with
+ * PHP-FPM, on the same database. Also measured: plain PHP without a framework under FPM, and pgbench as the ceiling.
  */
 
 use Spindle\Bench\Aircraft\Comparison;

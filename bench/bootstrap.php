@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 /*
- * What each benchmark begins with.
+ * Included first by each benchmark.
  */
 
 use Spindle\Bench\Support\Checkout;

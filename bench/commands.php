@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 /*
- * Compares the ways of running many shell commands at once, each in a process of its own.
+ * Compares ways to run many shell commands concurrently, each in a separate process.
  */
 
 use Spindle\Bench\Contestant\Contestants;

@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 /*
- * Runs one contestant in this process, which holds nothing else, and prints one line of JSON.
+ * Runs one contestant in this process, which does nothing else, and prints one line of JSON.
  */
 
 use Spindle\Bench\Contestant\Contestants;

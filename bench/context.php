@@ -3,18 +3,18 @@
 declare(strict_types=1);
 
 /*
- * A child process of contexts.php, on the PHP that is measured; prints one line of JSON.
+ * A child process of contexts.php, on the measured PHP. Prints one line of JSON.
  *
- *     context.php ways                what this PHP is, and why it can't do what it can't
- *     context.php create WAY MAX      the seconds that so many take
- *     context.php work ITERATIONS     the seconds that the same CPU work takes
+ *     context.php ways                version of this PHP, and why ways are missing
+ *     context.php create WAY MAX      seconds to create MAX contexts
+ *     context.php work ITERATIONS     seconds for the same CPU work
  */
 
 use Spindle\Bench\Contexts\CpuWork;
 use Spindle\Bench\Contexts\Creation;
 use Spindle\Bench\Contexts\Way;
 
-// Composer's autoloader only where classes of Spindle are needed: what a fork copies is to be little.
+// Composer's autoloader is loaded only when classes of Spindle are needed, to keep the memory that a fork copies small.
 foreach (['Way', 'Creation', 'CpuWork'] as $class) {
     require __DIR__ . "/Contexts/{$class}.php";
 }

@@ -3,7 +3,8 @@
 declare(strict_types=1);
 
 /*
- * What threads, forks and processes cost to create, against a worker that is used again; and what thread safety costs.
+ * Measures the cost of creating threads, forks and processes, compared with reusing a worker; and the cost of thread
+ * safety.
  */
 
 use Spindle\Bench\Contexts\MeasuredPhp;

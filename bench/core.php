@@ -3,8 +3,8 @@
 declare(strict_types=1);
 
 /*
- * Measures eight lines of Spindle, each by its usual script, and prints them as one table: beside
- * another checkout, or alone.
+ * Measures eight figures of Spindle with their usual scripts, and prints them as one table: beside another checkout, or
+ * alone.
  */
 
 use Spindle\Bench\Support\Core;

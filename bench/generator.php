@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 /*
- * Very many commands from a generator: the memory of this process and of the launcher, as the run goes on.
+ * Runs very many commands from a generator, and measures the memory of this process and of the launcher over time.
  */
 
 use Spindle\Bench\Support\Environment;

@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 /*
- * What `spindle serve` serves in the HTTP benchmarks: work for the processor.
+ * Served by `spindle serve` in the HTTP benchmarks: CPU work.
  */
 
 use Spindle\Bench\Http\SpindleServer;

@@ -3,8 +3,8 @@
 declare(strict_types=1);
 
 /*
- * Serves what one contestant of the HTTP benchmarks is to serve, in this process, which holds nothing else, until a signal
- * ends it: http-contestant.php CONTESTANT WORK [options].
+ * Serves as one contestant of the HTTP benchmarks until a signal ends this process, which does nothing else:
+ * http-contestant.php CONTESTANT WORK [options].
  */
 
 use Spindle\Bench\Http\Contestant;

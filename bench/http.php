@@ -3,9 +3,9 @@
 declare(strict_types=1);
 
 /*
- * Measures the HTTP server: plain text, JSON, a body there and back, waiting, many connections, slow clients, memory, beside
- * nginx with PHP-FPM, a bare stream_select loop as the limit, and Workerman, ReactPHP and amphp/http-server where they are
- * found.
+ * Measures the HTTP server: plain text, JSON, echoed bodies, waiting, many connections, slow clients, memory. Peers are
+ * nginx with PHP-FPM, a bare stream_select loop as the limit, and Workerman, ReactPHP and amphp/http-server if
+ * available.
  */
 
 use Spindle\Bench\Http\Comparison;

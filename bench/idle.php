@@ -3,8 +3,8 @@
 declare(strict_types=1);
 
 /*
- * What a pool costs that has nothing to do: the CPU time of this process and of the launcher, without a command and
- * while one sleeps.
+ * Measures the cost of an idle pool: CPU time of this process and of the launcher, without a command and while one
+ * sleeps.
  */
 
 use Spindle\Bench\Support\Environment;

@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 /*
- * One command at a time: the median time from asking for it to having its result, against the same in C.
+ * Runs one command at a time: the median time from submission to result, compared with the same in C.
  */
 
 use Spindle\Bench\Support\Column;

@@ -3,7 +3,8 @@
 declare(strict_types=1);
 
 /*
- * One command with very much output, streamed: is every byte there, and what do this process and the launcher grow by?
+ * Streams very much output of one command. Checks that every byte arrives, and measures the growth of this process and
+ * of the launcher.
  */
 
 use Spindle\Bench\Support\Environment;
@@ -27,7 +28,7 @@ $options = Options::read($argv, ['megabytes' => '10240', 'start' => 'auto'], <<<
     TEXT);
 $bytes = $options->int('megabytes') << 20;
 
-// The same bytes each time, none like the ones before: a lost, doubled or swapped piece changes the sum.
+// A reproducible stream without repetition: a lost, doubled or swapped piece changes the sum.
 $zero = str_repeat('0', 32);
 $source = Program::find('openssl') === null
     ? 'seq 1 inf'

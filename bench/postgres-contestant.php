@@ -3,8 +3,8 @@
 declare(strict_types=1);
 
 /*
- * Measures one contestant of the PostgreSQL benchmarks in this process, which holds nothing else, and prints one line of
- * JSON. Which, is told by its arguments; where the server is, by its environment.
+ * Measures one contestant of the PostgreSQL benchmarks in this process, which does nothing else, and prints one line of
+ * JSON. Arguments select the measurement; the environment names the server.
  */
 
 use Spindle\Bench\Postgres\Acquiring;

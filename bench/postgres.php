@@ -3,8 +3,8 @@
 declare(strict_types=1);
 
 /*
- * Measures the PostgreSQL client and its pool: queries, updates, much data, what they do to an event loop, cancellation and
- * waiting, beside ext-pgsql, PDO, amphp/postgres and pgbench.
+ * Measures the PostgreSQL client and its pool: queries, updates, large data, blocking of the event loop, cancellation
+ * and waiting. Peers are ext-pgsql, PDO, amphp/postgres and pgbench.
  */
 
 use Spindle\Bench\Postgres\Comparison;

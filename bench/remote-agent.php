@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 /*
- * An agent of the benchmark of remote tasks, in a process of its own: php remote-agent.php ADDRESS-FILE KEY-FILE WORKERS
+ * An agent of the remote benchmarks, as a separate process: php remote-agent.php ADDRESS-FILE KEY-FILE WORKERS
  */
 
 use Amp\SignalCancellation;

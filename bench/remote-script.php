@@ -3,8 +3,8 @@
 declare(strict_types=1);
 
 /*
- * The script of the benchmark of remote tasks, in a process of its own: has tasks run, here or by agents, and writes one line
- * of JSON into a file.
+ * The script of the remote benchmarks, as a separate process: runs tasks locally or by agents, and writes one line of
+ * JSON into a file.
  */
 
 use Spindle\Bench\Remote\Measurement;
@@ -38,7 +38,7 @@ $options = Options::read(
         TEXT,
 );
 $broker = $options->has('address') ? new RedisBroker((string) file_get_contents($options->text('address'))) : null;
-// The start of an agent does not count.
+// The start of an agent is not measured.
 for ($end = hrtime(true) + Rig::START * 1e9; $broker !== null && $broker->figures(Rig::QUEUE)['agents'] === 0; delay(0.02)) {
     if (hrtime(true) > $end) {
         throw new RuntimeException('no agent serves the queue');

@@ -3,8 +3,8 @@
 declare(strict_types=1);
 
 /*
- * Measures tasks on other machines: an engine, agents and a script on this one. Tasks in bulk and one at a time, how long
- * it takes until a task runs again whose worker or agent was killed, and claims from a short and a long queue.
+ * Measures tasks on other machines, with an engine, agents and a script on this one: tasks in bulk and one at a time,
+ * the time until a task of a killed worker or agent runs again, and claims from a short and a long queue.
  */
 
 use Spindle\Bench\Remote\Comparison;

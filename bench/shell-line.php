@@ -3,7 +3,8 @@
 declare(strict_types=1);
 
 /*
- * What starting a simple shell line without the shell brings: `/bin/true` as a line for Spindle, against `sh -c` in C.
+ * Measures the gain from starting a simple shell line without a shell: `/bin/true` as a line for Spindle, compared with
+ * `sh -c` in C.
  */
 
 use Spindle\Bench\Contestant\Contestants;

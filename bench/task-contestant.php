@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 /*
- * Measures one contestant of the task benchmarks in this process, which holds nothing else, and prints one line of JSON.
+ * Measures one contestant of the task benchmarks in this process, which does nothing else, and prints one line of JSON.
  */
 
 use Spindle\Bench\Support\Options;

@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 /*
- * The benchmark of TaskRunner.php: its options, its tasks, its output, with Spindle beside it.
+ * The benchmark of TaskRunner.php with the same options, tasks and output, extended by Spindle.
  *
  *     for MB in 0 10 50 100 500; do php bench/task-runner.php -s0 -m$MB | awk '/TPS/{print $2}' | paste -sd ' '; done
  */

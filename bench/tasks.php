@@ -3,8 +3,8 @@
 declare(strict_types=1);
 
 /*
- * Measures the worker pool: tasks in bulk and one at a time, mixed, CPU-bound and with large values, its memory, the start
- * of a pool and the death of a worker, each against its peers and against what the machine gives.
+ * Measures the worker pool: tasks in bulk and one at a time, mixed, CPU-bound and with large values, its memory, the
+ * start of a pool and the death of a worker. Each is compared with peers and with the machine's limits.
  */
 
 use Spindle\Bench\Support\Entrants;

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-// A stream of commands: results as they complete, under the keys they were given.
+// Runs a stream of commands. Results arrive as they complete, with the keys of their commands.
 
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;

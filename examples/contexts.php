@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-// What a thread, a fork and a process know of a global variable that was set before they were there.
+// Shows whether a thread, a fork and a process see a global variable that was set before they started.
 
 use Spindle\Worker\WorkerPool;
 
@@ -12,7 +12,7 @@ $greeting = 'set before';
 
 $look = static fn(): mixed => $GLOBALS['greeting'] ?? null;
 
-// A thread has globals of its own.
+// A thread has its own globals.
 if (class_exists(parallel\Runtime::class)) {
     $runtime = new parallel\Runtime();
     $seen = $runtime->run(static function (): mixed {
@@ -36,7 +36,7 @@ if (function_exists('pcntl_fork')) {
     echo "fork: not available here, it takes ext-pcntl\n";
 }
 
-// A worker is a process of its own that has loaded the autoloader. A task gets what it needs by its arguments.
+// A worker is a separate process that has loaded the autoloader. A task receives its data as arguments.
 $pool = new WorkerPool(workers: 1);
 printf("process: %s\n", var_export($pool->submit($look)->await(), true));
 printf("process, told: %s\n", var_export($pool->submit(static fn(): string => $greeting)->await(), true));

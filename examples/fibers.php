@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-// Commands from several fibers: each waits for its own, none for the others.
+// Runs commands from several fibers. Each fiber waits only for its own command.
 
 use Amp\TimeoutCancellation;
 use Spindle\Command\Command;
@@ -26,14 +26,14 @@ $sizes = await([
 ]);
 printf("composer.json has lines: %s, bytes: %s\n", is_numeric($sizes['lines']) ? 'yes' : 'no', is_numeric($sizes['bytes']) ? 'yes' : 'no');
 
-// A cancellation ends the command and everything that it has started.
+// A cancellation ends the command and all processes that it started.
 try {
     $pool->execute(Command::shell('sleep 60 & sleep 60'), new TimeoutCancellation(0.1));
 } catch (Amp\CancelledException) {
     echo "ended after a tenth of a second\n";
 }
 
-// Input is read as the command reads it, output comes as the command writes it.
+// Input and output are streamed.
 $words = (static function (): Generator {
     foreach (['spindle', 'bobbin', 'distaff'] as $word) {
         yield "{$word}\n";

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-// An HTTP server on fibers, asked by clients in the same process: ten requests that wait share the time of one.
+// An HTTP server with clients in the same process: ten waiting requests take as long as one.
 
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\HttpException;
@@ -21,7 +21,7 @@ require __DIR__ . '/../vendor/autoload.php';
 $handler = static function (ServerRequestInterface $request): Response {
     switch ($request->getUri()->getPath()) {
         case '/slow':
-            delay(0.2);     // a query, a command, a task of a worker: others go on meanwhile
+            delay(0.2);     // stands for a query, a command or a task; other requests go on
 
             return Response::text("slow\n");
         case '/numbers':
@@ -38,7 +38,7 @@ $handler = static function (ServerRequestInterface $request): Response {
 $server = new HttpServer(new MiddlewareStack($handler, new RequestId(), new Errors()));
 [$address] = $server->start('127.0.0.1:0');
 
-// A client that suspends, as HTTP clients on this event loop do.
+// A client that suspends its fiber, like HTTP clients for this event loop.
 $get = static function (string $path) use ($address): string {
     $socket = Amp\Socket\connect($address);
     $socket->write("GET {$path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
@@ -51,5 +51,5 @@ $answers = await(array_map(static fn() => async($get, '/slow'), range(1, 10)));
 printf("%d answers in %s\n", count($answers), (hrtime(true) - $begin) / 1e9 < 1.0 ? 'the time of one' : 'more than that');
 echo str_contains($get('/numbers'), "\r\n\r\n2\r\n1\n\r\n2\r\n2\n\r\n2\r\n3\n\r\n0\r\n") ? "three chunks\n" : "no chunks\n";
 echo strtok($get('/else'), "\r"), "\n";
-$server->stop();            // when what has come is answered
+$server->stop();            // after all received requests are answered
 printf("%d requests were answered\n", array_sum($server->statistics()->answered));

@@ -16,11 +16,11 @@ use function Amp\Future\await;
 
 require __DIR__ . '/../vendor/autoload.php';
 
-$cluster = TemporaryCluster::start();               // a server of its own, which is gone at the end
+$cluster = TemporaryCluster::start();               // a temporary server, removed at the end
 $db = new PostgresPool($cluster->dsn(), maxConnections: 4);
 $db->executeScript('create table items (id int primary key, price numeric not null)');
 
-// COPY, from any iterable.
+// COPY reads any iterable.
 $items = (static function (): Generator {
     for ($id = 1; $id <= 10_000; ++$id) {
         yield [$id, sprintf('%d.%02d', $id % 97, $id % 100)];
@@ -28,7 +28,7 @@ $items = (static function (): Generator {
 })();
 printf("%d copied\n", $db->copyFrom('copy items (id, price) from stdin', $items));
 
-// 1,000 queries by 64 fibers over 4 connections. Each fiber waits for its own answer only.
+// 64 fibers send 1,000 queries over 4 connections. Each fiber waits only for its own result.
 $ids = range(1, 1_000);
 $found = 0;
 $ask = static function () use ($db, &$ids, &$found): void {
@@ -40,7 +40,7 @@ $ask = static function () use ($db, &$ids, &$found): void {
 await(array_map(static fn(int $fiber) => async($ask), range(1, 64)));
 printf("%d found over %d connections\n", $found, $db->stats()->opened);
 
-// All or nothing: what the function throws rolls back.
+// A transaction applies all changes or none: an exception rolls it back.
 try {
     $db->transaction(static function (Transaction $tx): void {
         $tx->execute('delete from items where id <= $1', [5_000]);
@@ -50,14 +50,14 @@ try {
     printf("%s, and %d items are left\n", $failure::class, $db->execute('select from items'));
 }
 
-// Rows as they are taken, in constant memory.
+// A stream fetches rows on demand, in constant memory.
 $dear = 0;
 foreach ($db->stream('select price from items') as $row) {
     $dear += $row['price'] > 90 ? 1 : 0;
 }
 printf("%d cost more than 90\n", $dear);
 
-// What others tell. Somebody rings until he is heard.
+// Notifications of other sessions. The timer sends until one is received.
 $bell = EventLoop::repeat(0.05, static function () use ($db): void {
     $db->query('select pg_notify($1, $2)', ['items', 'sold out']);
 });

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-// Code that was written for TaskRunner.php: only its require line has gone.
+// Code written for TaskRunner.php, unchanged except for the require line.
 
 use TaskRunner\TaskRunner;
 

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle;
 
-/** The process that starts a pool's commands could not be started, or died. */
+/** A launcher, which starts the commands of a pool, could not be started, or died. */
 final class LauncherException extends \RuntimeException implements SpindleException
 {
-    /** @param list<mixed> $unfinished keys of the commands that have no outcome because of it */
+    /** @param list<mixed> $unfinished keys of the commands without an outcome */
     private function __construct(string $message, public readonly array $unfinished = [])
     {
         parent::__construct($message);

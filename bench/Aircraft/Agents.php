@@ -13,13 +13,13 @@ use Spindle\Bench\Support\Signals;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\Testing\TemporaryRedis;
 
-/** Agents that render certificates, and the Redis by which they get them; all end with this object at the latest. */
+/** Agents that render certificates, with their Redis. All of them end with this object at the latest. */
 final readonly class Agents
 {
     private const COUNT = 2;
     private const QUEUE = 'certificates';
 
-    /** Sets in the environment of a program what a file says: a password has no place in a command line. */
+    /** Runs a command with environment variables from a file, because a password does not belong in a command line. */
     private const WITHIN = ['sh', '-c', 'set -a; . "$0"; exec "$@"'];
 
     private string $environment;
@@ -48,7 +48,7 @@ final readonly class Agents
     }
 
     /**
-     * Returns when they serve their queue.
+     * Starts the agents, and waits until they serve their queue.
      *
      * @throws \RuntimeException when they do not
      */
@@ -62,7 +62,7 @@ final readonly class Agents
         return $agents;
     }
 
-    /** Why there can be none here; null when there can. */
+    /** Returns why agents are not available; null when they are. */
     public static function missing(): ?string
     {
         return match (true) {
@@ -73,13 +73,13 @@ final readonly class Agents
         };
     }
 
-    /** @return non-empty-list<string> what stands before the command of a server that has its certificates rendered by them */
+    /** @return non-empty-list<string> prefix of the command of a server that uses the agents */
     public function before(): array
     {
         return [...self::WITHIN, $this->environment];
     }
 
-    /** @return string the path of a file that only its owner may read */
+    /** @return string the path of a file that only its owner can read */
     private function write(string $name, #[\SensitiveParameter] string $content): string
     {
         $path = $this->directory->write($name, $content);

@@ -11,16 +11,16 @@ use Spindle\Bench\Support\Report;
 use Spindle\Bench\Support\Rounds;
 use Spindle\Bench\Support\Series;
 
-/** What all measurements have: the database, the servers, the client, the report. */
+/** Shared by all measurements: the database, the servers, the client, the report. */
 final class Bench
 {
-    /** Workers of FPM where nobody has looked for the best number. */
+    /** Workers of FPM when the best number was not searched for. */
     private const WORKERS = 4;
 
     /** @var array<string, int> the best number of workers, by contestant */
     private array $workers = [];
 
-    /** @param list<Contestant> $peers that take part */
+    /** @param list<Contestant> $peers peers that take part */
     public function __construct(
         public readonly ComparisonOptions $options,
         public readonly Database $database,
@@ -39,7 +39,7 @@ final class Bench
     }
 
     /**
-     * The same of each checkout of Spindle.
+     * Returns a setup for each checkout of Spindle.
      *
      * @param \Closure(?Checkout): Setup $setup
      *
@@ -50,7 +50,7 @@ final class Bench
         return array_map($setup, $contestant->isSpindle() ? $this->options->entrants->checkouts : [null]);
     }
 
-    /** @return list<Contestant> the peers behind FPM, of which {@see Contestant::Plain} has the requests of `crud` only */
+    /** @return list<Contestant> peers behind FPM; {@see Contestant::Plain} has only the requests of `crud` */
     public function fpmPeers(bool $withPlain): array
     {
         $takesPart = static fn(Contestant $one): bool => $one->isFpm() && ($withPlain || $one !== Contestant::Plain);
@@ -58,14 +58,14 @@ final class Bench
         return array_values(array_filter($this->peers, $takesPart));
     }
 
-    /** From now on setup() gives it so many workers. */
+    /** Sets the number of workers that setup() uses from now on. */
     public function chooseWorkers(Contestant $contestant, int $workers): void
     {
         $this->workers[$contestant->value] = $workers;
     }
 
     /**
-     * Measured on a fresh server, with the table as it is at the beginning.
+     * Returns a series in which each measurement has a fresh server and the table in its initial state.
      *
      * @param \Closure(Served): Outcome $measure
      */
@@ -95,7 +95,7 @@ final class Bench
     /**
      * @param list<Series> $series
      *
-     * @return list<Series> the same, measured
+     * @return list<Series> the same series, measured
      */
     public function rounds(array $series): array
     {
@@ -106,7 +106,7 @@ final class Bench
      * @param list<Series>              $series
      * @param \Closure(Series): ?float  $figure
      *
-     * @return array<string, float|null> for a chart
+     * @return array<string, float|null> values of a chart, by label
      */
     public static function figures(array $series, \Closure $figure): array
     {

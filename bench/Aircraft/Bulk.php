@@ -14,15 +14,15 @@ use Spindle\Bench\Support\LineChart;
 use Spindle\Bench\Support\Metric;
 use Spindle\Bench\Support\Series;
 
-/** Aircraft by the million, in and out: what the client sends comes from a file, and what it gets is only looked at. */
+/** Imports and exports millions of aircraft. The client sends a file, and only checks what it receives. */
 final readonly class Bulk
 {
     private const PIECE = 65_536;
 
-    /** Seconds between two looks at the memory. */
+    /** Seconds between two samples of the memory. */
     private const LOOK = 0.1;
 
-    /** Seconds. */
+    /** Timeout in seconds. */
     private const PATIENCE = 600;
 
     private const HASH = 'xxh128';
@@ -110,7 +110,7 @@ final readonly class Bulk
      *
      * @param \Closure(): T $do
      *
-     * @return array{float, float, T} seconds, CPU seconds of the server, what it returns
+     * @return array{float, float, T} seconds, CPU seconds of the server, result
      */
     private static function timed(Served $served, \Closure $do): array
     {
@@ -120,7 +120,7 @@ final readonly class Bulk
         return [(hrtime(true) - $begin) / 1e9, array_sum($served->processes->cpu()) - $cpu, $done];
     }
 
-    /** @return int how many the answer tells of */
+    /** @return int number of aircraft in the answer */
     private function import(Served $served, string $file, Watch $watch): int
     {
         $source = fopen($file, 'r');
@@ -139,7 +139,7 @@ final readonly class Bulk
         return preg_match('/"added":(\d+)/', (string) stream_get_contents($client), $match) === 1 ? (int) $match[1] : 0;
     }
 
-    /** @return string a hash of all that came */
+    /** @return string a hash of the export */
     private function export(Served $served, Watch $watch): string
     {
         $source = @fopen($served->url('/aircraft/export'), 'r', false, stream_context_create(['http' => ['timeout' => self::PATIENCE]]));

@@ -11,13 +11,13 @@ use Spindle\Bench\Support\Column;
 use Spindle\Bench\Support\Metric;
 use Spindle\Bench\Support\Series;
 
-/** Light requests while heavy ones are under way all the time. */
+/** Light requests, while heavy ones run all the time. */
 final readonly class Certificates
 {
-    /** Light requests a second. */
+    /** Light requests per second. */
     private const RATE = 200;
 
-    /** Heavy ones at once. */
+    /** Concurrent heavy requests. */
     private const HEAVY = 4;
 
     private const LIGHT_TARGET = '/aircraft/S-000001';
@@ -25,7 +25,7 @@ final readonly class Certificates
 
     public const AGENTS = 'Spindle, two agents';
 
-    /** Seconds for a certificate; seconds after which requests of either kind are under way. */
+    /** Timeout for a certificate, and the time after which requests of both kinds are running, in seconds. */
     private const PATIENCE = 60;
     private const BEGINNING = 0.5;
 
@@ -42,7 +42,7 @@ final readonly class Certificates
                 $series[] = $this->series($setup, $label);
             }
         }
-        // Agents stand for other machines and always run this checkout.
+        // Agents stand for other machines, and always run this checkout.
         $withAgents = $this->bench->setup(Contestant::Spindle, isTimed: true, hasAgents: true);
         $series = [
             ...$series,
@@ -85,7 +85,7 @@ final readonly class Certificates
         $times = [hrtime(true)];
         $alone = $this->light($served, $this->bench->options->seconds);
         $times[] = hrtime(true);
-        // The first one starts the workers.
+        // The first certificate starts the workers.
         $isRight = str_contains($served->get(self::HEAVY_TARGET), '</svg>');
         $times[] = hrtime(true);
         $script = "wrk.path = '" . self::HEAVY_TARGET . "'\n" . HttpLoad::DONE;
@@ -109,7 +109,7 @@ final readonly class Certificates
         ] + ($isTimed ? ['gapAlone' => $gap(0), 'gapStart' => $gap(1), 'gap' => $gap(3)] : []), [
             ...$alone['problems'],
             ...$beside['problems'],
-            // Where none came to its end in so short a time, they were under way nevertheless.
+            // In a short measurement no certificate may be finished, although some were in progress.
             ...($certificates->requests === 0 ? [] : array_map(static fn(string $problem): string => "certificates: {$problem}", $certificates->problems())),
             ...($isRight ? [] : ['there is no certificate']),
         ]);

@@ -11,20 +11,20 @@ use Spindle\Bench\Http\Wrk;
 use Spindle\Bench\Support\Report;
 use Spindle\Bench\Support\UsageException;
 
-/** The measurements that were asked for, one after the other. */
+/** Runs the selected measurements in turn. */
 final class Comparison
 {
     private const TITLE = 'The aircraft application: fiber server, database and workers together, beside PHP-FPM';
 
-    /** Connections that contestants have to the database at most, beside those that are asked for. */
+    /** Largest number of database connections of the contestants, in addition to --connections. */
     private const CONNECTIONS = 400;
 
     public function __construct(private readonly ComparisonOptions $options) {}
 
     /**
-     * Measures, prints, and writes what files are named for.
+     * Measures, prints, and writes the given files.
      *
-     * @throws UsageException when what it needs is not there
+     * @throws UsageException when something that it needs is missing
      */
     public function run(string $json = '', string $html = ''): void
     {

@@ -8,18 +8,18 @@ use Spindle\Bench\Support\Entrants;
 use Spindle\Bench\Support\Options;
 use Spindle\Bench\Support\UsageException;
 
-/** What bench/aircraft.php was asked for. */
+/** The options of bench/aircraft.php. */
 final readonly class ComparisonOptions
 {
     private const PGBENCH = 'pgbench';
 
     /**
      * @param non-empty-list<Measurement> $only
-     * @param int                         $clients     at once
-     * @param int                         $cycles      of each client
-     * @param int                         $connections that a server has to a database that is far away
-     * @param int                         $rows        that are imported and exported
-     * @param float                       $seconds     of each measurement that has no count
+     * @param int                         $clients     concurrent clients
+     * @param int                         $cycles      cycles per client
+     * @param int                         $connections connections of a server to a distant database
+     * @param int                         $rows        rows to import and export
+     * @param float                       $seconds     duration of each measurement without a count
      * @param list<string>                $peers
      * @param string                      $swoole      file of Swoole's extension, '' for none
      */
@@ -36,7 +36,7 @@ final readonly class ComparisonOptions
         public Entrants $entrants,
     ) {}
 
-    /** @throws UsageException for an option's value that is not allowed */
+    /** @throws UsageException when a value is not allowed */
     public static function of(Options $options): self
     {
         $entrants = Entrants::of($options);
@@ -56,13 +56,13 @@ final readonly class ComparisonOptions
         );
     }
 
-    /** @return list<Contestant> those that were asked for, whether they are installed or not */
+    /** @return list<Contestant> the selected peers, installed or not */
     public function peers(): array
     {
         return array_values(array_filter(Contestant::PEERS, fn(Contestant $one): bool => \in_array($one->value, $this->peers, true)));
     }
 
-    /** @throws UsageException when there is no such file */
+    /** @throws UsageException when the file does not exist */
     private static function file(string $path): string
     {
         if ($path !== '' && !is_file($path)) {
@@ -77,7 +77,7 @@ final readonly class ComparisonOptions
         return \in_array(self::PGBENCH, $this->peers, true);
     }
 
-    /** @return array<string, mixed> for the raw data */
+    /** @return array<string, mixed> raw data */
     public function toArray(): array
     {
         return [

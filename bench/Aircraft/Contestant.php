@@ -6,7 +6,7 @@ namespace Spindle\Bench\Aircraft;
 
 use Spindle\Bench\Http\Fpm;
 
-/** Who serves the aircraft. */
+/** Servers of the aircraft application. */
 enum Contestant: string
 {
     case Spindle = 'spindle';
@@ -17,10 +17,10 @@ enum Contestant: string
     case Plain = 'fpm-plain';
     case Swoole = 'swoole';
 
-    /** What --peers names, beside pgbench. */
+    /** Values of --peers, in addition to pgbench. */
     public const PEERS = [self::Fpm, self::Preloaded, self::Plain, self::Swoole];
 
-    /** What tables call it. */
+    /** Returns the name in tables. */
     public function label(int $workers = 0): string
     {
         return match ($this) {
@@ -45,9 +45,9 @@ enum Contestant: string
     }
 
     /**
-     * Returns why it can not take part here, null when it can.
+     * Returns why the contestant is not available; null when it is.
      *
-     * @param string $swoole file of Swoole's extension, '' if the PHP that runs this loads it
+     * @param string $swoole file of Swoole's extension, '' if this PHP loads it
      */
     public function missing(string $swoole): ?string
     {

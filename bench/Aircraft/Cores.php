@@ -7,17 +7,19 @@ namespace Spindle\Bench\Aircraft;
 use Spindle\Bench\Support\Program;
 
 /**
- * Who runs on which core: what is measured on the first that this process may use, this process with the client and PostgreSQL
- * on the second. With one core, or without taskset, all share what there is.
+ * Assigns processes to cores.
+ *
+ * The measured server runs on the first usable core. This process, the client and PostgreSQL run on the second. With
+ * one core, or without taskset, all processes share the usable cores.
  */
 final readonly class Cores
 {
-    /** The niceness of those that others come before. */
+    /** Niceness of processes with the lowest priority. */
     private const LAST = '19';
 
     private const TRIES = 20;
 
-    /** Microseconds. */
+    /** Microseconds between two attempts. */
     private const PAUSE = 110_000;
 
     /** @param list<int> $usable */
@@ -31,7 +33,7 @@ final readonly class Cores
     }
 
     /**
-     * Moves these processes to the second core, and so all that they start from now on.
+     * Moves processes, and all that they start later, to the second core.
      *
      * @param list<int> $pids
      */
@@ -59,15 +61,15 @@ final readonly class Cores
         return 'they and their Redis stand for other machines: with idle priority they take what others leave' . ($this->areTwo() ? " of core {$this->others()}" : '');
     }
 
-    /** @return list<string> what stands before a command that is to run on the first core, or on both */
+    /** @return list<string> prefix of a command that runs on the first core, or on both */
     public function before(bool $both): array
     {
         return $this->areTwo() ? ['taskset', '-c', implode(',', \array_slice($this->usable, 0, $both ? 2 : 1))] : [];
     }
 
     /**
-     * @return list<string> what stands before the command of a process that is there for another machine: it takes what is left of
-     *                      the cores that are not the server's, in a session of its own
+     * @return list<string> prefix of a command that stands for another machine: its own session, and only the idle time
+     *                     of the cores that the server does not use
      */
     public function away(): array
     {
@@ -75,7 +77,8 @@ final readonly class Cores
     }
 
     /**
-     * The same for one that runs, in a session of its own, with all its threads.
+     * Applies the settings of {@see away()} to a running process with all its threads. The process leads its own
+     * session.
      *
      * @throws \RuntimeException
      */
@@ -89,23 +92,27 @@ final readonly class Cores
         self::yieldSession($pid);
     }
 
-    /** Has the session of a process yield to others where the kernel gives each its share, within which alone scheduling classes count: autogroups. */
+    /**
+     * Gives the session of a process the lowest priority among sessions.
+     *
+     * With autogroups, the kernel divides CPU time among sessions. Scheduling classes then count only within a session.
+     */
     public static function yieldSession(int $pid): void
     {
         $file = "/proc/{$pid}/autogroup";
-        // Without privileges one of these may be set in a tenth of a second.
+        // The kernel lets unprivileged users set one value per tenth of a second.
         for ($try = 0; $try < self::TRIES && is_file($file) && @file_put_contents($file, self::LAST) === false; ++$try) {
             usleep(self::PAUSE);
         }
     }
 
-    /** The second, or where there are more those behind it. */
+    /** Returns the second core, or the cores after it when there are more. */
     private function others(): string
     {
         return implode(',', \array_slice($this->usable, \count($this->usable) > 2 ? 2 : 1));
     }
 
-    /** @return list<int> of a list such as 0-2,5 */
+    /** @return list<int> the numbers in a list such as 0-2,5 */
     private static function list(string $text): array
     {
         return array_merge(...array_map(static function (string $part): array {

@@ -14,22 +14,25 @@ use Spindle\Bench\Support\Metric;
 use Spindle\Bench\Support\Rounds;
 use Spindle\Bench\Support\Series;
 
-/** Clients that add, read, change and delete aircraft as fast as they are answered. */
+/** Clients that add, read, change and delete aircraft as fast as the server answers. */
 final readonly class Crud
 {
-    /** Numbers of workers that are tried for FPM, until two in a row are no better. */
+    /** Numbers of workers to try for FPM, until two in a row bring no improvement. */
     private const TRIED = [2, 4, 6, 8, 12, 16, 24, 32];
 
-    /** Of the cycles: a trial of so many workers, and what goes before each measurement and does not count. */
+    /** Divisors of the number of cycles: of a trial, and of the warm-up before each measurement. */
     private const TRIAL = 10;
     private const WARM_UP = 20;
 
-    /** Connections of a process of Spindle. */
+    /** Database connections per process of Spindle. */
     private const CONNECTIONS = 10;
 
     private const RUNS = 3;
 
-    /** The statements of the application. pgbench knows no other variables than numbers and what it is given, but such a number is an aircraft's too. */
+    /**
+     * The statements of the application. pgbench has only numeric and predefined variables, but a number is a valid
+     * number of an aircraft, too.
+     */
     private const STATEMENTS = <<<'SQL'
         \set cycle :cycle + 1
         \set number :client_id * 1000000 + :cycle
@@ -127,7 +130,7 @@ final readonly class Crud
         }
     }
 
-    /** @return list<Series> the same statements without any server in between */
+    /** @return list<Series> the same statements without a server in between */
     private function ceilings(): array
     {
         if (!$this->bench->options->hasPgbench() || Pgbench::missing() !== null) {
@@ -148,7 +151,7 @@ final readonly class Crud
         return new Outcome($result['rate'], ['cycles' => $result['count'], 'connections' => $connections], $isRight ? [] : ['not all was done, or the table is not as it was']);
     }
 
-    /** Several runs one after the other on one server: its memory is to stay where it is. */
+    /** Charts the memory of a server over several runs. It should stay constant. */
     private function chartMemory(): void
     {
         [$series, $lines] = [[], []];

@@ -5,22 +5,22 @@ declare(strict_types=1);
 namespace Spindle\Bench\Aircraft;
 
 /**
- * Clients that each add an aircraft, read, change and delete it, again and again, and look at each answer.
+ * Clients that repeatedly add, read, change and delete an aircraft, and check each answer.
  *
- * One process and one stream_select() for all: they share a core with the database, and wrk, which needs a thread for each client
- * that goes its own way, takes three times as much of it.
+ * One process with one stream_select() serves all clients, because they share a core with the database. wrk needs a
+ * thread per independent client, and three times the CPU time.
  *
  * @phpstan-type Figures array{cycles: int, requests: int, seconds: float, p50: float, p99: float, p999: float, longest: float, errors: array<string, int>}
  */
 final class CrudClients
 {
-    /** Of a cycle: the method, and the status that is right. */
+    /** Steps of a cycle: method and expected status. */
     private const STEPS = [['POST', 201], ['GET', 200], ['PUT', 200], ['DELETE', 204]];
 
-    /** Seconds for an answer. */
+    /** Timeout for an answer, in seconds. */
     private const PATIENCE = 60;
 
-    /** @var array<int, resource> of those that are not done */
+    /** @var array<int, resource> connections of the clients that are not finished */
     private array $streams = [];
 
     /** @var array<int, int<0, 3>> */
@@ -29,26 +29,26 @@ final class CrudClients
     /** @var array<int, int> */
     private array $completed = [];
 
-    /** @var array<int, int> when the request was sent, by hrtime() */
+    /** @var array<int, int> time of the request, in nanoseconds of hrtime() */
     private array $sent = [];
 
-    /** @var array<int, string> of the answer */
+    /** @var array<int, string> bytes of the answer */
     private array $received = [];
 
-    /** @var list<int> nanoseconds */
+    /** @var list<int> in nanoseconds */
     private array $latencies = [];
 
     /** @var array<string, int> */
     private array $errors = [];
 
     /**
-     * @param string $tag     by which the numbers of their aircraft begin
-     * @param int    $cycles  of each client; 0 for as many as there is time for
-     * @param float  $seconds at most
+     * @param string $tag     prefix of the aircraft's numbers
+     * @param int    $cycles  cycles per client; 0 for no limit
+     * @param float  $seconds time limit
      */
     public function __construct(private readonly string $address, private readonly string $tag, private readonly int $clients, private readonly int $cycles, private readonly float $seconds) {}
 
-    /** @return Figures times of requests in milliseconds; seconds from the first request to the last answer */
+    /** @return Figures latencies in milliseconds; seconds from the first request to the last answer */
     public function run(): array
     {
         for ($i = 0; $i < $this->clients; ++$i) {

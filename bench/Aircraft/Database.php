@@ -12,17 +12,19 @@ use Spindle\Bench\Postgres\Server;
 use Spindle\Bench\Postgres\Target;
 use Spindle\Postgres\PostgresConnection;
 
-/** The database that all contestants use: a temporary cluster whose commits reach the disk, as PostgreSQL has it by default. */
+/**
+ * The database of all contestants: a temporary cluster that syncs its commits to disk, as PostgreSQL does by default.
+ */
 final readonly class Database
 {
-    /** Aircraft that are there before and after each measurement. */
+    /** Number of aircraft before and after each measurement. */
     public const SEEDED = 10_000;
 
     private const SETTINGS = ['fsync' => true, 'full_page_writes' => true];
 
     private PostgresConnection $connection;
 
-    /** Connections that are not the contestants'. */
+    /** Number of connections that are not the contestants'. */
     private int $others;
 
     private function __construct(private Server $server)
@@ -32,7 +34,7 @@ final readonly class Database
         $this->others = $this->backends();
     }
 
-    /** @param int $connections that contestants have at most */
+    /** @param int $connections largest number of the contestants' connections */
     public static function start(int $connections): self
     {
         return new self(Server::start($connections, false, self::SETTINGS));
@@ -44,7 +46,7 @@ final readonly class Database
         return $this->server->describe();
     }
 
-    /** @return list<int> the server's processes */
+    /** @return list<int> ids of the server's processes */
     public function processes(): array
     {
         $postmaster = $this->target()->postmaster;
@@ -57,13 +59,13 @@ final readonly class Database
         return $this->server->target;
     }
 
-    /** The way to it past whatever delays. */
+    /** Returns the direct endpoint, without a delay. */
     public function endpoint(): Endpoint
     {
         return new Endpoint($this->target()->parameters);
     }
 
-    /** Brings the table into the state that each measurement begins with. */
+    /** Restores the table to the initial state of each measurement. */
     public function restore(int $rows = self::SEEDED): void
     {
         $this->connection->executeScript('TRUNCATE aircraft');
@@ -79,13 +81,13 @@ final readonly class Database
         return $this->int('SELECT count(*) FROM aircraft');
     }
 
-    /** @return bool whether the table has what restore() put there, nothing else, and nothing of it was changed */
+    /** @return bool whether the table has exactly the rows of restore(), unchanged */
     public function isRestored(): bool
     {
         return $this->int("SELECT count(*) FROM aircraft WHERE number ~ '^S-' AND serial_number = 'MSN ' || (10000 + substr(number, 3)::int)") === self::SEEDED && $this->count() === self::SEEDED;
     }
 
-    /** @return int connections of contestants now */
+    /** @return int current number of the contestants' connections */
     public function connections(): int
     {
         return $this->backends() - $this->others;

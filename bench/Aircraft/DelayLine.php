@@ -5,8 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Bench\Aircraft;
 
 /**
- * Stands before a server and passes on what it gets, in each direction after the same time, as a long cable does: any number of
- * messages may be under way.
+ * A proxy that delays both directions by the same time, like a long cable. Any number of messages may be in transit.
  */
 final class DelayLine
 {
@@ -17,22 +16,22 @@ final class DelayLine
     /** @var array<int, resource> */
     private array $open = [];
 
-    /** @var array<int, int> the other end of each */
+    /** @var array<int, int> the opposite stream, by stream */
     private array $others = [];
 
-    /** @var \SplQueue<array{int, int, string}> when by hrtime(), to whom, and what; '' for the end */
+    /** @var \SplQueue<array{int, int, string}> due time by hrtime(), destination, and bytes; '' for the end */
     private \SplQueue $underWay;
 
     /** @var resource */
     private mixed $listener;
 
-    /** Nanoseconds. */
+    /** Delay in nanoseconds. */
     private readonly int $delay;
 
     /**
-     * @param string $socket the path of a Unix socket that is made
-     * @param string $server the path of the server's
-     * @param float  $delay  seconds, there and back together
+     * @param string $socket the path of the Unix socket to create
+     * @param string $server the path of the server's socket
+     * @param float  $delay  seconds of a round trip
      */
     public function __construct(string $socket, private readonly string $server, float $delay)
     {
@@ -48,7 +47,7 @@ final class DelayLine
             [$read, $write, $except] = [[...$this->open, -1 => $this->listener], null, null];
             $wait = $this->underWay->isEmpty() ? null : max(0, $this->underWay->bottom()[0] - (int) hrtime(true));
             $seconds = $wait === null ? null : intdiv($wait, 1_000_000_000);
-            // Rounded up, or the last microsecond is waited for by turning round.
+            // Rounded up: otherwise the loop would spin for the last microsecond.
             @stream_select($read, $write, $except, $seconds, $wait === null ? null : (int) ceil($wait % 1_000_000_000 / 1_000));
             foreach ($read as $stream) {
                 $stream === $this->listener ? $this->accept() : $this->take($stream);
@@ -72,7 +71,7 @@ final class DelayLine
         }
     }
 
-    /** @param resource $stream that has something */
+    /** @param resource $stream a readable one */
     private function take(mixed $stream): void
     {
         if (!isset($this->open[(int) $stream])) {

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Aircraft;
 
-/** Where a contestant finds its database. */
+/** Address of a contestant's database. */
 final readonly class Endpoint
 {
-    /** @param array<string, string> $parameters of libpq: host, port, user, dbname */
+    /** @param array<string, string> $parameters libpq parameters: host, port, user, dbname */
     public function __construct(public array $parameters) {}
 
     public function dsn(): string
@@ -20,13 +20,13 @@ final readonly class Endpoint
         return 'pgsql:' . $this->join(';');
     }
 
-    /** The same server with its Unix socket elsewhere. */
+    /** Returns the same server with its Unix socket in another folder. */
     public function at(string $folder): self
     {
         return new self(['host' => $folder] + $this->parameters);
     }
 
-    /** @return string the path of its Unix socket */
+    /** @return string the path of the Unix socket */
     public function socket(): string
     {
         return "{$this->parameters['host']}/.s.PGSQL.{$this->parameters['port']}";

@@ -8,14 +8,14 @@ use Spindle\Bench\Http\PrivateDirectory;
 use Spindle\Bench\Http\Processes;
 use Spindle\Bench\Http\Servers as HttpServers;
 
-/** The database behind a {@see DelayLine}; it is there as long as this is held. */
+/** The database behind a {@see DelayLine}, which exists as long as this object. */
 final readonly class FarDatabase
 {
     public Endpoint $endpoint;
 
     private Processes $processes;
 
-    /** @param float $delay seconds, there and back together */
+    /** @param float $delay seconds of a round trip */
     public function __construct(Endpoint $near, float $delay)
     {
         $directory = new PrivateDirectory();
@@ -26,7 +26,7 @@ final readonly class FarDatabase
         $this->processes->await(fn(): bool => file_exists($this->endpoint->socket()));
     }
 
-    /** @return float seconds of the processor that the delay has taken so far */
+    /** @return float CPU seconds that the proxy has used so far */
     public function cpu(): float
     {
         return array_sum($this->processes->cpu());

@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Aircraft;
 
-/** What has come of an answer. */
+/** Checks on a partly received HTTP response. */
 final class HttpAnswer
 {
     private function __construct() {}
 
-    /** Whether that is all: by its length, or by the last chunk; one that has neither has no body. */
+    /** Returns whether a response is complete: by its length or its last chunk. Without either it has no body. */
     public static function isWhole(string $answer): bool
     {
         $head = strpos($answer, "\r\n\r\n");

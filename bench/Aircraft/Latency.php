@@ -11,16 +11,16 @@ use Spindle\Bench\Support\Metric;
 use Spindle\Bench\Support\Rounds;
 use Spindle\Bench\Support\Series;
 
-/** The load of {@see Crud} with a database that is far away, where a process of FPM waits for each answer. */
+/** The load of {@see Crud} with a distant database. A process of FPM waits for each of its answers. */
 final readonly class Latency
 {
-    /** By milliseconds, how many times as many clients as usual. */
+    /** Factor for the number of clients, by milliseconds of latency. */
     private const DELAYS = [5 => 1, 50 => 8];
 
-    /** Seconds of load before it counts, and of a trial, at most. */
+    /** Largest duration of the warm-up and of a trial, in seconds. */
     private const WARM_UP = 1.0;
 
-    /** Workers of FPM by which it is found what one more takes; fewer than these are never given. */
+    /** Numbers of workers between which the memory of one more is measured. FPM never gets fewer than FEW. */
     private const FEW = 2;
     private const MORE = 8;
 
@@ -81,7 +81,7 @@ final readonly class Latency
         $this->tellNeeds($milliseconds, $series, $fits);
     }
 
-    /** @return int bytes of all processes under load, at most */
+    /** @return int peak memory of all processes under load, in bytes */
     private function memory(Setup $setup, Load $load): int
     {
         Rounds::say("{$setup->label()}: its memory");
@@ -89,7 +89,7 @@ final readonly class Latency
         try {
             return (int) $this->bench->with($setup, fn(Served $served): Outcome => $load->last($served, min(2 * self::WARM_UP, $this->bench->options->seconds)))->raw['memory'];
         } catch (\RuntimeException) {
-            return 0; // the measurement will tell why
+            return 0; // the measurement will report the reason
         }
     }
 
@@ -97,14 +97,14 @@ final readonly class Latency
     {
         $before = $this->bench->database->count();
         $load->last($served, min(self::WARM_UP, $this->bench->options->seconds));
-        // Who queues requests still works on those whose clients have left, and comes to this one when they are done.
+        // A server may still process requests of disconnected clients. It answers this one after them.
         $served->isRight();
         $cpu = $far->cpu();
         $outcome = $load->last($served, $this->bench->options->seconds);
         $line = ($far->cpu() - $cpu) / max(1e-3, (float) $outcome->raw['seconds']);
         $served->isRight();
         $left = $this->bench->database->count() - $before;
-        $most = 2 * $load->clients; // one of each client, when it was warmed up and when it was measured
+        $most = 2 * $load->clients; // per client, one from the warm-up and one from the measurement
 
         return new Outcome($outcome->figure, $outcome->raw + ['line' => $line], [
             ...$outcome->problems,
@@ -113,10 +113,10 @@ final readonly class Latency
     }
 
     /**
-     * What FPM would need to be as fast, if workers cost nothing but their memory.
+     * Prints how many workers FPM would need to be as fast, if a worker cost only memory.
      *
      * @param list<Series>             $series
-     * @param list<array{int, float}>  $fits   workers, and the bytes of each further one
+     * @param list<array{int, float}>  $fits   number of workers, and bytes of each further one
      */
     private function tellNeeds(int $milliseconds, array $series, array $fits): void
     {

@@ -9,21 +9,21 @@ use Spindle\Bench\Http\WrkRun;
 use Spindle\Bench\Support\Program;
 use Spindle\Bench\Support\Signals;
 
-/** Clients that each add, read, change and delete aircraft, again and again. */
+/** Clients that repeatedly add, read, change and delete aircraft. */
 final readonly class Load
 {
-    /** Seconds for all cycles. */
+    /** Time limit for all cycles, in seconds. */
     private const LIMIT = 1_200.0;
 
     public function __construct(private Database $database, public int $clients) {}
 
-    /** So many cycles of each client, as fast as they are answered. */
+    /** Runs a number of cycles per client, as fast as the server answers. */
     public function count(Served $served, int $cycles, float $interval = 0.5): Outcome
     {
         return $this->measure($served, $cycles, self::LIMIT, $interval);
     }
 
-    /** As many cycles as there are in so many seconds. */
+    /** Runs cycles for a number of seconds. */
     public function last(Served $served, float $seconds): Outcome
     {
         return $this->measure($served, 0, $seconds, 0.5);

@@ -4,17 +4,17 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Aircraft;
 
-/** What {@see CrudClients} say at their end. */
+/** The figures that {@see CrudClients} print at their end. */
 final readonly class LoadResult
 {
-    /** Of a cycle. */
+    /** Requests per cycle. */
     public const REQUESTS = 4;
 
     /**
-     * @param int                $cycles   that were done to their end
+     * @param int                $cycles   completed cycles
      * @param float              $seconds  from the first request to the last answer
-     * @param float              $p50      milliseconds, as all that follow
-     * @param array<string, int> $errors   how many, by what they are
+     * @param float              $p50      milliseconds, like all that follow
+     * @param array<string, int> $errors   numbers of errors by kind
      */
     private function __construct(
         public int $cycles,
@@ -28,9 +28,9 @@ final readonly class LoadResult
     ) {}
 
     /**
-     * @param string $output all of it
+     * @param string $output the whole output
      *
-     * @throws \RuntimeException when there are no figures in it
+     * @throws \RuntimeException when it has no figures
      */
     public static function of(string $output): self
     {
@@ -42,7 +42,7 @@ final readonly class LoadResult
         return new self(...$said);
     }
 
-    /** @return list<string> what went wrong */
+    /** @return list<string> the problems */
     public function problems(): array
     {
         $problems = array_map(static fn(string $kind, int $count): string => "{$count} × {$kind}", array_keys($this->errors), $this->errors);

@@ -8,8 +8,10 @@ use Revolt\EventLoop;
 use Spindle\Bench\Http\PrivateDirectory;
 
 /**
- * The time for which a server's event loop does not turn: a timer of a millisecond in its process writes each gap between two
- * of its calls into a file, with when it ended by the machine's clock.
+ * Measures how long a server's event loop is blocked.
+ *
+ * In the server's process, a timer of one millisecond writes each gap between two of its calls into a file, with the
+ * time when the gap ended by the machine's clock.
  */
 final readonly class LoopGaps
 {
@@ -17,7 +19,7 @@ final readonly class LoopGaps
 
     private const PERIOD = 0.001;
 
-    /** Nanoseconds that are told of. */
+    /** Shortest gap that is recorded, in nanoseconds. */
     private const LEAST = 2_000_000;
 
     public static function file(PrivateDirectory $directory): string
@@ -25,7 +27,7 @@ final readonly class LoopGaps
         return "{$directory->path}/gaps";
     }
 
-    /** In the server's process. */
+    /** Records gaps. Called in the server's process. */
     public static function tell(string $file): void
     {
         $told = fopen($file, 'a');

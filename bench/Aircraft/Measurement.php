@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Aircraft;
 
-/** What there is to measure. */
+/** Measurements of the aircraft application. */
 enum Measurement: string
 {
     case Crud = 'crud';

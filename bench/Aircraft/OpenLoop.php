@@ -5,12 +5,14 @@ declare(strict_types=1);
 namespace Spindle\Bench\Aircraft;
 
 /**
- * Requests at times that were fixed before, whether the earlier ones are answered or not. The latency of each counts from when it
- * was due, so that a server that stands still for a while is charged for all who would have come meanwhile.
+ * Sends requests at fixed times, whether earlier ones are answered or not.
+ *
+ * Latency counts from the scheduled time. A server that is blocked for a while is thus charged for all requests of that
+ * time.
  */
 final class OpenLoop
 {
-    /** Seconds after the last one was due. */
+    /** Seconds to wait after the last scheduled request. */
     private const PATIENCE = 30.0;
 
     private const PIECE = 65_536;
@@ -18,16 +20,16 @@ final class OpenLoop
     /** @var list<resource> */
     private array $idle = [];
 
-    /** @var array<int, resource> that wait for an answer */
+    /** @var array<int, resource> connections that wait for an answer */
     private array $waiting = [];
 
-    /** @var array<int, float> when each of those was due */
+    /** @var array<int, float> scheduled time of their requests */
     private array $due = [];
 
-    /** @var array<int, string> what has come of its answer */
+    /** @var array<int, string> received bytes of their answers */
     private array $answers = [];
 
-    /** @var list<float> milliseconds */
+    /** @var list<float> in milliseconds */
     private array $latencies = [];
 
     private int $wrong = 0;
@@ -35,9 +37,9 @@ final class OpenLoop
     private function __construct(private readonly string $address, private readonly string $target, private readonly string $expected) {}
 
     /**
-     * @param string $expected  that each answer has in it
+     * @param string $expected text that each answer contains
      *
-     * @return array{p50: float, p99: float, longest: float, count: int, problems: list<string>} milliseconds
+     * @return array{p50: float, p99: float, longest: float, count: int, problems: list<string>} times in milliseconds
      */
     public static function get(string $address, string $target, string $expected, int $rate, float $seconds): array
     {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Aircraft;
 
-/** The same request by several clients at once, each on a connection of its own. */
+/** The same request from several clients at once, each on its own connection. */
 final class Requests
 {
     private const PATIENCE = 120.0;
@@ -12,9 +12,9 @@ final class Requests
     private function __construct() {}
 
     /**
-     * @return list<string> the bodies of those that were answered with 200
+     * @return list<string> the bodies of the answers with status 200
      *
-     * @throws \RuntimeException when it can't be connected to
+     * @throws \RuntimeException when the connection fails
      */
     public static function get(string $address, string $target, int $count): array
     {

@@ -13,13 +13,13 @@ final readonly class Served
     public Processes $processes;
 
     /**
-     * Returns when it has answered.
+     * Starts the processes, and waits for the first right answer.
      *
      * @param string                       $address  host:port
-     * @param list<non-empty-list<string>> $commands of the processes
-     * @param Agents|null                  $agents   that render its certificates
+     * @param list<non-empty-list<string>> $commands commands of the processes
+     * @param Agents|null                  $agents   agents that render its certificates
      *
-     * @throws \RuntimeException when it does not, or not what it has to
+     * @throws \RuntimeException when there is no answer, or a wrong one
      */
     public function __construct(public string $address, public PrivateDirectory $directory, array $commands, public ?Agents $agents = null)
     {
@@ -32,13 +32,13 @@ final readonly class Served
         return "http://{$this->address}{$path}";
     }
 
-    /** Whether it knows an aircraft that is there. */
+    /** Returns whether the application finds an existing aircraft. */
     public function isRight(): bool
     {
         return str_contains($this->get('/aircraft/S-000001'), '"MSN 10001"');
     }
 
-    /** @return string the body of an answer with a status of success, else '' */
+    /** @return string the body of a successful answer, else '' */
     public function get(string $path): string
     {
         return (string) @file_get_contents($this->url($path));

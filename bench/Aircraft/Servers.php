@@ -11,16 +11,16 @@ use Spindle\Bench\Http\Servers as HttpServers;
 use Spindle\Bench\Http\Site;
 use Spindle\Bench\Support\Checkout;
 
-/** Starts contestants, each in fresh processes on a port of its own. */
+/** Starts contestants in fresh processes, each on its own port. */
 final readonly class Servers
 {
-    /** Of FPM: no file is looked at again, and a body may have any length. */
+    /** Options for FPM: files are not checked for changes, and the size of a body is not limited. */
     private const FPM_OPTIONS = ['-d', 'zend.assertions=-1', '-d', 'opcache.validate_timestamps=0', '-d', 'post_max_size=0'];
 
-    /** @param string $swoole file of Swoole's extension, '' if the PHP that runs this loads it */
+    /** @param string $swoole file of Swoole's extension, '' if this PHP loads it */
     public function __construct(private Cores $cores, private string $swoole) {}
 
-    /** @throws \RuntimeException when it does not come up */
+    /** @throws \RuntimeException when it does not start */
     public function start(Setup $setup): Served
     {
         $address = Site::HOST . ':' . Site::freePort();
@@ -50,7 +50,7 @@ final readonly class Servers
         ]);
     }
 
-    /** @return string the file that is served: always the application of this checkout */
+    /** @return string the served file; the application is always that of this checkout */
     private static function app(Setup $setup, Checkout $checkout): string
     {
         return match (true) {

@@ -6,16 +6,16 @@ namespace Spindle\Bench\Aircraft;
 
 use Spindle\Bench\Support\Checkout;
 
-/** How a contestant serves. */
+/** Configuration of a contestant. */
 final readonly class Setup
 {
     /**
-     * @param int  $workers     of FPM
-     * @param int  $connections that a process of Spindle may have to the database
-     * @param bool $onBoth      whether it may use both cores
+     * @param int  $workers     workers of FPM
+     * @param int  $connections largest number of database connections of a process of Spindle
+     * @param bool $onBoth      whether the server may use both cores
      * @param bool $isTimed     whether Spindle's event loop is timed, see {@see LoopGaps}
-     * @param bool $hasAgents   whether certificates are rendered by agents
-     * @param Checkout|null $checkout whose Spindle it is; null when it is none
+     * @param bool $hasAgents   whether agents render certificates
+     * @param Checkout|null $checkout the measured Spindle; null for other contestants
      */
     public function __construct(
         public Contestant $contestant,

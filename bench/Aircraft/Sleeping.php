@@ -11,12 +11,12 @@ use Spindle\Bench\Support\Column;
 use Spindle\Bench\Support\Metric;
 use Spindle\Bench\Support\Series;
 
-/** Requests that wait for the database ten times each, side by side. */
+/** Requests that each run ten sleeping statements concurrently. */
 final readonly class Sleeping
 {
     private const EACH = 10;
 
-    /** By the number of clients of the other measurements. */
+    /** Factor for the number of clients. */
     private const TIMES = 2;
 
     public function __construct(private Bench $bench) {}
@@ -29,7 +29,7 @@ final readonly class Sleeping
 
     private function compare(int $clients): void
     {
-        // Plain PHP has no such request.
+        // Plain PHP does not have this request.
         $contestants = [Contestant::Spindle, ...$this->bench->fpmPeers(withPlain: false)];
         $connections = $clients === 1 ? self::EACH : $this->bench->options->connections;
         $series = [];

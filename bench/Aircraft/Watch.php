@@ -6,10 +6,10 @@ namespace Spindle\Bench\Aircraft;
 
 use Spindle\Bench\Http\ProcessTree;
 
-/** Looks at a server's memory and at its connections to the database, as often as it is let. */
+/** Samples a server's memory and its database connections. */
 final class Watch
 {
-    /** Looks after which processes are searched for anew. */
+    /** Number of samples after which the list of processes is read again. */
     private const SEARCH = 10;
 
     /** @var list<array{float, int}> seconds since the start, and bytes */
@@ -24,7 +24,7 @@ final class Watch
 
     private float $last = 0.0;
 
-    /** @param float $interval seconds between two looks, at least */
+    /** @param float $interval smallest number of seconds between two samples */
     public function __construct(private readonly Served $served, private readonly Database $database, private readonly float $interval = 0.2)
     {
         $this->start = self::now();
@@ -44,13 +44,13 @@ final class Watch
         $this->connections = max($this->connections, $this->database->connections());
     }
 
-    /** @return int bytes at most */
+    /** @return int peak memory in bytes */
     public function most(): int
     {
         return max([0, ...array_column($this->memory, 1)]);
     }
 
-    /** @return int at most */
+    /** @return int largest number of connections */
     public function connections(): int
     {
         return $this->connections;

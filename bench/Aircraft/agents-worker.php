@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 /*
- * What the workers of agents load.
+ * Bootstrap file of the agents' workers.
  */
 
 use Spindle\Bench\Aircraft\Cores;

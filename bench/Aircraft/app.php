@@ -3,8 +3,8 @@
 declare(strict_types=1);
 
 /*
- * The aircraft application over the Spindle of the checkout that is measured. examples/aircraft/app.php, which does the
- * same, would load that of this checkout.
+ * The aircraft application with the Spindle of the measured checkout. Otherwise the same as examples/aircraft/app.php,
+ * which would load the Spindle of this checkout.
  */
 
 use Aircraft\Services;

@@ -3,8 +3,9 @@
 declare(strict_types=1);
 
 /*
- * The clients of the aircraft application, in a process of their own: crud-clients.php ADDRESS TAG CLIENTS CYCLES SECONDS.
- * Says its figures as JSON, and then that it has.
+ * The clients of the aircraft application: crud-clients.php ADDRESS TAG CLIENTS CYCLES SECONDS.
+ *
+ * Runs as a separate process. Prints its figures as JSON, then an end mark.
  */
 
 use Spindle\Bench\Aircraft\CrudClients;

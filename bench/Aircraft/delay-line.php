@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 /*
- * Delays what goes to a database and comes from it, in a process of its own: delay-line.php SOCKET SERVER SECONDS.
+ * Delays traffic to and from a database in a separate process: delay-line.php SOCKET SERVER SECONDS.
  */
 
 use Spindle\Bench\Aircraft\DelayLine;

@@ -3,8 +3,8 @@
 declare(strict_types=1);
 
 /*
- * The four requests of the load by hand, as fast as PHP-FPM can have them: one file, PDO on a persistent connection, no router,
- * no container, no messages. Status codes, JSON and checks are those of the application.
+ * The four requests of the load, written by hand for the highest speed of PHP-FPM: one file, PDO on a persistent
+ * connection, no router, no container, no messages. Status codes, JSON and checks equal those of the application.
  */
 
 $problem = static function (int $status, string $detail): never {
@@ -49,7 +49,8 @@ if ($number === null) {
     $problem(405, "{$method} is not possible here");
 }
 
-// Emulated: one round trip for each request. A statement that is prepared would need three, and is gone with the request.
+// Emulated prepares need one round trip per request. A real prepared statement would need three, and would not outlive
+// the request.
 $database = new PDO((string) getenv('PLAIN_DSN'), options: [
     PDO::ATTR_PERSISTENT => true,
     PDO::ATTR_EMULATE_PREPARES => true,

@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 /*
- * What PHP-FPM keeps in memory from its start, as `opcache.preload`: the classes that the application and what it stands on may need.
+ * Classes that PHP-FPM preloads (`opcache.preload`): those that the application and its dependencies may need.
  */
 
 use Composer\Autoload\ClassLoader;
@@ -23,7 +23,7 @@ foreach (array_intersect_key($loader->getPrefixesPsr4(), array_flip(PRELOADED)) 
                 try {
                     class_exists($prefix . strtr(substr((string) $path, strlen($folder) + 1, -4), '/', '\\'));
                 } catch (Throwable) {
-                    // It stands on something that is not installed, and is not needed here.
+                    // The class needs a package that is not installed, and is not needed here.
                 }
             }
         }

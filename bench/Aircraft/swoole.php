@@ -3,9 +3,10 @@
 declare(strict_types=1);
 
 /*
- * The four requests of the load by hand, as fast as one process of Swoole can serve them: swoole.php HOST:PORT. PDO waits
- * through Swoole's hooks, on connections of a pool that are prepared before the first request. No router, no container, no
- * messages. Status codes, JSON and checks are those of the application.
+ * The four requests of the load, written by hand for the highest speed of one process of Swoole: swoole.php HOST:PORT.
+ *
+ * PDO waits through Swoole's hooks, on a pool of connections that exist before the first request. No router, no
+ * container, no messages. Status codes, JSON and checks equal those of the application.
  */
 
 use Swoole\Coroutine\Channel;
@@ -27,7 +28,7 @@ $pool = new Channel($connections);
 
 $server->on('workerStart', static function () use ($pool, $connections): void {
     for ($i = 0; $i < $connections; ++$i) {
-        // Emulated: one round trip for each request. A statement that PDO prepares would need three.
+        // Emulated prepares need one round trip per request. A real prepared statement would need three.
         $pool->push(new PDO((string) getenv('PLAIN_DSN'), options: [
             PDO::ATTR_EMULATE_PREPARES => true,
             PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION,

@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 /*
- * The aircraft application with its event loop timed.
+ * The aircraft application with a timed event loop.
  */
 
 use Spindle\Bench\Aircraft\LoopGaps;

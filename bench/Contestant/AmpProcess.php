@@ -13,7 +13,7 @@ use function Amp\async;
 use function Amp\ByteStream\buffer;
 use function Amp\Future\await;
 
-/** As many fibers as commands run at once; each takes the next line when its command has ended. */
+/** One fiber per concurrent command. Each fiber takes the next line when its command has ended. */
 final readonly class AmpProcess implements Contestant
 {
     public function label(): string

@@ -7,20 +7,20 @@ namespace Spindle\Bench\Contestant;
 use Spindle\Bench\Support\Tally;
 use Spindle\Bench\Support\Workload;
 
-/** A way of running many shell lines at once. */
+/** A way to run many shell lines concurrently. */
 interface Contestant
 {
-    /** What tables call it, with its version where that is known. */
+    /** Returns the name in tables, with the version if it is known. */
     public function label(): string;
 
-    /** Why it can't take part here; null when it can. */
+    /** Returns why the contestant is not available; null when it is. */
     public function missing(): ?string;
 
     /**
-     * Runs all lines, so many at once, and MUST tell the tally each outcome, or all of them together.
+     * Runs all lines, up to `$concurrency` at once. MUST report each outcome to the tally, or all of them together.
      *
-     * A second call MUST have the same concurrency; it MAY use what the first has started. When the object is gone,
-     * nothing that it started is left, and everything has been waited for.
+     * A second call MUST have the same concurrency. It MAY reuse what the first has started. The destructor MUST end
+     * and wait for everything that the object has started.
      */
     public function run(Workload $workload, int $concurrency, Tally $tally): void;
 }

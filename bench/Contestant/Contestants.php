@@ -8,12 +8,12 @@ use Spindle\Bench\Support\UsageException;
 use Spindle\Command\StartMethod;
 use Spindle\Command\TaskRunner;
 
-/** All contestants, by the names that options take. */
+/** All contestants, by their option names. */
 final class Contestants
 {
     public const LIMIT = 'limit';
 
-    /** Names the file of the original TaskRunner.php, to measure that too. */
+    /** Environment variable with the path of the original TaskRunner.php, to measure it too. */
     public const TASK_RUNNER = 'SPINDLE_BENCH_TASK_RUNNER';
 
     /** @return array<string, Contestant> */
@@ -30,7 +30,7 @@ final class Contestants
         ] + self::peers() + [self::LIMIT => new Limit()];
     }
 
-    /** @return non-empty-array<string, Contestant> what Spindle is compared with, unless told otherwise */
+    /** @return non-empty-array<string, Contestant> default peers of Spindle */
     public static function peers(): array
     {
         return [
@@ -44,7 +44,7 @@ final class Contestants
         ];
     }
 
-    /** @throws UsageException when there is none of that name */
+    /** @throws UsageException when the name is unknown */
     public static function named(string $name): Contestant
     {
         $all = self::all();
@@ -60,7 +60,7 @@ final class Contestants
     /**
      * @return string the name
      *
-     * @throws UsageException when there is none of that name, or it can't take part here
+     * @throws UsageException when the name is unknown, or the contestant is not available
      */
     public static function checked(string $name): string
     {

@@ -7,7 +7,7 @@ namespace Spindle\Bench\Contestant;
 use Spindle\Bench\Support\Tally;
 use Spindle\Bench\Support\Workload;
 
-/** One after the other. */
+/** Runs one command after another. */
 final readonly class ForLoopExec implements Contestant
 {
     public function label(): string

@@ -8,7 +8,7 @@ use Spindle\Bench\Support\Program;
 use Spindle\Bench\Support\Tally;
 use Spindle\Bench\Support\Workload;
 
-/** GNU parallel keeps the outputs of its jobs apart, as a pool does. */
+/** GNU parallel. It keeps the outputs of its jobs apart, as a pool does. */
 final readonly class GnuParallel implements Contestant
 {
     public function label(): string

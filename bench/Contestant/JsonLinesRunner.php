@@ -8,8 +8,8 @@ use Spindle\Bench\Support\Tally;
 use Spindle\Bench\Support\Workload;
 
 /**
- * The architecture of TaskRunner.php: all tasks go into a file, a second PHP process runs them in its pool, results come
- * back as JSON lines.
+ * The architecture of TaskRunner.php: all tasks are written to a file, a second PHP process runs them in its pool, and
+ * results come back as JSON lines.
  */
 final readonly class JsonLinesRunner implements Contestant
 {

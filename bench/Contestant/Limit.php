@@ -8,7 +8,7 @@ use Spindle\Bench\Support\LimitProgram;
 use Spindle\Bench\Support\Tally;
 use Spindle\Bench\Support\Workload;
 
-/** By its own clock, which leaves its start out: what is measured against it has no such advantage. */
+/** The limit program, timed by its own clock, which leaves out its start. Other contestants lack this advantage. */
 final readonly class Limit implements Contestant
 {
     public function label(): string

@@ -13,7 +13,7 @@ use Spindle\Bench\Support\Workload;
 
 final readonly class ReactProcess implements Contestant
 {
-    /** Between its looks at a process whose outputs are closed, in seconds; its default of 0.1 would hold it back. */
+    /** Seconds between two checks of a process whose outputs are closed. The default of 0.1 would slow it down. */
     private const INTERVAL = 0.001;
 
     public function label(): string

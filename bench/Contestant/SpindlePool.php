@@ -14,7 +14,7 @@ use Spindle\Command\StartMethod;
 
 final class SpindlePool implements Contestant
 {
-    /** Lives as long as this does, as in an application. */
+    /** The pool, kept for all runs as in an application. */
     private ?CommandPool $pool = null;
 
     public function __construct(private readonly StartMethod $start) {}

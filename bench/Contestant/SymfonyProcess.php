@@ -9,7 +9,7 @@ use Spindle\Bench\Support\Tally;
 use Spindle\Bench\Support\Workload;
 use Symfony\Component\Process\Process;
 
-/** Symfony's processes have no event: a pool of them polls, at the interval of the component's own `wait()`. */
+/** Symfony's processes have no events, so their pool polls, at the interval of the component's own `wait()`. */
 final readonly class SymfonyProcess implements Contestant
 {
     private const POLL = 1000;
@@ -42,7 +42,7 @@ final readonly class SymfonyProcess implements Contestant
     /**
      * @param array<int, Process> $running
      *
-     * @return array<int, Process> those that still run
+     * @return array<int, Process> processes that are still running
      */
     private static function poll(array $running, Tally $tally): array
     {

@@ -7,7 +7,7 @@ namespace Spindle\Bench\Contestant;
 use Spindle\Bench\Support\Tally;
 use Spindle\Bench\Support\Workload;
 
-/** A class with the API of TaskRunner.php: Spindle's own, or the original. */
+/** A class with the API of TaskRunner.php: Spindle's or the original. */
 final readonly class TaskRunnerApi implements Contestant
 {
     /** @param string|null $file the file that declares the class; null for the autoloader */

@@ -7,7 +7,7 @@ namespace Spindle\Bench\Contestant;
 use Spindle\Bench\Support\Tally;
 use Spindle\Bench\Support\Workload;
 
-/** The pool of the original TaskRunner.php, in the process that wants the results. */
+/** The pool of the original TaskRunner.php, inside the calling process. */
 final readonly class TaskRunnerProcessPool implements Contestant
 {
     public function __construct(private string $class, private string $file) {}

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Contexts;
 
-/** What programs spend their time with, in small: calls, arrays, strings, numbers. The result is the same everywhere. */
+/** A small mix of typical work: calls, arrays, strings, numbers. The result is the same on every PHP. */
 final class CpuWork
 {
     /** @return array{seconds: float, result: string} */

@@ -9,16 +9,16 @@ use Spindle\Internal\Launcher\Process\Vector;
 use Spindle\Worker\WorkerPool;
 
 /**
- * Creates so many at once, then waits for all of them.
+ * Creates N contexts at once, then waits for all of them.
  *
- * It uses other classes only where it has to: a fork copies what its process holds, and that is to be little.
+ * Other classes are used only where necessary: a fork copies the memory of its process, which should stay small.
  */
 final class Creation
 {
     /**
      * @return float seconds
      *
-     * @throws \RuntimeException when not all came to their end
+     * @throws \RuntimeException when some did not end
      */
     public static function seconds(Way $way, int $max): float
     {
@@ -70,7 +70,7 @@ final class Creation
         return $ended;
     }
 
-    /** As Threads against processes does: each fork stands in the list twice, and none is waited for. */
+    /** Counts each fork twice and waits for none, as the benchmark "Threads against processes" does. */
     private static function forksCountedTwice(int $max): int
     {
         $forks = [];
@@ -97,7 +97,7 @@ final class Creation
             }
         }
 
-        // PHP before 8.3 may not know how a process exited that ended before the next one was started.
+        // PHP before 8.3 may not know the exit status of a process that ended before the next one was started.
         return \count(array_map(proc_close(...), $processes));
     }
 

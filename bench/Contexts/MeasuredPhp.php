@@ -7,19 +7,17 @@ namespace Spindle\Bench\Contexts;
 use Spindle\Bench\Support\Program;
 use Spindle\Bench\Support\Series;
 
-/** A PHP that is measured. */
+/** A PHP binary to measure. */
 final readonly class MeasuredPhp
 {
-    /**
-     * @param array<string, string|null> $missing by way: why it is not available, null where it is
-     */
+    /** @param array<string, string|null> $missing why a way is not available, by way; null when it is */
     private function __construct(
         public string $path,
         public string $name,
         public array $missing,
     ) {}
 
-    /** @return self|string why it is not available */
+    /** @return self|string a string says why this PHP can't be measured */
     public static function at(string $path): self|string
     {
         if (!is_file($path) || !is_executable($path)) {
@@ -45,7 +43,7 @@ final readonly class MeasuredPhp
         }, "{$this->name}, {$this->path}");
     }
 
-    /** @param \Closure(string): bool $isRight whether the work came to the result that it should */
+    /** @param \Closure(string): bool $isRight whether the work had the right result */
     public function work(int $iterations, \Closure $isRight): Series
     {
         return new Series("{$this->name}, {$this->path}", function (Series $series) use ($iterations, $isRight): float {

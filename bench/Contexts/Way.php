@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Contexts;
 
-/** What can be created, or used again, to run something beside this process. */
+/** Ways to create or reuse a context that runs code concurrently. */
 enum Way: string
 {
     case Thread = 'thread';
@@ -30,7 +30,7 @@ enum Way: string
         };
     }
 
-    /** Why this PHP can't; null when it can. */
+    /** Returns why this PHP lacks the way; null when it has it. */
     public function missing(): ?string
     {
         return match ($this) {
@@ -50,7 +50,7 @@ enum Way: string
         };
     }
 
-    /** @return non-empty-list<string> the command that is run, where there is one */
+    /** @return non-empty-list<string> the command that is run, for ways with one */
     public function command(): array
     {
         return $this === self::ProcOpenPhp || $this === self::PosixSpawnPhp ? [\PHP_BINARY, '-n', '-r', ''] : ['/bin/true'];

@@ -9,7 +9,7 @@ use Revolt\EventLoop;
 
 use function Amp\delay;
 
-/** amphp/http-server, where its packages are found: with TCP_NODELAY, without compression, with room for all clients. */
+/** amphp/http-server, if installed: with TCP_NODELAY, without compression, with limits that admit all clients. */
 final class AmpServer
 {
     public const SERVER = 'Amp\Http\Server\SocketHttpServer';

@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Bench\Http;
 
 /**
- * The limit: a loop that reads what is there, looks for the end of the request, and writes the answer at once.
+ * The limit: a loop that reads bytes, searches the end of the request, and writes the response at once.
  *
- * It takes every request for the one that it is asked here, and has no limits and no deadlines.
+ * It answers every request as if it were the expected one, without limits or deadlines.
  */
 final class BareServer
 {
@@ -51,7 +51,7 @@ final class BareServer
         }
     }
 
-    /** @return \Closure(string, string): ?string the answer to a request at a date; null while the request is not whole */
+    /** @return \Closure(string, string): ?string the response to a request at a date; null for an incomplete request */
     private static function answer(Work $work): \Closure
     {
         return match ($work) {

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Http;
 
-/** A process that serves; it ends with this object at the latest, and with it all that it has started. */
+/** A server process. It ends with this object at the latest, with all processes that it has started. */
 final class Child
 {
-    /** Seconds from SIGTERM to SIGKILL. */
+    /** Seconds between SIGTERM and SIGKILL. */
     private const GRACE = 5.0;
 
     private const LOOK = 0.005;
@@ -19,9 +19,9 @@ final class Child
 
     /**
      * @param non-empty-list<string> $command
-     * @param string                 $log     file that gets what it prints
-     * @param string                 $folder  that it runs in
-     * @param bool                   $endsAll whether it ends what it has started, which then is not killed
+     * @param string                 $log     file for its output
+     * @param string                 $folder  its working directory
+     * @param bool                   $endsAll whether it ends its own children, so that they are not killed here
      *
      * @throws \RuntimeException
      */

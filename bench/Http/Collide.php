@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Http;
 
-/** What a body whose keys collide costs the server. */
+/** The cost of a body with colliding keys. */
 final readonly class Collide
 {
     private const REQUESTS = 3;
 
-    /** @return Outcome with the milliseconds of processor time for each request */
+    /** @return Outcome CPU milliseconds per request */
     public function measure(Server $server): Outcome
     {
         $before = array_sum($server->cpu());

@@ -13,13 +13,13 @@ use Spindle\Bench\Support\Report;
 use Spindle\Bench\Support\Rounds;
 use Spindle\Bench\Support\Series;
 
-/** Each measurement with its contestants, in alternating rounds, as a table. */
+/** Prints a table per measurement, with its contestants in alternating rounds. */
 final readonly class Comparison
 {
-    /** Of {@see Measurement::Connections}. */
+    /** Numbers of connections for {@see Measurement::Connections}. */
     private const CONNECTIONS = [32, 256];
 
-    /** Who wait at once. */
+    /** Concurrent requests of {@see Measurement::Wait}. */
     private const WAITING = 256;
 
     /** Connections of {@see Measurement::Idle} and {@see Measurement::Slow}. */
@@ -30,7 +30,7 @@ final readonly class Comparison
 
     private const PROCESSES = [1, 2];
 
-    /** From this share of a core the client of one thread may be what limits a rate. */
+    /** Share of a core above which the single-threaded client may limit a rate. */
     private const BUSY = 0.9;
 
     private Wrk $wrk;
@@ -38,7 +38,7 @@ final readonly class Comparison
     private Servers $servers;
     private Report $report;
 
-    /** @var list<Contestant> who is there */
+    /** @var list<Contestant> available contestants */
     private array $contestants;
 
     public function __construct(private ComparisonOptions $options)
@@ -57,7 +57,7 @@ final readonly class Comparison
         }
     }
 
-    /** Measures, prints, and writes the raw data into a file when one is named. */
+    /** Measures, prints, and writes the raw data into a file if one is given. */
     public function run(string $json = ''): void
     {
         $this->tellWhoIsMissing();
@@ -246,7 +246,7 @@ final readonly class Comparison
     /**
      * @param \Closure(Server): Outcome $measure
      *
-     * @return non-empty-list<Series> Spindle's is the first
+     * @return non-empty-list<Series> Spindle's series is the first
      */
     private function series(Measurement $what, \Closure $measure, string $context): array
     {
@@ -293,7 +293,7 @@ final readonly class Comparison
         }
     }
 
-    /** @return list<Column> what a request costs the server, and how much of that Spindle's takes */
+    /** @return list<Column> CPU cost of a request, and how it compares with Spindle's */
     private static function costs(Series $spindle): array
     {
         return [
@@ -307,7 +307,7 @@ final readonly class Comparison
         return Metric::cpu(['cpu'], 1.0);
     }
 
-    /** @return list<Column> of all processes of the server under load, and the share of a core that the client takes */
+    /** @return list<Column> peak memory of the server's processes, and the client's share of a core */
     private static function memoryAndClient(): array
     {
         return [
@@ -316,7 +316,7 @@ final readonly class Comparison
         ];
     }
 
-    /** @return array<string, string> who asks, and what matters of those who answer */
+    /** @return array<string, string> the client, and relevant settings of the servers */
     private function describe(): array
     {
         return [

@@ -8,7 +8,7 @@ use Spindle\Bench\Support\Entrants;
 use Spindle\Bench\Support\Options;
 use Spindle\Bench\Support\UsageException;
 
-/** What bench/http.php was asked for. */
+/** The options of bench/http.php. */
 final readonly class ComparisonOptions
 {
     private const PEERS = [Contestant::Bare, Contestant::Fpm, Contestant::Workerman, Contestant::React, Contestant::Amp];
@@ -16,8 +16,8 @@ final readonly class ComparisonOptions
     /**
      * @param non-empty-list<Measurement> $only
      * @param int                         $count       requests of soak
-     * @param int                         $connections that wrk has, where the measurement has no number of its own
-     * @param float                       $seconds     of each measurement
+     * @param int                         $connections connections of wrk, unless the measurement has its own number
+     * @param float                       $seconds     duration of each measurement
      * @param list<Contestant>            $peers
      * @param list<string>                $autoloaders files
      * @param int                         $deadline    seconds for the head of a request
@@ -34,7 +34,7 @@ final readonly class ComparisonOptions
         public Entrants $entrants,
     ) {}
 
-    /** @throws UsageException for an option's value that is not allowed */
+    /** @throws UsageException when a value is not allowed */
     public static function of(Options $options): self
     {
         $entrants = Entrants::of($options);
@@ -53,13 +53,13 @@ final readonly class ComparisonOptions
         );
     }
 
-    /** @return non-empty-list<Contestant> Spindle and those that were asked for, whether they are there or not */
+    /** @return non-empty-list<Contestant> Spindle and the selected peers, available or not */
     public function contestants(): array
     {
         return [Contestant::Spindle, ...$this->peers];
     }
 
-    /** @return array<string, mixed> for the raw data */
+    /** @return array<string, mixed> raw data */
     public function toArray(): array
     {
         return [

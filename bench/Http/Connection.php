@@ -4,16 +4,16 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Http;
 
-/** A connection that is kept from one request to the next, and waits for each answer. */
+/** A persistent connection that waits for the answer to each request. */
 final readonly class Connection
 {
-    /** Seconds for a connection, and for whatever is waited for of an answer. */
+    /** Timeout for connecting and for each read, in seconds. */
     private const PATIENCE = 10;
 
     /** @var resource */
     private mixed $stream;
 
-    /** @throws \RuntimeException when there is nobody who listens */
+    /** @throws \RuntimeException when no server listens */
     public function __construct(private Site $site)
     {
         $tls = ['cafile' => $site->certificate, 'peer_name' => Site::HOST];
@@ -23,7 +23,7 @@ final readonly class Connection
         stream_set_timeout($stream, self::PATIENCE);
     }
 
-    /** Whether the answer is a success and has the body that it has to have. */
+    /** Returns whether the answer is successful and has the expected body. */
     public function isAnswered(int $number): bool
     {
         $request = str_replace(Work::NUMBER, (string) $number, $this->site->work->request($this->site->address()));

@@ -6,7 +6,7 @@ namespace Spindle\Bench\Http;
 
 use Spindle\Bench\Support\Package;
 
-/** Who takes part. */
+/** Servers of the HTTP benchmarks. */
 enum Contestant: string
 {
     case Spindle = 'spindle';
@@ -16,7 +16,7 @@ enum Contestant: string
     case React = 'react';
     case Amp = 'amp';
 
-    /** What tables call it. */
+    /** Returns the name in tables. */
     public function label(): string
     {
         return match ($this) {
@@ -29,7 +29,7 @@ enum Contestant: string
         };
     }
 
-    /** Why it can't take part here; null when it can. */
+    /** Returns why the contestant is not available; null when it is. */
     public function missing(): ?string
     {
         return match ($this) {
@@ -41,7 +41,7 @@ enum Contestant: string
         };
     }
 
-    /** Of the bare loop only the limit is of interest: it has no timers, no deadlines and no TLS. */
+    /** Returns whether the contestant takes part. The bare loop is only a limit: it has no timers, deadlines or TLS. */
     public function takesPart(Measurement $what): bool
     {
         return match ($what) {
@@ -52,7 +52,7 @@ enum Contestant: string
     }
 
     /**
-     * Makes its package loadable by the first of these autoloaders that knows it, if none does already.
+     * Loads the contestant's package by the first of these autoloaders that knows it, unless it is loadable already.
      *
      * @param list<string> $autoloaders files
      */
@@ -66,7 +66,7 @@ enum Contestant: string
     /**
      * Serves in this process until a signal ends it.
      *
-     * @throws \LogicException when it is none that PHP serves by itself
+     * @throws \LogicException when the contestant is not a PHP server
      */
     public function serve(Site $site): void
     {

@@ -4,17 +4,17 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Http;
 
-/** How long new connections take to be answered while others of the same address are idle. */
+/** Time until new connections are answered while other connections of the same address are idle. */
 final readonly class Crowd
 {
     private const CLIENTS = 300;
 
-    /** Seconds for which the others have been idle. */
+    /** Seconds for which the other connections have been idle. */
     private const IDLE = 1;
 
     public function __construct(private int $count) {}
 
-    /** @return Outcome with the milliseconds from the connection to its answer: the 99th percentile */
+    /** @return Outcome 99th percentile of the milliseconds from connecting to the answer */
     public function measure(Server $server): Outcome
     {
         $idle = [];

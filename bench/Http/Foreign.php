@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Http;
 
-/** Classes of packages that are not known to be there, so that none of them can be named. */
+/** Access to classes of packages that may not be installed, so that code can't name them. */
 final class Foreign
 {
     /** @return class-string */
@@ -22,7 +22,7 @@ final class Foreign
         return new $class(...$arguments);
     }
 
-    /** @param mixed $object or the name of a class */
+    /** @param mixed $object an object or the name of a class */
     public static function call(mixed $object, string $method, mixed ...$arguments): mixed
     {
         $callable = [$object, $method];

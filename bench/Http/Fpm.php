@@ -6,13 +6,13 @@ namespace Spindle\Bench\Http;
 
 use Spindle\Bench\Support\Program;
 
-/** nginx and PHP-FPM, with configurations of their own and a Unix socket between them that nobody else can reach. */
+/** nginx and PHP-FPM with their own configuration, connected by a private Unix socket. */
 final readonly class Fpm
 {
-    /** Processes of PHP, where nothing else is asked for. */
+    /** Default number of PHP processes. */
     public const WORKERS = 2;
 
-    /** Where a user's PATH often does not lead. */
+    /** Folders that are often missing from a user's PATH. */
     private const FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/sbin'];
 
     public static function missing(): ?string
@@ -24,7 +24,7 @@ final readonly class Fpm
         };
     }
 
-    /** @return string versions, and what matters of the settings */
+    /** @return string versions and relevant settings */
     public static function describe(): string
     {
         $nginx = trim(self::output([(string) self::nginx(), '-v']));
@@ -34,7 +34,7 @@ final readonly class Fpm
         return strtr($nginx, ['nginx version: ' => '']) . ', PHP ' . (preg_match('/^PHP Version => (\S+)/m', $fpm, $match) === 1 ? $match[1] : '?') . " {$opcache} OPcache";
     }
 
-    /** Whether its PHP has an extension. */
+    /** Returns whether FPM's PHP has an extension. */
     public static function has(string $extension): bool
     {
         return preg_match("/^{$extension}$/m", self::output([...self::command(), '-m'])) === 1;
@@ -74,7 +74,7 @@ final readonly class Fpm
 
     private static function nginxConfiguration(FpmPool $pool, PrivateDirectory $directory): string
     {
-        // A master that is root gives its workers to another user, who may not enter the directory.
+        // A master that runs as root gives its workers another user, which could not enter the directory.
         $user = self::isRoot() ? 'user root;' : '';
         $listen = $pool->address . ($pool->certificate !== null ? ' ssl' : '') . ' backlog=' . Site::BACKLOG;
         $tls = $pool->certificate !== null ? "ssl_certificate {$pool->certificate}; ssl_certificate_key {$pool->key};" : '';

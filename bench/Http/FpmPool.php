@@ -4,18 +4,18 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Http;
 
-/** What nginx and PHP-FPM are to serve: one page for all requests. */
+/** Configuration of nginx and PHP-FPM: one page handles all requests. */
 final readonly class FpmPool
 {
     /**
      * @param string                $address     host:port
      * @param string                $page        the path of a PHP file
-     * @param int                   $workers     processes of PHP, as many all the time
-     * @param string                $nginx       processes of nginx: a number, or auto
+     * @param int                   $workers     constant number of PHP processes
+     * @param string                $nginx       number of nginx's processes, or auto
      * @param int                   $deadline    seconds for the head of a request
-     * @param array<string, string> $environment of the workers
-     * @param list<string>          $options     of PHP
-     * @param string|null           $certificate path; with one, TLS is spoken
+     * @param array<string, string> $environment environment of the workers
+     * @param list<string>          $options     options of PHP
+     * @param string|null           $certificate path; enables TLS
      * @param string|null           $key         path
      */
     public function __construct(

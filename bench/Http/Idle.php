@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Http;
 
-/** The memory of a connection that is kept, and has had one answer. */
+/** Memory of an idle persistent connection that was answered once. */
 final readonly class Idle
 {
     public function __construct(private Throughput $throughput, private int $count) {}
 
-    /** @return Outcome with the kilobytes of each */
+    /** @return Outcome kilobytes per connection */
     public function measure(Server $server): Outcome
     {
         $this->throughput->warmUp($server, new Load($server->site->work, 1));

@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Http;
 
-/** What clients send, each the next request when it has its answer, as a script for wrk. */
+/** Requests of the clients as a script for wrk. Each client sends its next request after an answer. */
 final readonly class Load
 {
-    /** What {@see WrkRun::awaitMark()} waits for. */
+    /** Mark that {@see WrkRun::awaitMark()} waits for. */
     public const MARK = 'mark';
 
-    /** Has wrk say what {@see WrkResult} reads. */
+    /** Makes wrk print what {@see WrkResult} reads. */
     public const DONE = <<<'LUA'
         done = function(summary, latency)
             local errors = summary.errors
@@ -24,8 +24,8 @@ final readonly class Load
         LUA;
 
     /**
-     * @param bool     $isIdentical whether all requests are the same one; else each has its own number
-     * @param int|null $mark        requests after which wrk tells that so many more were sent
+     * @param bool     $isIdentical whether all requests are the same; otherwise each has its own number
+     * @param int|null $mark        number of requests after which wrk prints a mark
      */
     public function __construct(
         public Work $work,

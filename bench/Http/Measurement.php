@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Http;
 
-/** What there is to measure. */
+/** Measurements of the HTTP server. */
 enum Measurement: string
 {
     case Text = 'text';
@@ -23,7 +23,7 @@ enum Measurement: string
     case Collide = 'collide';
     case Crowd = 'crowd';
 
-    /** What the server does. */
+    /** Returns the work of the server. */
     public function work(): Work
     {
         return match ($this) {

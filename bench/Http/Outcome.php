@@ -7,12 +7,12 @@ namespace Spindle\Bench\Http;
 use Spindle\Bench\Support\Checkout;
 use Spindle\Bench\Support\Series;
 
-/** What one measurement of one contestant came to. */
+/** Result of one measurement of one contestant. */
 final readonly class Outcome
 {
     /**
-     * @param array<string, int|float> $raw      what else was seen, by name
-     * @param list<string>             $problems what went wrong
+     * @param array<string, int|float> $raw      further figures by name
+     * @param list<string>             $problems problems to report
      * @param array<string, mixed>     $more     for the raw data only
      */
     public function __construct(
@@ -23,9 +23,9 @@ final readonly class Outcome
     ) {}
 
     /**
-     * @param \Closure(): self $measure from a fresh start to the end
-     * @param string           $context what sets it apart from others with its label
-     * @param Checkout|null    $checkout whose Spindle it is; null when it is none
+     * @param \Closure(): self $measure a complete measurement, from a fresh start
+     * @param string           $context distinguishes series with the same label
+     * @param Checkout|null    $checkout the measured Spindle; null for other contestants
      */
     public static function series(string $label, \Closure $measure, string $context, ?Checkout $checkout = null): Series
     {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Http;
 
-/** A directory for the files of one server, which nobody else may enter; it is there as long as this is held. */
+/** A directory for the files of one server, which only its owner can enter. It exists as long as this object. */
 final readonly class PrivateDirectory
 {
     public string $path;

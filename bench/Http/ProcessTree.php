@@ -6,20 +6,20 @@ namespace Spindle\Bench\Http;
 
 use Spindle\Bench\Support\ProcessStatus;
 
-/** A process and all that descend from it, as /proc tells. */
+/** A process and its descendants, from /proc. */
 final readonly class ProcessTree
 {
-    /** Of /proc/PID/stat, counted from behind the name. */
+    /** Field in /proc/PID/stat, counted from after the name. */
     private const PARENT = 2;
 
     public function __construct(private int $root) {}
 
-    /** @return list<int> the first is the process itself; none when it is not there */
+    /** @return list<int> the process itself first; empty when it does not exist */
     public function pids(): array
     {
         $children = $pids = [];
         foreach ((array) glob('/proc/[0-9]*/stat') as $file) {
-            // The name in parentheses may hold anything; what follows it does not.
+            // The name in parentheses may contain anything, so fields are counted after it.
             $stat = (string) @file_get_contents((string) $file);
             $parent = (int) (explode(' ', substr($stat, (int) strrpos($stat, ')')))[self::PARENT] ?? 0);
             $children[$parent][] = (int) basename(\dirname((string) $file));
@@ -32,7 +32,7 @@ final readonly class ProcessTree
         return $pids;
     }
 
-    /** @return array<int, float> seconds, user and system, by the id of each that is there */
+    /** @return array<int, float> user and system seconds by process id, of existing processes */
     public function cpu(): array
     {
         $pids = $this->pids();
@@ -43,7 +43,7 @@ final readonly class ProcessTree
     /**
      * @param list<int> $pids
      *
-     * @return int bytes, what several share divided among them
+     * @return int bytes; shared memory is divided among its users
      */
     public static function memoryOf(array $pids): int
     {

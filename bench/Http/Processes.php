@@ -6,10 +6,10 @@ namespace Spindle\Bench\Http;
 
 use Spindle\Bench\Support\Signals;
 
-/** Processes that serve together; they end with this object at the latest. */
+/** Processes that serve together. They end with this object at the latest. */
 final readonly class Processes
 {
-    /** Seconds until they have to answer. */
+    /** Seconds in which they have to start answering. */
     private const START = 15.0;
 
     private const LOOK = 0.01;
@@ -26,9 +26,11 @@ final readonly class Processes
     }
 
     /**
-     * @param \Closure(): bool $isRight whether they answer as they have to
+     * Waits until the processes answer.
      *
-     * @throws \RuntimeException when they do not in time, or when one of them ends
+     * @param \Closure(): bool $isRight whether the answer is right
+     *
+     * @throws \RuntimeException when there is no right answer in time, or when a process ends
      */
     public function await(\Closure $isRight): void
     {
@@ -43,7 +45,7 @@ final readonly class Processes
         }
     }
 
-    /** @return string all that they have printed */
+    /** @return string their whole output */
     public function log(): string
     {
         return (string) @file_get_contents("{$this->directory->path}/" . self::LOG);
@@ -55,13 +57,13 @@ final readonly class Processes
         return array_merge(...array_map(static fn(Child $child): array => $child->tree->pids(), $this->children));
     }
 
-    /** @return array<int, float> seconds of each process so far, user and system, by its id */
+    /** @return array<int, float> user and system seconds so far, by process id */
     public function cpu(): array
     {
         return array_replace([], ...array_map(static fn(Child $child): array => $child->tree->cpu(), $this->children));
     }
 
-    /** @return int bytes of all processes now, what several share counted once */
+    /** @return int current bytes of all processes; shared memory counts once */
     public function memory(): int
     {
         return ProcessTree::memoryOf($this->pids());

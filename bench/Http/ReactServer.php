@@ -6,7 +6,7 @@ namespace Spindle\Bench\Http;
 
 use Psr\Http\Message\ServerRequestInterface;
 
-/** ReactPHP's HTTP server, where its packages are found. Its loop runs at the end of the script. */
+/** ReactPHP's HTTP server, if installed. Its loop runs at the end of the script. */
 final class ReactServer
 {
     public const SERVER = 'React\Http\HttpServer';

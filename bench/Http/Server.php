@@ -10,11 +10,11 @@ final readonly class Server
     private Processes $processes;
 
     /**
-     * Returns when it has answered.
+     * Starts the processes, and waits for the first right answer.
      *
-     * @param list<non-empty-list<string>> $commands of the processes
+     * @param list<non-empty-list<string>> $commands commands of the processes
      *
-     * @throws \RuntimeException when it does not, or not what it has to
+     * @throws \RuntimeException when there is no answer, or a wrong one
      */
     public function __construct(
         public Site $site,
@@ -25,19 +25,19 @@ final readonly class Server
         $this->processes->await($this->isRight(...));
     }
 
-    /** @return array<int, float> seconds of each process so far, user and system, by its id */
+    /** @return array<int, float> user and system seconds so far, by process id */
     public function cpu(): array
     {
         return $this->processes->cpu();
     }
 
-    /** @return int bytes of all processes now, what several share counted once */
+    /** @return int current bytes of all processes; shared memory counts once */
     public function memory(): int
     {
         return $this->processes->memory();
     }
 
-    /** Whether it answers a request as it has to. */
+    /** Returns whether the server gives the right answer to a request. */
     public function isRight(): bool
     {
         try {

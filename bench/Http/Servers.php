@@ -8,18 +8,18 @@ use Spindle\Bench\Postgres\Certificate;
 use Spindle\Bench\Support\Checkout;
 use Spindle\Bench\Support\Program;
 
-/** Starts servers, each in fresh processes on a port of its own. */
+/** Starts servers in fresh processes, each on its own port. */
 final readonly class Servers
 {
-    /** Assertions are off, as they are where anything is served. */
+    /** Options of PHP. Assertions are off, as in production. */
     public const PHP_OPTIONS = [...Program::PHP_OPTIONS, '-d', 'zend.assertions=-1'];
 
     private ?Certificate $certificate;
 
     /**
-     * @param list<string> $autoloaders files that peers may be found by
+     * @param list<string> $autoloaders files that may load peers
      * @param int          $deadline    seconds for the head of a request
-     * @param bool         $withTls     whether some are to speak it
+     * @param bool         $withTls     whether some servers use TLS
      */
     public function __construct(private array $autoloaders, private int $deadline, bool $withTls)
     {
@@ -27,9 +27,9 @@ final readonly class Servers
     }
 
     /**
-     * @param Checkout|null $checkout whose Spindle it is; null when it is none
+     * @param Checkout|null $checkout the measured Spindle; null for other contestants
      *
-     * @throws \RuntimeException when it does not come up
+     * @throws \RuntimeException when the server does not start
      */
     public function start(Contestant $contestant, Work $work, bool $withTls = false, ?Checkout $checkout = null): Server
     {
@@ -47,9 +47,9 @@ final readonly class Servers
     }
 
     /**
-     * Spindle's own command, with so many processes that share the work of {@see Measurement::Two}.
+     * Starts Spindle's own command with a number of processes, which share the work of {@see Measurement::Two}.
      *
-     * @throws \RuntimeException when it does not come up
+     * @throws \RuntimeException when it does not start
      */
     public function startProcesses(int $processes, Checkout $checkout): Server
     {

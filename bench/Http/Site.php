@@ -6,20 +6,20 @@ namespace Spindle\Bench\Http;
 
 use Spindle\Bench\Support\Options;
 
-/** What a contestant is to serve, on a port of the loopback interface. */
+/** A site that a contestant serves, on a port of the loopback interface. */
 final readonly class Site
 {
     public const HOST = '127.0.0.1';
 
-    /** Sockets that may wait to be accepted. */
+    /** Number of sockets that may wait to be accepted. */
     public const BACKLOG = 1024;
 
-    /** What {@see of()} reads. */
+    /** Options that {@see of()} reads. */
     public const OPTIONS = ['port' => '', 'deadline' => '', 'certificate' => '', 'key' => ''];
 
     /**
-     * @param int         $deadline    seconds for the head of a request, where the contestant has such a deadline
-     * @param string|null $certificate path; with one, TLS is spoken
+     * @param int         $deadline    seconds for the head of a request, for contestants with such a deadline
+     * @param string|null $certificate path; enables TLS
      * @param string|null $key         path
      */
     public function __construct(
@@ -37,7 +37,7 @@ final readonly class Site
         return new self($work, $options->int('port'), $options->int('deadline'), $path('certificate'), $path('key'));
     }
 
-    /** A port that is free now. */
+    /** Returns a port that is free at the moment. */
     public static function freePort(): int
     {
         $socket = stream_socket_server('tcp://' . self::HOST . ':0');
@@ -46,7 +46,7 @@ final readonly class Site
         return (int) substr((string) strrchr((string) stream_socket_get_name($socket, false), ':'), 1);
     }
 
-    /** @return list<string> that {@see of()} reads */
+    /** @return list<string> arguments that {@see of()} reads */
     public function arguments(): array
     {
         return [

@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Http;
 
-/** What clients that never come to the end of their request do to the others. */
+/** Effect of clients that never finish their request on other clients. */
 final readonly class Slow
 {
-    /** Of the deadline, after which no more of them is expected to be closed. */
+    /** Multiple of the deadline after which no more slow clients are expected to be closed. */
     private const LIMIT = 1.5;
 
-    /** @param float $seconds for which the healthy clients are alone */
+    /** @param float $seconds seconds for which the healthy clients are alone */
     public function __construct(
         private Throughput $throughput,
         private Wrk $wrk,
@@ -18,13 +18,13 @@ final readonly class Slow
         private int $count,
     ) {}
 
-    /** @return Outcome with how many times as long the slowest answer of 99 in 100 took */
+    /** @return Outcome factor by which the 99th percentile of the latency has grown */
     public function measure(Server $server, Load $load): Outcome
     {
         $this->throughput->warmUp($server, $load);
         $before = $this->wrk->run($server, $load, $this->seconds);
         $limit = self::LIMIT * $server->site->deadline;
-        // A child inherits all connections that are open at its start, and wrk has no place for so many.
+        // wrk starts first. It would inherit the open connections, and has no room for that many.
         $run = $this->wrk->start($server, $load, $limit);
         $slow = new SlowClients($server->site, $this->count);
         $slow->send($limit);

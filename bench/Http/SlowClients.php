@@ -4,14 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Http;
 
-/** Clients that begin a request, and then send one byte of it a second. */
+/** Clients that begin a request, and then send one byte of it per second. */
 final class SlowClients
 {
     private const BEGINNING = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ";
 
     private const LOOK = 0.01;
 
-    /** @var array<int, resource> that the server has not closed */
+    /** @var array<int, resource> connections that the server has not closed */
     private array $open = [];
 
     private readonly int $count;
@@ -20,7 +20,7 @@ final class SlowClients
 
     private float $last = 0.0;
 
-    /** @throws \RuntimeException when not all can be connected */
+    /** @throws \RuntimeException when a connection fails */
     public function __construct(Site $site, int $count)
     {
         for ($i = 0; $i < $count; ++$i) {
@@ -36,12 +36,12 @@ final class SlowClients
         $this->begin = self::now();
     }
 
-    /** Sends until the server has closed them all, for so many seconds at most. */
+    /** Sends until the server has closed all connections, or the limit in seconds is over. */
     public function send(float $limit): void
     {
         $sent = 0;
         while ($this->open !== [] && ($passed = self::now() - $this->begin) < $limit) {
-            // Evenly over each second, not all at once.
+            // Bytes are spread evenly over each second.
             for (; $sent < (int) ($passed * $this->count); ++$sent) {
                 if (isset($this->open[$sent % $this->count])) {
                     @fwrite($this->open[$sent % $this->count], 'x');
@@ -56,7 +56,7 @@ final class SlowClients
         return $this->count - \count($this->open);
     }
 
-    /** @return float seconds after which the last one was closed of those that were */
+    /** @return float seconds until the last of the closed connections was closed */
     public function last(): float
     {
         return $this->last;

@@ -4,18 +4,18 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Http;
 
-/** The memory of a server while very many requests come on kept connections. */
+/** The memory of a server during very many requests on persistent connections. */
 final readonly class Soak
 {
-    /** Looks at the memory, evenly. */
+    /** Number of memory samples, evenly spread. */
     private const LOOKS = 10;
 
-    /** Seconds that it may take. */
+    /** Time limit in seconds. */
     private const LIMIT = 7_200;
 
     public function __construct(private Wrk $wrk, private int $count) {}
 
-    /** @return Outcome with the growth from a tenth of the requests to their end, in percent */
+    /** @return Outcome growth after the first tenth of the requests, in percent */
     public function measure(Server $server, int $connections): Outcome
     {
         $load = new Load($server->site->work, $connections, mark: max(1, intdiv($this->count, self::LOOKS)));

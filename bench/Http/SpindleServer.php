@@ -14,7 +14,10 @@ use Spindle\Http\Response;
 
 use function Amp\delay;
 
-/** Spindle's own, with its usual limits but for the requests of a connection: as those of the others, it is kept. */
+/**
+ * Spindle's server with its default limits, except that connections are kept for any number of requests, as in its
+ * peers.
+ */
 final class SpindleServer
 {
     public static function serve(Site $site): void
@@ -51,7 +54,7 @@ final class SpindleServer
                 try {
                     $request->getParsedBody();
                 } catch (HttpException) {
-                    // refused, as it should be
+                    // the refusal is expected
                 }
 
                 return Response::text(Work::TEXT);

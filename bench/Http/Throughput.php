@@ -4,24 +4,24 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Http;
 
-/** How many requests a server answers, how fast, and what that costs it. */
+/** Rate and latency of a server's answers, and their cost. */
 final readonly class Throughput
 {
-    /** Seconds of load before it counts, at most. */
+    /** Largest duration of the warm-up, in seconds. */
     private const WARM_UP = 1.0;
 
-    /** @param float $seconds of load that count */
+    /** @param float $seconds duration of a measurement */
     public function __construct(private Wrk $wrk, private float $seconds) {}
 
-    /** Load that does not count: code is loaded, caches are full. */
+    /** Sends load that is not measured: it loads code and fills caches. */
     public function warmUp(Server $server, Load $load): void
     {
         $this->wrk->run($server, $load, min(self::WARM_UP, $this->seconds));
-        // Who queues requests still works on those whose clients have left, and comes to this one when they are done.
+        // A server may still process requests of disconnected clients. It answers this one after them.
         $server->isRight();
     }
 
-    /** @return Outcome with the requests a second */
+    /** @return Outcome requests per second */
     public function rate(Server $server, Load $load): Outcome
     {
         $this->warmUp($server, $load);
@@ -46,7 +46,7 @@ final readonly class Throughput
         return new Outcome($result->rate(), $raw, [...$result->problems(), ...($server->isRight() ? [] : ['no right answer afterwards'])]);
     }
 
-    /** @return Outcome with the milliseconds that half of all answers took at most */
+    /** @return Outcome median latency in milliseconds */
     public function latency(Server $server, Load $load): Outcome
     {
         $outcome = $this->rate($server, $load);

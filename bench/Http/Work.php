@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Http;
 
-/** What a server does for a request, and what it is asked. */
+/** The work for a request, and the request itself. */
 enum Work: string
 {
     case Text = 'text';
@@ -16,7 +16,7 @@ enum Work: string
     case Collide = 'collide';
     case Crowd = 'crowd';
 
-    /** What stands for a request's number, which always has nine digits. */
+    /** Placeholder for a request's number, which always has nine digits. */
     public const NUMBER = '{n}';
 
     public const FIRST_NUMBER = 100_000_000;
@@ -25,17 +25,17 @@ enum Work: string
 
     public const JSON = ['message' => self::TEXT];
 
-    /** Seconds. */
+    /** Seconds to wait. */
     public const WAIT = 0.01;
 
-    /** Bytes that are echoed. */
+    /** Number of echoed bytes. */
     private const ECHOED = 1024;
 
-    /** Keys of a body that collide: multiples of the size of the hash table that PHP makes for so many. */
+    /** Number of colliding keys. They are multiples of the size of the hash table that PHP creates for this many. */
     private const COLLIDING = 65_000;
     private const TABLE = 65_536;
 
-    /** Bytes that are hashed: about a millisecond, always the same work, however often it is interrupted. */
+    /** Number of hashed bytes: about a millisecond, and the same work however often it is interrupted. */
     private const HASHED = 262_144;
 
     /** @return string the whole request, with {@see NUMBER} in its target, its cookie, and its body if it has one */
@@ -56,7 +56,7 @@ enum Work: string
         return "POST {$target} HTTP/1.1\r\n{$fields}\r\n{$this->body(self::NUMBER)}";
     }
 
-    /** @return string the body of the answer to the request of this number */
+    /** @return string the body of the answer to the request with this number */
     public function answer(int $number): string
     {
         return match ($this) {
@@ -66,13 +66,13 @@ enum Work: string
         };
     }
 
-    /** Uses the processor. */
+    /** Uses CPU time. */
     public static function burn(): void
     {
         hash('sha256', str_repeat('x', self::HASHED));
     }
 
-    /** An object as JSON, for which a decoder without a limit compares each key with all before it. */
+    /** Returns a JSON object for which a decoder without a limit compares each key with all earlier ones. */
     private static function collidingKeys(): string
     {
         $members = array_map(static fn(int $i): string => '"' . $i * self::TABLE . '":0', range(1, self::COLLIDING));

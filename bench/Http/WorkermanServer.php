@@ -4,14 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Http;
 
-/** Workerman, where its source is found: one worker process below its master, with the event loop that it chooses itself. */
+/** Workerman, if available: one worker process and its master, with the event loop that Workerman chooses. */
 final class WorkermanServer
 {
     public const SERVER = 'Workerman\Worker';
     private const TIMER = 'Workerman\Timer';
     private const RESPONSE = 'Workerman\Protocols\Http\Response';
 
-    /** It knows its version itself, also where Composer does not. */
+    /** Returns the name with the version, which Workerman knows even without Composer. */
     public static function label(): string
     {
         $version = \defined(self::SERVER . '::VERSION') ? \constant(self::SERVER . '::VERSION') : null;
@@ -32,7 +32,7 @@ final class WorkermanServer
         $settings = new \ReflectionClass($worker);
         $settings->setStaticPropertyValue('pidFile', getcwd() . '/workerman.pid');
         $settings->setStaticPropertyValue('logFile', getcwd() . '/workerman.log');
-        // It reads its command from there.
+        // Workerman reads its command from argv.
         $GLOBALS['argv'] = ['http-contestant.php', 'start'];
         Foreign::call($worker, 'runAll');
     }

@@ -15,39 +15,39 @@ final readonly class Wrk
 
     private const SCRIPT = 'load.lua';
 
-    /** Seconds after which an answer is an error. */
+    /** Timeout for an answer, in seconds. */
     private const TIMEOUT = 10;
 
-    /** Seconds after which it ends even if nobody stops it. */
+    /** Seconds after which wrk ends if it is not stopped. */
     private const SPARE = 60;
 
     private string $program;
 
-    /** @throws UsageException when it is not there */
+    /** @throws UsageException when wrk is not installed */
     public function __construct()
     {
         $this->program = Program::find(self::NAME) ?? throw new UsageException('wrk is not on PATH; it is the client of these benchmarks, and packaged as "wrk"');
     }
 
-    /** @return string its version */
+    /** @return string the version */
     public function describe(): string
     {
-        // It tells its version with its usage, and an exit code of 1.
+        // wrk prints its version with its usage, and exits with 1.
         $output = Program::run([$this->program, '-v'])[1];
 
         return trim(preg_match('/^wrk \S+/', $output, $match) === 1 ? $match[0] : self::NAME);
     }
 
-    /** @param float $seconds at most */
+    /** @param float $seconds time limit */
     public function start(Server $server, Load $load, float $seconds): WrkRun
     {
         return $this->startScript($load->script($server->site->address()), $server->directory, $server->site->url(), 1, $load->connections, $seconds, self::TIMEOUT);
     }
 
     /**
-     * @param string $script  in Lua
-     * @param float  $seconds at most
-     * @param int    $timeout seconds after which an answer is an error
+     * @param string $script  Lua code
+     * @param float  $seconds time limit
+     * @param int    $timeout timeout for an answer, in seconds
      */
     public function startScript(string $script, PrivateDirectory $directory, string $url, int $threads, int $connections, float $seconds, int $timeout): WrkRun
     {
@@ -59,7 +59,7 @@ final readonly class Wrk
         ]));
     }
 
-    /** @param float $seconds for which it sends */
+    /** @param float $seconds duration */
     public function run(Server $server, Load $load, float $seconds): WrkResult
     {
         $run = $this->start($server, $load, $seconds);

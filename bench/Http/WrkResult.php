@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Http;
 
-/** What wrk says at its end. */
+/** The figures that wrk prints at its end. */
 final readonly class WrkResult
 {
     private const ERRORS = [
@@ -19,7 +19,7 @@ final readonly class WrkResult
      * @param float         $seconds from the first request to the last answer
      * @param float         $p50     milliseconds
      * @param float         $p99     milliseconds
-     * @param array<string, int> $errors how many, by what they are
+     * @param array<string, int> $errors numbers of errors by kind
      */
     private function __construct(
         public int $requests,
@@ -30,9 +30,9 @@ final readonly class WrkResult
     ) {}
 
     /**
-     * @param string $output all of it; what {@see Load::script()} prints is a line of it
+     * @param string $output the whole output, with a line that {@see Load::script()} prints
      *
-     * @throws \RuntimeException when that is missing
+     * @throws \RuntimeException when the line is missing
      */
     public static function of(string $output): self
     {
@@ -49,13 +49,13 @@ final readonly class WrkResult
         return new self($figures['requests'], $figures['us'] / 1e6, $figures['p50'] / 1e3, $figures['p99'] / 1e3, array_diff($errors, [0]));
     }
 
-    /** @return float requests a second */
+    /** @return float requests per second */
     public function rate(): float
     {
         return $this->seconds > 0.0 ? $this->requests / $this->seconds : 0.0;
     }
 
-    /** @return list<string> what went wrong */
+    /** @return list<string> the problems */
     public function problems(): array
     {
         $problems = array_map(static fn(string $text, int $count): string => "{$count} {$text}", array_keys($this->errors), $this->errors);

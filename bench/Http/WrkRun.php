@@ -6,7 +6,7 @@ namespace Spindle\Bench\Http;
 
 use Spindle\Bench\Support\Usage;
 
-/** wrk while it sends; it ends with this object at the latest. */
+/** A running wrk. It ends with this object at the latest. */
 final class WrkRun
 {
     private const LOOK = 0.2;
@@ -19,7 +19,7 @@ final class WrkRun
 
     private string $said = '';
 
-    /** CPU seconds of this process and its children that have ended, at the start. */
+    /** CPU seconds at the start, of this process and its ended children. */
     private readonly float $before;
 
     /**
@@ -43,7 +43,7 @@ final class WrkRun
         $this->end();
     }
 
-    /** Lets it send for so many seconds. */
+    /** Waits while wrk sends for a number of seconds. */
     public function last(float $seconds): void
     {
         for ($end = hrtime(true) + $seconds * 1e9; ($left = $end - hrtime(true)) > 0;) {
@@ -52,9 +52,11 @@ final class WrkRun
     }
 
     /**
-     * @param (\Closure(): void)|null $look is called every so often meanwhile
+     * Waits for the next mark of the script.
      *
-     * @return bool whether another mark of its script has come; false when it has ended
+     * @param (\Closure(): void)|null $look called regularly while waiting
+     *
+     * @return bool false when wrk has ended
      */
     public function awaitMark(?\Closure $look = null): bool
     {
@@ -70,16 +72,16 @@ final class WrkRun
         return $after !== null;
     }
 
-    /** @throws \RuntimeException when it said no figures */
+    /** @throws \RuntimeException when wrk printed no figures */
     public function stop(): WrkResult
     {
         return WrkResult::of($this->finish());
     }
 
-    /** @return string all that it has said, once it has ended */
+    /** @return string the whole output, after the end */
     public function finish(): string
     {
-        // It may not have been ready for the first.
+        // wrk may not have been ready for the first signal.
         do {
             $this->interrupt();
         } while ($this->read());
@@ -88,13 +90,13 @@ final class WrkRun
         return $this->said;
     }
 
-    /** @return float CPU seconds that it has used, once it has ended */
+    /** @return float CPU seconds of wrk, after its end */
     public function cpu(): float
     {
         return Usage::now()->cpu - $this->before;
     }
 
-    /** Waits for what it says next; false at its end. */
+    /** Waits for more output; returns false at its end. */
     private function read(): bool
     {
         [$read, $write, $except] = [[$this->output], null, null];

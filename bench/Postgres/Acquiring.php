@@ -13,13 +13,13 @@ use function Amp\async;
 use function Amp\delay;
 use function Amp\Future\await;
 
-/** Many who wait for the only connection of a pool: their order, and how late those are told who wait in vain. */
+/** Many fibers that wait for the only connection of a pool: their order, and the delay of their timeouts. */
 final readonly class Acquiring
 {
-    /** Seconds that somebody waits at most. */
+    /** Acquire timeout in seconds. */
     private const TIMEOUT = 0.5;
 
-    /** Seconds after which the connection is given back, where all are to get it. */
+    /** Seconds after which the connection is released, when all fibers get it. */
     private const HELD = 0.05;
 
     private PostgresDriver $driver;
@@ -29,7 +29,7 @@ final readonly class Acquiring
         $this->driver = $job->contestant->driver() ?? throw new \LogicException('Only Spindle has a pool with a timeout here');
     }
 
-    /** @return array<string, mixed> milliseconds by which the latest was late */
+    /** @return array<string, mixed> milliseconds by which the latest timeout was late */
     public function figures(): array
     {
         [$order, $waited] = $this->served();
@@ -45,7 +45,11 @@ final readonly class Acquiring
         ];
     }
 
-    /** @return array{list<int>, array<string, int>} who got the connection, in that order, and how long they waited by the pool's histogram */
+    /**
+     * Lets all fibers get the connection.
+     *
+     * @return array{list<int>, array<string, int>} fibers in the order of their turns; the pool's wait histogram
+     */
     private function served(): array
     {
         $pool = $this->pool(60.0);
@@ -67,7 +71,11 @@ final readonly class Acquiring
         return [$order, $waited];
     }
 
-    /** @return array{list<float>, list<int>} by how many milliseconds each was late, and who, in the order in which they were told */
+    /**
+     * Lets all fibers time out.
+     *
+     * @return array{list<float>, list<int>} delay of each timeout in milliseconds; fibers in the order of timeouts
+     */
     private function timedOut(): array
     {
         $pool = $this->pool(self::TIMEOUT);

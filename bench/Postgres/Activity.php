@@ -6,7 +6,7 @@ namespace Spindle\Bench\Postgres;
 
 use Spindle\Postgres\PostgresConnection;
 
-/** What the server's processes do, as pg_stat_activity shows it, over a connection of its own. */
+/** Activity of the server's processes in pg_stat_activity, read over a separate connection. */
 final readonly class Activity
 {
     private PostgresConnection $connection;
@@ -17,11 +17,12 @@ final readonly class Activity
     }
 
     /**
-     * Asks as fast as the server answers.
+     * Polls until a condition is met, as fast as the server answers.
      *
      * @param \Closure(self): bool $is
+     * @param float                $limit time limit in seconds
      *
-     * @throws \RuntimeException when it has not come about within so many seconds
+     * @throws \RuntimeException when the time is over
      */
     public function until(\Closure $is, float $limit): void
     {
@@ -33,7 +34,7 @@ final readonly class Activity
         }
     }
 
-    /** @return string|null null when there is no such process any more */
+    /** @return string|null null when the process does not exist */
     public function state(int $backend): ?string
     {
         $state = $this->connection->query('SELECT state FROM pg_stat_activity WHERE pid = $1', [$backend])->column();
@@ -41,7 +42,7 @@ final readonly class Activity
         return isset($state[0]) && \is_string($state[0]) ? $state[0] : null;
     }
 
-    /** @return int processes with a client; of the one that is named, or of all */
+    /** @return int number of processes with a client, of one application or of all */
     public function backends(?string $application = null): int
     {
         $count = $this->connection->query(
@@ -53,7 +54,7 @@ final readonly class Activity
         return $count;
     }
 
-    /** @return int of those of the application, the ones that are in pg_sleep() */
+    /** @return int number of processes of the application that are in pg_sleep() */
     public function asleep(string $application): int
     {
         $count = $this->connection->query("SELECT count(*) FROM pg_stat_activity WHERE application_name = \$1 AND wait_event = 'PgSleep'", [$application])->value();

@@ -8,8 +8,8 @@ use function Amp\async;
 use function Amp\Future\await;
 
 /**
- * The pool of amphp/postgres, where that is installed: without the DISCARD ALL before each use that it has by itself, which
- * would undo what it has prepared.
+ * The pool of amphp/postgres, if installed. It runs without its default DISCARD ALL before each use, which would drop
+ * prepared statements.
  */
 final class AmpClient implements Client
 {
@@ -55,7 +55,8 @@ final class AmpClient implements Client
     {
         return match (true) {
             $load->isTransaction => $this->isTransactionRight($load, $id),
-            // Each statement that is prepared through the pool keeps a connection, so that several wait for each other for ever.
+            // Each statement that is prepared through the pool keeps a connection. Several would wait for each other
+            // forever.
             \count($load->steps) > 1 => self::isRight($load, $id, fn(string $sql, int $id): mixed => self::call($this->pool, 'execute', $sql, [$id])),
             default => self::isRight($load, $id, $this->executePrepared(...)),
         };
@@ -102,7 +103,7 @@ final class AmpClient implements Client
         return new $class(...$arguments);
     }
 
-    /** The package is not known to be there, so that none of its classes can be named. */
+    /** Calls a method of a class that code can't name, because the package may not be installed. */
     private static function call(mixed $object, string $method, mixed ...$arguments): mixed
     {
         $callable = [$object, $method];

@@ -8,7 +8,7 @@ use Spindle\Bench\Support\ProcessStatus;
 use Spindle\Bench\Support\Statistics;
 use Spindle\Postgres\PostgresConnection;
 
-/** Many rows, and large values. */
+/** Measures many rows and large values. */
 final readonly class Bulk
 {
     private const WARM_UP = 3;
@@ -18,7 +18,7 @@ final readonly class Bulk
 
     public function __construct(private Job $job, private Target $target)
     {
-        // A float that goes into a text is as long as it has to be to come back the same.
+        // As text, a float gets as many digits as it needs to be read back unchanged.
         ini_set('precision', '-1');
         $this->client = $job->contestant->bulk($target);
     }
@@ -63,7 +63,7 @@ final readonly class Bulk
         ];
     }
 
-    /** @return array<string, mixed> milliseconds, and those of the longest gap */
+    /** @return array<string, mixed> milliseconds in all, and of the longest gap */
     private function parameter(): array
     {
         $bytes = random_bytes(max(1, $this->job->bytes));
@@ -88,9 +88,9 @@ final readonly class Bulk
     }
 
     /**
-     * @param \Closure(): bool $work tells whether it gave what it has to
+     * @param \Closure(): bool $work returns whether the result was right
      *
-     * @return array<string, mixed> rows per second, and by how many megabytes the process grew at most
+     * @return array<string, mixed> rows per second, and the largest growth of the process in megabytes
      */
     private function inLittleMemory(\Closure $work): array
     {

@@ -4,21 +4,21 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Postgres;
 
-/** A way of moving much data over one connection. A row is {@see Tables::row()}. */
+/** A way to move large amounts of data over one connection. A row is {@see Tables::row()}. */
 interface BulkClient
 {
     /**
-     * All rows at once, each value as what it is: int, string, float.
+     * Returns all rows at once, with the types int, string and float.
      *
      * @return list<array<array-key, mixed>>
      */
     public function rows(string $sql): array;
 
-    /** A bytea there and back. */
+    /** Sends a bytea to the server and returns its answer. */
     public function echo(string $bytes): string;
 
     /**
-     * The same as rows(), in as little memory as it can.
+     * Yields the rows of rows() in as little memory as possible.
      *
      * @return iterable<array<array-key, mixed>>
      */
@@ -27,7 +27,7 @@ interface BulkClient
     /** @param iterable<array{int, string, float}> $rows */
     public function copyArrays(string $table, iterable $rows): void;
 
-    /** @param iterable<string> $lines in the text format of COPY, the line's end included */
+    /** @param iterable<string> $lines in the text format of COPY, with line ends */
     public function copyStrings(string $table, iterable $lines): void;
 
     /** @return iterable<string> lines in the text format of COPY */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Postgres;
 
-/** A certificate for 127.0.0.1 that vouches for itself, in files that are there as long as this is held. */
+/** A self-signed certificate for 127.0.0.1, in files that exist as long as this object. */
 final readonly class Certificate
 {
     private const OPENSSL = <<<'INI'
@@ -35,7 +35,7 @@ final readonly class Certificate
         rmdir($this->directory);
     }
 
-    /** @throws \RuntimeException when OpenSSL can't */
+    /** @throws \RuntimeException when OpenSSL fails */
     public static function make(): self
     {
         $directory = sys_get_temp_dir() . '/spindle-certificate-' . bin2hex(random_bytes(6));
@@ -57,7 +57,7 @@ final readonly class Certificate
     /** @param array<string, string> $options */
     private static function sign(\OpenSSLAsymmetricKey $key, array $options): \OpenSSLCertificate
     {
-        // By reference, and never another.
+        // The parameter is passed by reference, but not changed.
         $same = $key;
         $request = openssl_csr_new(['commonName' => 'Spindle benchmark'], $same, $options);
         $certificate = $request instanceof \OpenSSLCertificateSigningRequest ? openssl_csr_sign($request, null, $key, 1, $options) : false;

@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Postgres;
 
-/** A way of sending many small statements, over one connection or several. */
+/** A way to send many small statements over one connection or several. */
 interface Client
 {
     /**
-     * Does it so often, each time for a row by chance ({@see Tables::anyItem()}).
+     * Runs the load a number of times, each time for a random row ({@see Tables::anyItem()}).
      *
-     * @return int how often each statement gave what it has to
+     * @return int number of runs in which each statement had the right result
      */
     public function run(Load $load, int $count): int;
 

@@ -11,10 +11,10 @@ use Spindle\Bench\Support\Report;
 use Spindle\Bench\Support\Rounds;
 use Spindle\Bench\Support\Series;
 
-/** Each measurement with its contestants, in alternating rounds, as a table. */
+/** Prints a table per measurement, with its contestants in alternating rounds. */
 final readonly class Comparison
 {
-    /** Of the operations that make a measurement, who does one at a time gets one in so many: what is compared is a rate. */
+    /** Divisors of the number of operations for slow contestants, which is possible because rates are compared. */
     private const FEWER = [
         'pool-pgsql' => 4,
         'pgsql' => 2,
@@ -23,14 +23,14 @@ final readonly class Comparison
         'amp' => 10,
     ];
 
-    /** What a rate is compared with, and under which title. */
+    /** Bases of the ratios, by label, with their column titles. */
     private const BASES = [
         'pgsql, 8' => '÷ ext-pgsql by hand, 8',
         'pgsql-blocking, 1' => '÷ ext-pgsql, blocking',
         'pgbench, 8' => '÷ pgbench',
     ];
 
-    /** Connections of those that have no fibers, where that is not one. */
+    /** Numbers of connections of contestants without fibers, if not one. */
     private const WITHOUT_FIBERS = ['pgsql' => [1, 8], 'pgbench' => [8], 'pgbench-pipeline' => [8]];
 
     private MeasuredProcess $process;
@@ -46,7 +46,7 @@ final readonly class Comparison
         }
     }
 
-    /** Measures, prints, and writes the raw data into a file when one is named. */
+    /** Measures, prints, and writes the raw data into a file if one is given. */
     public function run(string $json = ''): void
     {
         $this->tellWhoIsMissing();
@@ -107,7 +107,7 @@ final readonly class Comparison
         }
     }
 
-    /** Each cell, and how it compares with the best number of connections for as many fibers. */
+    /** Prints each combination, and its ratio to the best number of connections for the same number of fibers. */
     private function cells(): void
     {
         $what = Measurement::Cells;
@@ -143,7 +143,7 @@ final readonly class Comparison
         );
     }
 
-    /** @param array<string, list<Series>> $groups of as many fibers */
+    /** @param array<string, list<Series>> $groups series with the same number of fibers */
     private static function ratioToBest(Series $one, array $groups): ?float
     {
         foreach ($groups as $group) {
@@ -256,12 +256,12 @@ final readonly class Comparison
                 $contestant->shortLabel(),
                 "{$what->value}, {$variant->value}",
             ),
-            // Rows that are copied out can't be had as they come with ext-pgsql, so that Spindle refuses it by that driver.
+            // ext-pgsql can't stream COPY TO, so Spindle refuses it with that driver.
             $this->there([Contestant::Connections, ...($variant === Variant::Out ? [] : [Contestant::ConnectionsByPgsql]), Contestant::Pgsql, Contestant::Pdo]),
         ));
     }
 
-    /** @return list<Series> each of what it is made of, with each of Spindle's drivers */
+    /** @return list<Series> each variant with each of Spindle's drivers */
     private function scenarios(Measurement $what): array
     {
         $series = [];
@@ -278,7 +278,7 @@ final readonly class Comparison
         return $series;
     }
 
-    /** @return non-empty-list<Series> of each checkout where it is Spindle */
+    /** @return non-empty-list<Series> one per checkout, for Spindle */
     private function series(Job $job, string $label, string $context): array
     {
         return array_map(
@@ -298,11 +298,11 @@ final readonly class Comparison
     /**
      * @param array<Contestant> $contestants
      *
-     * @return list<Contestant> those that were asked for and are there
+     * @return list<Contestant> the selected ones that are available
      */
     private function there(array $contestants): array
     {
-        // Spindle's own series precede those of its peers.
+        // Spindle's series come before those of its peers.
         return $this->options->entrants->some(array_values(array_filter(
             $contestants,
             fn(Contestant $one): bool => ($one->peer() === null || \in_array($one->peer(), $this->options->peers, true)) && $one->missing() === null,
@@ -332,7 +332,7 @@ final readonly class Comparison
     /**
      * @param list<Series> $series
      *
-     * @return list<Column> none where there is no ext-pgsql
+     * @return list<Column> empty without ext-pgsql
      */
     private function ratiosToPgsql(array $series, string $title): array
     {
@@ -349,13 +349,13 @@ final readonly class Comparison
         return array_values(array_filter($series, static fn(Series $one): bool => $one->label === $label));
     }
 
-    /** A figure of the raw data. */
+    /** Returns a column with a figure of the raw data. */
     private static function figure(string $title, string $name, int $decimals, float $factor = 1.0): Column
     {
         return Column::figure($title, static fn(Series $one): ?float => self::scaled($one->medianOf($name), $factor), $decimals);
     }
 
-    /** The same by the number of operations. */
+    /** Returns a column with a figure of the raw data, divided by the number of operations. */
     private static function each(string $title, string $name, float $factor): Column
     {
         return Column::figure($title, static fn(Series $one): ?float => self::scaled($one->medianOf($name), $factor / max(1.0, $one->medianOf('count') ?? 1.0)), 2);

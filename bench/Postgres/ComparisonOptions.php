@@ -8,17 +8,17 @@ use Spindle\Bench\Support\Entrants;
 use Spindle\Bench\Support\Options;
 use Spindle\Bench\Support\UsageException;
 
-/** What bench/postgres.php was asked for. */
+/** The options of bench/postgres.php. */
 final readonly class ComparisonOptions
 {
     private const FIRST = [4, 64];
 
-    /** Of a single query, where nothing else is asked for; all others have the first two. */
+    /** Default shapes of a single query. Other measurements use the first two. */
     private const SHAPES = [self::FIRST, [8, 64], [4, 256], [1, 64], [1, 1]];
 
     private const OTHERS = 2;
 
-    /** Of {@see Measurement::Cells}. */
+    /** Connections and fibers of {@see Measurement::Cells}. */
     private const CONNECTIONS = [1, 2, 4, 8, 16];
     private const FIBERS = [8, 64, 256, 1024];
 
@@ -26,12 +26,12 @@ final readonly class ComparisonOptions
 
     /**
      * @param non-empty-list<Measurement> $only
-     * @param int|null                    $count       operations; null for each measurement's own number
-     * @param list<int>                   $connections none for the usual
-     * @param list<int>                   $fibers      none for the usual
+     * @param int|null                    $count       operations; null for each measurement's default
+     * @param list<int>                   $connections empty for the default
+     * @param list<int>                   $fibers      empty for the default
      * @param list<string>                $peers
-     * @param int                         $bytes       of a large parameter
-     * @param int                         $limit       seconds that a measurement may take
+     * @param int                         $bytes       size of a large parameter
+     * @param int                         $limit       time limit of a measurement, in seconds
      */
     private function __construct(
         public array $only,
@@ -45,7 +45,7 @@ final readonly class ComparisonOptions
         public Entrants $entrants,
     ) {}
 
-    /** @throws UsageException for an option's value that is not allowed */
+    /** @throws UsageException when a value is not allowed */
     public static function of(Options $options): self
     {
         return new self(
@@ -61,7 +61,7 @@ final readonly class ComparisonOptions
         );
     }
 
-    /** @return list<Shape> those that were asked for, or the usual ones */
+    /** @return list<Shape> the selected shapes, or the default */
     public function shapes(Measurement $what): array
     {
         $isGrid = $what === Measurement::Cells;
@@ -82,17 +82,17 @@ final readonly class ComparisonOptions
     {
         $count = $this->count ?? $what->count();
 
-        // Each has a connection of its own.
+        // Each sleeping query has its own connection.
         return $what === Measurement::Sleep ? min($count, self::MOST_ASLEEP) : $count;
     }
 
-    /** Connections that a contestant has at most. */
+    /** Returns the largest number of connections of a contestant. */
     public function mostConnections(): int
     {
         return max($this->count(Measurement::Sleep), ...array_map(static fn(Shape $shape): int => $shape->connections, [...$this->shapes(Measurement::Select), ...$this->shapes(Measurement::Cells)]));
     }
 
-    /** @return array<string, mixed> for the raw data */
+    /** @return array<string, mixed> raw data */
     public function toArray(): array
     {
         return [

@@ -7,7 +7,7 @@ namespace Spindle\Bench\Postgres;
 use Spindle\Bench\Support\Package;
 use Spindle\Postgres\PostgresDriver;
 
-/** Who takes part. */
+/** Clients of the PostgreSQL benchmarks. */
 enum Contestant: string
 {
     case Pool = 'pool';
@@ -21,10 +21,10 @@ enum Contestant: string
     case Pgbench = 'pgbench';
     case PgbenchPipeline = 'pgbench-pipeline';
 
-    /** What --peers names them. */
+    /** Values of --peers. */
     public const PEERS = ['pgsql', 'pdo', 'amp', 'pgbench'];
 
-    /** What tables call it. */
+    /** Returns the name in tables. */
     public function label(): string
     {
         return match ($this) {
@@ -41,7 +41,7 @@ enum Contestant: string
         };
     }
 
-    /** The same where there is nothing but one connection. */
+    /** Returns the name in tables in which each contestant has one connection. */
     public function shortLabel(): string
     {
         return match ($this) {
@@ -52,7 +52,7 @@ enum Contestant: string
         };
     }
 
-    /** Why it can't take part here; null when it can. */
+    /** Returns why the contestant is not available; null when it is. */
     public function missing(): ?string
     {
         return match ($this) {
@@ -64,13 +64,13 @@ enum Contestant: string
         };
     }
 
-    /** Which of the peers it belongs to; null when it is Spindle. */
+    /** Returns the peer of --peers that includes this contestant; null for Spindle. */
     public function peer(): ?string
     {
         return $this->driver() === null ? explode('-', $this->value)[0] : null;
     }
 
-    /** Spindle's; null when it is not Spindle. */
+    /** Returns Spindle's driver; null for peers. */
     public function driver(): ?PostgresDriver
     {
         return match ($this) {
@@ -80,7 +80,7 @@ enum Contestant: string
         };
     }
 
-    /** Whether fibers share its connections. */
+    /** Returns whether fibers share the contestant's connections. */
     public function hasFibers(): bool
     {
         return $this->driver() !== null || $this === self::Amp;
@@ -91,7 +91,7 @@ enum Contestant: string
         return $this === self::Pgbench || $this === self::PgbenchPipeline;
     }
 
-    /** @throws \LogicException when it is none that sends statements itself */
+    /** @throws \LogicException when the contestant does not send statements itself */
     public function client(Target $target, Shape $shape): Client
     {
         return match ($this) {
@@ -107,7 +107,7 @@ enum Contestant: string
         };
     }
 
-    /** @throws \LogicException when it takes no part in what is done with much data */
+    /** @throws \LogicException when the contestant has no part in the measurements of large data */
     public function bulk(Target $target): BulkClient
     {
         return match ($this) {

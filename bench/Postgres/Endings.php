@@ -20,21 +20,21 @@ use function Amp\async;
 use function Amp\Future\await;
 use function Amp\Future\awaitAll;
 
-/** How long a server works for somebody who wants it no more. */
+/** Time for which a server works on a statement after its client gave up. */
 final readonly class Endings
 {
     public const SLEEP = 'SELECT pg_sleep(60)';
 
     private const CONNECTIONS = 8;
 
-    /** Seconds within which everything has come about. */
+    /** Time limit for each event, in seconds. */
     private const LIMIT = 30.0;
 
     private PostgresDriver $driver;
 
     private Activity $activity;
 
-    /** What pg_stat_activity tells those by that are looked at. */
+    /** Application name of the measured connections in pg_stat_activity. */
     private string $application;
 
     private Samples $samples;
@@ -47,7 +47,7 @@ final readonly class Endings
         $this->samples = new Samples();
     }
 
-    /** @return array<string, mixed> milliseconds, the median; and the slowest */
+    /** @return array<string, mixed> milliseconds: the median and the slowest */
     public function figures(): array
     {
         $right = 0;
@@ -97,7 +97,7 @@ final readonly class Endings
             \assert($borrowed instanceof PooledConnection);
             $borrowed->release();
         }
-        // What was borrowed is made as it was before it is free.
+        // A released connection is reset before it becomes idle.
         while ($pool->stats()->idle < self::CONNECTIONS) {
             $this->activity->backends($this->application);
         }

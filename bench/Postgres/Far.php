@@ -12,18 +12,18 @@ use Spindle\Postgres\PostgresPool;
 use function Amp\async;
 use function Amp\Future\await;
 
-/** Fibers that each send a statement of their own, which the pool knows, to a server that is far away. */
+/** Fibers that each send a different, already prepared statement to a distant server. */
 final readonly class Far
 {
-    /** Seconds there and back. */
+    /** Seconds of a round trip. */
     private const ROUND_TRIP = 0.02;
 
-    /** How often each statement has run before. */
+    /** Earlier executions of each statement. */
     private const KNOWN = 3;
 
     public function __construct(private Job $job, private Target $target) {}
 
-    /** @return array<string, mixed> milliseconds until all are answered */
+    /** @return array<string, mixed> milliseconds until all statements are answered */
     public function figures(): array
     {
         $far = new FarDatabase(new Endpoint($this->target->parameters), self::ROUND_TRIP);
@@ -41,7 +41,7 @@ final readonly class Far
         return ['figure' => $milliseconds, 'results' => $right, 'connections' => $connections, 'right' => $right === $this->job->count];
     }
 
-    /** @return int how many answers are right */
+    /** @return int number of right answers */
     private function all(PostgresPool $pool): int
     {
         $fibers = [];

@@ -14,16 +14,16 @@ use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 
-/** For how long the event loop stands still while something out of the common is done. */
+/** Time for which exceptional operations block the event loop. */
 final readonly class Gaps
 {
-    /** A name that no name server knows. https://www.rfc-editor.org/rfc/rfc6761#section-6.4 */
+    /** A name that no name server resolves. https://www.rfc-editor.org/rfc/rfc6761#section-6.4 */
     private const NO_HOST = 'no-such-host.invalid';
 
-    /** Seconds for all hosts together, of which the silent one takes its share. */
+    /** Connect timeout for all hosts together, in seconds. The silent host gets a share of it. */
     private const CONNECT = 1.5;
 
-    /** Seconds after which a query that is under way is cancelled. */
+    /** Seconds after which a running query is cancelled. */
     private const UNDER_WAY = 0.02;
 
     private PostgresDriver $driver;
@@ -33,7 +33,7 @@ final readonly class Gaps
         $this->driver = $job->contestant->driver() ?? throw new \LogicException('Only Spindle has these gaps measured');
     }
 
-    /** @return array<string, mixed> milliseconds of the longest gap of all, and of the whole, the median */
+    /** @return array<string, mixed> milliseconds: the longest gap of all, and the median of the whole operation */
     public function figures(): array
     {
         $work = match ($this->job->variant) {

@@ -20,7 +20,7 @@ final readonly class Job
         public int $bytes,
     ) {}
 
-    /** @param list<string> $arguments as {@see arguments()} makes them */
+    /** @param list<string> $arguments from {@see arguments()} */
     public static function of(array $arguments): self
     {
         [$what, $contestant] = $arguments;
@@ -36,7 +36,7 @@ final readonly class Job
         );
     }
 
-    /** @return list<string> for postgres-contestant.php */
+    /** @return list<string> arguments of postgres-contestant.php */
     public function arguments(): array
     {
         return [

@@ -4,14 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Postgres;
 
-/** Statements that are sent one after the other, again and again, each time for a row by chance. */
+/** Statements that are sent in sequence, repeatedly, each time for a random row. */
 final readonly class Load
 {
     private const QUERIES_OF_A_UNIT = 20;
 
     /**
      * @param non-empty-list<Step> $steps
-     * @param string|null          $afterwards a query that tells whether all have been done, by $1, how many; null when nothing is to be seen
+     * @param string|null          $afterwards query that returns whether all $1 runs were done; null for reads
      */
     private function __construct(public array $steps, public bool $isTransaction = false, private ?string $afterwards = null) {}
 
@@ -30,8 +30,8 @@ final readonly class Load
     }
 
     /**
-     * @param \Closure(string, int): mixed $value of a query with one parameter
-     * @param int                          $count how often all was done
+     * @param \Closure(string, int): mixed $value returns the value of a query with one parameter
+     * @param int                          $count number of runs
      */
     public function isDone(\Closure $value, int $count): bool
     {

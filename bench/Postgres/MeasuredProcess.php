@@ -11,10 +11,10 @@ use Spindle\Bench\Support\Series;
 /** Measures contestants, each in a fresh process. */
 final readonly class MeasuredProcess
 {
-    /** @param int $limit seconds that a measurement may take */
+    /** @param int $limit time limit of a measurement, in seconds */
     public function __construct(private Server $server, private int $limit) {}
 
-    /** @param Checkout|null $checkout whose Spindle it is; null when it is none */
+    /** @param Checkout|null $checkout the measured Spindle; null for other contestants */
     public function series(Job $job, string $label, string $context, ?Checkout $checkout = null): Series
     {
         return new Series($label, function (Series $series) use ($job, $checkout): float {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Postgres;
 
-/** What there is to measure. */
+/** Measurements of the PostgreSQL client. */
 enum Measurement: string
 {
     case Select = 'select';
@@ -21,7 +21,10 @@ enum Measurement: string
     case Cancel = 'cancel';
     case Acquire = 'acquire';
 
-    /** Operations of each measurement, unless told otherwise: queries, units, updates, rows, fibers that wait; of the others, how often. */
+    /**
+     * Returns the default number of operations: queries, units, updates, rows or waiting fibers; for others, of
+     * repetitions.
+     */
     public function count(): int
     {
         return match ($this) {

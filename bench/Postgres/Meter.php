@@ -6,7 +6,7 @@ namespace Spindle\Bench\Postgres;
 
 use Spindle\Bench\Support\Usage;
 
-/** Time on the clock, CPU time of this process and what it started, and CPU time of the server. */
+/** Measures elapsed time, CPU time of this process and its children, and CPU time of the server. */
 final readonly class Meter
 {
     private function __construct(private ServerTime $serverTime, private ?float $server, private float $client, private int $begin) {}
@@ -24,7 +24,7 @@ final readonly class Meter
         return (hrtime(true) - $this->begin) / 1e9;
     }
 
-    /** @return array{seconds: float, cpu: float, server: float|null} since the start */
+    /** @return array{seconds: float, cpu: float, server: float|null} values since the start */
     public function read(): array
     {
         [$seconds, $client, $server] = [$this->seconds(), Usage::now()->cpu, $this->serverTime->seconds()];

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Postgres;
 
-/** PDO, which blocks, and has all rows of a result at once. */
+/** PDO, which blocks and fetches all rows of a result at once. */
 final class PdoBulk implements BulkClient
 {
     private readonly \PDO $pdo;
@@ -71,7 +71,7 @@ final class PdoBulk implements BulkClient
         return array_filter((array) $this->call('copyToArray', $table), is_string(...));
     }
 
-    /** PDO closes a connection when nobody holds it any more. */
+    /** Does nothing: PDO closes a connection when its last reference is gone. */
     public function close(): void {}
 
     /** @param list<string> $lines */
@@ -80,7 +80,7 @@ final class PdoBulk implements BulkClient
         $this->call('copyFromArray', $table, $lines);
     }
 
-    /** By the name that the method has in this PHP: PDO::pgsqlCopyFromArray(), or Pdo\Pgsql::copyFromArray() from 8.4 on. */
+    /** Calls a method by its name in this PHP: PDO::pgsqlCopyFromArray(), or Pdo\Pgsql::copyFromArray() since 8.4. */
     private function call(string $method, mixed ...$arguments): mixed
     {
         $callable = [$this->pdo, method_exists($this->pdo, $method) ? $method : 'pgsql' . ucfirst($method)];

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Postgres;
 
-/** PDO: prepared statements that block, on one connection. */
+/** PDO with blocking prepared statements on one connection. */
 final class PdoClient implements Client
 {
     private readonly \PDO $pdo;
@@ -32,7 +32,7 @@ final class PdoClient implements Client
         return $right;
     }
 
-    /** PDO closes a connection when nobody holds it any more. */
+    /** Does nothing: PDO closes a connection when its last reference is gone. */
     public function close(): void {}
 
     private function isTransactionRight(Load $load, int $id): bool

@@ -6,13 +6,13 @@ namespace Spindle\Bench\Postgres;
 
 use Spindle\Bench\Support\Program;
 
-/** PostgreSQL's own program for the purpose, in C: the same statements, prepared, from one thread. It looks at no result. */
+/** PostgreSQL's own benchmark program, in C: the same prepared statements from one thread. It checks no results. */
 final readonly class Pgbench
 {
-    /** Statements in one pipeline, where it is to show what the server can do. */
+    /** Number of statements per pipeline, to show the server's limit. */
     public const PIPELINE = 16;
 
-    /** What it has no options for. */
+    /** Parameters without an option, and their environment variables. */
     private const VARIABLES = ['password' => 'PGPASSWORD', 'sslmode' => 'PGSSLMODE', 'sslrootcert' => 'PGSSLROOTCERT'];
 
     public function __construct(private Target $target, private int $connections, private bool $pipeline) {}
@@ -23,7 +23,7 @@ final readonly class Pgbench
     }
 
     /**
-     * @return array{rate: float, count: int, right: bool} times a second that all statements were done, and how often in all
+     * @return array{rate: float, count: int, right: bool} runs per second of all statements, and the number of runs
      *
      * @throws \RuntimeException when it fails
      */
@@ -36,11 +36,11 @@ final readonly class Pgbench
     }
 
     /**
-     * @param string                $script       in its own language: a transaction
-     * @param int                   $transactions of each connection
-     * @param array<string, string> $variables    of the script
+     * @param string                $script       a transaction in pgbench's language
+     * @param int                   $transactions number per connection
+     * @param array<string, string> $variables    variables of the script
      *
-     * @return array{rate: float, count: int, right: bool} transactions a second, and how many in all
+     * @return array{rate: float, count: int, right: bool} transactions per second, and their number
      *
      * @throws \RuntimeException when it fails
      */
@@ -100,7 +100,9 @@ final readonly class Pgbench
         };
     }
 
-    /** Debian's command on PATH is a script in Perl that looks for the program, which would count. */
+    /**
+     * Returns the program itself: Debian's command on PATH is a Perl script that searches it, which would cost time.
+     */
     private static function program(): ?string
     {
         $programs = array_filter((array) glob('/usr/lib/postgresql/*/bin/pgbench'), is_string(...));

@@ -6,7 +6,7 @@ namespace Spindle\Bench\Postgres;
 
 use PgSql\Connection;
 
-/** What all that is written by hand on ext-pgsql begins with. */
+/** Connections of the clients that are written by hand on ext-pgsql. */
 final class Pgsql
 {
     public static function connect(Target $target): Connection
@@ -17,7 +17,7 @@ final class Pgsql
     }
 
     /**
-     * The connection's socket, whose functions do not wait any more.
+     * Makes the connection's functions non-blocking, and returns its socket.
      *
      * @return resource
      */
@@ -25,7 +25,7 @@ final class Pgsql
     {
         $socket = pg_socket($connection);
         \assert($socket !== false);
-        // True is what makes it non-blocking: ext-pgsql hands the flag to PQsetnonblocking() as it is.
+        // True makes it non-blocking: ext-pgsql passes the flag to PQsetnonblocking() unchanged.
         // https://github.com/php/php-src/blob/PHP-8.2/ext/pgsql/pgsql.c, php_pgsql_fd_set_option()
         stream_set_blocking($socket, true);
 

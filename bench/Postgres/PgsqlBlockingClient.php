@@ -7,12 +7,12 @@ namespace Spindle\Bench\Postgres;
 use PgSql\Connection;
 use PgSql\Result;
 
-/** ext-pgsql as it is mostly used: prepared statements that block, on one connection. */
+/** ext-pgsql in its most common use: blocking prepared statements on one connection. */
 final class PgsqlBlockingClient implements Client
 {
     private readonly Connection $connection;
 
-    /** @var array<string, string> of the prepared statements, by SQL */
+    /** @var array<string, string> names of prepared statements, by SQL */
     private array $names = [];
 
     public function __construct(Target $target)

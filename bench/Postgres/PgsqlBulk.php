@@ -8,14 +8,14 @@ use PgSql\Connection;
 use PgSql\Result;
 use Revolt\EventLoop;
 
-/** ext-pgsql: blocking, but for what an event loop would do with a large parameter. */
+/** ext-pgsql: blocking, except that a large parameter is sent as in an event loop. */
 final class PgsqlBulk implements BulkClient
 {
     private const ROWS_OF_A_FETCH = 1_000;
 
     private readonly Connection $connection;
 
-    /** @var array<string, string> of the prepared statements, by SQL */
+    /** @var array<string, string> names of prepared statements, by SQL */
     private array $names = [];
 
     public function __construct(Target $target)
@@ -111,7 +111,7 @@ final class PgsqlBulk implements BulkClient
         return $typed;
     }
 
-    /** @param \Closure(\Closure(): void): string $watch gives a watcher that calls what it gets */
+    /** @param \Closure(\Closure(): void): string $watch creates a watcher with the given callback */
     private static function wait(\Closure $watch): void
     {
         $suspension = EventLoop::getSuspension();

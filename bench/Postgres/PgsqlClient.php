@@ -7,18 +7,18 @@ namespace Spindle\Bench\Postgres;
 use PgSql\Connection;
 
 /**
- * The best that can be written by hand on ext-pgsql's asynchronous functions: prepared statements, one under way on each
- * connection, and neither fibers nor an event loop in between.
+ * The fastest client that can be written by hand on ext-pgsql's asynchronous functions: prepared statements, one
+ * pending per connection, without fibers or an event loop.
  */
 final class PgsqlClient implements Client
 {
     /** @var non-empty-list<Connection> */
     private readonly array $connections;
 
-    /** @var non-empty-list<resource> of the connections */
+    /** @var non-empty-list<resource> sockets of the connections */
     private readonly array $sockets;
 
-    /** @var array<string, string> of the prepared statements, by SQL */
+    /** @var array<string, string> names of prepared statements, by SQL */
     private array $names = [];
 
     public function __construct(Target $target, int $connections)
@@ -63,7 +63,7 @@ final class PgsqlClient implements Client
         array_map(pg_close(...), $this->connections);
     }
 
-    /** @return non-empty-list<string> the names of what is to be sent, on each connection */
+    /** @return non-empty-list<string> names of the statements to send, the same on each connection */
     private function prepare(Load $load): array
     {
         $statements = array_map(static fn(Step $step): string => $step->sql, $load->steps);

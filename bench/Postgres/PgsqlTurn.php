@@ -6,18 +6,18 @@ namespace Spindle\Bench\Postgres;
 
 use PgSql\Connection;
 
-/** Where one connection is in what it sends. */
+/** Progress of one connection through its statements. */
 final class PgsqlTurn
 {
-    /** Whether all has given what it has to since {@see begin()}. */
+    /** Whether all results since {@see begin()} were right. */
     public bool $isRight = true;
 
     private int $id = 0;
     private int $position = 0;
 
     /**
-     * @param non-empty-list<Step|null> $steps null begins and ends a transaction
-     * @param non-empty-list<string>    $names of the prepared statements
+     * @param non-empty-list<Step|null> $steps null begins or ends a transaction
+     * @param non-empty-list<string>    $names names of the prepared statements
      */
     public function __construct(private readonly Connection $connection, private readonly array $steps, private readonly array $names) {}
 
@@ -29,7 +29,7 @@ final class PgsqlTurn
         $this->send();
     }
 
-    /** Takes what has come and sends the next statement; false while there is one. */
+    /** Reads results and sends the next statement; returns false while there is one. */
     public function isDone(): bool
     {
         pg_consume_input($this->connection);

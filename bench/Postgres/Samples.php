@@ -6,7 +6,7 @@ namespace Spindle\Bench\Postgres;
 
 use Spindle\Bench\Support\Statistics;
 
-/** How long something took, again and again, in milliseconds. */
+/** Durations of repeated work, in milliseconds. */
 final class Samples
 {
     /** @var list<float> */

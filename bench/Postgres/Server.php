@@ -12,13 +12,13 @@ use Spindle\Postgres\Testing\ClusterException;
 use Spindle\Postgres\Testing\TemporaryCluster;
 use Spindle\Postgres\Testing\TemporaryClusterOptions;
 
-/** The server that is measured: a cluster of its own, or one that was named. */
+/** The measured server: a temporary cluster, or a given server. */
 final readonly class Server
 {
-    /** Of the cluster: nothing is to happen in between. */
+    /** Settings of the cluster, against background work during a measurement. */
     private const SETTINGS = ['autovacuum' => false, 'checkpoint_timeout' => '1h', 'max_wal_size' => '8GB'];
 
-    /** Connections beyond those of a contestant. */
+    /** Connections in addition to those of a contestant. */
     private const SPARE = 20;
 
     private const TOLD = [
@@ -33,8 +33,8 @@ final readonly class Server
     private Tables $tables;
 
     /**
-     * @param array<string, string>      $parameters of libpq
-     * @param array<string, string>|null $tls
+     * @param array<string, string>      $parameters libpq parameters
+     * @param array<string, string>|null $tls        the same for TLS
      */
     private function __construct(#[\SensitiveParameter] array $parameters, #[\SensitiveParameter] ?array $tls, private ?TemporaryCluster $cluster)
     {
@@ -45,11 +45,11 @@ final readonly class Server
     }
 
     /**
-     * @param int  $connections that a contestant has at most
-     * @param bool $withTls     whether it is to have TLS
-     * @param array<string, string|int|float|bool> $settings of postgresql.conf, beyond or instead of the usual
+     * @param int  $connections largest number of a contestant's connections
+     * @param bool $withTls     whether the server gets TLS
+     * @param array<string, string|int|float|bool> $settings changes to the default settings of postgresql.conf
      *
-     * @throws UsageException when there is none to be had
+     * @throws UsageException when no server can be started
      */
     public static function start(int $connections, bool $withTls, array $settings = []): self
     {
@@ -70,7 +70,7 @@ final readonly class Server
         return new self($parameters, $tls === null ? null : $tls + $parameters, $cluster);
     }
 
-    /** @throws UsageException when it can't be connected to */
+    /** @throws UsageException when the connection fails */
     public static function at(#[\SensitiveParameter] string $dsn): self
     {
         try {
@@ -89,7 +89,7 @@ final readonly class Server
         }
     }
 
-    /** @return array<string, string> what it is, and its settings */
+    /** @return array<string, string> version and settings */
     public function describe(): array
     {
         $settings = array_map(
@@ -104,7 +104,7 @@ final readonly class Server
         ];
     }
 
-    /** {@see Tables::prepare()} */
+    /** Calls {@see Tables::prepare()}. */
     public function prepare(Measurement $what, int $count): void
     {
         $this->tables->prepare($what, $count);
@@ -117,7 +117,7 @@ final readonly class Server
         $this->cluster?->stop();
     }
 
-    /** The parent of whoever serves this connection, where that is to be seen here. */
+    /** Returns the parent of this connection's server process, if it runs on this machine. */
     private function postmaster(string $host): ?int
     {
         if ($this->cluster !== null) {

@@ -6,18 +6,18 @@ namespace Spindle\Bench\Postgres;
 
 use Spindle\Bench\Support\ProcessStatus;
 
-/** The CPU time of a server's processes on this machine: of all that its first process has started, those that ended included. */
+/** CPU time of a local server: of all processes that its first process has started, including ended ones. */
 final readonly class ServerTime
 {
-    /** Of /proc/PID/stat, counted from behind the name. */
+    /** Fields in /proc/PID/stat, counted from after the name. */
     private const PARENT = 2;
     private const WAITED_FOR = [14, 15];
     private const TICKS = 100;
 
-    /** @param int|null $postmaster the id of the first process; null when it is not on this machine */
+    /** @param int|null $postmaster id of the first process; null when it is not on this machine */
     public function __construct(private ?int $postmaster) {}
 
-    /** @return float|null seconds, user and system; null when they can't be told */
+    /** @return float|null user and system seconds; null when they are not available */
     public function seconds(): ?float
     {
         $own = $this->postmaster === null ? [] : self::stat("/proc/{$this->postmaster}/stat");
@@ -34,7 +34,7 @@ final readonly class ServerTime
         return $seconds;
     }
 
-    /** @return list<string> none when the process is not there */
+    /** @return list<string> empty when the process does not exist */
     private static function stat(string $file): array
     {
         $stat = (string) @file_get_contents($file);

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Postgres;
 
-/** How many connections, and how many fibers that share them. */
+/** A number of connections, and a number of fibers that share them. */
 final readonly class Shape implements \Stringable
 {
     public function __construct(public int $connections, public int $fibers) {}

@@ -16,7 +16,7 @@ use function Amp\Future\await;
 
 final readonly class SpindleClient implements Client
 {
-    /** @param non-empty-list<PostgresPool|PostgresConnection> $links that fibers take in turn */
+    /** @param non-empty-list<PostgresPool|PostgresConnection> $links used by fibers in turn */
     private function __construct(private array $links, private int $fibers) {}
 
     public static function pool(Target $target, PostgresDriver $driver, Shape $shape): self

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Postgres;
 
-/** A statement about the row that $1 names. */
+/** A statement about the row with the id $1. */
 final readonly class Step
 {
-    /** @param bool $reads whether it gives the row's name first; else it writes one row */
+    /** @param bool $reads whether the first value is the row's name; otherwise the statement writes one row */
     private function __construct(public string $sql, public bool $reads) {}
 
     public static function query(string $sql): self
@@ -21,8 +21,8 @@ final readonly class Step
     }
 
     /**
-     * @param mixed $value    the first of the row, where it reads
-     * @param int   $affected rows, where it writes
+     * @param mixed $value    first value of the row, for a read
+     * @param int   $affected number of rows, for a write
      */
     public function isRight(int $id, mixed $value, int $affected): bool
     {

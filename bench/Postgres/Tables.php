@@ -7,12 +7,12 @@ namespace Spindle\Bench\Postgres;
 use Spindle\Postgres\PostgresConnection;
 
 /**
- * What is read and written, in a schema of its own that is gone at the end. Every row is told by its id: its name is "name "
- * and the id, its score a seventh of it.
+ * The tables that are read and written, in a temporary schema. An id determines its row: the name is "name " and the
+ * id, the score is a seventh of it.
  */
 final class Tables
 {
-    /** Rows of the table that single ones are read from. */
+    /** Rows of the table for single reads. */
     public const ITEMS = 100_000;
 
     /** Rows of the table that is read as a whole. */
@@ -20,7 +20,7 @@ final class Tables
 
     private const ROW = "id, 'name ' || id AS name, id / 7.0::float8 AS score";
 
-    /** @var array<string, true> that are there, by their names */
+    /** @var array<string, true> existing tables by name */
     private array $made = [];
 
     public readonly string $schema;
@@ -42,7 +42,7 @@ final class Tables
         return [$id, "name {$id}", $id / 7.0];
     }
 
-    /** Sees to it that the measurement finds what it needs as it has to be. */
+    /** Prepares the tables of a measurement. */
     public function prepare(Measurement $what, int $count): void
     {
         match ($what) {
@@ -73,7 +73,7 @@ final class Tables
         $this->made[$name] = true;
     }
 
-    /** Anew: each update leaves a dead row behind. */
+    /** Creates the tables again, because each update leaves a dead row behind. */
     private function makeCounters(): void
     {
         $this->connection->executeScript("DROP TABLE IF EXISTS {$this->schema}.counters, {$this->schema}.log; CREATE TABLE {$this->schema}.log (id int4 NOT NULL)");

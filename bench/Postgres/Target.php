@@ -5,18 +5,20 @@ declare(strict_types=1);
 namespace Spindle\Bench\Postgres;
 
 /**
- * The server that is measured, and the tables on it. A contestant's process gets it by its environment: a password has no
- * place among arguments, which everybody can read.
+ * The measured server and its tables.
+ *
+ * A contestant's process reads it from the environment: a password does not belong in arguments, which all users can
+ * read.
  */
 final readonly class Target
 {
     private const VARIABLE = 'SPINDLE_BENCH_POSTGRES';
 
     /**
-     * @param array<string, string>      $parameters of libpq: host, port, user, dbname, password where there is one
-     * @param array<string, string>|null $tls        the same, for TLS and SCRAM; null when the server is not known to have that
-     * @param string                     $schema     that the tables are in
-     * @param int|null                   $postmaster the id of the server's first process; null when it is not on this machine
+     * @param array<string, string>      $parameters libpq parameters: host, port, user, dbname, perhaps password
+     * @param array<string, string>|null $tls        the same for TLS and SCRAM; null when support is not known
+     * @param string                     $schema     schema of the tables
+     * @param int|null                   $postmaster id of the first server process; null on another machine
      */
     public function __construct(
         #[\SensitiveParameter]
@@ -27,7 +29,7 @@ final readonly class Target
         public ?int $postmaster,
     ) {}
 
-    /** What the process that started this one measures. */
+    /** Returns the target that the parent process has set. */
     public static function given(): self
     {
         /** @var array{parameters: array<string, string>, tls: array<string, string>|null, schema: string, postmaster: int|null} $given */
@@ -36,13 +38,13 @@ final readonly class Target
         return new self($given['parameters'], $given['tls'], $given['schema'], $given['postmaster']);
     }
 
-    /** For the processes that this one starts. */
+    /** Sets the target for child processes. */
     public function give(): void
     {
         putenv(self::VARIABLE . '=' . json_encode($this, \JSON_THROW_ON_ERROR));
     }
 
-    /** As libpq takes it, and all that stand on it, and Spindle. */
+    /** Returns the DSN, in libpq's format. */
     public function dsn(): string
     {
         return self::join($this->parameters);

@@ -6,13 +6,13 @@ namespace Spindle\Bench\Postgres;
 
 use Spindle\Postgres\PostgresConnection;
 
-/** How often a second small statements are done. */
+/** Rate of small statements. */
 final readonly class Throughput
 {
-    /** Of all, so many more are done before, which don't count: connections are opened by them, and statements prepared. */
+    /** Divisor of the number of runs for the warm-up, which opens connections and prepares statements. */
     private const WARM_UP = 10;
 
-    /** Seconds that connections which were closed are given to be gone. */
+    /** Seconds to wait until closed connections are gone. */
     private const GONE = 5.0;
 
     public function __construct(private Job $job, private Target $target) {}
@@ -23,7 +23,7 @@ final readonly class Throughput
         $load = Load::of($this->job->what, $this->job->variant, $this->target->schema);
         $figures = $this->job->contestant->isPgbench() ? $this->ofPgbench($load) : $this->ofClient($load);
         $figures['right'] = $figures['right'] && $this->isDone($load, $figures['done']);
-        // What sleeps is told by its time.
+        // The figure of sleeping statements is their time.
         $figures['figure'] = $this->isCold() ? $figures['seconds'] : $figures['rate'];
 
         return $figures;

@@ -6,17 +6,17 @@ namespace Spindle\Bench\Postgres;
 
 use Revolt\EventLoop;
 
-/** The event loop's clock: whatever blocks shows as a gap between two of its ticks. */
+/** Clock of the event loop: blocking work shows as a gap between two ticks. */
 final class Ticks
 {
     private const PERIOD = 0.001;
 
     /**
-     * Does the work in the calling fiber.
+     * Runs the work in the calling fiber.
      *
      * @param \Closure(): void $work
      *
-     * @return float seconds of the longest gap meanwhile; about a millisecond at least, for so often it ticks
+     * @return float seconds of the longest gap during the work; about a millisecond at least, the period of the ticks
      */
     public static function during(\Closure $work): float
     {

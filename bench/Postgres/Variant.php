@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Postgres;
 
-/** What a measurement is made of, where that is more than one thing. */
+/** Variants of a measurement. */
 enum Variant: string
 {
     case Single = 'single';

@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 /*
- * A client with a query that takes a minute, to be killed meanwhile. Arguments: the contestant, and the name of the application.
+ * A client with a query of one minute, to be killed. Arguments: the contestant and the application's name.
  */
 
 use Spindle\Bench\Postgres\Contestant;

@@ -12,32 +12,32 @@ use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
 use Spindle\Remote\Tier;
 
-/** A queue that nobody empties, and claims from it. */
+/** Claims from a queue that no agent serves. */
 final class Backlog
 {
-    /** Jobs that the short queue has. */
+    /** Jobs in the short queue. */
     public const SHORT = 1_000;
 
-    /** Claims that are measured, and those before that do not count. */
+    /** Measured claims, and warm-up claims before them. */
     private const CLAIMS = 1_000;
     private const WARM_UP = 50;
 
-    /** Jobs of each claim. */
+    /** Jobs per claim. */
     public const WANT = 16;
 
-    /** Bytes of a job, and of its outcome: as of a task that does nothing. */
+    /** Bytes of a job and of its outcome, as for a no-op task. */
     private const FRAME = 168;
     private const OUTCOME = 64;
 
-    /** As long as those are called that a script makes. */
+    /** Names as long as those of a script. */
     private const MAILBOX = 'nobody-reads-these';
     private const ID = self::MAILBOX . '-%x';
 
-    /** Jobs of each submission that fills the queue, and those between two words of progress. */
+    /** Jobs per submission that fills the queue, and jobs between two progress messages. */
     private const BATCH = 2_000;
     private const WORD = 100_000;
 
-    /** Jobs that the queue may have: more than anybody asks for. */
+    /** Limit of the queue, more than any benchmark needs. */
     private const ROOM = 1 << 40;
 
     /** Seconds. */
@@ -49,12 +49,12 @@ final class Backlog
 
     private string $owner = '';
 
-    /** @var list<float> milliseconds of the claims of this round */
+    /** @var list<float> duration of this round's claims in milliseconds */
     private array $times = [];
 
     private int $wrong = 0;
 
-    /** Bytes of the engine for each job. */
+    /** Bytes in the engine per job. */
     private readonly float $bytes;
 
     private function __construct(private readonly Rig $rig, int $jobs)
@@ -67,24 +67,24 @@ final class Backlog
             $this->submit(min(self::BATCH, $left));
         }
         $this->bytes = ($this->rig->info('memory', 'used_memory') - $before) / $jobs;
-        do { // it looks ten times a second whether its file is to be rewritten; that is over when claims are measured
+        do { // the engine checks ten times per second whether to rewrite its file; claims are measured after that
             \Amp\delay(self::LOOK);
         } while ($this->rig->info('persistence', 'aof_rewrite_in_progress') + $this->rig->info('persistence', 'aof_rewrite_scheduled') > 0);
         Rounds::say('');
     }
 
-    /** On an engine of its own. */
+    /** Creates a queue in its own engine. */
     public static function of(int $jobs): self
     {
         return new self(Rig::start(Tier::Fast), $jobs);
     }
 
     /**
-     * A claim from each in turn, again and again, so that what else happens on the machine meets all of them.
+     * Claims from each queue in turn, repeatedly, so that other activity on the machine affects all of them.
      *
      * @param list<self> $queues
      *
-     * @return list<Outcome> of each
+     * @return list<Outcome> one per queue
      */
     public static function claims(array $queues): array
     {
@@ -111,7 +111,8 @@ final class Backlog
     }
 
     /**
-     * The jobs are settled and others submitted, so that the queue is always as long; that does not count.
+     * Claims jobs. Then, outside the measured time, settles them and submits others, so that the queue keeps its
+     * length.
      *
      * @return float milliseconds
      */

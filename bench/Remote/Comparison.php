@@ -18,26 +18,26 @@ use Spindle\Remote\Testing\RedisException;
 use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\Remote\Tier;
 
-/** The measurements that were asked for, one after the other. */
+/** Runs the selected measurements in turn. */
 final class Comparison
 {
-    /** Of fewer values than these, the 99th percentile is the largest. */
+    /** Number of values below which the 99th percentile is the largest one. */
     private const FEW = 100;
 
-    /** Times as many tasks as others a pool on this machine gets: it has run the others before a clock can tell. */
+    /** Factor for the tasks of a local pool, which would finish too soon to be timed. */
     private const MORE = 10;
 
     private const LOCAL = 'WorkerPool, this machine alone';
 
-    /** Measured in this process, so not comparable with another checkout. */
+    /** Measurements that run in this process, so that another checkout can't take part. */
     private const ALONE = [Measurement::Recovery, Measurement::Backlog];
 
     public function __construct(private readonly ComparisonOptions $options) {}
 
     /**
-     * Measures, prints, and writes the raw data into a file when one is named.
+     * Measures, prints, and writes the raw data into a file if one is given.
      *
-     * @throws UsageException when what it needs is not there
+     * @throws UsageException when something that it needs is missing
      */
     public function run(string $json = ''): void
     {
@@ -119,10 +119,10 @@ final class Comparison
         $outcomes = [];
         $series = [];
         foreach ($lengths as $which => $jobs) {
-            // The first one's measurement is that of all: it takes their claims in turn.
+            // The first series measures all queues, because their claims alternate.
             $series[] = Outcome::series(number_format($jobs) . ' jobs are queued', static function () use ($which, $queues, &$outcomes): Outcome {
                 if ($which === 0) {
-                    $outcomes = []; // of the round before, should these fail
+                    $outcomes = []; // drops those of the last round, in case this one fails
                     $outcomes = Backlog::claims($queues);
                 }
 
@@ -141,7 +141,7 @@ final class Comparison
     }
 
     /**
-     * Each with a fresh engine, a fresh agent and a fresh script; and a pool of the script's own.
+     * Measures each tier with a fresh engine, agent and script; also a local pool.
      *
      * @return list<Series> measured
      */
@@ -181,7 +181,7 @@ final class Comparison
     /**
      * @param list<Series> $series
      *
-     * @return list<Series> the pool of this machine alone, where it takes part
+     * @return list<Series> the local pool, if it takes part
      */
     private static function local(array $series): array
     {

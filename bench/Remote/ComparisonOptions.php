@@ -8,13 +8,13 @@ use Spindle\Bench\Support\Entrants;
 use Spindle\Bench\Support\Options;
 use Spindle\Bench\Support\UsageException;
 
-/** What bench/remote.php was asked for. */
+/** The options of bench/remote.php. */
 final readonly class ComparisonOptions
 {
     /**
      * @param non-empty-list<Measurement> $only
-     * @param int                         $tasks   of bulk
-     * @param int                         $kills   of workers
+     * @param int                         $tasks   tasks of bulk
+     * @param int                         $kills   killed workers
      * @param int                         $backlog jobs of the long queue
      */
     private function __construct(
@@ -26,7 +26,7 @@ final readonly class ComparisonOptions
         public Entrants $entrants,
     ) {}
 
-    /** @throws UsageException for an option's value that is not allowed */
+    /** @throws UsageException when a value is not allowed */
     public static function of(Options $options): self
     {
         return new self(
@@ -39,13 +39,13 @@ final readonly class ComparisonOptions
         );
     }
 
-    /** An agent's lease takes ten seconds to end: there are fewer of these. */
+    /** Returns the number of killed agents. It is smaller because an agent's lease lasts ten seconds. */
     public function agentKills(): int
     {
         return (int) ceil($this->kills / 4);
     }
 
-    /** @return array<string, mixed> for the raw data */
+    /** @return array<string, mixed> raw data */
     public function toArray(): array
     {
         return [

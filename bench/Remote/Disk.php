@@ -4,18 +4,18 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Remote;
 
-/** What a disk does: the ceiling of an engine that syncs its file for each answer. */
+/** Speed of a disk: the ceiling of an engine that syncs its file before each answer. */
 final class Disk
 {
-    /** Bytes of each append: about what one job takes in the append-only file. */
+    /** Bytes per write: about the size of one job in the append-only file. */
     private const APPEND = 512;
 
     private const SECONDS = 1.0;
 
     /**
-     * @param string $directory on the disk
+     * @param string $directory a folder on the disk
      *
-     * @return float small appends that are synced, one after the other, per second
+     * @return float synced small writes per second, one after another
      */
     public static function syncs(string $directory): float
     {

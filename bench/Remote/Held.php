@@ -6,16 +6,16 @@ namespace Spindle\Bench\Remote;
 
 use Spindle\Worker\TaskContext;
 
-/** A task that says who runs it and waits to be killed; run again, it tells when that was. */
+/** A task that writes its process id and waits to be killed. Its second attempt returns its start time. */
 final readonly class Held
 {
-    /** Seconds after which nobody has killed it. */
+    /** Seconds to wait for the kill. */
     private const PATIENCE = 60;
 
-    /** @param string $file that gets the id of its process */
+    /** @param string $file file for the process id */
     public function __construct(private string $file) {}
 
-    /** @return int nanoseconds of the clock that all processes of a machine share; 0 when it was not killed */
+    /** @return int nanoseconds of the machine's clock; 0 when the task was not killed */
     public function __invoke(): int
     {
         $now = hrtime(true);

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Remote;
 
-/** What there is to measure. */
+/** Measurements of tasks on other machines. */
 enum Measurement: string
 {
     case Bulk = 'bulk';

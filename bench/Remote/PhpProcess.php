@@ -10,10 +10,10 @@ use Spindle\Bench\Support\Checkout;
 use Spindle\Bench\Support\Program;
 use Spindle\Bench\Support\Signals;
 
-/** Scripts of the benchmark in processes of their own. */
+/** Runs scripts of the benchmark as separate processes. */
 final class PhpProcess
 {
-    /** Seconds until a script has to be done. */
+    /** Time limit of a script, in seconds. */
     private const LIMIT = 900.0;
 
     private const LOOK = 0.02;
@@ -21,8 +21,8 @@ final class PhpProcess
     private const LOG = 'log';
 
     /**
-     * @param PrivateDirectory $directory that gets what it prints
-     * @param Checkout         $checkout  whose Spindle it has
+     * @param PrivateDirectory $directory folder for its output
+     * @param Checkout         $checkout  the Spindle that it uses
      */
     public static function start(PrivateDirectory $directory, Checkout $checkout, string $file, string ...$arguments): Child
     {
@@ -33,11 +33,11 @@ final class PhpProcess
     }
 
     /**
-     * Has the script of the benchmark measure something, and waits for it.
+     * Runs the benchmark's script for a measurement, and waits for it.
      *
      * @return array<string, mixed> its figures
      *
-     * @throws \RuntimeException when it has none
+     * @throws \RuntimeException when it printed none
      */
     public static function figures(
         PrivateDirectory $directory,

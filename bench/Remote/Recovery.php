@@ -13,14 +13,17 @@ use Spindle\Bench\Support\Rounds;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\Tier;
 
-/** From a SIGKILL to the moment at which the task runs again. */
+/** Time from a SIGKILL until the task runs again. */
 final readonly class Recovery
 {
-    /** Seconds that a task has run at most when it is killed; with an agent, that is anywhere between two renewals of its lease. */
+    /**
+     * Largest time in seconds that a task has run before the kill. With an agent, the kill falls anywhere between two
+     * renewals of its lease.
+     */
     private const WORKER_RUNS = 0.1;
     private const AGENT_RUNS = 1.0;
 
-    /** Seconds until it has to run, and to run again. */
+    /** Timeout in seconds until the task runs, and until it runs again. */
     private const PATIENCE = 50.0;
 
     private const LOOK = 0.002;
@@ -62,7 +65,9 @@ final readonly class Recovery
         return self::outcome($times);
     }
 
-    /** All processes of the agent that runs it die at once, as if their machine was gone; another agent is there. */
+    /**
+     * Kills all processes of the agent that runs the task at once, as if its machine failed. Another agent is running.
+     */
     private function agents(int $kills): Outcome
     {
         $agents = [$this->rig->agent(), $this->rig->agent()];
@@ -85,9 +90,7 @@ final readonly class Recovery
         return self::outcome($times);
     }
 
-    /**
-     * @return array{Future<mixed>, int} a task that runs, and the id of its worker
-     */
+    /** @return array{Future<mixed>, int} a running task, and its worker's process id */
     private function hold(int $number): array
     {
         $file = $this->rig->file("held.{$number}");
@@ -108,7 +111,7 @@ final readonly class Recovery
     /**
      * @param Future<mixed> $task
      *
-     * @return float milliseconds; infinite when it did not run again
+     * @return float milliseconds; infinite when the task did not run again
      */
     private static function from(int $killed, Future $task): float
     {

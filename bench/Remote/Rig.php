@@ -14,13 +14,15 @@ use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\Remote\Tier;
 
-/** An engine of one's own, with agents and a script in processes of their own; all end with this at the latest. */
+/**
+ * A temporary engine, with agents and a script as separate processes. All of them end with this object at the latest.
+ */
 final readonly class Rig
 {
     public const QUEUE = 'bench';
     public const WORKERS = 2;
 
-    /** Seconds until agents have to be there. */
+    /** Seconds in which agents have to start. */
     public const START = 15.0;
 
     private const LOOK = 0.02;
@@ -41,9 +43,9 @@ final readonly class Rig
     }
 
     /**
-     * Without agents.
+     * Starts an engine without agents.
      *
-     * @param Checkout|null $checkout whose Spindle the agents and the script have; null for this one's
+     * @param Checkout|null $checkout the Spindle of the agents and the script; null for this checkout
      *
      * @throws \RuntimeException
      */
@@ -59,14 +61,14 @@ final readonly class Rig
         return $promised === $tier ? $rig : throw new \RuntimeException("the engine's tier is {$promised->value}");
     }
 
-    /** Without waiting for it. */
+    /** Starts an agent without waiting for it. */
     public function agent(): Child
     {
         return PhpProcess::start($this->directory, $this->checkout, 'remote-agent.php', $this->address, $this->keys, (string) self::WORKERS);
     }
 
     /**
-     * Returns when as many agents serve the queue as these.
+     * Waits until these agents serve the queue.
      *
      * @param list<Child> $agents
      *
@@ -95,18 +97,19 @@ final readonly class Rig
         return "{$this->directory->path}/{$name}";
     }
 
-    /** The folder of the append-only file. */
+    /** Returns the folder of the append-only file. */
     public function data(): string
     {
         return "{$this->redis->directory}/data";
     }
 
     /**
-     * Runs a script with one agent. Only these two read the engine's data: another checkout's key names may differ.
+     * Runs a script with one agent. No other process reads the engine's data, because key names may differ in another
+     * checkout.
      *
      * @return array<string, mixed> its figures
      *
-     * @throws \RuntimeException when it has none
+     * @throws \RuntimeException when it printed none
      */
     public function measure(Measurement $what, int $tasks): array
     {
@@ -126,7 +129,7 @@ final readonly class Rig
         return $figures;
     }
 
-    /** A number that the engine tells of itself; 0 when it does not. */
+    /** Returns a number from the engine's INFO; 0 when it is missing. */
     public function info(string $section, string $name): int
     {
         $info = $this->redis->command('INFO', $section);
@@ -134,7 +137,7 @@ final readonly class Rig
         return \is_string($info) && preg_match("/^{$name}:(\d+)/m", $info, $match) === 1 ? (int) $match[1] : 0;
     }
 
-    /** @return array<string, int> bytes that the engine has read and sent, and that its append-only file has */
+    /** @return array<string, int> bytes that the engine has read and sent, and the size of its append-only file */
     private function moved(): array
     {
         return [
@@ -145,11 +148,11 @@ final readonly class Rig
     }
 
     /**
-     * Has a script do it with a pool of its own, and without an engine.
+     * Runs a script with a local pool, without an engine.
      *
      * @return array<string, mixed> its figures
      *
-     * @throws \RuntimeException when it has none
+     * @throws \RuntimeException when it printed none
      */
     public static function local(Measurement $what, int $tasks, Checkout $checkout): array
     {

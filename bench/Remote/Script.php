@@ -13,20 +13,20 @@ use Spindle\Worker\WorkerPool;
 use function Amp\async;
 use function Amp\Future\await;
 
-/** Has tasks run that do nothing, and looks at what comes back. */
+/** Submits no-op tasks, and checks their results. */
 final readonly class Script
 {
-    /** Who submit at once. */
+    /** Fibers that submit concurrently. */
     public const CROWD = 64;
 
-    /** Of the tasks of bulk: those before that do not count, those one at a time, and those of the crowd. */
+    /** Divisors of the number of tasks: for the warm-up, for single tasks, and for the concurrent fibers. */
     private const WARM_UP = 10;
     private const SINGLE = 50;
     private const CROWDED = 5;
 
     /**
-     * @param int $agent  the id of its process; 0 where this process has the workers
-     * @param int $engine the id of its process; 0 for none
+     * @param int $agent  id of the agent's process; 0 when this process has the workers
+     * @param int $engine id of the engine's process; 0 for none
      */
     public function __construct(private Executor $executor, private int $agent, private int $engine) {}
 
@@ -44,7 +44,7 @@ final readonly class Script
         return $figures;
     }
 
-    /** All workers have started, and the agent has seen how quick the tasks are. */
+    /** Runs tasks until all workers have started and the agent has measured the tasks' speed. */
     private function warmUp(int $tasks): void
     {
         foreach ($this->executor->mapUnordered(array_fill(0, 2 * Rig::WORKERS, 2_000), [Work::class, 'pause']) as $ignored);
@@ -76,7 +76,9 @@ final readonly class Script
         return $figures;
     }
 
-    /** @return array<string, bool|int|float> milliseconds from submit() to the result, and what many who submit make */
+    /**
+     * @return array<string, bool|int|float> milliseconds from submit() to the result, and the rate of concurrent fibers
+     */
     private function single(int $tasks, int $crowded): array
     {
         [$times, $sum] = [[], 0];
@@ -92,7 +94,11 @@ final readonly class Script
         return ['figure' => $figures['p50'], 'crowd' => $crowd ?? 0.0, 'right' => $sum === $tasks && $crowd !== null] + $figures;
     }
 
-    /** @return float|null tasks per second when many submit, each the next one when it has its result; null when one is wrong */
+    /**
+     * Runs concurrent fibers, each of which submits its next task after a result.
+     *
+     * @return float|null tasks per second; null after a wrong result
+     */
     private function crowd(int $tasks): ?float
     {
         [$left, $sum, $begin] = [$tasks, 0, hrtime(true)];
@@ -106,7 +112,7 @@ final readonly class Script
         return $sum === $tasks ? $tasks / self::since($begin) : null;
     }
 
-    /** @return array<string, float> seconds of CPU time so far: of this process, of the workers with the agent, of the engine */
+    /** @return array<string, float> CPU seconds so far: this process; workers and agent; engine */
     private function cpu(): array
     {
         $own = ProcessStatus::ofThis()->cpu();

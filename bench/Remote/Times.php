@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Remote;
 
-/** What many of the same took. */
+/** Statistics of many durations. */
 final readonly class Times
 {
-    /** Milliseconds, the upper bounds of the histogram. */
+    /** Upper bounds of the histogram in milliseconds. */
     private const BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 8_000, 9_000, 10_000, 11_000, 12_000, 15_000, 30_000];
 
     /** @param list<float> $sorted milliseconds */
@@ -21,7 +21,7 @@ final readonly class Times
         return new self($milliseconds);
     }
 
-    /** @return float the smallest that so large a share does not exceed; 0.0 where there are none */
+    /** @return float smallest value that this share does not exceed; 0.0 without values */
     public function percentile(float $share): float
     {
         return $this->sorted[max(0, (int) ceil(\count($this->sorted) * $share) - 1)] ?? 0.0;
@@ -33,7 +33,9 @@ final readonly class Times
         return ['p50' => $this->percentile(0.5), 'p99' => $this->percentile(0.99), 'longest' => $this->percentile(1.0), 'count' => \count($this->sorted)];
     }
 
-    /** @return array<string, int> how many took so long at most, and longer than the bound before; those that are empty are left out */
+    /**
+     * @return array<string, int> number of values up to each bound and above the one before; empty classes are left out
+     */
     public function histogram(): array
     {
         $histogram = [];

@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Support;
 
-/** Memory that a process holds as an application does: very many small values. */
+/** Memory as an application holds it: very many small values. */
 final class Ballast
 {
     private const MEGABYTE = 1 << 20;
 
-    /** @return list<list<string>> so much that PHP has taken this many megabytes from the system in all */
+    /** @return list<list<string>> values, after whose creation PHP has this many megabytes from the system in all */
     public static function of(int $megabytes): array
     {
         $values = [];

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Support;
 
-/** A figure of several contestants, as horizontal bars in SVG. */
+/** Horizontal bars in SVG, one per contestant. */
 final class BarChart
 {
     private const WIDTH = 940;
@@ -16,9 +16,7 @@ final class BarChart
 
     private function __construct() {}
 
-    /**
-     * @param array<string, float|null> $values by label; one that is null was not measured
-     */
+    /** @param array<string, float|null> $values by label; null for a missing measurement */
     public static function svg(string $title, array $values, int $decimals = 0): string
     {
         $values = array_filter($values, is_float(...));

@@ -5,10 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Bench\Support;
 
 /**
- * A checkout of Spindle that is measured, with the packages of its own vendor/ folder.
+ * A checkout of Spindle to measure, with the packages in its own vendor/ folder.
  *
- * The programs that measure are always those of the present checkout. {@see command()} makes their bench/autoload.php
- * load Spindle from the folder, so each checkout runs in processes of its own.
+ * The measuring programs are always those of this checkout. {@see command()} makes their bench/autoload.php load
+ * Spindle from the folder, so each checkout runs in separate processes.
  */
 final readonly class Checkout
 {
@@ -24,8 +24,8 @@ final readonly class Checkout
     private const NOWHERE = ['file', '/dev/null', 'w'];
 
     /**
-     * @param string $revision what git calls it, else the name of the folder
-     * @param bool   $isOther  whether this is what the present checkout is compared with
+     * @param string $revision git's name of the revision, else the name of the folder
+     * @param bool   $isOther  whether this checkout is compared with the present one
      */
     private function __construct(
         public string $folder,
@@ -45,7 +45,7 @@ final readonly class Checkout
      *
      * @return array{self, self}
      *
-     * @throws UsageException when the folder has no Spindle, or no packages, or those of another folder
+     * @throws UsageException when the folder has no Spindle, no packages, or packages of another folder
      */
     public static function besides(string $path): array
     {
@@ -102,7 +102,7 @@ final readonly class Checkout
         return $this->isNamed ? ['env', self::VARIABLE . "={$this->folder}", ...$command] : $command;
     }
 
-    /** Whether programs get the folder in their environment. */
+    /** Returns whether programs get the folder in their environment. */
     public function isNamed(): bool
     {
         return $this->isNamed;
@@ -125,7 +125,7 @@ final readonly class Checkout
         return $git('rev-parse --short HEAD') . ($git('status --porcelain') === '' ? '' : ' with changes');
     }
 
-    /** @return string the file that the folder's autoloader has for a class of Spindle; '' for none */
+    /** @return string file from which the folder's autoloader loads a class of Spindle; '' for none */
     private static function loadedFrom(string $folder): string
     {
         $code = 'require $argv[1] . "/vendor/autoload.php"; echo (new ReflectionClass($argv[2]))->getFileName();';

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Support;
 
-/** A column of a report: what it says of a series. */
+/** A column of a report: returns a cell for each series. */
 final readonly class Column
 {
     private const NOTHING = '–';
@@ -29,13 +29,13 @@ final readonly class Column
         });
     }
 
-    /** The series by the base: the median of each round's ratio. */
+    /** Returns the median of each round's ratio of the series to the base. */
     public static function ratioTo(string $title, Series $base): self
     {
         return new self($title, static fn(Series $series): ?string => self::number($series->ratioTo($base)?->median, 3));
     }
 
-    /** The base by the series: how many times as much the base makes. */
+    /** Returns the median of each round's ratio of the base to the series. */
     public static function ratioOf(string $title, Series $base): self
     {
         return new self($title, static fn(Series $series): ?string => self::number($base->ratioTo($series)?->median, 2));
@@ -47,7 +47,7 @@ final readonly class Column
         return new self($title, static fn(Series $series): ?string => self::number($figure($series), $decimals));
     }
 
-    /** A figure of the raw data. */
+    /** Returns a column with a figure of the raw data. */
     public static function raw(string $title, string $name, int $decimals, float $factor = 1.0): self
     {
         return self::figure($title, static function (Series $series) use ($name, $factor): ?float {
@@ -67,7 +67,7 @@ final readonly class Column
         return self::raw($title, $name, $decimals, 1 / (1 << 20));
     }
 
-    /** The base by the series, of a figure of the raw data. */
+    /** Returns the ratio of the base to the series, for a figure of the raw data. */
     public static function rawRatioOf(string $title, string $name, Series $base, int $decimals = 2): self
     {
         return self::figure($title, static fn(Series $series): ?float => Statistics::ofRatios($base->byRound($name), $series->byRound($name))?->median, $decimals);

@@ -7,7 +7,7 @@ namespace Spindle\Bench\Support;
 use Spindle\Bench\Contestant\Contestants;
 use Spindle\Command\StartMethod;
 
-/** Contestants that run the same commands, at one or several sizes of the process that they run in. */
+/** Compares contestants that run the same commands, at one or several sizes of the process that they run in. */
 final readonly class Comparison
 {
     private const IDEAL = 'ideal';
@@ -16,7 +16,7 @@ final readonly class Comparison
      * @param non-empty-list<string> $spindle names of contestants, the best first
      * @param list<string>        $peers
      * @param non-empty-list<int> $memories megabytes
-     * @param array<string, string> $work   of contestant.php's options, those that are the same for all
+     * @param array<string, string> $work   options of contestant.php that are the same for all
      */
     private function __construct(
         private array $spindle,
@@ -27,7 +27,7 @@ final readonly class Comparison
         private Entrants $entrants,
     ) {}
 
-    /** @throws UsageException for an option's value that is not allowed, or can't be had here */
+    /** @throws UsageException when a value is not allowed, or not available here */
     public static function of(Options $options): self
     {
         $work = [
@@ -50,7 +50,7 @@ final readonly class Comparison
         );
     }
 
-    /** Measures, prints, and writes the raw data into a file when one is named. */
+    /** Measures, prints, and writes the raw data into a file if one is given. */
     public function run(string $json = ''): void
     {
         $series = $this->series();
@@ -73,7 +73,7 @@ final readonly class Comparison
         $report->finish($json);
     }
 
-    /** @return array<int, array<string, Series>> by memory and name, in the order they are measured in */
+    /** @return array<int, array<string, Series>> by memory and name, in the order of measurement */
     private function series(): array
     {
         $series = [];
@@ -91,7 +91,7 @@ final readonly class Comparison
     }
 
     /**
-     * Returns names, and whose Spindle they are. The key is the name for all but those of another checkout.
+     * Returns contestants with their checkouts. The key is the name, except for those of another checkout.
      *
      * @return array<string, array{string, Checkout|null}>
      */
@@ -110,7 +110,7 @@ final readonly class Comparison
         return $all;
     }
 
-    /** Files come into the cache, the processor's clock goes up: a short run of each that does not count. */
+    /** Runs each contestant for a moment, without measuring: files enter the cache, and the CPU clock goes up. */
     private function warmUp(): void
     {
         $count = max(1, intdiv((int) $this->work['n'], 10));

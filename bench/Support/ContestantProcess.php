@@ -10,9 +10,9 @@ use Spindle\Bench\Contestant\Contestants;
 final class ContestantProcess
 {
     /**
-     * @param array<string, string> $options of contestant.php, by name
-     * @param string                $context what sets it apart from others with its label
-     * @param Checkout|null         $checkout whose Spindle it is; null when it is none
+     * @param array<string, string> $options options of contestant.php, by name
+     * @param string                $context distinguishes series with the same label
+     * @param Checkout|null         $checkout the measured Spindle; null for other contestants
      */
     public static function series(string $name, array $options, string $context = '', ?Checkout $checkout = null): Series
     {

@@ -14,7 +14,7 @@ use Spindle\Bench\Http\PrivateDirectory;
  */
 final readonly class Core
 {
-    /** Per line: title, script, its options, the option for the length of a measurement, and that option's value. */
+    /** Title, script, its options, the option for the length of a measurement and its value, per line. */
     private const LINES = [
         'echo' => ['echo hi, 8 at once', 'commands', [], '-n', 3_000],
         'memory' => ['the same with 500 MB held', 'commands', ['--memory', '500'], '-n', 2_000],
@@ -55,7 +55,7 @@ final readonly class Core
     }
 
     /**
-     * Measures one line after the other, prints, and writes the raw data into a file when one is named.
+     * Measures one line after another, prints, and writes the raw data into a file if one is given.
      *
      * @return bool whether every line has its figures
      */
@@ -84,7 +84,7 @@ final readonly class Core
         $directory = new PrivateDirectory();
         [$raw, $log] = ["{$directory->path}/" . self::RAW, "{$directory->path}/" . self::LOG];
         $command = $this->command($name, $raw);
-        // Stop only the script: its watchdog must live on to remove the temporary database.
+        // Only the script is stopped: its watchdog must survive to remove the temporary database.
         $child = Signals::hold(static fn(): Child => new Child($command, $log, $directory->path, endsAll: true));
         while ($child->isRunning()) {
             usleep((int) (self::LOOK * 1e6));

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Support;
 
-/** Which of Spindle's contestants take part, and from which checkouts. */
+/** Selection of Spindle's contestants and checkouts. */
 final readonly class Entrants
 {
     /** Options of every script that measures Spindle. */
@@ -13,7 +13,7 @@ final readonly class Entrants
     /** @param non-empty-list<Checkout> $checkouts the present one first */
     private function __construct(public array $checkouts, public bool $isFirstOnly) {}
 
-    /** @throws UsageException when the checkout that is named can't be measured */
+    /** @throws UsageException when the given checkout can't be measured */
     public static function of(Options $options): self
     {
         $checkouts = $options->has('against') ? Checkout::besides($options->text('against')) : [Checkout::alone()];
@@ -22,11 +22,11 @@ final readonly class Entrants
     }
 
     /**
-     * Returns those that take part.
+     * Returns the contestants that take part.
      *
      * @template T
      *
-     * @param list<T> $spindle contestants, the most telling one first
+     * @param list<T> $spindle contestants, the most significant one first
      *
      * @return ($spindle is non-empty-list<T> ? non-empty-list<T> : list<T>)
      */
@@ -36,7 +36,7 @@ final readonly class Entrants
     }
 
     /**
-     * Returns what takes part beside Spindle.
+     * Returns the peers that take part.
      *
      * @template T
      *
@@ -49,19 +49,19 @@ final readonly class Entrants
         return $this->isFirstOnly ? [] : $peers;
     }
 
-    /** The one that the present checkout is compared with; null for none. */
+    /** Returns the checkout that the present one is compared with; null for none. */
     public function other(): ?Checkout
     {
         return $this->checkouts[1] ?? null;
     }
 
-    /** Whether {@see Line}s are wanted. */
+    /** Returns whether {@see Line}s are needed. */
     public function areCompared(): bool
     {
         return $this->isFirstOnly || $this->other() !== null;
     }
 
-    /** @return array<string, string> revisions and folders, where there are two */
+    /** @return array<string, string> revisions and folders; empty for one checkout */
     public function describe(): array
     {
         $other = $this->other();

@@ -6,7 +6,7 @@ namespace Spindle\Bench\Support;
 
 use Spindle\Internal\CpuCount;
 
-/** The machine and the software that a figure was measured on. */
+/** The machine and software of a measurement. */
 final class Environment
 {
     /** @return array<string, string> */
@@ -31,13 +31,13 @@ final class Environment
         }
     }
 
-    /** Whether the launcher can have FFI: built in, loaded here, or there to be loaded. */
+    /** Returns whether the launcher can use FFI: built in, loaded here, or available as an extension file. */
     public static function hasFfi(): bool
     {
         return \extension_loaded('FFI') || is_file(\ini_get('extension_dir') . '/ffi.so');
     }
 
-    /** @return string|null what makes figures from this machine doubtful now */
+    /** @return string|null a reason why figures from this machine are doubtful at the moment */
     public static function warning(): ?string
     {
         return self::load() > 0.5 * (new CpuCount())->usable()
@@ -61,7 +61,7 @@ final class Environment
             : 'unknown';
     }
 
-    /** Of the last minute. */
+    /** Returns the load of the last minute. */
     private static function load(): float
     {
         $loads = sys_getloadavg();

@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Bench\Support;
 
 /**
- * The usual process pool of a PHP application: `proc_open` in the process that wants the results.
+ * The common process pool of PHP applications: `proc_open` in the calling process.
  *
- * It waits for output with `stream_select` where most such pools sleep and poll, so it is the better one of its kind.
+ * It waits for output with `stream_select`, where most such pools sleep and poll. It is thus one of the better ones.
  */
 final class InProcessPool
 {
@@ -16,10 +16,10 @@ final class InProcessPool
     /** @var array<int, resource> by the command's number */
     private array $processes = [];
 
-    /** @var array<int, resource> that are still open; the key is four times the command's number and the descriptor */
+    /** @var array<int, resource> open pipes; the key is four times the command's number plus the descriptor */
     private array $pipes = [];
 
-    /** @var array<int, string> by the same keys */
+    /** @var array<int, string> by the keys of the pipes */
     private array $outputs = [];
 
     /** @param \Closure(int, int, string, string): void $ended number, exit code, stdout, stderr */
@@ -76,7 +76,7 @@ final class InProcessPool
         if (isset($this->pipes[$stdout]) || isset($this->pipes[$stderr])) {
             return;
         }
-        // The exit follows the end of both outputs at once, in all but odd cases.
+        // The exit usually follows the end of both outputs at once.
         $exitCode = proc_close($this->processes[$number]);
         $outputs = [$this->outputs[$stdout], $this->outputs[$stderr]];
         unset($this->processes[$number], $this->outputs[$stdout], $this->outputs[$stderr]);

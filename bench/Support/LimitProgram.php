@@ -4,15 +4,15 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Support;
 
-/** limit.c, compiled for the length of this process. */
+/** limit.c, compiled for the lifetime of this process. */
 final class LimitProgram
 {
-    /** Tells child processes where it lies. */
+    /** Environment variable with its path, for child processes. */
     public const VARIABLE = 'SPINDLE_BENCH_LIMIT';
 
     private static ?string $missing = null;
 
-    /** @return string|null its path; null where it can't be compiled */
+    /** @return string|null the path; null when it can't be compiled */
     public static function path(): ?string
     {
         $path = getenv(self::VARIABLE);
@@ -24,14 +24,14 @@ final class LimitProgram
         return $path === '' ? null : $path;
     }
 
-    /** Why there is none; null when there is one. */
+    /** Returns why the program is not available; null when it is. */
     public static function missing(): ?string
     {
         return self::path() !== null ? null : self::$missing ?? 'limit.c could not be compiled';
     }
 
     /**
-     * @param list<string>          $command what it runs, and takes `{}` for a number; `-` to run lines
+     * @param list<string>          $command the command, with `{}` for a number; `-` to run lines
      * @param iterable<int, string> $lines
      */
     public static function run(int $count, int $concurrency, array $command, iterable $lines = []): LimitResult
@@ -61,7 +61,7 @@ final class LimitProgram
         return $status === 0 ? $path : '';
     }
 
-    /** Also when Ctrl-C is the end, where PHP can tell. */
+    /** Removes the program at exit, and with ext-pcntl after Ctrl-C, too. */
     private static function removeAtTheEnd(string $path): void
     {
         register_shutdown_function(static fn(): bool => @unlink($path));

@@ -4,14 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Support;
 
-/** What limit.c has measured. */
+/** The figures of limit.c. */
 final readonly class LimitResult
 {
     /**
      * @param float $rate    commands per second
      * @param float $median  seconds from a start to its exit
-     * @param int   $bytes   that came through standard output
-     * @param int   $failed  commands that did not exit with 0
+     * @param int   $bytes   bytes from standard output
+     * @param int   $failed  commands with an exit code other than 0
      */
     private function __construct(
         public float $rate,

@@ -17,12 +17,12 @@ final readonly class Line
 {
     private const NOTHING = '–';
 
-    /** Printed when the other checkout failed; a warning has the reason. */
+    /** Cell of a failed checkout; a warning has the reason. */
     private const SAID = 'see below';
 
     /**
      * @param Both         $figure
-     * @param Both         $cpu      microseconds of an operation
+     * @param Both         $cpu      microseconds per operation
      * @param list<string> $problems
      */
     private function __construct(
@@ -35,7 +35,7 @@ final readonly class Line
         public array $problems,
     ) {}
 
-    /** @param Series|null $that of the other checkout; null where none is measured */
+    /** @param Series|null $that series of the other checkout; null for none */
     public static function of(Series $one, ?Series $that, Metric $figure, ?Metric $cpu): self
     {
         $both = static fn(?Metric $metric): array => [
@@ -62,7 +62,7 @@ final readonly class Line
         return new self($title, '', 0, true, $none, $none, ["{$title}: {$problem}"]);
     }
 
-    /** @param Data $data as {@see toArray()} makes it */
+    /** @param Data $data from {@see toArray()} */
     public static function read(array $data): self
     {
         return new self(
@@ -98,7 +98,7 @@ final readonly class Line
         return self::read(['title' => "{$name}: {$title}", 'problems' => $problems] + $this->toArray());
     }
 
-    /** @return int rounds in which both have a figure */
+    /** @return int number of rounds in which both have a figure */
     public function rounds(): int
     {
         $that = $this->isCompared ? $this->figure['that'] : $this->figure['this'];
@@ -109,7 +109,7 @@ final readonly class Line
     /**
      * Returns the titles of the cells of {@see cells()}.
      *
-     * @param string|null $other what the other checkout is called; null for none
+     * @param string|null $other name of the other checkout; null for none
      *
      * @return list<string>
      */
@@ -123,7 +123,7 @@ final readonly class Line
             ];
     }
 
-    /** @return list<string> for a table; ratios are medians and quartiles of the rounds' own ratios */
+    /** @return list<string> cells of a table; ratios are medians and quartiles of each round's ratio */
     public function cells(?string $other): array
     {
         return [

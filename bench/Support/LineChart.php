@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Support;
 
-/** Figures over time, a line for each contestant, in SVG. */
+/** Figures over time in SVG, with one line per contestant. */
 final class LineChart
 {
     private const WIDTH = 860;
@@ -14,14 +14,14 @@ final class LineChart
     private const BOTTOM = 36;
     private const COLOURS = 6;
 
-    /** Parts of an axis. */
+    /** Number of parts of an axis. */
     private const PARTS = 5;
 
     private function __construct() {}
 
     /**
      * @param array<string, list<array{float, float}>> $lines by label: x and y of each point
-     * @param string                                   $x     what x is
+     * @param string                                   $x     title of the x axis
      */
     public static function svg(string $title, array $lines, string $x = 'seconds'): string
     {
@@ -57,7 +57,7 @@ final class LineChart
     /**
      * @param non-empty-array<float> $values
      *
-     * @return float a round number that is not below any of them
+     * @return float a round number, at least as large as all of them
      */
     private static function end(array $values): float
     {

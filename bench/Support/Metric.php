@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Support;
 
-/** A figure that each round of a series has, by which checkouts are compared. */
+/** A figure of each round of a series, used to compare checkouts. */
 final readonly class Metric
 {
     /** @param \Closure(Series): array<int, float> $byRound */
@@ -14,24 +14,24 @@ final readonly class Metric
         private \Closure $byRound,
     ) {}
 
-    /** The figure that the series measures. */
+    /** Returns the main figure of the series. */
     public static function figure(string $unit, int $decimals = 0): self
     {
         return new self($unit, $decimals, static fn(Series $series): array => $series->values());
     }
 
-    /** A figure of the raw data. */
+    /** Returns a figure of the raw data. */
     public static function raw(string $unit, string $name, int $decimals = 0): self
     {
         return new self($unit, $decimals, static fn(Series $series): array => $series->byRound($name));
     }
 
     /**
-     * CPU time of an operation, in microseconds: the sum of some figures of the raw data.
+     * Returns the CPU time of an operation in microseconds: a sum of figures of the raw data.
      *
      * @param non-empty-list<string> $names
      * @param float                  $factor microseconds per unit of the figures
-     * @param string|null            $count  figure with the number of operations; null if the figures are already per operation
+     * @param string|null            $count  figure with the number of operations; null if the figures are per operation
      */
     public static function cpu(array $names, float $factor = 1e6, ?string $count = null): self
     {
@@ -48,7 +48,7 @@ final readonly class Metric
         });
     }
 
-    /** @return array<int, float> by round; without those rounds that have none */
+    /** @return array<int, float> by round; rounds without a figure are left out */
     public function of(Series $series): array
     {
         return array_filter(($this->byRound)($series), static fn(float $value): bool => $value > 0.0);

@@ -6,20 +6,18 @@ namespace Spindle\Bench\Support;
 
 use Spindle\Command\StartMethod;
 
-/**
- * Reads a script's options: `-n 5`, `-n5`, `--count 5` and `--count=5`. Anything unknown is refused.
- */
+/** Reads a script's options: `-n 5`, `-n5`, `--count 5` and `--count=5`. Unknown options are errors. */
 final readonly class Options
 {
     /** @param array<string, string|list<string>|null> $values */
     private function __construct(private array $values) {}
 
     /**
-     * Prints the usage and ends for `-h` and `--help`.
+     * Reads options. For `-h` and `--help`, prints the usage and exits.
      *
      * @param list<string>                            $argv
-     * @param array<string, string|list<string>|null> $defaults by name; one letter for `-n`, more for `--name`; null for a
-     *                                                          flag, a list for what may be given several times
+     * @param array<string, string|list<string>|null> $defaults by name; one letter for `-n`, more for `--name`; null
+     *                                                          for a flag, a list for an option that may be repeated
      *
      * @throws UsageException
      */
@@ -69,7 +67,7 @@ final readonly class Options
         return implode(',', $this->all($name));
     }
 
-    /** @return list<string> each that was given, where there may be several */
+    /** @return list<string> all values of an option that may be repeated */
     public function all(string $name): array
     {
         return (array) ($this->values[$name] ?? []);
@@ -81,7 +79,7 @@ final readonly class Options
     }
 
     /**
-     * The file to write, '' for none; it is there when this returns.
+     * Returns the file to write, '' for none. Creates the file.
      *
      * @throws UsageException when it can't be written
      */
@@ -95,22 +93,20 @@ final readonly class Options
         return $file;
     }
 
-    /** @throws UsageException when it is not the name of a start method */
+    /** @throws UsageException when the value is not the name of a start method */
     public function start(): StartMethod
     {
         return StartMethod::tryFrom($this->text('start'))
             ?? throw new UsageException("option --start: '{$this->text('start')}' is not allowed; give auto, posix_spawn or proc_open");
     }
 
-    /** @throws UsageException when it is not a whole number, at least the minimum */
+    /** @throws UsageException when the value is not a whole number of at least the minimum */
     public function int(string $name, int $minimum = 1): int
     {
         return self::toInt($name, $this->text($name), $minimum);
     }
 
-    /**
-     * @return list<string> the parts between commas
-     */
+    /** @return list<string> the parts between commas */
     public function list(string $name): array
     {
         return array_values(array_filter(array_map(trim(...), explode(',', $this->text($name))), static fn(string $part): bool => $part !== ''));
@@ -119,7 +115,7 @@ final readonly class Options
     /**
      * @return non-empty-list<int>
      *
-     * @throws UsageException when there is none, or one is not a whole number, at least the minimum
+     * @throws UsageException when there is none, or one is not a whole number of at least the minimum
      */
     public function ints(string $name, int $minimum = 0): array
     {
@@ -131,7 +127,7 @@ final readonly class Options
     /**
      * @param non-empty-list<string> $allowed
      *
-     * @return non-empty-list<string> those that were asked for; all of them for "all"
+     * @return non-empty-list<string> the given names; all of them for "all"
      *
      * @throws UsageException
      */
@@ -145,7 +141,7 @@ final readonly class Options
             : throw new UsageException(\sprintf("option --%s: '%s' is not allowed; give all, or of %s", $name, $wrong[0] ?? '', implode(', ', $allowed)));
     }
 
-    /** @throws UsageException when it is not a number of seconds */
+    /** @throws UsageException when the value is not a number of seconds */
     public function seconds(string $name): float
     {
         $text = $this->text($name);

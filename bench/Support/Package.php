@@ -6,7 +6,7 @@ namespace Spindle\Bench\Support;
 
 use Composer\InstalledVersions;
 
-/** A Composer package that may be installed. */
+/** A Composer package, which may be missing. */
 final class Package
 {
     public static function label(string $name): string

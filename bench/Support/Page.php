@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Support;
 
-/** A benchmark's report as one HTML file that needs nothing else: no network, no script. */
+/** A benchmark's report as one HTML file without external resources or scripts. */
 final class Page
 {
     private const STYLE = <<<'CSS'
@@ -28,7 +28,7 @@ final class Page
     private function __construct() {}
 
     /**
-     * @param array<string, mixed> $facts     where it was measured, and how
+     * @param array<string, mixed> $facts     environment and settings
      * @param list<string>         $fragments HTML
      * @param list<string>         $warnings
      */
@@ -63,7 +63,7 @@ final class Page
             HTML;
     }
 
-    /** As text of HTML and of XML. */
+    /** Escapes text for HTML and XML. */
     public static function text(string $text): string
     {
         return htmlspecialchars($text, \ENT_QUOTES | \ENT_XML1 | \ENT_SUBSTITUTE, 'UTF-8');

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Support;
 
-/** What Linux tells of a process in /proc. */
+/** Figures of a process from Linux's /proc. */
 final readonly class ProcessStatus
 {
-    /** Ticks of the clock in /proc/PID/stat per second; the same on every architecture that Linux still supports. */
+    /** Clock ticks per second in /proc/PID/stat; the same on every architecture that Linux still supports. */
     private const TICKS = 100;
 
     public function __construct(public int $pid) {}
@@ -18,14 +18,14 @@ final readonly class ProcessStatus
     }
 
     /**
-     * The launcher of this process's pool; there has to be one pool, and it has to have run a command.
+     * Returns the launcher of this process's only pool, which must have run a command.
      *
      * @throws \RuntimeException when there is none
      */
     public static function ofLauncher(): self
     {
         foreach ((array) glob('/proc/[0-9]*/stat') as $file) {
-            // The name in parentheses may hold anything; what follows it does not.
+            // The name in parentheses may contain anything, so fields are counted after it.
             $stat = (string) @file_get_contents((string) $file);
             $parent = (int) (explode(' ', substr($stat, (int) strrpos($stat, ')')))[2] ?? 0);
             if ($parent === getmypid() && str_contains((string) @file_get_contents(\dirname((string) $file) . '/cmdline'), 'Launcher/Process/main.php')) {
@@ -36,13 +36,13 @@ final readonly class ProcessStatus
         throw new \RuntimeException('This process has no launcher, or there is no /proc');
     }
 
-    /** @return int bytes of resident memory now */
+    /** @return int current bytes of resident memory */
     public function memory(): int
     {
         return $this->status('VmRSS');
     }
 
-    /** @return int bytes of resident memory at most, since the start or the last {@see forgetPeak()} */
+    /** @return int peak of resident memory in bytes, since the start or the last {@see forgetPeak()} */
     public function peak(): int
     {
         return $this->status('VmHWM');
@@ -54,7 +54,7 @@ final readonly class ProcessStatus
         file_put_contents("/proc/{$this->pid}/clear_refs", '5');
     }
 
-    /** @return float seconds, user and system; to the nanosecond where the kernel keeps that */
+    /** @return float user and system seconds; to the nanosecond if the kernel provides it */
     public function cpu(): float
     {
         $exact = (int) @file_get_contents("/proc/{$this->pid}/schedstat");
@@ -65,7 +65,7 @@ final readonly class ProcessStatus
         return $this->ticks(12, 13);
     }
 
-    /** @return float seconds of {@see cpu()}, and of the children that it has waited for, those to a tick of the clock */
+    /** @return float seconds of {@see cpu()}, and of ended children to a clock tick */
     public function cpuWithChildren(): float
     {
         return $this->cpu() + $this->ticks(14, 15);

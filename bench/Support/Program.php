@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Support;
 
-/** Programs beside PHP. */
+/** Runs programs other than PHP. */
 final class Program
 {
-    /** For a PHP that is measured: code coverage and debuggers stay out of it. */
+    /** Options that keep code coverage and debuggers out of a measured PHP. */
     public const PHP_OPTIONS = ['-d', 'pcov.enabled=0', '-d', 'xdebug.mode=off'];
 
-    /** @return string|null the path, as a shell would find it */
+    /** @return string|null the path, found as in a shell */
     public static function find(string $name): ?string
     {
         foreach (explode(':', (string) getenv('PATH')) as $directory) {
@@ -23,11 +23,11 @@ final class Program
     }
 
     /**
-     * Runs it with these lines as its input and its standard error passed through.
+     * Runs a program with these lines as its input. Its standard error is passed through.
      *
      * @param list<string>                       $command
      * @param iterable<int, string>              $lines
-     * @param array{string, string, string}|null $errors where its standard error goes instead, as for proc_open()
+     * @param array{string, string, string}|null $errors other destination of its standard error, as for proc_open()
      *
      * @return array{int, string} exit code and standard output
      */

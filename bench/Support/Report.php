@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Support;
 
-/** What a benchmark prints: where it ran, tables, warnings; the raw data as JSON and all of it as a page, when files are named. */
+/** Output of a benchmark: its environment, tables and warnings; optionally raw data as JSON, and a page. */
 final class Report
 {
-    /** Fewer rounds than these have quartiles that say little. */
+    /** Number of rounds below which quartiles mean little. */
     private const ROUNDS = 5;
 
     /** @var list<Series> */
@@ -16,18 +16,18 @@ final class Report
     /** @var list<string> */
     private array $warnings = [];
 
-    /** @var list<string> of the page */
+    /** @var list<string> fragments of the page */
     private array $html = [];
 
-    /** @var array<string, string> before anything was measured */
+    /** @var array<string, string> the environment before the measurements */
     private readonly array $environment;
 
     /** @var list<Line> */
     private array $lines = [];
 
     /**
-     * @param array<string, mixed> $options  what was asked for
-     * @param Entrants|null        $entrants null where no checkouts are compared
+     * @param array<string, mixed> $options  options of the benchmark
+     * @param Entrants|null        $entrants null when no checkouts are compared
      */
     public function __construct(private readonly array $options, private readonly ?Entrants $entrants = null)
     {
@@ -42,10 +42,10 @@ final class Report
     }
 
     /**
-     * @param list<Series> $series a row each
+     * @param list<Series> $series one row each
      * @param list<Column> $columns
-     * @param Metric|null  $figure by which checkouts are compared; null where they are not
-     * @param Metric|null  $cpu    the same, of CPU time
+     * @param Metric|null  $figure compares checkouts; null without a comparison
+     * @param Metric|null  $cpu    the same for CPU time
      */
     public function table(string $title, array $series, array $columns, ?Metric $figure = null, ?Metric $cpu = null): void
     {
@@ -71,7 +71,7 @@ final class Report
         $this->html[] = Table::html($title, $titles, $rows);
     }
 
-    /** @param string $svg for the page, below the last table */
+    /** @param string $svg shown on the page below the last table */
     public function chart(string $svg): void
     {
         $this->html[] = "<figure>\n{$svg}</figure>\n";
@@ -89,8 +89,8 @@ final class Report
     }
 
     /**
-     * @param string $json the file that raw data goes to; '' for none
-     * @param string $html the file that the page goes to; '' for none
+     * @param string $json file for the raw data; '' for none
+     * @param string $html file for the page; '' for none
      */
     public function finish(string $json = '', string $html = '', string $title = ''): void
     {
@@ -102,7 +102,7 @@ final class Report
         $this->write($json, $html, $title);
     }
 
-    /** Writes what there is so far, so that a run that does not come to its end was not for nothing. */
+    /** Writes the data so far, so that an interrupted run keeps its results. */
     public function write(string $json, string $html = '', string $title = ''): void
     {
         if ($json !== '') {
@@ -160,7 +160,7 @@ final class Report
         }
     }
 
-    /** As hyperfine does: a median says little where the measurements lie far apart. */
+    /** Warns like hyperfine: a median means little when the measurements vary widely. */
     private function warnOfWideFigures(): void
     {
         $wide = [];

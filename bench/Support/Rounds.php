@@ -5,15 +5,15 @@ declare(strict_types=1);
 namespace Spindle\Bench\Support;
 
 /**
- * Measures series in turn, there and back again (A B C, C B A), so that a slow minute of the machine meets all of them,
- * and none always comes after the same other one.
+ * Measures series in alternating order (A B C, C B A). A slow minute of the machine thus affects all of them, and none
+ * always follows the same other one.
  */
 final class Rounds
 {
     /**
      * @param list<Series> $series
      *
-     * @return list<Series> the same
+     * @return list<Series> the same series
      */
     public static function run(array $series, int $rounds): array
     {
@@ -40,7 +40,7 @@ final class Rounds
         return $round % 2 === 1 ? $series : array_reverse($series);
     }
 
-    /** Progress, on standard error: one line that changes on a terminal, nothing elsewhere. */
+    /** Shows progress on standard error: one changing line on a terminal, nothing elsewhere. */
     public static function say(string $text): void
     {
         if (stream_isatty(\STDERR)) {

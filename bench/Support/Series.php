@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Support;
 
-/** One thing that is measured once in each round. */
+/** One contestant or variant, which is measured once per round. */
 final class Series
 {
     /** @var array<int, float> by round */
     private array $values = [];
 
-    /** @var list<array<string, mixed>> what the measurements said beyond their figure */
+    /** @var list<array<string, mixed>> further figures of the measurements */
     private array $raw = [];
 
     /** @var array<string, true> */
@@ -21,8 +21,8 @@ final class Series
 
     /**
      * @param \Closure(self): float $measure
-     * @param string                $context  what sets it apart from others with its label
-     * @param Checkout|null         $checkout that is measured; null when it is not Spindle
+     * @param string                $context  distinguishes series with the same label
+     * @param Checkout|null         $checkout the measured Spindle; null for other contestants
      */
     public function __construct(
         private readonly string $contestant,
@@ -33,13 +33,13 @@ final class Series
         $this->label = $checkout?->label($contestant) ?? $contestant;
     }
 
-    /** @return self one that is not measured, but known */
+    /** @return self a series with a known value instead of a measurement */
     public static function constant(string $label, float $value): self
     {
         return new self($label, static fn(): float => $value);
     }
 
-    /** A failure is kept as a problem; the other series go on. */
+    /** Measures one round. A failure is stored as a problem, so that other series go on. */
     public function measure(int $round): void
     {
         try {
@@ -71,7 +71,7 @@ final class Series
         return $this->contestant . ($this->context === '' ? '' : ", {$this->context}");
     }
 
-    /** @return array<int, float> by round; without those that failed */
+    /** @return array<int, float> by round, without failed rounds */
     public function values(): array
     {
         return $this->values;
@@ -88,7 +88,7 @@ final class Series
         return Statistics::ofRatios($this->values, $base->values);
     }
 
-    /** How much more this is than the base, round by round. */
+    /** Returns by how much this series exceeds the base, round by round. */
     public function above(self $base): ?Statistics
     {
         $differences = [];
@@ -99,7 +99,7 @@ final class Series
         return $differences === [] ? null : Statistics::of($differences);
     }
 
-    /** @return float|null of a figure of the raw data */
+    /** @return float|null median of a figure of the raw data */
     public function medianOf(string $figure): ?float
     {
         $values = array_filter(array_column($this->raw, $figure), is_numeric(...));
@@ -107,7 +107,7 @@ final class Series
         return $values === [] ? null : Statistics::of(array_map(floatval(...), $values))->median;
     }
 
-    /** @return array<int, float> a figure of the raw data; there is one for each round that succeeded */
+    /** @return array<int, float> a figure of the raw data for each successful round */
     public function byRound(string $figure): array
     {
         return array_combine(array_keys($this->values), array_map(static fn(array $one): float => is_numeric($one[$figure] ?? null) ? (float) $one[$figure] : 0.0, $this->raw));

@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Support;
 
-/** Signals whose handlers end this process. */
+/** Handlers for signals that end this process. */
 final class Signals
 {
     private function __construct() {}
 
-    /** From now on one that asks this process to end has it exit, so that whatever was started ends with the objects that hold it. */
+    /** Makes signals exit this process in order, so that destructors end everything that was started. */
     public static function exitByThem(): void
     {
         if (!\extension_loaded('pcntl')) {
@@ -22,8 +22,10 @@ final class Signals
     }
 
     /**
-     * Makes something without being interrupted. A signal's handler that ends the process comes after it, so that what was
-     * made ends with it: the destructor of an object is not called whose constructor did not come to its end.
+     * Creates an object without interruption by signals.
+     *
+     * A handler that ends the process runs only afterwards, because the destructor of a half-constructed object is not
+     * called.
      *
      * @template T
      *

@@ -7,7 +7,7 @@ namespace Spindle\Bench\Support;
 /** Summary of a list of measurements. Quartiles are interpolated (R's type 7). */
 final readonly class Statistics
 {
-    /** From this share of the median between the slowest and the fastest, a figure wants a warning. */
+    /** Range between the slowest and the fastest measurement that causes a warning, as a share of the median. */
     private const WIDE = 0.2;
 
     private function __construct(
@@ -22,7 +22,7 @@ final readonly class Statistics
     /**
      * @param array<int|float> $values in any order
      *
-     * @throws \ValueError when there are none
+     * @throws \ValueError when the list is empty
      */
     public static function of(array $values): self
     {
@@ -44,10 +44,10 @@ final readonly class Statistics
     }
 
     /**
-     * Of each round's own ratio: a machine that is slow for a while is so for both sides of a ratio.
+     * Summarises each round's ratio, because a slow minute of the machine affects both sides of a ratio.
      *
      * @param array<int, float> $values by round
-     * @param array<int, float> $bases  by round; a round that is missing on either side does not count
+     * @param array<int, float> $bases  by round; rounds that are missing on either side are left out
      *
      * @return self|null null when no round has both
      */
@@ -63,7 +63,7 @@ final readonly class Statistics
         return $ratios === [] ? null : self::of($ratios);
     }
 
-    /** The distance between the smallest and the largest value, as a share of the median. */
+    /** Returns the distance between the smallest and the largest value, as a share of the median. */
     public function spread(): float
     {
         return $this->median > 0.0 ? ($this->max - $this->min) / $this->median : 0.0;

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Support;
 
-/** A table, as Markdown whose columns also line up as plain text, and as HTML. */
+/** A table as aligned Markdown, and as HTML. */
 final class Table
 {
     /**

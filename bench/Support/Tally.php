@@ -4,14 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Support;
 
-/** Counts what came back, against what had to: a fast pool that loses results is not fast. */
+/** Compares results with the expected ones: a fast pool that loses results is not fast. */
 final class Tally
 {
     private int $results = 0;
     private int $failed = 0;
     private int $wrong = 0;
 
-    /** @var array<int, true> the numbers of the commands that have a result */
+    /** @var array<int, true> numbers of the commands with a result */
     private array $seen = [];
 
     private float $start;
@@ -23,7 +23,7 @@ final class Tally
         $this->start = self::now();
     }
 
-    /** One command's outcome; the second for the same command counts as wrong. */
+    /** Records one command's outcome. A second outcome of the same command counts as wrong. */
     public function result(int $number, ?int $exitCode, string $stdout): void
     {
         $this->first ??= self::now() - $this->start;
@@ -33,7 +33,7 @@ final class Tally
         $this->seen[$number] = true;
     }
 
-    /** The outcome of a program that runs all commands and mixes their output: only sums can be checked. */
+    /** Records the outcome of a program that mixes the output of all commands. Only sums can be checked. */
     public function together(int $bytes, int $failed): void
     {
         $this->results = $this->workload->count;
@@ -41,13 +41,13 @@ final class Tally
         $this->wrong = $bytes === $this->workload->bytes() ? 0 : 1;
     }
 
-    /** Takes the contestant's own clock instead of this one. */
+    /** Replaces the elapsed time by the contestant's own measurement. */
     public function took(float $seconds): void
     {
         $this->seconds = $seconds;
     }
 
-    /** @return float seconds from the start to the first call of this */
+    /** @return float seconds from the start to the first call of this method */
     public function stop(): float
     {
         return $this->seconds ??= self::now() - $this->start;

@@ -6,12 +6,12 @@ namespace Spindle\Bench\Support;
 
 use Spindle\Bench\Http\ProcessTree;
 
-/** What this process has used of the machine so far. */
+/** Resources that this process has used so far. */
 final readonly class Usage
 {
     /**
-     * @param float $cpu  seconds, user and system, also of the children that have been waited for, and of theirs
-     * @param int   $peak bytes of resident memory that this process alone had at most
+     * @param float $cpu  user and system seconds, including ended children and their descendants
+     * @param int   $peak peak of resident memory in bytes, of this process alone
      */
     private function __construct(
         public float $cpu,
@@ -26,8 +26,9 @@ final readonly class Usage
     }
 
     /**
-     * Returns the CPU seconds of this process and of all that it has started, whether it has ended or not. The
-     * difference of two is what was used in between, without the start of what ran at the first.
+     * Returns the CPU seconds of this process and all its descendants, running or ended.
+     *
+     * The difference of two values is the usage in between.
      */
     public static function ofTree(): float
     {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Support;
 
-/** Shell lines to run, and what each has to write to its standard output. */
+/** Shell lines to run, and the expected standard output of each. */
 final readonly class Workload
 {
     /**
@@ -19,9 +19,9 @@ final readonly class Workload
 
     /**
      * @param string $tasks   command, echo or sleep
-     * @param string $command the line that command stands for
+     * @param string $command the line to run for "command"
      *
-     * @throws UsageException when there are no such tasks, or the command fails
+     * @throws UsageException when the name is unknown, or the command fails
      */
     public static function of(string $tasks, string $command, int $count): self
     {
@@ -34,7 +34,7 @@ final readonly class Workload
     }
 
     /**
-     * The same line over and over; it is run once to learn its output, which has to be the same each time.
+     * Repeats one line. A first run determines its output, which must be the same each time.
      *
      * @throws UsageException when it fails
      */
@@ -48,13 +48,13 @@ final readonly class Workload
         return new self($count, static fn(): string => $line, static fn(): string => $output);
     }
 
-    /** TaskRunner.php's tasks: each echoes its number. */
+    /** Returns TaskRunner.php's tasks, which echo their number. */
     public static function echoes(int $count): self
     {
         return new self($count, static fn(int $i): string => "echo {$i}", static fn(int $i): string => "{$i}\n");
     }
 
-    /** TaskRunner.php's other tasks: 1 to 10 ms of sleep in turn, then the number. */
+    /** Returns TaskRunner.php's other tasks, which sleep 1 to 10 ms in turn, then echo their number. */
     public static function sleeps(int $count): self
     {
         return new self(
@@ -64,7 +64,7 @@ final readonly class Workload
         );
     }
 
-    /** @return float the seconds that one of the sleeping tasks sleeps, on average */
+    /** @return float average seconds for which a task sleeps */
     public static function meanSleep(int $count): float
     {
         return array_sum(array_map(self::milliseconds(...), range(0, $count - 1))) / $count / 1000;
@@ -83,7 +83,7 @@ final readonly class Workload
         return ($this->output)($number);
     }
 
-    /** @return int the length of all outputs together */
+    /** @return int length of all outputs together */
     public function bytes(): int
     {
         $bytes = 0;

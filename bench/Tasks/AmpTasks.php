@@ -20,7 +20,7 @@ final readonly class AmpTasks implements SubmittingPool
         $this->pool = new ContextWorkerPool($workers, new ContextWorkerFactory(Bootstrap::file()));
     }
 
-    /** Two fibers for each worker, so that none waits for its next task; each takes the next input when it has its result. */
+    /** Runs two fibers per worker, so that no worker waits for its next task. */
     public function each(iterable $inputs, callable $task, \Closure $take): void
     {
         $inputs = (static fn(): \Generator => yield from $inputs)();

@@ -7,10 +7,10 @@ namespace Spindle\Bench\Tasks;
 use Composer\Autoload\ClassLoader;
 use Spindle\Bench\Support\Checkout;
 
-/** What workers load to know the tasks. */
+/** The file that workers load to find the tasks. */
 final class Bootstrap
 {
-    /** @return string|null null where Composer's autoloader knows the benchmarks, and no other checkout has its own */
+    /** @return string|null null when Composer's autoloader finds the benchmarks, and no other checkout is loaded */
     public static function file(): ?string
     {
         $loaders = getenv(Checkout::VARIABLE) === false ? ClassLoader::getRegisteredLoaders() : [];

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Bench\Tasks;
 
 /**
- * A task with its input, for pools whose tasks take none.
+ * A task bound to its input, for pools whose tasks have no input.
  *
  * @template T
  */

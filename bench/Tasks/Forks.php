@@ -4,16 +4,16 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Tasks;
 
-/** Plain forks and sockets. */
+/** Helpers for plain forks and sockets. */
 final class Forks
 {
-    /** Why there are none; null where there are. */
+    /** Returns why forks are not available; null when they are. */
     public static function missing(): ?string
     {
         return \function_exists('pcntl_fork') ? null : 'there is no ext-pcntl';
     }
 
-    /** @param \Closure(): void $child ends by itself */
+    /** @param \Closure(): void $child code of the child, which exits by itself */
     public static function start(\Closure $child): int
     {
         $pid = pcntl_fork();
@@ -36,7 +36,7 @@ final class Forks
         return $pair !== false && isset($pair[0], $pair[1]) ? [$pair[0], $pair[1]] : throw new \RuntimeException('There are no sockets left');
     }
 
-    /** @param resource $stream that blocks */
+    /** @param resource $stream in blocking mode */
     public static function write(mixed $stream, string $bytes): void
     {
         if (fwrite($stream, $bytes) !== \strlen($bytes)) {
@@ -45,9 +45,9 @@ final class Forks
     }
 
     /**
-     * @param resource $stream that blocks
+     * @param resource $stream in blocking mode
      *
-     * @return string as many bytes; fewer at the end
+     * @return string `$length` bytes; fewer at the end
      */
     public static function read(mixed $stream, int $length): string
     {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Tasks;
 
-/** One whose results are taken in a loop: of tiny tasks, a call for each would take as much time as they do. */
+/** A pool whose results are read in a loop. For tiny tasks, a callback per result would cost as much as the task. */
 interface IterablePool extends TaskPool
 {
     /**

@@ -9,15 +9,15 @@ use Spindle\Bench\Support\Statistics;
 use Spindle\Bench\Support\Usage;
 
 /**
- * Measures one contestant once, and checks what came of it.
+ * Measures one contestant once, and checks its results.
  *
- * Each measurement gives its figure, and whether all results were there and right.
+ * Each measurement returns its figure, and whether all results are present and right.
  *
  * @phpstan-type Figures array<string, bool|int|float|list<array<string, int|float>>>
  */
 final readonly class Measure
 {
-    /** Outcomes of objects that are awaited at once. */
+    /** Pending objects before results are awaited. */
     private const WINDOW = 1_000;
 
     private const MEGABYTE = 1 << 20;
@@ -73,7 +73,7 @@ final readonly class Measure
     }
 
     /**
-     * Tasks that return the number that they are given: nothing lost, nothing twice.
+     * Measures tasks that return their number, to detect lost and duplicate results.
      *
      * @param \Closure(int): int          $task
      * @param \Closure(int, float): float $figure
@@ -187,7 +187,7 @@ final readonly class Measure
         ];
     }
 
-    /** @return Figures megabytes of resident memory at most; and at each tenth of the way */
+    /** @return Figures peak of resident memory in megabytes, and its value at each tenth of the run */
     private function memory(TaskPool $pool): array
     {
         $process = ProcessStatus::ofThis();
@@ -240,7 +240,7 @@ final readonly class Measure
         ];
     }
 
-    /** @return Figures milliseconds to the result of one task; and of as many at once as there are workers, to the first and the last */
+    /** @return Figures milliseconds to the result of one task; to the first and last result of one task per worker */
     private function start(): array
     {
         [$one, $first, $last, $right] = [[], [], [], true];
@@ -260,7 +260,7 @@ final readonly class Measure
             $right = $right && \count($times) === $this->workers;
             [$first[$i], $last[$i]] = [min([\INF, ...$times]) - $pause, max([0.0, ...$times]) - $pause];
         }
-        // The first one found this process cold.
+        // The first measurement includes one-time costs of this process.
         unset($one[0], $first[0], $last[0]);
 
         return [
@@ -299,7 +299,7 @@ final readonly class Measure
         ];
     }
 
-    /** Has all workers started, where there are any. */
+    /** Starts all workers of a pool. */
     private static function workersOf(TaskPool $pool, int $workers): void
     {
         $pool->each(array_fill(0, 2 * $workers, 2_000), [Work::class, 'pause'], static function (): void {});

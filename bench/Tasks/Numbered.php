@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Tasks;
 
-/** An object that is a task of its own. */
+/** An object that is itself a task. */
 final readonly class Numbered
 {
     public function __construct(private int $number) {}

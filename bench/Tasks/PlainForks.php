@@ -5,9 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Bench\Tasks;
 
 /**
- * The same work in plain forks and without any pool: each has its share from the start, and tells its results at the end.
+ * The same work in plain forks without a pool: each fork has its share from the start, and sends its results at the
+ * end.
  *
- * Inputs have to be numbers from 0; a share has as many of the long mixed tasks as any other.
+ * Inputs must be numbers from 0. Each share has the same number of long mixed tasks.
  */
 final readonly class PlainForks implements TaskPool
 {
@@ -38,7 +39,7 @@ final readonly class PlainForks implements TaskPool
      * @param list<T>            $share
      * @param callable(T): mixed $task
      *
-     * @return resource that its results come from
+     * @return resource stream with the fork's results
      */
     private static function start(array $share, callable $task): mixed
     {

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Bench\Tasks;
 
 /**
- * The way that Pumice works: a PHP process for each task, which stands in base64 on its command line, and whose result
- * comes in base64 from its output.
+ * The method of Pumice: one PHP process per task. The task is passed as base64 on the command line, and its result is
+ * printed as base64.
  */
 final class ProcessPerTask implements TaskPool
 {

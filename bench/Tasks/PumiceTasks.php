@@ -9,14 +9,14 @@ use Spindle\Bench\Support\UsageException;
 /**
  * Pumice itself.
  *
- * Its child process looks for Composer's autoloader beside the package and runs the first `php` on PATH: a temporary folder
- * has its source, an autoloader that knows the tasks, and this PHP.
+ * Its child process loads Composer's autoloader from beside the package, and runs the first `php` on PATH. A temporary
+ * folder thus has its source, an autoloader that finds the tasks, and this PHP.
  */
 final readonly class PumiceTasks implements TaskPool
 {
     private string $directory;
 
-    /** @throws UsageException when it is not there */
+    /** @throws UsageException when Pumice is missing */
     public function __construct(private int $concurrency, string $source)
     {
         if (self::missing($source) !== null) {

@@ -6,7 +6,7 @@ namespace Spindle\Bench\Tasks;
 
 use Spindle\Bench\Support\Program;
 
-/** The pools of Python's standard library, where there is a Python. */
+/** The pools of Python's standard library, if Python is installed. */
 final class Python
 {
     public const POOL = 'python-pool';

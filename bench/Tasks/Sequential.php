@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Tasks;
 
-/** One after the other, in this process. */
+/** Runs one task after another in this process. */
 final readonly class Sequential implements TaskPool
 {
     public function each(iterable $inputs, callable $task, \Closure $take): void

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Tasks;
 
-/** The least that sending values to another process and back takes: one fork, one socket pair, one value at a time. */
+/** The lower bound for sending values to another process and back: one fork, one socket pair, one value at a time. */
 final readonly class SocketLoop implements TaskPool
 {
     public function each(iterable $inputs, callable $task, \Closure $take): void

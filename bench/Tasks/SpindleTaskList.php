@@ -8,7 +8,7 @@ use Spindle\Worker\Tasks;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 
-/** In Pumice's style. */
+/** Spindle's pool with a list of tasks, as in Pumice's API. */
 final readonly class SpindleTaskList implements TaskPool
 {
     private WorkerPool $pool;

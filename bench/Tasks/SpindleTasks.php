@@ -13,7 +13,7 @@ final readonly class SpindleTasks implements SubmittingPool, IterablePool
 {
     private WorkerPool $pool;
 
-    /** @param bool $inOrder whether results come in the order of the inputs: `map()`, else `mapUnordered()` */
+    /** @param bool $inOrder whether to use `map()` (results in the order of inputs) instead of `mapUnordered()` */
     public function __construct(int $workers, WorkerContext $context = WorkerContext::Process, private bool $inOrder = false)
     {
         $this->pool = new WorkerPool($workers, options: new WorkerPoolOptions(context: $context, bootstrap: Bootstrap::file()));

@@ -6,7 +6,7 @@ namespace Spindle\Bench\Tasks;
 
 use Amp\Future;
 
-/** One that also takes single tasks. */
+/** A pool that also accepts single tasks. */
 interface SubmittingPool extends TaskPool
 {
     /**

@@ -12,16 +12,16 @@ use Spindle\Bench\Support\Rounds;
 use Spindle\Bench\Support\Series;
 use Spindle\Worker\WorkerContext;
 
-/** Each measurement with its contestants, in alternating rounds, as a table. */
+/** Prints a table per measurement, with its contestants in alternating rounds. */
 final readonly class TaskComparison
 {
-    /** Of the tasks that make a measurement, a slow contestant gets one in so many: what is compared is a rate. */
+    /** Divisors of the number of tasks for slow contestants, which is possible because rates are compared. */
     private const FEWER = [
         'bulk' => ['amp' => 50],
         'objects' => ['amp' => 20, Python::EXECUTOR => 10],
     ];
 
-    /** How the names of Spindle's contestants begin. */
+    /** Prefix of the names of Spindle's contestants. */
     private const SPINDLE = 'spindle-';
 
     private TaskProcess $process;
@@ -33,7 +33,7 @@ final readonly class TaskComparison
         $this->report = new Report($options->toArray(), $options->entrants);
     }
 
-    /** Measures, prints, and writes the raw data into a file when one is named. */
+    /** Measures, prints, and writes the raw data into a file if one is given. */
     public function run(string $json = ''): void
     {
         foreach ($this->options->only as $what) {
@@ -201,7 +201,7 @@ final readonly class TaskComparison
     /**
      * @param list<Series> $series
      *
-     * @return non-empty-list<Series> the same
+     * @return non-empty-list<Series> the same series
      */
     private function measured(TaskMeasurement $what, array $series, int $rounds): array
     {
@@ -270,7 +270,7 @@ final readonly class TaskComparison
         return $this->options->entrants->peers($this->process->missing($name) === null ? [$name] : []);
     }
 
-    /** @return list<string> those of these names that were asked for and are there */
+    /** @return list<string> the selected ones of these names that are available */
     private function peers(string ...$names): array
     {
         return $this->options->entrants->peers(array_values(array_filter(
@@ -279,7 +279,7 @@ final readonly class TaskComparison
         )));
     }
 
-    /** While it runs: the start and the end of a pool do not count. */
+    /** Returns the CPU time while tasks run, without the start and end of the pool. */
     private static function cpuEach(): Metric
     {
         return Metric::cpu(['cpu running'], 1e6, 'count');
@@ -295,7 +295,7 @@ final readonly class TaskComparison
         return Column::figure('peak MB', static fn(Series $one): ?float => self::scaled($one->medianOf('peak'), 1 / (1 << 20)), 0);
     }
 
-    /** The CPU time by the number of tasks. */
+    /** Returns the CPU time per task. */
     private static function each(Series $series, float $factor): ?float
     {
         return self::scaled($series->medianOf('cpu'), $factor / max(1.0, $series->medianOf('count') ?? 1.0));

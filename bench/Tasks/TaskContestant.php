@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Tasks;
 
-/** A way of running PHP callables elsewhere. */
+/** A way to run PHP callables in other processes or threads. */
 final readonly class TaskContestant
 {
     /**
-     * @param string                  $label   what tables call it, with its version where that is known
-     * @param \Closure(int): TaskPool $pool    by the number of workers
-     * @param string|null             $missing why it can't take part here; null when it can
+     * @param string                  $label   name in tables, with the version if it is known
+     * @param \Closure(int): TaskPool $pool    creates a pool with a number of workers
+     * @param string|null             $missing why the contestant is not available; null when it is
      */
     public function __construct(
         public string $label,

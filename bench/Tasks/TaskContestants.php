@@ -12,13 +12,13 @@ use Spindle\Worker\WorkerContext;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 
-/** The contestants that run in PHP, by their names. */
+/** The contestants that run in PHP, by name. */
 final class TaskContestants
 {
     /**
-     * @param string $pumice the folder that Pumice's source is in; '' for none
+     * @param string $pumice folder of Pumice's source; '' for none
      *
-     * @throws UsageException when there is none of that name
+     * @throws UsageException when the name is unknown
      */
     public static function named(string $name, string $pumice = ''): TaskContestant
     {
@@ -27,7 +27,7 @@ final class TaskContestants
         return $all[$name] ?? throw new UsageException("contestant '{$name}' is not allowed; give of " . implode(', ', array_keys($all)));
     }
 
-    /** Why a pool can't have such workers here; null when it can. */
+    /** Returns why workers of this kind are not available; null when they are. */
     public static function missing(WorkerContext $context): ?string
     {
         if ($context === WorkerContext::Process) {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Tasks;
 
-/** What there is to measure. */
+/** Measurements of the worker pool. */
 enum TaskMeasurement: string
 {
     case Bulk = 'bulk';
@@ -17,7 +17,7 @@ enum TaskMeasurement: string
     case Start = 'start';
     case Death = 'death';
 
-    /** Tasks for each measurement, unless told otherwise; of the last two, how often. */
+    /** Returns the default number of tasks per measurement; for the last two, of repetitions. */
     public function count(): int
     {
         return match ($this) {
@@ -33,7 +33,7 @@ enum TaskMeasurement: string
         };
     }
 
-    /** Where a figure needs a pool that has not run before. */
+    /** Returns whether the figure needs a pool that has not run before. */
     public function isCold(): bool
     {
         return match ($this) {

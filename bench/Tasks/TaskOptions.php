@@ -9,21 +9,21 @@ use Spindle\Bench\Support\Options;
 use Spindle\Bench\Support\UsageException;
 use Spindle\Worker\WorkerContext;
 
-/** What bench/tasks.php was asked for. */
+/** The options of bench/tasks.php. */
 final readonly class TaskOptions
 {
     private const PEERS = ['amp', 'python', 'pumice'];
 
     /**
      * @param non-empty-list<TaskMeasurement> $only
-     * @param int|null                        $count      tasks; null for each measurement's own number
-     * @param non-empty-list<int>             $workers    of the tasks in bulk
-     * @param non-empty-list<WorkerContext>   $contexts   of Spindle's pools
+     * @param int|null                        $count      tasks; null for each measurement's default
+     * @param non-empty-list<int>             $workers    workers of the bulk tasks
+     * @param non-empty-list<WorkerContext>   $contexts   contexts of Spindle's pools
      * @param list<string>                    $peers
-     * @param int                             $bytes      of a string that is sent there and back
-     * @param int                             $iterations of a CPU-bound task
-     * @param string                          $pumice     the folder of Pumice's source; '' for none
-     * @param int                             $limit      seconds that a measurement may take
+     * @param int                             $bytes      size of an echoed string
+     * @param int                             $iterations iterations of a CPU-bound task
+     * @param string                          $pumice     folder of Pumice's source; '' for none
+     * @param int                             $limit      time limit of a measurement, in seconds
      */
     private function __construct(
         public array $only,
@@ -39,7 +39,7 @@ final readonly class TaskOptions
         public Entrants $entrants,
     ) {}
 
-    /** @throws UsageException for an option's value that is not allowed */
+    /** @throws UsageException when a value is not allowed */
     public static function of(Options $options): self
     {
         $contexts = array_column(WorkerContext::cases(), null, 'name');
@@ -63,7 +63,7 @@ final readonly class TaskOptions
         );
     }
 
-    /** @return array<string, mixed> for the raw data */
+    /** @return array<string, mixed> raw data */
     public function toArray(): array
     {
         return [

@@ -11,21 +11,21 @@ use Spindle\Bench\Support\Series;
 /** Measures a contestant in a fresh process. */
 final readonly class TaskProcess
 {
-    /** Bytes shown of what was printed instead of figures. */
+    /** Number of bytes shown of output without figures. */
     private const SHOWN = 500;
 
     public function __construct(private TaskOptions $options) {}
 
-    /** Why the contestant can't take part; null when it can. */
+    /** Returns why the contestant is not available; null when it is. */
     public function missing(string $contestant): ?string
     {
         return Python::is($contestant) ? Python::missing() : TaskContestants::named($contestant, $this->options->pumice)->missing;
     }
 
     /**
-     * @param string $context what sets it apart from others with its label
-     * @param bool   $closure whether a closure is submitted, where that is a question
-     * @param Checkout|null $checkout whose Spindle it is; null when it is none
+     * @param string $context distinguishes series with the same label
+     * @param bool   $closure whether to submit a closure, for measurements with that choice
+     * @param Checkout|null $checkout the measured Spindle; null for other contestants
      */
     public function series(TaskMeasurement $what, string $contestant, int $count, int $workers, string $context, string $label = '', bool $closure = false, ?Checkout $checkout = null): Series
     {

@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Bench\Tasks;
 
-/** What the tasks do. */
+/** The tasks of the benchmarks. */
 final class Work
 {
-    /** One in so many of the mixed tasks is a long one. */
+    /** One of this many mixed tasks is long. */
     public const RARE = 100;
 
-    /** Seconds of CPU time that a mixed task burns. */
+    /** CPU seconds of a long and of a short mixed task. */
     public const LONG = 0.1;
     public const SHORT = 10e-6;
 
@@ -24,7 +24,7 @@ final class Work
         return 1;
     }
 
-    /** @return int the process that did */
+    /** @return int id of the process that has slept */
     public static function pause(int $microseconds): int
     {
         usleep($microseconds);
@@ -32,7 +32,7 @@ final class Work
         return (int) getmypid();
     }
 
-    /** Burns CPU time, whatever the clock on the wall says meanwhile. */
+    /** Uses CPU time, independent of elapsed time. */
     public static function burn(int $number): int
     {
         $long = $number % self::RARE === 0;
@@ -48,7 +48,7 @@ final class Work
         return $bytes;
     }
 
-    /** The CPU-bound example of Pumice's README, with its number of iterations as an argument. */
+    /** Runs the CPU-bound example of Pumice's README, with its number of iterations as a parameter. */
     public static function calculate(int $iterations): float
     {
         $result = 0;
@@ -59,7 +59,7 @@ final class Work
         return (float) $result;
     }
 
-    /** Notes the time, and is gone. */
+    /** Writes the time, then kills this process. */
     public static function die(string $file): never
     {
         file_put_contents($file, (string) hrtime(true));
@@ -75,7 +75,11 @@ final class Work
         return $usage['ru_utime.tv_sec'] + $usage['ru_stime.tv_sec'] + ($usage['ru_utime.tv_usec'] + $usage['ru_stime.tv_usec']) / 1e6;
     }
 
-    /** PHP has no clock for one thread; the kernel's file costs microseconds to read, too much for a short task. */
+    /**
+     * Returns the CPU time of this thread.
+     *
+     * PHP has no clock for one thread. Reading the kernel's file costs microseconds, too much for a short task.
+     */
     private static function threadTime(): float
     {
         return (int) @file_get_contents('/proc/thread-self/schedstat') / 1e9;

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-// The application, for `spindle serve`, for public/index.php and for tests. It takes its settings from the environment.
+// The application, for `spindle serve`, public/index.php and tests. Its settings are environment variables.
 
 use Aircraft\Services;
 use Aircraft\Settings;

@@ -2,11 +2,11 @@
 
 declare(strict_types=1);
 
-// What is done beside serving, such as at a deployment.
+// Commands for a deployment.
 //
-//   php console.php migrate     bring the tables up to date
-//   php console.php seed 10000  add so many aircraft
-//   php console.php routes      compile the routes after a change of them
+//   php console.php migrate     update the tables
+//   php console.php seed 10000  add N aircraft
+//   php console.php routes      compile the routes after a change
 
 use Aircraft\Fleet;
 use Aircraft\Http\Routes;

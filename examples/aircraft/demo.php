@@ -3,10 +3,10 @@
 declare(strict_types=1);
 
 /*
- * The aircraft application with a database of its own, to look at and to try: ./demo aircraft --help tells more.
+ * Runs the aircraft application with its own temporary database. See ./demo aircraft --help.
  *
- * Whatever becomes of this process, nothing that it started stays: the cluster is removed and the command of the pool ended by
- * processes that notice.
+ * However this process ends, nothing that it started remains. Other processes notice the end: one removes the cluster,
+ * another ends the pool's command.
  */
 
 use Aircraft\Demo\Clients;
@@ -68,7 +68,7 @@ const HELP = <<<'TEXT'
 
     TEXT;
 
-/** What else there is to try: a remark, the method, the target, and what is sent with its type. */
+/** More requests to try: remark, method, target, body and type of the body. */
 const TRIES = [
     ['ten statements of a second each, side by side', 'GET', '/sleep?n=10', '', ''],
     ['changes as they happen', 'GET', '/aircraft/events', '', ''],
@@ -78,7 +78,7 @@ const TRIES = [
     ['some more, streamed into the table', 'POST', '/aircraft/import', "number,title,serial_number,assembly_date\nD-AIMA,Airbus A380,MSN 38,2010-05-19\n", 'text/csv'],
 ];
 
-/** Ends it with what is wrong. */
+/** Ends the demonstration with a message. */
 final class DemoException extends RuntimeException {}
 
 /** @return array<string, string|bool|null> */
@@ -103,7 +103,7 @@ function number(array $options, string $name, int $default): int
     return $number !== false ? $number : throw new UnexpectedValueException("--{$name} takes a whole number from 1 to 1000000, not \"{$value}\"");
 }
 
-/** Before anything is started for it. */
+/** Fails early if the address is in use. */
 function checkFree(string $option, string $address, string $other): void
 {
     $socket = @stream_socket_server("tcp://{$address}", $code, $why);
@@ -116,9 +116,9 @@ function checkFree(string $option, string $address, string $other): void
 /**
  * Serves until the cancellation.
  *
- * @param Closure(string): void $warn gets what the server logs and is not all well
+ * @param Closure(string): void $warn receives the server's log entries above the level notice
  *
- * @return array{Future<CommandResult>, string, string} its end, and the two addresses
+ * @return array{Future<CommandResult>, string, string} the server's end, and the two addresses
  */
 function serve(string $database, string $listen, string $admin, int $processes, Closure $warn, Cancellation $cancellation): array
 {
@@ -157,7 +157,7 @@ function serve(string $database, string $listen, string $admin, int $processes, 
     return [$end, ...$addresses];
 }
 
-/** @return string the body; of what has no end, nothing */
+/** @return string the body; empty for an endless one */
 function ask(string $url, string $method = 'GET', string $body = '', string $type = ''): string
 {
     $stream = @fopen($url, 'r', false, stream_context_create(['http' => [
@@ -172,7 +172,7 @@ function ask(string $url, string $method = 'GET', string $body = '', string $typ
     return str_ends_with($url, '/events') ? '' : (string) stream_get_contents($stream);
 }
 
-/** As one types it. */
+/** Returns a request as a command line. */
 function curl(string $url, string $method, string $body, string $type): string
 {
     $text = escapeshellarg(addcslashes($body, "\n"));
@@ -184,7 +184,7 @@ function curl(string $url, string $method, string $body, string $type): string
     };
 }
 
-/** Tries all that the demonstration tells of. */
+/** Tries every request that the demonstration shows. */
 function check(string $application, string $admin, int $aircraft, string $database): void
 {
     foreach (["{$application}/", "{$application}/openapi.json", "{$admin}/", "{$admin}/metrics", "{$admin}/healthz"] as $url) {
@@ -227,13 +227,13 @@ $signals = [];
 if (function_exists('pcntl_signal')) {
     foreach ([SIGINT, SIGTERM, SIGHUP] as $signal) {
         $signals[] = EventLoop::onSignal($signal, static function () use ($stop, &$signals): void {
-            array_map(EventLoop::cancel(...), $signals); // another one ends this process at once
+            array_map(EventLoop::cancel(...), $signals); // a second signal ends this process at once
             $stop->cancel();
         });
     }
 }
 
-/** @throws CancelledException when a signal has come while this process was busy */
+/** @throws CancelledException when a signal has arrived while this process was busy */
 $heed = static fn() => delay(0.001, cancellation: $stop->getCancellation());
 
 $server = $cluster = null;

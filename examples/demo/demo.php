@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 /*
- * Real work on real files: every PHP file under vendor/ is linted, compressed and summed, by one command each.
+ * Real work on real files: lints, compresses and sums every PHP file under vendor/, with one command each.
  *
  * Usage: ./demo [--limit=FILES] [--concurrency=N]
  */
@@ -16,7 +16,7 @@ use Symfony\Component\Console\Output\ConsoleOutput;
 
 require __DIR__ . '/../../vendor/autoload.php';
 
-/** Files of the sample that the plain loop is timed on, for each kind of command. */
+/** Files in the sample for the plain loop, per kind of command. */
 const SAMPLE = 60;
 
 $options = getopt('h', ['help', 'limit:', 'concurrency:']);
@@ -51,7 +51,7 @@ function phpFiles(string $directory): array
     return $files;
 }
 
-/** @return array<string, list<string>> the three commands for a file, by what they do */
+/** @return array<string, list<string>> the three commands for a file, by kind */
 function commandsFor(string $file): array
 {
     return [
@@ -64,7 +64,7 @@ function commandsFor(string $file): array
 /**
  * @param list<string> $files
  *
- * @return Generator<array{string, string}, Command> under what it does and to which file
+ * @return Generator<array{string, string}, Command> commands by kind and file
  */
 function work(array $files): Generator
 {
@@ -76,7 +76,7 @@ function work(array $files): Generator
 }
 
 /**
- * Seconds that a plain loop would take for all files: measured on a sample spread over them.
+ * Returns the seconds that a plain loop would need for all files, estimated from an evenly spread sample.
  *
  * @param non-empty-list<string> $files
  */
@@ -112,7 +112,7 @@ $output = new ConsoleOutput();
 $output->writeln(sprintf('<info>%s</info> PHP files: lint, compress, SHA-256. %s commands, %d at once on %d CPUs.', number_format(count($files)), number_format($total), $concurrency, $cpus));
 
 $failed = 0;
-/** @var float $rate commands per second so far */
+/** @var float $rate average commands per second */
 $rate = 0.0;
 ProgressBar::setPlaceholderFormatterDefinition('failed', static function () use (&$failed): string {
     return (string) $failed;

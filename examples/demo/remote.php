@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 /*
- * A Redis, two agents, a script that has them work, and the death of one of them.
+ * Starts a Redis, two agents and a script that sends them tasks. Then kills one agent.
  *
  * Usage: ./demo remote [--tasks=N] [--json]
  */
@@ -19,7 +19,7 @@ require __DIR__ . '/../../vendor/autoload.php';
 
 const QUEUE = 'demo';
 
-/** Seconds after which the tasks of an agent that is not heard of are others'; 10 by default. */
+/** Seconds after which other agents run the tasks of a silent agent; 10 by default. */
 const LEASE = 5;
 
 $options = getopt('h', ['help', 'tasks:', 'json']);
@@ -41,7 +41,7 @@ if (isset($options['h']) || isset($options['help'])) {
 $tasks = max(100, is_string($options['tasks'] ?? null) ? (int) $options['tasks'] : 2000);
 
 /**
- * A task: some work, and by which agent it was done.
+ * A task: works for a moment, and returns the agent's name.
  *
  * @return array{int, string}
  */
@@ -71,7 +71,7 @@ function agent(string $name, array $environment)
 }
 
 if (getenv('DEMO_AGENT') !== false) {
-    return; // a worker has what it needs of this file
+    return; // a worker needs only the functions above
 }
 
 $output = (new ConsoleOutput())->getErrorOutput();
@@ -105,7 +105,7 @@ foreach ($executor->mapUnordered(range(1, $tasks), digits(...)) as $key => [$sum
 }
 $bar->finish();
 $seconds = (hrtime(true) - $start) / 1e9;
-proc_terminate($agents['second'], SIGTERM); // it finishes what it has
+proc_terminate($agents['second'], SIGTERM); // the agent finishes its running tasks
 array_map(proc_close(...), $agents);
 $figures = $broker->figures(QUEUE);
 

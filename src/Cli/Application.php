@@ -22,13 +22,13 @@ use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 
-/** The command `spindle`. Whatever goes wrong is told in one line on standard error. */
+/** The command `spindle`. Every failure is reported in one line on standard error. */
 final class Application extends ConsoleApplication
 {
-    /** Options that end at a command's first word: by the command, letters beside those of the definition. */
+    /** Commands whose options end at the first word, with their short options that the definition can't have. */
     private const OWN_ORDER = ['run' => ['0' => 'null', 'P' => 'jobs']];
 
-    /** Options that cannot be repeated, by the command, with the reason and what to do instead. */
+    /** Options that can be given once, by command, with the reason and what to do instead. */
     private const ONCE = [
         'run' => [
             'arg-file' => 'spindle run does not combine inputs. Give one file after the other by:'
@@ -36,7 +36,7 @@ final class Application extends ConsoleApplication
         ],
     ];
 
-    /** Symfony's Application sets these for its own use; commands are to run without them. */
+    /** Variables that Symfony's Application sets for its own use. Commands run without these changes. */
     private const VARIABLES = ['COLUMNS', 'LINES', 'SHELL_VERBOSITY'];
 
     /** @var array<string, string|false> */
@@ -52,7 +52,7 @@ final class Application extends ConsoleApplication
     /** @return int the exit status */
     public function run(?InputInterface $input = null, ?OutputInterface $output = null): int
     {
-        // A message of PHP's own must not get into the output of jobs.
+        // PHP's own messages must not get into the output of jobs.
         ini_set('display_errors', 'stderr');
         foreach (self::VARIABLES as $name) {
             $this->environment[$name] = getenv($name, true);
@@ -67,7 +67,7 @@ final class Application extends ConsoleApplication
         } catch (ExceptionInterface $exception) {
             return self::fail(UsageException::withoutPassword(rtrim($exception->getMessage(), '.')) . ' (see --help)', ExitStatus::USAGE);
         } catch (LauncherException $exception) {
-            // Its advice is for PHP code.
+            // The message advises changing CommandPoolOptions, which is for PHP code.
             $message = (string) preg_replace('/[.;:]? [^.;:]*CommandPoolOptions\(.*$/s', '', $exception->getMessage());
 
             return self::fail($message, ExitStatus::TROUBLE);

@@ -11,11 +11,7 @@ use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 
-/**
- * `spindle bench`: measures Spindle against what else is installed, on this machine.
- *
- * The benchmarks lie in the package's folder bench/ and run in a process of their own, whose exit status this passes on.
- */
+/** `spindle bench`: runs the benchmarks of bench/ in a separate process, and passes on its exit status. */
 final class BenchCommand extends Command
 {
     private const HELP = <<<'HELP'
@@ -74,7 +70,7 @@ final class BenchCommand extends Command
 
     private const SCRIPTS = ['commands' => 'commands.php', 'tasks' => 'tasks.php', 'postgres' => 'postgres.php', 'http' => 'http.php', 'aircraft' => 'aircraft.php', 'remote' => 'remote.php', 'contexts' => 'contexts.php'];
 
-    /** By name: the script's option, a shortcut, the help. */
+    /** Options of this command, by name: the script's option, a shortcut, the help text. */
     private const OPTIONS = [
         'memory' => ['--memory', null, 'commands: megabytes that the measuring process holds, between commas [default: 0]'],
         'count' => ['-n', 'n', 'Commands, tasks or queries for each measurement, requests of soak, rows of bulk [default: 3000 commands; 1000000 requests and rows; 100000 tasks of remote; the others have a number for each]'],

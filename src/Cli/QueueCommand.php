@@ -16,7 +16,7 @@ use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 
-/** `spindle queue`: what is in a queue, and what to do with it. */
+/** `spindle queue`: shows the jobs of a queue, and retries or deletes them. */
 final class QueueCommand extends Command
 {
     private const HELP = <<<'HELP'

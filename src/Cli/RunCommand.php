@@ -19,7 +19,7 @@ use Symfony\Component\Console\Logger\ConsoleLogger;
 use Symfony\Component\Console\Output\ConsoleOutputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
 
-/** `spindle run`: a stream of commands, so many at once, in the words of GNU parallel and xargs. */
+/** `spindle run`: runs a stream of commands concurrently, with the option names of GNU parallel and xargs. */
 final class RunCommand extends Command
 {
     private const HELP = <<<'HELP'
@@ -117,7 +117,7 @@ final class RunCommand extends Command
 
     protected function execute(InputInterface $input, OutputInterface $output): int
     {
-        // SHELL_VERBOSITY alone is not refused.
+        // Only the option is an error, not the variable SHELL_VERBOSITY.
         if ($output->isVerbose() && !$output->isDebug() && $input->hasParameterOption(['-v', '--verbose'], true)) {
             throw new UsageException(
                 'option -v: spindle run does not print commands as they run; --dry-run prints them instead of running'

@@ -7,8 +7,8 @@ namespace Spindle\Command;
 /**
  * A command and the conditions it runs under. Immutable: each `with...()` returns a changed copy.
  *
- * Unless told otherwise a command has no time limit, inherits this process's environment and working directory, reads an
- * empty standard input, and both its outputs are captured.
+ * By default a command has no time limit, inherits this process's environment and working directory and reads an empty
+ * standard input. Both of its outputs are captured.
  */
 final class Command
 {
@@ -16,9 +16,9 @@ final class Command
 
     /**
      * @param list<string>               $arguments   the program first; empty for a shell line
-     * @param string|null                $line        what the shell gets, or null for a program
-     * @param float|null                 $timeout     seconds that one attempt may take
-     * @param float|null                 $idleTimeout seconds that it may write nothing
+     * @param string|null                $line        shell line, or null for a program
+     * @param float|null                 $timeout     limit of one attempt, in seconds
+     * @param float|null                 $idleTimeout limit of a time without output, in seconds
      * @param array<array-key, string|null> $environment changes: a value to set, null to remove
      * @param string|null                $directory   null for the current one
      * @param string|resource|iterable<mixed, string>|null $input
@@ -38,11 +38,11 @@ final class Command
     ) {}
 
     /**
-     * A program and its arguments, each passed on byte for byte: no shell ever sees them.
+     * Returns a command that runs a program with these arguments, passed on byte for byte. No shell sees them.
      *
      * @param string $program a path, or a name that is looked up in PATH
      *
-     * @throws \ValueError when the program is empty or a string holds a NUL byte, which no argument can
+     * @throws \ValueError when the program is empty, or when the program or an argument contains a NUL byte
      */
     public static function of(string $program, string ...$arguments): self
     {
@@ -60,13 +60,13 @@ final class Command
     }
 
     /**
-     * A line for `/bin/sh -c`. Nothing in it is quoted for you: never build it from input that you don't control.
+     * Returns a command that runs a line with `/bin/sh -c`. Nothing is quoted: never build the line from foreign input.
      *
-     * A line without anything that a shell would interpret is started without one, with the same outcome but for two
-     * things: when its program dies of signal n, the result has that signal, where a shell between may exit with 128 + n;
-     * and the program gets variables whose names are no identifiers too, which a shell may drop.
+     * Without anything to interpret, no shell is started. The outcome is the same, with two exceptions:
+     * - When the program dies of signal n, the result has that signal. With a shell, it may have exit code 128 + n.
+     * - The program also gets variables whose names are not identifiers. A shell may drop them.
      *
-     * @throws \ValueError when the line holds a NUL byte
+     * @throws \ValueError when the line contains a NUL byte
      */
     public static function shell(string $line): self
     {
@@ -78,7 +78,7 @@ final class Command
     }
 
     /**
-     * @param float|null $seconds how long one attempt may take; null for no limit
+     * @param float|null $seconds limit of one attempt; null for no limit
      *
      * @throws \ValueError when it is not positive
      */
@@ -88,7 +88,7 @@ final class Command
     }
 
     /**
-     * @param float|null $seconds how long the command may write nothing to its captured or streamed outputs; null for no limit
+     * @param float|null $seconds how long the captured or streamed outputs may be silent; null for no limit
      *
      * @throws \ValueError when it is not positive
      */
@@ -98,11 +98,11 @@ final class Command
     }
 
     /**
-     * Changes variables against this process's environment; repeated calls add up.
+     * Sets or removes environment variables, starting from this process's environment. Repeated calls add up.
      *
      * @param array<array-key, string|null> $variables by name; null removes a variable
      *
-     * @throws \ValueError when a name is empty or holds `=` or NUL, or a value holds NUL
+     * @throws \ValueError when a name is empty or contains `=` or NUL, or a value contains NUL
      */
     public function withEnvironment(#[\SensitiveParameter] array $variables): self
     {
@@ -119,10 +119,10 @@ final class Command
     }
 
     /**
-     * @param string|null $directory null for the one that is current when the command is handed to a pool; whether it
-     *                               exists is seen at the start and reported in the result
+     * @param string|null $directory null for the current one when the command is passed to a pool. A missing directory
+     *                               is reported in the result
      *
-     * @throws \ValueError when it is empty or holds a NUL byte
+     * @throws \ValueError when it is empty or contains a NUL byte
      */
     public function withWorkingDirectory(?string $directory): self
     {
@@ -134,10 +134,11 @@ final class Command
     }
 
     /**
-     * What the command reads from its standard input: a string; an open stream, read from where it stands to its end;
-     * or an iterable of strings, pulled as the command reads. A string serves every attempt; a stream or an iterable
-     * serves the first alone, so a command that has one is not retried. An iterable that runs commands of the same pool
-     * waits for ever when this command has the last free slot.
+     * Sets the standard input: a string; an open stream, read from its current position to its end; or an iterable of
+     * strings, pulled as the command reads.
+     *
+     * A string serves every attempt. A stream or an iterable serves only the first one, so its command is not retried.
+     * An iterable that runs commands of the same pool waits forever when this command has the last free slot.
      *
      * @param string|resource|iterable<mixed, string>|null $input null for an empty input
      *
@@ -153,8 +154,8 @@ final class Command
     }
 
     /**
-     * @param Output|\Closure(string): void|resource $target a closure gets the output in pieces, as it comes; an open
-     *                                                       stream has it written to it
+     * @param Output|\Closure(string): void|resource $target closure that is called with each piece of output, or stream
+     *                                                       that it is written to
      *
      * @throws \ValueError when it is none of these
      */
@@ -173,7 +174,7 @@ final class Command
         return $this->with(stderr: self::target('error', $target));
     }
 
-    /** The command as a line that a shell would understand, for logs. */
+    /** Returns the command as a line that a shell would understand, for logs. */
     public function toString(): string
     {
         return $this->line ?? implode(' ', array_map(
@@ -184,7 +185,7 @@ final class Command
         ));
     }
 
-    /** @return array<array-key, mixed> without values of the environment and without the input, which may be secret */
+    /** @return array<array-key, mixed> no values of the environment and no input, because they may be secret */
     public function __debugInfo(): array
     {
         return [

@@ -8,25 +8,25 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Spindle\SpindleException;
 
-/** Has the commands of a pool run elsewhere: see {@see CommandPoolOptions::$on}. It moves bytes. */
+/** Runs the commands of a pool in another place, as bytes: see {@see CommandPoolOptions::$on}. */
 interface CommandCarrier
 {
-    /** Commands of a pool that it has at once: unless another number is given, and at most. */
+    /** Default and maximum number of a pool's commands that the carrier has at once. */
     public const CONCURRENCY = 256;
     public const MOST = 10_000;
 
     /**
-     * Has a command run, once as far as anybody can tell, and suspends until it is over.
+     * Runs a command, once as far as the carrier can know, and suspends until it has ended.
      *
-     * Cancellation: the command is ended before this returns what became of it, or throws CancelledException if it was never started.
+     * Cancellation: ends the command, then returns its outcome, or throws CancelledException if it was never started.
      *
-     * @param string       $command of {@see PortableCommand::encode()}
-     * @param Cancellation $recall  the command is not to be started any more; if it has been, it goes on
+     * @param string       $command as {@see PortableCommand::encode()} returns it
+     * @param Cancellation $recall  prevents a start; a command that has started goes on
      *
-     * @return string of {@see PortableCommand::outcome()}
+     * @return string outcome as {@see PortableCommand::outcome()} returns it
      *
      * @throws CancelledException
-     * @throws SpindleException when it is not known what became of it
+     * @throws SpindleException when the outcome is not known
      */
     public function carry(string $command, Cancellation $recall, Cancellation $cancellation): string;
 }

@@ -6,10 +6,10 @@ namespace Spindle\Command;
 
 use Spindle\SpindleException;
 
-/** A command did not succeed, and its caller asked for an exception by {@see CommandResult::orThrow()}. */
+/** A failed command, thrown by {@see CommandResult::orThrow()}. */
 final class CommandFailedException extends \RuntimeException implements SpindleException
 {
-    /** Of standard error, this much of the end goes into the message, in bytes. */
+    /** Bytes of the end of standard error that go into the message. */
     private const TAIL = 2000;
 
     private function __construct(public readonly CommandResult $result, string $message)

@@ -15,22 +15,22 @@ use Spindle\LauncherException;
 use Spindle\Statistics;
 
 /**
- * Runs commands, so many at once, in a small process of its own.
+ * Runs up to `$concurrency` commands at once, started by small helper processes, the launchers.
  *
- * The process, the launcher, is started with the first command, whatever this process holds in memory or has open, and
- * lives until the pool does not: until {@see close()}, or until nothing refers to the pool. Everything that a command
- * has started and that still lives then is ended. Several runs may go on at once, in fibers; they share the slots.
+ * The launchers are started with the first command. They live until {@see close()}, or until nothing refers to the
+ * pool. Then everything that commands have started is ended. Runs in several fibers share the slots.
  *
- * With {@see CommandPoolOptions::$on} there is no launcher here: commands run elsewhere, and all verbs are the same.
+ * With {@see CommandPoolOptions::$on} commands run in another place, without launchers here. All methods are the same.
  */
 final class CommandPool implements Statistics
 {
     private readonly Dispatcher $dispatcher;
 
     /**
-     * @param int|null        $concurrency commands that run at once; null for as many as there are usable CPUs. Elsewhere: that
-     *                                     are there at once, whether they run or wait; null for {@see CommandCarrier::CONCURRENCY}
-     * @param int|RetryPolicy $retries     further attempts for a command that fails, with the policy's defaults; 0 for none
+     * @param int|null        $concurrency commands that run at once; null for the number of usable CPUs. With a
+     *                                     carrier: those it has, running or waiting; null for
+     *                                     {@see CommandCarrier::CONCURRENCY}
+     * @param int|RetryPolicy $retries     retries of a command that fails, with the policy's defaults; 0 for none
      *
      * @throws \ValueError when the concurrency is below 1 or the retries are below 0, or one is above 1,000,000,000
      */
@@ -51,20 +51,20 @@ final class CommandPool implements Statistics
         $this->dispatcher->close();
     }
 
-    /** Forbidden: closing a copy would close the original. */
+    /** Forbids copies: closing a copy would close the original. */
     private function __clone() {}
 
     /**
-     * Runs the commands and yields each one's result under its key as soon as it is there.
+     * Runs the commands and yields the result of each under its key as soon as it is known.
      *
-     * The input is pulled as slots get free, at most {@see CommandPoolOptions::$lookahead} commands ahead of them, and
-     * may be endless, block or suspend. Leaving the loop ends what runs and starts nothing more. All commands start from
-     * the environment that this process has when the first result is asked for; each has the working directory and the
-     * umask that this process has when it is pulled.
+     * The input is pulled as slots get free, at most {@see CommandPoolOptions::$lookahead} commands ahead of them. It
+     * may be endless, block or suspend. Leaving the loop ends the running commands and starts no others. All commands
+     * start from the environment that this process has when the first result is requested. Each has the working
+     * directory and the umask that this process has when the command is pulled.
      *
-     * Cancellation: commands that run are ended with all their descendants, what callbacks and streams have not taken of
-     * their output is dropped, their results are yielded as cancelled like those of waiting commands, then
-     * CancelledException is thrown. The pool stays usable.
+     * Cancellation: running commands are ended with all their descendants. Output that callbacks and streams have not
+     * received is dropped. Results of running and of waiting commands are yielded as cancelled, then CancelledException
+     * is thrown. The pool stays usable.
      *
      * @template TKey
      *
@@ -72,7 +72,7 @@ final class CommandPool implements Statistics
      *
      * @return \Generator<TKey, CommandResult, mixed, RunSummary>
      *
-     * @throws LauncherException when the launcher can't be started, or died; results that were there come before it
+     * @throws LauncherException when the launcher can't be started, or died; results known by then are yielded first
      * @throws CancelledException
      */
     public function run(iterable $commands, ?Cancellation $cancellation = null): \Generator
@@ -81,7 +81,7 @@ final class CommandPool implements Statistics
     }
 
     /**
-     * As {@see self::run()}, but in the order of the input: a result that is early waits for those before it.
+     * Like {@see self::run()}, but yields results in the order of the input. Early results wait for those before.
      *
      * @template TKey
      *
@@ -98,11 +98,12 @@ final class CommandPool implements Statistics
     }
 
     /**
-     * Runs one command and returns its result; other fibers go on meanwhile. The command, also one that waits for a slot or
-     * is tried again, has the environment, the working directory and the umask that this process has now.
+     * Runs one command and returns its result. Other fibers run while this one waits.
+     *
+     * All attempts have this process's environment, working directory and umask at the time of the call.
      *
      * Cancellation: the command is ended with all its descendants, or not started, before CancelledException is thrown.
-     * What a callback or a stream has not taken of its output is dropped; one that has suspended is left to itself.
+     * Output that a callback or a stream has not received is dropped. A callback that has suspended is not interrupted.
      *
      * @throws LauncherException
      * @throws CancelledException
@@ -122,7 +123,7 @@ final class CommandPool implements Statistics
             $result = $execution->wait();
         } finally {
             if (!$execution->isOver()) {
-                $this->dispatcher->cancel([$ticket]); // waiting is impossible here, or a signal handler has thrown
+                $this->dispatcher->cancel([$ticket]); // the fiber can't wait here, or a signal handler has thrown
             }
             if ($cancellation !== null && $subscription !== null) {
                 $cancellation->unsubscribe($subscription);
@@ -133,10 +134,10 @@ final class CommandPool implements Statistics
     }
 
     /**
-     * Changes how many commands run at once. When it is lowered, running ones finish first.
+     * Changes how many commands run at once. Running commands above a lower number finish first.
      *
      * @throws \ValueError       when it is below 1 or above 1,000,000,000
-     * @throws LauncherException when there are not the descriptors for so many
+     * @throws LauncherException when the file descriptor limit is too low
      */
     public function resize(int $concurrency): void
     {
@@ -144,8 +145,8 @@ final class CommandPool implements Statistics
     }
 
     /**
-     * How many commands can run at once for want of descriptors; starts the launcher if it has not been. Elsewhere:
-     * {@see CommandCarrier::MOST}.
+     * Returns how many commands the file descriptor limit allows at once; starts the launchers if necessary. With a
+     * carrier, returns {@see CommandCarrier::MOST}.
      *
      * @throws LauncherException
      */
@@ -155,8 +156,8 @@ final class CommandPool implements Statistics
     }
 
     /**
-     * Returns the keys of the commands that run now, in the order of the input, as far as is known without asking the
-     * launcher. Commands of {@see execute()} have no key and are left out.
+     * Returns the keys of the commands that run now, in the order of the input, as far as known without asking the
+     * launchers. Commands of {@see execute()} have no key and are left out.
      *
      * @return list<mixed>
      */
@@ -166,8 +167,8 @@ final class CommandPool implements Statistics
     }
 
     /**
-     * Starts nothing more in the runs that are under way: their inputs end, what waits for a slot or a retry is
-     * cancelled, and what runs finishes. The pool stays usable.
+     * Ends the inputs of all current runs. Commands that wait for a slot or a retry are cancelled, and running ones
+     * finish. The pool stays usable.
      */
     public function drain(): void
     {
@@ -181,9 +182,9 @@ final class CommandPool implements Statistics
     }
 
     /**
-     * Ends the launcher and everything that commands have left running. Runs that are under way fail with
-     * LauncherException. Blocks until it is done, at most about half a second longer than the commands take to end;
-     * suspends instead where they run elsewhere.
+     * Ends the launchers and everything that commands have left running. Current runs fail with LauncherException.
+     *
+     * Blocks at most about half a second longer than the commands take to end. With a carrier, suspends instead.
      */
     public function close(): void
     {
@@ -191,16 +192,13 @@ final class CommandPool implements Statistics
         $this->dispatcher->awaitEnd();
     }
 
-    /**
-     * Commands that run, of so many at most; that wait for a slot or their next attempt; that have results, and those of
-     * them that are failures; and further attempts.
-     */
+    /** Counts commands: running, their limit, waiting, with a result, failures among these; and retries. */
     public function statistics(): array
     {
         return $this->dispatcher->figures();
     }
 
-    /** @return array<string, mixed> nothing that may be secret, as the environment is and commands may be */
+    /** @return array<string, mixed> no environment and no commands, because they may be secret */
     public function __debugInfo(): array
     {
         return ['concurrency' => $this->dispatcher->concurrency(), 'retry' => $this->dispatcher->retry, 'options' => $this->dispatcher->options];
@@ -215,7 +213,7 @@ final class CommandPool implements Statistics
      */
     private function results(iterable $commands, bool $inOrder, ?Cancellation $cancellation): \Generator
     {
-        // A generator of its own, so that it holds the pool while it is iterated.
+        // A separate generator: it keeps the pool alive while it is iterated.
         return yield from (new Run($this->dispatcher, $commands, $inOrder))->results($cancellation);
     }
 

@@ -8,27 +8,27 @@ use Psr\Log\LoggerInterface;
 use Spindle\Internal\NumberRange;
 use Spindle\LauncherException;
 
-/**
- * What a pool can be told beyond its concurrency and retries. The defaults need no thought.
- */
+/** Settings of a pool that rarely have to be changed. */
 final class CommandPoolOptions
 {
     /**
-     * @param HaltPolicy|null      $halt      ends a run early; null runs everything
-     * @param float                $grace     seconds between TERM and KILL for a command that is ended
-     * @param int                  $lookahead commands handed to the launcher, or results waiting in this process, beyond
-     *                                        the running ones: they keep the pool busy while the caller's loop body runs.
-     *                                        There are none while commands and their inputs have 16 MiB or more
-     * @param bool                 $redispatch run again what a launcher that died had started, instead of failing with
-     *                                        {@see LauncherException}: such a command may run twice. One that four
-     *                                        launchers have died with fails nevertheless
-     * @param StartMethod          $start     how the launcher starts processes
-     * @param string|null          $php       the PHP command-line binary that runs the launcher; null finds it
-     * @param string|null          $temporaryDirectory where large output is kept, unlinked; null for the system's own
+     * @param HaltPolicy|null      $halt      condition that ends a run early; null runs everything
+     * @param float                $grace     seconds between SIGTERM and SIGKILL for a command that is ended
+     * @param int                  $lookahead commands passed to the launchers, or results waiting in this process, in
+     *                                        addition to the running commands. They keep the pool busy while the
+     *                                        caller's loop body runs. There is no lookahead while commands and their
+     *                                        inputs have 16 MiB or more
+     * @param bool                 $redispatch run again the commands that a launcher had started when it died, instead
+     *                                         of failing with {@see LauncherException}. Such a command may run twice.
+     *                                         It fails nevertheless after four launchers have died with it
+     * @param StartMethod          $start     way in which launchers start processes
+     * @param string|null          $php       the PHP command-line binary that runs launchers; null finds it
+     * @param string|null          $temporaryDirectory directory of the unlinked files that keep large output; null for
+     *                                                 the system's own
      * @param LoggerInterface|null $logger    gets each step at debug level, never output or environment
-     * @param CommandCarrier|null  $on        has the commands run elsewhere, such as on other machines, by processes that
-     *                                        have a grace, a start and a PHP of their own; null for here
-     * @param float                $delay     seconds from one start to the next at least, across all runs and attempts
+     * @param CommandCarrier|null  $on        runs the commands in another place, such as on other machines, with its
+     *                                        own `$grace`, `$start` and `$php`; null for here
+     * @param float                $delay     minimum seconds from one start to the next, across all runs and attempts
      *
      * @throws \ValueError when a number is out of its range
      */

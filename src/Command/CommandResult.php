@@ -7,24 +7,23 @@ namespace Spindle\Command;
 use Spindle\Command\Internal\Capture;
 use Spindle\Command\Internal\SharedFile;
 
-/**
- * How a command ended. Of exit code, signal and error, one at least is set.
- */
+/** How a command ended. At least one of exit code, signal and error is set. */
 final class CommandResult
 {
     /**
-     * @internal results come from a {@see CommandPool}
+     * @internal Results are made by a {@see CommandPool}.
      *
-     * @param mixed       $key       the key that the command was given under
-     * @param int|null    $exitCode  0 to 255; null after a signal. 127 (no such program) or 126 with an error for a
-     *                               command that could not be started, as in a shell
-     * @param int|null    $signal    the number of the signal that it died of
-     * @param bool        $timedOut  it was ended by its timeout or its idle timeout
-     * @param bool        $cancelled it was ended, or never started, because the pool was told so
-     * @param string|null $error     what kept it from starting or its output from being kept, or how it was ended
+     * @param mixed       $key       key of the command in the input
+     * @param int|null    $exitCode  0 to 255; null after a signal. For a command that could not be started 127 (no such
+     *                               program) or 126, as in a shell, with an error
+     * @param int|null    $signal    number of the signal that ended the command
+     * @param bool        $timedOut  whether its timeout or its idle timeout ended the command
+     * @param bool        $cancelled whether the pool ended the command, or did not start it, on request
+     * @param string|null $error     why the command could not start or its output could not be kept, or how the command
+     *                               was ended
      * @param float       $startedAt start of the last attempt, Unix time in seconds; 0.0 when it never started
      * @param float       $duration  of the last attempt, in seconds
-     * @param int         $attempts  times it was tried; 0 when it never was
+     * @param int         $attempts  number of attempts; 0 when it never started
      */
     public function __construct(
         public readonly mixed $key,
@@ -41,37 +40,37 @@ final class CommandResult
         private readonly Capture $errors,
     ) {}
 
-    /** Whether it ran to its own end and exited with 0. */
+    /** Whether the command ended by itself, with exit code 0. */
     public function succeeded(): bool
     {
         return $this->exitCode === 0 && $this->error === null;
     }
 
-    /** What it wrote to its standard output, byte for byte; '' unless that was captured. */
+    /** Returns the standard output, byte for byte; '' unless it was captured. */
     public function stdout(): string
     {
         return $this->output->toString();
     }
 
-    /** What it wrote to its standard error, byte for byte; '' unless that was captured. */
+    /** Returns the standard error, byte for byte; '' unless it was captured. */
     public function stderr(): string
     {
         return $this->errors->toString();
     }
 
-    /** @return resource a stream over {@see stdout()}, from its start, that need not fit into memory */
+    /** @return resource stream over the bytes of {@see stdout()}, from the first one, that need not fit into memory */
     public function stdoutStream(): mixed
     {
         return $this->output->toStream();
     }
 
-    /** @return resource a stream over {@see stderr()}, from its start, that need not fit into memory */
+    /** @return resource stream over the bytes of {@see stderr()}, from the first one, that need not fit into memory */
     public function stderrStream(): mixed
     {
         return $this->errors->toStream();
     }
 
-    /** One line for a log: the command and how it ended. */
+    /** Returns one line for a log: the command and how it ended. */
     public function describe(): string
     {
         $how = $this->error ?? match (true) {
@@ -94,7 +93,7 @@ final class CommandResult
         return $this->succeeded() ? $this : throw CommandFailedException::of($this);
     }
 
-    /** @internal a copy that says what became of its output */
+    /** @internal Returns a copy with an error about its output. */
     public function withError(string $error): self
     {
         return new self(
@@ -113,18 +112,18 @@ final class CommandResult
         );
     }
 
-    /** @internal whether it holds open a temporary file or two, which {@see moveOutput()} spares */
+    /** @internal Whether it has open temporary files of its own, which {@see moveOutput()} would close. */
     public function holdsFiles(): bool
     {
         return $this->output->hasOwnFile() || $this->errors->hasOwnFile();
     }
 
     /**
-     * @internal keeps what is in temporary files of its own in one that several results share
+     * @internal Moves output from temporary files of its own to one that several results share.
      *
-     * @param resource $shared open for reading and writing; it stays open as long as a result needs it
+     * @param resource $shared open for reading and writing; stays open as long as a result needs it
      *
-     * @throws SpoolException when it can't be written
+     * @throws SpoolException when the file can't be written
      */
     public function moveOutput(mixed $shared): void
     {
@@ -133,7 +132,7 @@ final class CommandResult
         $this->errors->moveTo($file);
     }
 
-    /** @return array<array-key, mixed> without the output, which may be large or secret */
+    /** @return array<array-key, mixed> no output, because it may be large or secret */
     public function __debugInfo(): array
     {
         return ['output' => "{$this->output->length()} bytes", 'errors' => "{$this->errors->length()} bytes"]

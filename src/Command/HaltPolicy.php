@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace Spindle\Command;
 
 /**
- * When a run stops before its input ends: on a number, or a share, of failures or successes.
+ * Ends a run before its input ends: after a number, or a share, of failures or successes.
  *
- * "Soon" lets what runs finish and starts nothing more; "now" ends what runs as well, whose results say cancelled.
- * While a policy is set, a command is handed out only when a slot is free, so that none starts after the decision.
+ * "Soon" lets running commands finish. "Now" cancels them. With a policy, a command leaves the pool only when a slot is
+ * free, so that none starts after the decision.
  */
 final class HaltPolicy
 {
-    /** A share is looked at once so many commands have failed or succeeded. */
+    /** Minimum number of failures or successes before their share counts. */
     private const MINIMUM = 3;
 
     private function __construct(
@@ -49,7 +49,7 @@ final class HaltPolicy
         return new self(true, true, $count, null);
     }
 
-    /** @param float $share of the commands that have ended, above 0 and up to 1; at least three must have failed */
+    /** @param float $share share of the ended commands, above 0 and up to 1; at least three must have failed */
     public static function soonAfterFailureShare(float $share): self
     {
         return new self(false, false, null, $share);
@@ -61,7 +61,7 @@ final class HaltPolicy
         return new self(true, false, null, $share);
     }
 
-    /** @param float $share of the commands that have ended, above 0 and up to 1; at least three must have succeeded */
+    /** @param float $share share of the ended commands, above 0 and up to 1; at least three must have succeeded */
     public static function soonAfterSuccessShare(float $share): self
     {
         return new self(false, true, null, $share);

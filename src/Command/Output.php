@@ -4,15 +4,15 @@ declare(strict_types=1);
 
 namespace Spindle\Command;
 
-/** What becomes of a command's standard output or standard error. */
+/** Target of a command's standard output or standard error. */
 enum Output
 {
-    /** Kept for the result; beyond a megabyte in an unlinked temporary file. */
+    /** Kept for the result: in memory up to 1 MiB (64 MiB per pool), else in an unlinked temporary file. */
     case Capture;
 
-    /** Goes where this process's own stream goes. */
+    /** Same target as the stream of this process. */
     case Inherit;
 
-    /** Goes to /dev/null. */
+    /** /dev/null. */
     case Discard;
 }

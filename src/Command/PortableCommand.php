@@ -9,19 +9,19 @@ use Amp\CancelledException;
 use Spindle\LauncherException;
 
 /**
- * A command that is bytes, and whose outcome is bytes: for a {@see CommandCarrier}.
+ * Encodes a command and its outcome as bytes, for a {@see CommandCarrier}.
  *
- *     $bytes = PortableCommand::encode($command);                        // where it comes from
+ *     $bytes = PortableCommand::encode($command);                        // where the caller is
  *     $result = PortableCommand::decode($bytes)->runOn($pool, $cancellation);
- *     $outcome = PortableCommand::outcome($result, $most);               // where it runs
+ *     $outcome = PortableCommand::outcome($result, $most);               // where the command runs
  *
- * The bytes can be made to run any program: whoever reads them has made sure before whom they are from.
+ * Decoded bytes can run any program. Verify their sender before you decode them.
  */
 final class PortableCommand
 {
     private function __construct(private readonly Command $command) {}
 
-    /** @throws \ValueError when it has something that is of this process */
+    /** @throws \ValueError when the input or an output belongs to this process, such as a stream or a closure */
     public static function encode(Command $command): string
     {
         if ($command->input !== null && !\is_string($command->input)) {
@@ -64,9 +64,9 @@ final class PortableCommand
     }
 
     /**
-     * Runs it, with the environment and the working directory of this process where it has none of its own.
+     * Runs the command, with the environment and working directory of this process unless the command has its own.
      *
-     * Cancellation: it is ended with all its descendants. Its result says cancelled, unless it was over.
+     * Cancellation: the command is ended with all its descendants. Its result is cancelled, unless it had ended.
      *
      * @throws LauncherException
      * @throws CancelledException when it was not started
@@ -78,13 +78,13 @@ final class PortableCommand
         return $result->attempts > 0 ? $result : throw new CancelledException();
     }
 
-    /** Bytes of both outputs, of which none is read. */
+    /** Returns the number of bytes of both outputs, without reading them. */
     public static function outputSize(CommandResult $result): int
     {
         return (fstat($result->stdoutStream())['size'] ?? 0) + (fstat($result->stderrStream())['size'] ?? 0);
     }
 
-    /** @param int $most bytes of output; more are dropped, and an error says so */
+    /** @param int $most maximum bytes of output; all output is dropped if there is more, and the error reports that */
     public static function outcome(CommandResult $result, int $most): string
     {
         [$output, $errors] = [$result->stdoutStream(), $result->stderrStream()];
@@ -103,7 +103,7 @@ final class PortableCommand
         ]);
     }
 
-    /** The outcome of a command that has none: that is its error. */
+    /** Returns the outcome of a command whose outcome was lost, with this error. */
     public static function lost(string $error): string
     {
         return serialize([null, null, false, $error, 0.0, 0.0, '', '']);

@@ -8,22 +8,22 @@ use Spindle\Internal\Backoff;
 use Spindle\Internal\NumberRange;
 
 /**
- * Which failures are tried again, how often, and after which pause. A command that was cancelled, that could not be
- * started, or whose input can't be read twice is not.
+ * Which failures are retried, how often, and after which pause. Commands that were cancelled, that could not be started
+ * or whose input can't be read twice are not retried.
  */
 final class RetryPolicy
 {
     private readonly Backoff $backoff;
 
     /**
-     * @param int             $retries    further attempts after the first; 0 for none
-     * @param bool|list<int>  $onExit     after an exit code other than 0: any, none, or these
-     * @param bool            $onSignal   after a death by signal
-     * @param bool            $onTimeout  after a timeout or an idle timeout
+     * @param int             $retries    maximum number of retries; 0 for none
+     * @param bool|list<int>  $onExit     exit codes to retry: all but 0, none, or these
+     * @param bool            $onSignal   whether to retry after a death by signal
+     * @param bool            $onTimeout  whether to retry after a timeout or an idle timeout
      * @param float           $delay      seconds before the first retry; 0 for none
-     * @param float           $factor     what each further delay is multiplied with
-     * @param float           $maxDelay   seconds that a delay never exceeds
-     * @param float           $jitter     share of a delay that is random: at 1.0 it is any length up to the whole
+     * @param float           $factor     factor between one delay and the next
+     * @param float           $maxDelay   upper limit of a delay, in seconds
+     * @param float           $jitter     random share of a delay: at 1.0 a delay is between 0 and its full length
      *
      * @throws \ValueError when a number is out of its range
      */

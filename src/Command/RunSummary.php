@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Command;
 
-/** What a finished run comes to: the return value of {@see CommandPool::run()}'s generator. */
+/** Counts of a finished run: the return value of {@see CommandPool::run()}'s generator. */
 final class RunSummary
 {
     /**
-     * @param int  $succeeded commands whose result said succeeded
-     * @param int  $failed    commands whose result did not, the cancelled ones included
-     * @param bool $halted    whether the halt policy ended the run before its input did
+     * @param int  $succeeded commands that succeeded
+     * @param int  $failed    commands that did not, including the cancelled ones
+     * @param bool $halted    whether the halt policy ended the run before its input ended
      */
     public function __construct(
         public readonly int $succeeded,

@@ -6,7 +6,7 @@ namespace Spindle\Command;
 
 use Spindle\SpindleException;
 
-/** What does not fit into memory could not be written to where it goes: a temporary file, or a stream that was given. */
+/** Data too large for memory, or output for a given stream, could not be written. */
 final class SpoolException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)
@@ -14,13 +14,13 @@ final class SpoolException extends \RuntimeException implements SpindleException
         parent::__construct($message);
     }
 
-    /** The reason is taken from the last error that PHP noted. */
+    /** Takes the reason from the last error of PHP. */
     public static function inDirectory(string $directory): self
     {
         return new self("Can't keep data in a temporary file in {$directory}: " . self::reason());
     }
 
-    /** The reason is taken from the last error that PHP noted. */
+    /** Takes the reason from the last error of PHP. */
     public static function onStream(): self
     {
         return new self("Can't write output to the stream given for it: " . self::reason());

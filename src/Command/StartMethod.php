@@ -7,12 +7,12 @@ namespace Spindle\Command;
 /** How a pool's launcher starts processes. */
 enum StartMethod: string
 {
-    /** The best that PHP has here. */
+    /** posix_spawn where this PHP can use it, else proc_open. */
     case Auto = 'auto';
 
-    /** posix_spawn through FFI. */
+    /** posix_spawn(3), through FFI. */
     case PosixSpawn = 'posix_spawn';
 
-    /** PHP's own proc_open. */
+    /** PHP's own proc_open(). */
     case ProcOpen = 'proc_open';
 }

@@ -9,9 +9,9 @@ use Spindle\Command\Internal\CaptureStore;
 use Spindle\LauncherException;
 
 /**
- * TaskRunner.php's own interface on a {@see CommandPool}: code that was written for it runs unchanged.
+ * The interface of TaskRunner.php on a {@see CommandPool}. Code that was written for TaskRunner.php runs unchanged.
  *
- * The class is also found under its original name, `TaskRunner\TaskRunner`.
+ * The class can also be loaded under its original name, `TaskRunner\TaskRunner`.
  *
  * @see https://github.com/tomlau10/TaskRunner.php
  */
@@ -19,7 +19,7 @@ final class TaskRunner
 {
     private readonly CommandPool $pool;
 
-    /** The tasks that were added, one after the other: in memory while they are few, else in an unlinked file. */
+    /** Tasks that were added, serialized one after the other: in memory, or in an unlinked file when there are many. */
     private Capture $tasks;
     private int $total = 0;
     private bool $started = false;
@@ -36,13 +36,13 @@ final class TaskRunner
     }
 
     /**
-     * Adds a task; nothing runs before {@see runAndWait()}.
+     * Adds a task. Nothing runs before {@see runAndWait()}.
      *
-     * @param mixed  $id  comes back in the task's result; anything that can be serialized
-     * @param string $cmd a line for the shell
+     * @param mixed  $id  returned in the task's result; any value that can be serialized
+     * @param string $cmd line for the shell
      *
      * @throws \LogicException when it is called while the tasks run
-     * @throws \ValueError     when the line holds a NUL byte
+     * @throws \ValueError     when the line contains a NUL byte
      */
     public function add(mixed $id, string $cmd): void
     {
@@ -56,16 +56,16 @@ final class TaskRunner
     }
 
     /**
-     * Runs the tasks that were added and returns when all are done; further ones may be added and run then.
+     * Runs the tasks that were added and returns when all have ended. More tasks can be added and run after that.
      *
-     * A task's status is its exit code, or 128 + n after signal n, as in a shell. What kept a task from starting, or its
-     * output from being kept, stands at the end of its stderr; its status is 255 then unless it has another.
+     * A task's status is its exit code, or 128 + n after signal n, as in a shell. Why a task could not start, or its
+     * output could not be kept, is reported at the end of its stderr. Its status is then 255 unless it has another one.
      *
      * @param (callable(array{id: mixed, status: int, stdout: string, stderr: string}, int, int): mixed)|null $callback
-     *        called with each result as it comes, how many are done, and how many there are
+     *        called with each result as it arrives, the number of ended tasks and the number of all tasks
      *
-     * @throws \LogicException   when it is called by its own callback
-     * @throws LauncherException when the tasks can't be run, or not all of them; never are there fewer results without it
+     * @throws \LogicException   when its own callback calls it
+     * @throws LauncherException when not all tasks can be run; results are never missing without this exception
      */
     public function runAndWait(?callable $callback = null): void
     {
@@ -93,7 +93,7 @@ final class TaskRunner
         }
     }
 
-    /** Never 0 for a task whose output could not all be kept. */
+    /** Returns the status, which is never 0 for a task whose output could not be kept completely. */
     private static function status(CommandResult $result): int
     {
         return match (true) {

@@ -6,10 +6,10 @@ namespace Spindle\Internal;
 
 use Revolt\EventLoop;
 
-/** Runs a caller's callback where it can do no harm: it may throw or suspend, and what called it goes on. */
+/** Runs a caller's callback, which may throw or suspend without an effect on the code that calls it. */
 final class Aside
 {
-    /** @param \Closure(): mixed $callback what it throws reaches the loop's error handler */
+    /** @param \Closure(): mixed $callback exceptions reach the loop's error handler */
     public static function call(\Closure $callback): void
     {
         try {

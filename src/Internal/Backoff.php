@@ -13,9 +13,9 @@ final class Backoff
 {
     /**
      * @param float $delay    seconds before the first retry; 0 for none
-     * @param float $factor   what each further delay is multiplied with
-     * @param float $maxDelay seconds that a delay never exceeds
-     * @param float $jitter   share of a delay that is random: at 1.0 it is any length up to the whole
+     * @param float $factor   factor between one delay and the next
+     * @param float $maxDelay upper limit of a delay, in seconds
+     * @param float $jitter   random share of a delay: at 1.0 a delay is between 0 and its full length
      *
      * @throws \ValueError when a number is out of its range
      */
@@ -36,13 +36,13 @@ final class Backoff
     }
 
     /**
-     * @param int $attempts made so far, at least 1
+     * @param int $attempts attempts so far, at least 1
      *
      * @return float seconds before the next
      */
     public function after(int $attempts): float
     {
-        // The factor may grow beyond all numbers, and nothing times that would be no number.
+        // The factor may become infinite, and 0 * INF is NAN.
         $delay = $this->delay > 0 ? min($this->maxDelay, $this->delay * $this->factor ** ($attempts - 1)) : 0.0;
 
         return $delay * (1 - $this->jitter * mt_rand() / mt_getrandmax());

@@ -4,10 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/**
- * Something waits for the event loop where PHP lets no fiber be switched: in a handler of pcntl_signal(), and before PHP 8.4
- * in a destructor.
- */
+/** PHP can't switch fibers here: in a handler of pcntl_signal(), or before PHP 8.4 in a destructor. */
 final class CannotWaitException extends \LogicException
 {
     public static function because(\FiberError $blocked): self

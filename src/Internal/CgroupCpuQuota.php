@@ -4,22 +4,18 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/**
- * The smallest CPU quota of this process's cgroups.
- *
- * Documented in the kernel's admin-guide/cgroup-v2 ("cpu.max") and scheduler/sched-bwc (v1).
- */
+/** The smallest CPU quota of this process's cgroups: admin-guide/cgroup-v2 ("cpu.max"), scheduler/sched-bwc (v1). */
 final readonly class CgroupCpuQuota
 {
     private Cgroups $cgroups;
 
-    /** @param string $root the folder that holds proc/, and that the mount points are below */
+    /** @param string $root the folder with proc/ and the mount points */
     public function __construct(string $root = '/')
     {
         $this->cgroups = new Cgroups($root);
     }
 
-    /** In CPUs, such as 1.5; null without a quota. */
+    /** Returns a number of CPUs, such as 1.5; null without a quota. */
     public function cpus(): ?float
     {
         $quotas = [];
@@ -46,7 +42,7 @@ final readonly class CgroupCpuQuota
         );
     }
 
-    /** Both in microseconds; -1 is v1's word for no quota. */
+    /** Takes microseconds. In v1, -1 means no quota. */
     private static function ratio(int $quota, int $period): ?float
     {
         return $quota > 0 && $period > 0 ? $quota / $period : null;

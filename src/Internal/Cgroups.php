@@ -7,15 +7,15 @@ namespace Spindle\Internal;
 /**
  * The folders of this process's cgroups, from its own up to the root, as far as they are mounted here.
  *
- * Documented in the kernel's admin-guide/cgroup-v2 and admin-guide/cgroup-v1, and in cgroups(7) and proc_pid_mountinfo(5).
+ * Documented in the kernel's admin-guide/cgroup-v2 and -v1, in cgroups(7) and in proc_pid_mountinfo(5).
  */
 final readonly class Cgroups
 {
-    /** @param string $root the folder that holds proc/, and that the mount points are below */
+    /** @param string $root the folder with proc/ and the mount points */
     public function __construct(private string $root = '/') {}
 
     /**
-     * Returns the folders of the hierarchy of v2 and of the one of v1 that has this controller.
+     * Returns the folders in the v2 hierarchy, and in the v1 hierarchy with this controller.
      *
      * @param string $controller "cpu" or "memory"
      *
@@ -34,7 +34,7 @@ final readonly class Cgroups
         return $folders;
     }
 
-    /** Returns what a file holds, without white space around it; '' where it can't be read. */
+    /** Returns the trimmed content of a file; '' when it can't be read. */
     public function read(string $path): string
     {
         return trim((string) @file_get_contents(rtrim($this->root, '/') . $path));
@@ -71,11 +71,11 @@ final readonly class Cgroups
     }
 
     /**
-     * The folders of the process's own cgroup and of its ancestors that this mount shows.
+     * Returns the folders of the process's own cgroup and of its ancestors that are visible in this mount.
      *
-     * A container without a cgroup namespace sees its cgroup's path on the host, while what is mounted is that cgroup
-     * itself, or one that the path doesn't name: then the mount point stands for the process's own cgroup. A path with
-     * ".." is outside the namespace's root, and nothing of it is visible.
+     * A container without a cgroup namespace sees its cgroup's path on the host, which the mount may not contain. Then
+     * the mount point counts as the own cgroup. A path with ".." is outside of the namespace, so nothing of it is
+     * visible.
      *
      * @return list<string>
      */

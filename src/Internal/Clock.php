@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Seconds of a clock that is never set. A simulation has it tell its own time. */
+/** A monotonic clock, in seconds. A simulation replaces its source. */
 final class Clock
 {
     /** @var (\Closure(): float)|null */
@@ -15,7 +15,7 @@ final class Clock
         return self::$source === null ? hrtime(true) / 1e9 : (self::$source)();
     }
 
-    /** @param (\Closure(): float)|null $source null for the system's */
+    /** @param (\Closure(): float)|null $source null for the system's clock */
     public static function replace(?\Closure $source): void
     {
         self::$source = $source;

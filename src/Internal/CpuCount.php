@@ -7,25 +7,23 @@ namespace Spindle\Internal;
 use Fidry\CpuCoreCounter\CpuCoreCounter;
 
 /**
- * The CPUs that this process may really use: the smaller of its affinity mask and the CPU quota of its cgroups, v1 and v2.
+ * The CPUs that this process can really use: the smaller of its affinity mask and its cgroups' CPU quota (v1 and v2).
  *
- * A quota is rounded up. What runs on the CPUs are processes: with a quota of 1.5, one of them leaves a third of the
- * quota unused, while two use all of it and the kernel makes them take turns.
- *
- * Each call reads a few small files below /proc and /sys; a caller that asks often keeps the answer.
+ * A quota of 1.5 is rounded up to 2, because one process would leave a third of it unused. Each call reads small files
+ * below /proc and /sys, so frequent callers should keep the result.
  */
 final readonly class CpuCount
 {
     /**
-     * @param string $root the folder that holds proc/ and sys/
-     * @param CpuCoreCounter|null $counter asked where the affinity mask can't be read, as on macOS
+     * @param string $root the folder with proc/ and sys/
+     * @param CpuCoreCounter|null $counter source where the affinity mask can't be read, as on macOS
      */
     public function __construct(
         private string $root = '/',
         private ?CpuCoreCounter $counter = null,
     ) {}
 
-    /** At least 1. */
+    /** Returns a number of CPUs, at least 1. */
     public function usable(): int
     {
         $cpus = $this->affinity() ?? ($this->counter ?? new CpuCoreCounter())->getCountWithFallback(1);
@@ -34,7 +32,7 @@ final readonly class CpuCount
         return max(1, $quota === null ? $cpus : min($cpus, (int) ceil($quota)));
     }
 
-    /** The mask of a machine with room for hot-plugged CPUs names CPUs that don't exist: only those online count. */
+    /** Counts online CPUs only: with room for hot-plugged CPUs, the mask has CPUs that don't exist. */
     private function affinity(): ?int
     {
         $status = $this->read('proc/self/status');
@@ -53,7 +51,7 @@ final readonly class CpuCount
     }
 
     /**
-     * A kernel's CPU list such as "0-3,8".
+     * Parses a kernel's CPU list such as "0-3,8".
      *
      * @return array<int, true>
      */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** What has ended PHP, for those who run at its end. */
+/** The error that ended PHP, for code that runs at shutdown. */
 final class FatalError
 {
     public const LEVELS = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR | \E_USER_ERROR | \E_RECOVERABLE_ERROR;

@@ -6,29 +6,25 @@ namespace Spindle\Internal;
 
 use Spindle\Internal\Launcher\Protocol;
 
-/**
- * Splits what comes through a pipe into the frames of {@see Protocol}: bytes in, frames out, however the bytes arrive.
- */
+/** Splits the bytes of a pipe into the frames of {@see Protocol}, however the bytes arrive. */
 final class FrameReader
 {
-    /** What came after the last complete frame. */
+    /** Bytes after the last complete frame. */
     private string $rest = '';
 
-    /** So long the rest has to be, in bytes, before a look at it is worth while: a long frame is not copied with each piece. */
+    /** Minimum length of the rest before it is split, so that a long frame is not copied with each piece. */
     private int $needed = Protocol::HEADER;
 
     private bool $feeding = false;
     private string $magic = '';
 
     /**
-     * @param \Closure(int, int, string, int, int): void $frame   type, job, and where its payload lies: bytes, offset, length
-     * @param int                                        $longest what claims to be longer is no frame, in bytes
+     * @param \Closure(int, int, string, int, int): void $frame   type, job, and payload: bytes, offset, length
+     * @param int                                        $longest maximum length in bytes; a longer one is malformed
      */
     public function __construct(private readonly \Closure $frame, public int $longest = \PHP_INT_MAX) {}
 
-    /**
-     * Requires these bytes before the length of each later frame. The callback may call it for the frames that follow.
-     */
+    /** Requires these bytes before the length of each later frame. The callback may call this for the next frames. */
     public function expect(string $magic): void
     {
         $this->magic = $magic;
@@ -36,10 +32,10 @@ final class FrameReader
     }
 
     /**
-     * Hands on the frames that are complete now, in order, and keeps the rest. What is fed while a callback suspends waits
-     * for it; when one throws, the frames after it come with the next bytes.
+     * Passes on complete frames in order. Bytes fed while a callback suspends wait for it. After a callback has thrown,
+     * the next call passes on the frames behind.
      *
-     * @throws MalformedFrameException after the frames before it; what follows can't be told apart, so feed no more
+     * @throws MalformedFrameException after the valid frames; the bytes that follow can't be split, so feed no more
      */
     public function feed(string $bytes): void
     {
@@ -57,7 +53,7 @@ final class FrameReader
         }
     }
 
-    /** Bytes that the frame which has begun still needs, or the header of the next one. */
+    /** Number of bytes that the incomplete frame needs, or the next header. */
     public function missing(): int
     {
         return $this->needed - \strlen($this->rest);

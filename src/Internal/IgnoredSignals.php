@@ -5,10 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Internal;
 
 /**
- * Which signals this process was started with ignored, as a shell does with SIGINT for the background jobs of a script.
+ * Finds the signals that were ignored when this process started, such as SIGINT in background jobs of a shell script.
  *
- * PHP has a handler of its own for most signals, so the system reports them as caught, and pcntl_signal_get_handler()
- * knows only what pcntl_signal() has set. Hence a fork sends itself the signal and lives or dies.
+ * PHP handles most signals itself, so the system reports them as caught, and pcntl_signal_get_handler() knows only
+ * handlers of pcntl_signal(). Therefore a fork sends itself the signal and dies of it, or not.
  */
 final class IgnoredSignals
 {
@@ -18,7 +18,7 @@ final class IgnoredSignals
     private function __construct() {}
 
     /**
-     * @param list<int> $signals none of which has a handler yet
+     * @param list<int> $signals signals without a handler so far
      *
      * @return list<int>
      */

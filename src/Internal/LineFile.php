@@ -4,29 +4,26 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Lines go to the end of it, each in one write if it can be, which never waits: what is full or too slow loses them. */
+/** Appends lines to a stream without waiting. Lines are lost when the stream is full or its reader too slow. */
 final class LineFile
 {
-    /** So many bytes fit where there is room at all: https://man7.org/linux/man-pages/man7/pipe.7.html (PIPE_BUF), and into a socket many more. */
+    /** Bytes that fit into a ready pipe: PIPE_BUF of pipe(7). Sockets take more. */
     private const PIECE = 4096;
 
     private const TYPE = 0o170000;
     private const PIPE = 0o010000;
     private const SOCKET = 0o140000;
 
-    /** Whether the last line was written in part: the next one must not be taken for its end. */
+    /** Whether the last line is incomplete, so that a line break must precede the next one. */
     private bool $torn = false;
 
     /**
      * @param resource $stream
-     * @param bool     $wouldWait whether a write to it waits for room, so that it has to be looked for
+     * @param bool     $wouldWait whether writes would wait for room, so that it is checked first
      */
     public function __construct(private readonly mixed $stream, private readonly bool $wouldWait = false) {}
 
-    /**
-     * Leaves it as it is for the programs that share it: of a pipe this opens an end of its own, where it may, that does not
-     * wait. Only a terminal is waited for.
-     */
+    /** Opens standard error, unchanged for others: a pipe is reopened, non-blocking. Only a terminal can block. */
     public static function standardError(): self
     {
         $type = (fstat(\STDERR)['mode'] ?? 0) & self::TYPE;
@@ -35,7 +32,7 @@ final class LineFile
         return $own !== false ? new self($own) : new self(\STDERR, \in_array($type, [self::PIPE, self::SOCKET], true));
     }
 
-    /** @return string|null why it was not written; null when it was */
+    /** @return string|null why the line was not written; null on success */
     public function append(string $line): ?string
     {
         $bytes = ($this->torn ? "\n" : '') . "{$line}\n";
@@ -54,7 +51,7 @@ final class LineFile
         return error_get_last()['message'] ?? 'its reader is too slow';
     }
 
-    /** @return int bytes */
+    /** @return int number of bytes */
     private function writeWhatFits(string $bytes): int
     {
         $written = 0;

@@ -5,20 +5,20 @@ declare(strict_types=1);
 namespace Spindle\Internal;
 
 /**
- * Tells whether a file that PHP has loaded may have changed since.
+ * Finds out whether a file may have changed since PHP loaded it.
  *
- * PHP does not say when it loaded a file, only which files it has loaded by now. So a file counts as loaded at the
- * earliest possible moment: when the process began, or at the last {@see mark()} before which it was not loaded.
+ * PHP reports which files are loaded, but not when. So a file counts as loaded at the earliest possible time: when the
+ * process began, or at the last {@see mark()} before which it was not loaded.
  */
 final class LoadedFiles
 {
     /** @var array<string, array{float, string}> earliest time at which each file was loaded, and its identity */
     private static array $known = [];
 
-    /** When the last mark was made. */
+    /** Time of the last mark. */
     private static ?float $marked = null;
 
-    /** Notes which files are loaded now: all others will have been loaded later than now. */
+    /** Notes which files are loaded now, so that all others count as loaded later. */
     public static function mark(): void
     {
         $now = microtime(true);
@@ -28,13 +28,13 @@ final class LoadedFiles
         self::$marked = $now;
     }
 
-    /** When the file was loaded at the earliest, in seconds since 1970. */
+    /** Returns the earliest time at which the file was loaded, in seconds since 1970. */
     public static function since(string $file): float
     {
         return self::compiledSince($file, self::$known[$file][0] ?? self::$marked ?? self::start());
     }
 
-    /** When the file changed, if that may have been after it was loaded. */
+    /** Returns when the file changed, if that may have been after it was loaded. */
     public static function changed(string $file): ?float
     {
         clearstatcache();
@@ -48,10 +48,10 @@ final class LoadedFiles
             $changed = self::changedExactly($file) ?? $changed + 1; // PHP's stat() has whole seconds
         }
 
-        return $changed > 0 && $changed <= $since ? null : $changed; // some stream wrappers tell no time
+        return $changed > 0 && $changed <= $since ? null : $changed; // some stream wrappers have no times
     }
 
-    /** Another one for another file of this name, or after any change; '' when there is none. */
+    /** Returns a string that differs for another file of this name, and after any change; '' when there is no file. */
     public static function identity(string $file): string
     {
         $path = self::path($file);
@@ -60,7 +60,7 @@ final class LoadedFiles
         return is_file($path) ? fileinode($path) . ' ' . filesize($path) . ' ' . filectime($path) : '';
     }
 
-    /** What is in an archive has the times that it had before it was put there. */
+    /** Returns the archive for a file inside, because such a file has the time from before it was packed. */
     private static function path(string $file): string
     {
         $isInArchive = str_starts_with($file, 'phar://') && preg_match('~^phar://(.+?\.phar)/~', $file, $archive) === 1;
@@ -68,7 +68,7 @@ final class LoadedFiles
         return $isInArchive ? $archive[1] : $file;
     }
 
-    /** With the fraction of the second; null where the system or the file system does not tell. */
+    /** Includes the fraction of the second; null when the system or the file system has none. */
     private static function changedExactly(string $file): ?float
     {
         if (!\function_exists('proc_open')) {
@@ -96,7 +96,7 @@ final class LoadedFiles
         return \is_float($first) ? $first : 0.0;
     }
 
-    /** A cache of compiled files may have what a file was before it was loaded. */
+    /** An opcode cache may contain an older version of the file. */
     private static function compiledSince(string $file, float $loaded): float
     {
         $isCli = \PHP_SAPI === 'cli' || \PHP_SAPI === 'phpdbg';
@@ -106,7 +106,7 @@ final class LoadedFiles
         }
         $isValidated = (bool) \ini_get('opcache.validate_timestamps');
         if (!$isValidated && (string) \ini_get('opcache.file_cache') !== '') {
-            return 0.0; // that cache is as old as it likes
+            return 0.0; // the file cache may have any age
         }
         if ($isCli) {
             return $loaded;

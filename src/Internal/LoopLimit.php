@@ -6,11 +6,11 @@ namespace Spindle\Internal;
 
 use Revolt\EventLoop;
 
-/** What the event loop can wait for. */
+/** Limits of the event loop. */
 final class LoopLimit
 {
     /**
-     * Whether the loop can wait for it. One that uses stream_select() falls into disorder with a descriptor above 1023.
+     * Whether the loop can wait for this stream. With stream_select(), descriptors above 1023 disturb it.
      *
      * @param resource $stream
      */

@@ -6,7 +6,7 @@ namespace Spindle\Internal;
 
 use Revolt\EventLoop;
 
-/** Waits while the event loop turns once. */
+/** Waits for one turn of the event loop. */
 final class LoopTurn
 {
     /** @throws CannotWaitException */

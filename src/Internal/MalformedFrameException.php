@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** The other end of a pipe wrote what no frame begins with: something else speaks there. */
+/** Bytes from a pipe begin no frame: another program writes to it. */
 final class MalformedFrameException extends \UnexpectedValueException
 {
     private function __construct(string $message)

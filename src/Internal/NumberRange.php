@@ -4,19 +4,19 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Refuses numbers that a timer or a counter cannot hold. */
+/** Rejects numbers that a timer or a counter can't hold. */
 final class NumberRange
 {
-    /** 31 years. As nanoseconds, the sum of this and the time of the monotonic clock fits into 64 bits. */
+    /** 31 years. In nanoseconds, the sum of this and the monotonic clock fits into 64 bits. */
     public const MAX_SECONDS = 1_000_000_000;
 
-    /** Such a number, and the sum of two, fits into 32 bits. */
+    /** The sum of two such numbers fits into 32 bits. */
     public const MAX_COUNT = 1_000_000_000;
 
     private function __construct() {}
 
     /**
-     * @param string $what the name of the option, as the message begins
+     * @param string $what name of the option, at the beginning of the message
      *
      * @throws \ValueError unless it is from 0 to {@see MAX_SECONDS}
      */

@@ -10,7 +10,7 @@ final class OneWayGenerator
     /**
      * Rejects a value that the reader sent.
      *
-     * @param mixed $sent what a `yield` returned: null unless the reader called {@see \Generator::send()}
+     * @param mixed $sent value of a `yield`: null unless the reader called {@see \Generator::send()}
      *
      * @throws \LogicException when the reader sent something
      */

@@ -7,23 +7,23 @@ namespace Spindle\Internal;
 /**
  * Keeps the output buffers (ob_start()) of fibers apart.
  *
- * PHP has one stack of buffers for all fibers. When a fiber waits with a buffer open, what other fibers print gets into
- * it, and they may take what it holds for theirs. So the buffers of a fiber are set aside while it waits.
+ * PHP has one stack of buffers for all fibers, so that output of others would get into the buffer of a waiting fiber.
+ * So the buffers of a fiber are closed while it waits, and restored after that.
  */
 final class OutputBuffers
 {
     private const PLAIN = 'default output handler';
 
-    /** What runs a callback of the event loop in a fiber. */
+    /** The class that runs callbacks of the event loop in a fiber. */
     private const LOOP = 'Revolt\EventLoop\Internal\AbstractDriver';
 
-    /** How many buffers all fibers share, which are the outermost ones; null where nothing is kept apart. */
+    /** Number of outermost buffers that all fibers share; null when nothing is kept apart. */
     public static ?int $shared = null;
 
     /**
      * Checks that the running fiber may wait.
      *
-     * @throws \LogicException when it has a buffer that can't be set aside
+     * @throws \LogicException when it has a buffer that can't be closed for that time
      */
     public static function check(): void
     {
@@ -44,7 +44,7 @@ final class OutputBuffers
         }
     }
 
-    /** Whether the running fiber was started by the event loop, or is {main}: then all buffers that are open are its own. */
+    /** Whether the running fiber was started by the event loop or is {main}, so that all open buffers are its own. */
     private static function isOfTheLoop(): bool
     {
         $inner = [];
@@ -59,9 +59,9 @@ final class OutputBuffers
     }
 
     /**
-     * Closes the buffers of the running fiber, which is about to wait.
+     * Closes the buffers of the running fiber before it waits.
      *
-     * @return list<array{string, int}> what each holds, and its chunk size, the outermost first
+     * @return list<array{string, int}> content and chunk size of each buffer, the outermost first
      *
      * @throws \LogicException
      */
@@ -81,7 +81,7 @@ final class OutputBuffers
         return array_reverse($buffers);
     }
 
-    /** @param list<array{string, int}> $buffers that were set aside */
+    /** @param list<array{string, int}> $buffers as {@see setAside()} returned them */
     public static function restore(array $buffers): void
     {
         foreach ($buffers as [$bytes, $chunkSize]) {

@@ -21,7 +21,7 @@ final class Preload
             EventLoop\UncaughtThrowable::class,
             EventLoop\Internal\ClosureHelper::class,
         ]);
-        // These calls load the loop's own classes.
+        // Loads the loop's own classes.
         EventLoop::cancel(EventLoop::defer(static fn() => null));
         EventLoop::cancel(EventLoop::delay(0, static fn() => null));
     }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** The terminal that standard input and standard error were at the start, if they were. */
+/** The terminal of standard input and standard error at the start, if there was one. */
 final class Terminal
 {
     /** @var list<int> */
@@ -15,7 +15,7 @@ final class Terminal
         $this->atTheStart = self::descriptors();
     }
 
-    /** Whether it was closed since: a hangup comes from it then, and from nobody who asks for something. */
+    /** Whether that terminal was closed. A SIGHUP then comes from the terminal and requests nothing. */
     public function isGone(): bool
     {
         return array_diff($this->atTheStart, self::descriptors()) !== [];

@@ -4,22 +4,18 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/**
- * The memory that this process and others beside it can use: that of the machine, or the smallest limit of its cgroups.
- *
- * Documented in the kernel's admin-guide/cgroup-v2 ("memory.max") and admin-guide/cgroup-v1/memory, and in proc_meminfo(5).
- */
+/** The memory that this process and others can use: that of the machine, or the smallest limit of its cgroups. */
 final readonly class UsableMemory
 {
     private Cgroups $cgroups;
 
-    /** @param string $root the folder that holds proc/, and that the mount points of cgroups are below */
+    /** @param string $root the folder with proc/ and the mount points of cgroups */
     public function __construct(string $root = '/')
     {
         $this->cgroups = new Cgroups($root);
     }
 
-    /** Returns bytes; null where the system does not tell. */
+    /** Returns bytes; null when unknown. */
     public function bytes(): ?int
     {
         $limits = [];
@@ -28,7 +24,7 @@ final readonly class UsableMemory
         }
         foreach ($this->cgroups->folders('memory') as [$version, $folder]) {
             $limit = $this->cgroups->read($version === 2 ? "{$folder}/memory.max" : "{$folder}/memory.limit_in_bytes");
-            if (preg_match('/^\d+$/D', $limit) === 1) { // v2 has "max" for none, v1 a number beyond all memory
+            if (preg_match('/^\d+$/D', $limit) === 1) { // without a limit: "max" in v2, a huge number in v1
                 $limits[] = (int) $limit;
             }
         }

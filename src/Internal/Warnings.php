@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** PHP's stream functions tell why they fail only by warnings. */
+/** Collects warnings, because PHP's stream functions report the reason of a failure only in a warning. */
 final class Warnings
 {
     /**
@@ -12,7 +12,7 @@ final class Warnings
      *
      * @param \Closure(): T $call
      *
-     * @return array{T, string} what it returned, and its last warning, '' for none
+     * @return array{T, string} return value, and the last warning or ''
      */
     public static function of(\Closure $call): array
     {
@@ -29,7 +29,7 @@ final class Warnings
         }
     }
 
-    /** What a warning of a stream function has to say beside the function and the address: "connection refused". */
+    /** Returns the reason in a warning of a stream function, such as "connection refused". */
     public static function clause(string $warning): string
     {
         $text = trim((string) preg_replace(['~^[\w\\\\]+\(\): ~', '~^SSL operation failed with code \d+\. OpenSSL Error messages:~', '~\berror:[0-9A-F]+:[^:]*:[^:]*:~', '~\s+~'], ['', '', '', ' '], $warning));

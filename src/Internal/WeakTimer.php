@@ -6,19 +6,19 @@ namespace Spindle\Internal;
 
 use Revolt\EventLoop;
 
-/** Timers that keep neither the loop nor what they are about alive. */
+/** Timers that keep neither the loop nor their owner alive. */
 final class WeakTimer
 {
-    /** Nobody waits for longer, and the loop could not count it, in seconds. */
+    /** Maximum of the loop, in seconds. */
     private const LONGEST = 1e9;
 
     /**
-     * Calls it once, after so many seconds, unless the owner is gone by then.
+     * Calls the callback once after a number of seconds, if the owner still exists then.
      *
      * @template T of object
      *
      * @param T                 $owner
-     * @param \Closure(T): void $callback static, for it must not hold the owner
+     * @param \Closure(T): void $callback static, so that it does not refer to the owner
      *
      * @return string the timer's identifier in the loop
      */

@@ -45,7 +45,8 @@ final readonly class PostgresOptions
      *                                              for all hosts together; INF for no limit
      * @param float|null    $statementTimeout       seconds after which the server ends a statement; null for the server's own limit
      * @param float|null    $readTimeout            seconds without a byte from the server while an answer is due, after which a
-     *                                              connection is taken for lost; null for no limit
+     *                                              connection is taken for lost; null for no limit. A listening connection asks for an answer
+     *                                              that often, so that it is not silent for ever
      * @param string        $applicationName        shown in pg_stat_activity
      * @param array<string, string> $settings       PostgreSQL's settings for the session, by name. Behind a pooler that hands
      *                                              one session to several clients, give them to the role (ALTER ROLE ... SET) instead

@@ -6,7 +6,7 @@ namespace Spindle\Worker;
 
 use Spindle\SpindleException;
 
-/** A pool was to have workers of a kind that this PHP can't have. */
+/** PHP cannot run workers of the requested {@see WorkerContext}: an extension is missing. */
 final class ContextUnavailableException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)

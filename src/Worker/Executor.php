@@ -9,20 +9,21 @@ use Amp\CancelledException;
 use Amp\Future;
 
 /**
- * Runs PHP callables somewhere else: {@see WorkerPool} in other processes, {@see InlineExecutor} in this one.
+ * Runs PHP callables elsewhere: {@see WorkerPool} in other processes, {@see InlineExecutor} in this one.
  *
- * A task works on copies. Whatever it is and is given must travel as bytes: named functions, static methods, methods of
- * serializable objects, and closures that have captured nothing else. A task may be a generator; its result is one here
- * as well, whose items come as they are asked for. Its worker runs nothing else until they have been read or the result
- * was let go.
+ * A task works on copies: the callable, its argument and its result are serialized. A task can be a named function, a
+ * static method, a method of a serializable object, or a closure whose captured values are serializable or closures.
+ *
+ * A task may be a generator. Its result is then a generator in this process, whose items arrive as the caller reads
+ * them. The worker runs nothing else until all items were read or the caller released the generator.
  */
 interface Executor
 {
     /**
-     * Runs one task. Its outcome is the future's: what it returns, or a {@see TaskException}.
+     * Runs one task. The future completes with the task's return value, or fails with a {@see TaskException}.
      *
-     * Cancellation: the future fails with CancelledException as soon as the task can do nothing more. One that has not
-     * started never does; one that runs is ended together with all processes that it has started.
+     * Cancellation: the future fails with CancelledException once the task can have no more effect. A task that has
+     * not started never starts. A running task is ended together with all processes that it started.
      *
      * @template T
      *
@@ -30,20 +31,21 @@ interface Executor
      *
      * @return Future<T>
      *
-     * @throws UnserializableException when it can't be sent; nothing was
+     * @throws UnserializableException when the task cannot be serialized; nothing was sent
      * @throws PoolClosedException
      */
     public function submit(callable $task, ?Cancellation $cancellation = null): Future;
 
     /**
-     * Calls the task with each value of the input and yields what it returns, under the value's key, in the order of the
-     * input. The input is pulled a bounded number of values ahead, may be endless, block or suspend.
+     * Calls the task with each value of the input. Yields the results with the keys and in the order of the input.
      *
-     * The first task in that order that fails ends it: its exception is thrown, and the rest is cancelled. Leaving the
-     * loop cancels the rest as well.
+     * The input may be endless, block or suspend. A bounded number of values is read ahead.
      *
-     * Cancellation: what runs is ended, what waits never starts, then CancelledException is thrown. The executor stays
-     * usable.
+     * The first task in that order that fails ends the map: its exception is thrown and the other tasks are cancelled.
+     * Leaving the loop also cancels the other tasks.
+     *
+     * Cancellation: running tasks are ended and waiting tasks never start. Then CancelledException is thrown. The
+     * executor stays usable.
      *
      * @template TKey
      * @template TValue
@@ -54,7 +56,7 @@ interface Executor
      *
      * @return \Generator<TKey, TResult>
      *
-     * @throws UnserializableException when the task can't be sent; from the generator, when a value can't be
+     * @throws UnserializableException when the task cannot be serialized; from the generator, when a value cannot
      * @throws PoolClosedException
      * @throws TaskException           from the generator
      * @throws CancelledException      from the generator
@@ -62,7 +64,7 @@ interface Executor
     public function map(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator;
 
     /**
-     * As {@see self::map()}, but yields each result as soon as it is there.
+     * Does the same as {@see self::map()}, but yields each result as soon as it arrives.
      *
      * @template TKey
      * @template TValue
@@ -73,7 +75,7 @@ interface Executor
      *
      * @return \Generator<TKey, TResult>
      *
-     * @throws UnserializableException when the task can't be sent; from the generator, when a value can't be
+     * @throws UnserializableException when the task cannot be serialized; from the generator, when a value cannot
      * @throws PoolClosedException
      * @throws TaskException           from the generator
      * @throws CancelledException      from the generator

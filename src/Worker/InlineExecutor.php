@@ -12,24 +12,24 @@ use Spindle\Worker\Internal\InlineTask;
 use Spindle\Worker\Internal\TaskCode;
 
 /**
- * Runs tasks in this process, each in a fiber of the event loop: for tests of code that takes an {@see Executor}, and where
- * no processes can be started.
+ * Runs tasks in this process, each in a fiber of the event loop. For tests of code that needs an {@see Executor}, and
+ * where no processes can be started.
  *
- * What a task is, is given and returns travels as bytes all the same, so that what works here works in a {@see WorkerPool},
- * and what can't travel is refused with the same exception. A loop has one task at a time, so {@see mapUnordered()} has the
- * order of the input as well. Submitted tasks run side by side as far as they suspend. Of a generator one item is made ahead.
+ * Tasks, arguments and results are serialized as for a {@see WorkerPool}, so both refuse the same values with the same
+ * exception. A map runs one task at a time, so {@see mapUnordered()} also keeps the order of the input. A submitted
+ * task runs while others are suspended. A generator produces one item ahead of the reader.
  *
- * What only another process can do, this does not: a task that blocks holds up everything, exit() and fatal errors end this
- * process, what a task prints is printed here, globals are shared, nothing is tried again and there is no time limit.
- * A task that runs can't be ended: a cancellation reaches it through {@see TaskContext::cancellation()} if it asks there,
- * and whoever waits is told when it has ended by itself.
+ * There is no isolation. A task that blocks stops the whole process, and exit() and fatal errors end it. Globals are
+ * shared, and output is printed here. There are no retries and no time limit. A running task cannot be ended: a
+ * cancellation reaches it only if it asks for {@see TaskContext::cancellation()}. The future of a cancelled task fails
+ * when the task has ended by itself.
  */
 final class InlineExecutor implements Executor
 {
     /** Signs closures. */
     private readonly string $key;
 
-    /** @param (\Closure(mixed): void)|null $onReport gets what tasks tell by {@see TaskContext::report()}, as it is told */
+    /** @param (\Closure(mixed): void)|null $onReport receives each value of {@see TaskContext::report()} at once */
     public function __construct(private readonly ?\Closure $onReport = null)
     {
         $this->key = random_bytes(32);

@@ -10,14 +10,14 @@ use Spindle\Worker\Internal\Portable;
 use Spindle\Worker\Internal\Process\Failure;
 use Spindle\Worker\Internal\Protocol;
 
-/** What comes of a {@see PortableTask}, as bytes that are made where it ran and read where it came from. */
+/** The outcome of a {@see PortableTask} as bytes: written where the task ran, read where the task came from. */
 final class PortableOutcome
 {
     private const CRASHED = 8;
     private const LATE = 9;
     private const TOO_LARGE = 10;
 
-    /** Before what was thrown, when the task could not be read and has not run. */
+    /** Prefix of THROWN when the task could not be decoded and has not run. */
     private const UNREADABLE = 11;
 
     public static function returned(mixed $value): string
@@ -37,7 +37,7 @@ final class PortableOutcome
         return \chr(Protocol::THROWN) . Failure::pack($thrown);
     }
 
-    /** The task itself could not be read, such as because a class is missing. It has not run. */
+    /** Encodes the failure to decode a task, for example because a class is missing. The task has not run. */
     public static function unreadable(\Throwable $why): string
     {
         return \chr(self::UNREADABLE) . self::threw($why);
@@ -48,19 +48,19 @@ final class PortableOutcome
         return \ord($bytes[0] ?? "\0") === self::UNREADABLE;
     }
 
-    /** What the task gave can't travel. */
+    /** Encodes the refusal of a result or item that cannot be serialized. */
     public static function refused(UnserializableException $refused): string
     {
         return \chr(Protocol::UNSERIALIZABLE) . serialize([$refused->path, $refused->what]);
     }
 
-    /** The task gave more bytes than it may. They are not sent. */
+    /** Encodes the refusal of an outcome that exceeds the size limit. The outcome itself is not sent. */
     public static function tooLarge(int $size): string
     {
         return \chr(self::TOO_LARGE) . pack('P', $size);
     }
 
-    /** How many bytes the task gave that were too many; null when they were not. */
+    /** Returns the size of an outcome that was refused as too large, in bytes; null for any other outcome. */
     public static function excess(string $bytes): ?int
     {
         if (\ord($bytes[0] ?? "\0") !== self::TOO_LARGE) {
@@ -72,7 +72,7 @@ final class PortableOutcome
         return $size[1];
     }
 
-    /** @param float|null $timeout seconds that it had, if it ran for too long */
+    /** @param float|null $timeout seconds that the task was allowed, if it exceeded its time limit */
     public static function failed(WorkerCrashedException|TaskTimeoutException $failure, ?float $timeout): string
     {
         return $failure instanceof WorkerCrashedException
@@ -80,11 +80,7 @@ final class PortableOutcome
             : \chr(self::LATE) . serialize($timeout);
     }
 
-    /**
-     * What the task has thrown; null when it has not, or what it gave could not travel.
-     *
-     * No object but of {@see Thrown} is made.
-     */
+    /** Returns what the task threw; null for any other outcome. Unserializes no object except {@see Thrown}. */
     public static function thrown(string $bytes): ?Thrown
     {
         $bytes = self::isUnreadable($bytes) ? substr($bytes, 1) : $bytes;
@@ -97,17 +93,15 @@ final class PortableOutcome
         return $thrown instanceof Thrown ? $thrown : null;
     }
 
-    /** Whether the task has returned something. */
     public static function isSuccess(string $bytes): bool
     {
         return \in_array(\ord($bytes[0] ?? "\xFF"), [Protocol::STRING, Protocol::SERIALIZED], true);
     }
 
     /**
-     * The task's result.
+     * Returns the task's result, or throws its failure.
      *
-     * @param int   $attempts that were made
-     * @param mixed $key      of its input in a map, null where there is none
+     * @param mixed $key key of the task's input in a map; null outside of a map
      *
      * @throws TaskException
      * @throws UnserializableException
@@ -138,9 +132,9 @@ final class PortableOutcome
     }
 
     /**
-     * What a task told by {@see TaskContext::report()}.
+     * Decodes a value that a task reported by {@see TaskContext::report()}.
      *
-     * @throws TaskFailedException when a class of this process refuses it, or is missing
+     * @throws TaskFailedException when a class is missing in this process or refuses its data
      */
     public static function report(string $bytes): mixed
     {
@@ -148,11 +142,11 @@ final class PortableOutcome
     }
 
     /**
-     * An item of a task that is a generator.
+     * Decodes one item of a task that is a generator.
      *
-     * @return array{mixed, mixed} its key and the item
+     * @return array{mixed, mixed} key and item
      *
-     * @throws TaskFailedException when a class of this process refuses it, or is missing
+     * @throws TaskFailedException when a class is missing in this process or refuses its data
      */
     public static function item(string $bytes, int $attempts, mixed $key): array
     {

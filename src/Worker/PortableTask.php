@@ -8,33 +8,34 @@ use Spindle\Worker\Internal\Portable;
 use Spindle\Worker\Internal\TaskCode;
 
 /**
- * A task that is bytes, and whose outcome is bytes: for an {@see Executor} that carries tasks further than to processes of
- * this machine. Whoever hands it to a pool there needs to know neither the task's classes nor those of its outcome.
+ * A task as bytes, whose outcome is bytes too. For an {@see Executor} that sends tasks to other machines: the process
+ * that submits the bytes to a pool there needs neither the task's classes nor those of its outcome.
  *
- *     $code = PortableTask::encode($task);                       // where it comes from
+ *     $code = PortableTask::encode($task);                       // where the task comes from
  *     $bytes = $pool->submit(new PortableTask($code, null, 1, $id))->await();
- *     $result = PortableOutcome::read($bytes, 1, null);          // where it came from
+ *     $result = PortableOutcome::read($bytes, 1, null);          // where the task came from
  *
- * The bytes can be made to run any code: whoever reads them has made sure before whom they are from.
+ * Warning: the bytes can run any code. Verify their sender before you decode them.
  */
 final class PortableTask
 {
-    /** Closures are signed because the library that carries them wants it; what is carried is to be signed as a whole. */
+    /** Signature key that the closure encoding requires. Not a secret: the whole message has to be signed. */
     private const KEY = 'the signature of the whole counts';
 
-    /** Codes of which the callable is kept: that of a map is the same each time. */
+    /** Number of cached callables. All tasks of a map have the same code. */
     private const KEPT = 16;
 
     /** @var array<string, \Closure> */
     private static array $callables = [];
 
     /**
-     * @param string      $code           of {@see encode()}
-     * @param string|null $argument       of {@see encodeArgument()}; null for a task that takes none
-     * @param int         $attempt        that the task reads in {@see TaskContext::$attempt}
-     * @param string|null $idempotencyKey that it reads in {@see TaskContext::$idempotencyKey}
-     * @param int|null    $maxResult      bytes that its outcome may have, and each item; null for no limit
-     * @param bool        $announced      whether it reports [$idempotencyKey] when it starts; what it tells itself is reported as [$idempotencyKey, string]
+     * @param string      $code           from {@see encode()}
+     * @param string|null $argument       from {@see encodeArgument()}; null for a task without an argument
+     * @param int         $attempt        value of {@see TaskContext::$attempt} in the task
+     * @param string|null $idempotencyKey value of {@see TaskContext::$idempotencyKey} in the task
+     * @param int|null    $maxResult      largest outcome, and largest item, in bytes; null for no limit
+     * @param bool        $announced      whether to report [$idempotencyKey] when the task starts. Each report of the
+     *                                    task itself arrives as [$idempotencyKey, string]
      */
     public function __construct(
         private readonly string $code,
@@ -52,7 +53,7 @@ final class PortableTask
     }
 
     /**
-     * @param mixed $key of the argument in its input, for the message
+     * @param mixed $key key of the argument in its input, for the error message
      *
      * @throws UnserializableException
      */
@@ -62,10 +63,11 @@ final class PortableTask
     }
 
     /**
-     * Runs the task. It never throws: what the task throws is an outcome as well.
+     * Runs the task. Never throws: what the task throws becomes an outcome.
      *
-     * @return string|\Generator<int, string, mixed, string> for {@see PortableOutcome::read()}; of a task that is a generator, one
-     *                                                        whose items are for {@see PortableOutcome::item()}, and whose result is that
+     * @return string|\Generator<int, string, mixed, string> outcome for {@see PortableOutcome::read()}; for a generator
+     *                                                       task, a generator of items for
+     *                                                       {@see PortableOutcome::item()} that returns the outcome
      */
     public function __invoke(): string|\Generator
     {
@@ -86,7 +88,7 @@ final class PortableTask
             $outcome = $isRead ? PortableOutcome::threw($thrown) : PortableOutcome::unreadable($thrown);
         }
         if (\is_string($outcome)) {
-            TaskContext::enter($outer); // the next task may be of the same batch
+            TaskContext::enter($outer); // the next task of the same batch must not inherit this context
 
             return $this->limited($outcome);
         }

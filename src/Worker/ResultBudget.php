@@ -8,19 +8,19 @@ use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 
 /**
- * Bounds the bytes of large results that are in this process at once: see {@see WorkerPoolOptions::$budget}.
+ * Limits the bytes of large results that are in this process at once: see {@see WorkerPoolOptions::$budget}.
  *
- * A pool reads a result of more than 64 KiB only when there is room for it. What the application does with results
- * counts too, if it says so by {@see occupy()}. One result is always let in, however large it is.
+ * A pool reads a result of more than 64 KiB only when the budget has room for it. Results that the application still
+ * holds count too, if it declares them by {@see occupy()}. One result is always admitted, whatever its size.
  */
 final class ResultBudget
 {
-    /** Seconds without any change after which the next one is let in: a worker that was stopped may hold the room. */
+    /** Seconds without any release after which the next reservation is granted: a stopped worker may hold the room. */
     private const PATIENCE = 5.0;
 
     private int $used = 0;
 
-    /** @var \SplQueue<array{int, \Closure(): bool}> bytes, and what reserves them; false when they are not needed any more */
+    /** @var \SplQueue<array{int, \Closure(): bool}> bytes, and a callback that returns false if they are not needed */
     private \SplQueue $waiting;
 
     private ?string $timer = null;
@@ -38,13 +38,13 @@ final class ResultBudget
         $this->stopTimer();
     }
 
-    /** Whether nothing large is let in at present. */
+    /** Returns whether the budget has no room for another large result. */
     public function isFull(): bool
     {
         return $this->used >= $this->bytes;
     }
 
-    /** Adds bytes whether there is room or not. Others wait until they are released. */
+    /** Adds bytes even if there is no room. Reservations wait until they are released. */
     public function occupy(int $bytes): void
     {
         $this->used += $bytes;
@@ -61,12 +61,12 @@ final class ResultBudget
     }
 
     /**
-     * Adds bytes if there is room.
+     * Adds bytes if there is room, or else when there is.
      *
-     * @param \Closure(): bool $later called when there is room, and the bytes were added; returns false when they are
-     *                                not needed any more
+     * @param \Closure(): bool $later called when there is room and the bytes were added; returns false if they are no
+     *                                longer needed
      *
-     * @return bool false when there is none now
+     * @return bool whether the bytes were added now
      */
     public function reserve(int $bytes, \Closure $later): bool
     {
@@ -81,7 +81,7 @@ final class ResultBudget
         return false;
     }
 
-    /** Returns when the bytes were added. */
+    /** Waits until there is room for these bytes, and adds them. */
     public function await(int $bytes): void
     {
         $suspension = EventLoop::getSuspension();

@@ -8,7 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 
 /**
- * One of {@see Tasks}: what is to be done when it has ended.
+ * One of {@see Tasks}, with the callbacks for its outcome.
  *
  * @template-covariant T its result
  */
@@ -30,7 +30,7 @@ final class Task
     public function __construct(private readonly Tasks $tasks, public readonly mixed $task) {}
 
     /**
-     * Called with the task's result. If there are several, each gets it, in their order.
+     * Adds a callback for the task's result. Each callback receives it, in the order in which they were added.
      *
      * @param callable(T): mixed $callback
      *
@@ -47,8 +47,8 @@ final class Task
     }
 
     /**
-     * Called with the exception for which there is no result, mostly a {@see TaskException}, or with what a then() has
-     * thrown. If there are several, each gets it.
+     * Adds a callback for the task's failure: usually a {@see TaskException}, or an exception of a then() callback.
+     * Each callback receives it.
      *
      * @param callable(\Throwable): mixed $callback
      *
@@ -65,7 +65,7 @@ final class Task
     }
 
     /**
-     * Another task, for a chain that goes on: {@see Tasks::add()}.
+     * Adds another task to the same {@see Tasks}, so that calls can be chained.
      *
      * @template TOther
      *
@@ -79,11 +79,11 @@ final class Task
     }
 
     /**
-     * At the end of a chain: {@see Tasks::wait()}.
+     * Runs all tasks, at the end of a chain: {@see Tasks::wait()}.
      *
      * @throws CancelledException
-     * @throws \LogicException    when it is under way already
-     * @throws \Throwable         the first failure that nothing has caught
+     * @throws \LogicException    when the tasks are running already
+     * @throws \Throwable         the first failure that no catch() callback handled
      */
     public function wait(?Cancellation $cancellation = null): void
     {
@@ -93,7 +93,7 @@ final class Task
     /**
      * @internal
      *
-     * @throws \Throwable what nothing has caught
+     * @throws \Throwable a failure that no catch() callback handled
      */
     public function settle(mixed $result, ?\Throwable $failure): void
     {

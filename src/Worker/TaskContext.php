@@ -6,12 +6,12 @@ namespace Spindle\Worker;
 
 use Amp\Cancellation;
 
-/** What a task that runs can ask for. */
+/** Information and operations for the task that is running. */
 final class TaskContext
 {
     private static ?self $current = null;
 
-    /** @var \WeakMap<\Fiber<mixed, mixed, mixed, mixed>, self>|null where tasks run in fibers of one process */
+    /** @var \WeakMap<\Fiber<mixed, mixed, mixed, mixed>, self>|null contexts of tasks in fibers of this process */
     private static ?\WeakMap $ofFibers = null;
 
     /**
@@ -21,16 +21,16 @@ final class TaskContext
      * @param \Closure(mixed): void    $report
      */
     public function __construct(
-        /** 1 at first; more when the task is tried again. */
+        /** Number of this attempt, from 1. */
         public readonly int $attempt,
         private readonly \Closure $cancellation,
         private readonly \Closure $report,
-        /** The same for each attempt at this task, and for no other task; null where tasks have none, as in a {@see WorkerPool}. */
+        /** Identifies the task across its attempts; null where tasks have no identity, as in a {@see WorkerPool}. */
         public readonly ?string $idempotencyKey = null,
     ) {}
 
     /**
-     * That of the task which calls this.
+     * Returns the context of the calling task.
      *
      * @throws \LogicException outside of a task
      */
@@ -51,9 +51,11 @@ final class TaskContext
     }
 
     /**
-     * Requested when the task is to end: it has been cancelled, or has run for too long. A task that asks for this has
-     * the pool's grace to end by itself, and can hand it to whatever it waits for. One that does not ask is ended at once,
-     * and so is any where ext-pcntl is missing, and in a thread.
+     * Returns a cancellation that is requested when the task was cancelled or exceeded its time limit.
+     *
+     * A task that calls this method may use the grace period of the pool to end by itself. It can pass the
+     * cancellation to whatever it waits for. Any other task is ended at once. So is every task in a thread, or without
+     * ext-pcntl.
      */
     public function cancellation(): Cancellation
     {
@@ -61,7 +63,7 @@ final class TaskContext
     }
 
     /**
-     * Tells the pool's owner something, such as how far the task is: {@see WorkerPoolOptions::$onReport} gets it.
+     * Sends a value to {@see WorkerPoolOptions::$onReport}, such as the progress of the task.
      *
      * @throws UnserializableException
      */

@@ -6,19 +6,16 @@ namespace Spindle\Worker;
 
 use Spindle\SpindleException;
 
-/** A task has no result. */
+/** A task failed. */
 abstract class TaskException extends \RuntimeException implements SpindleException
 {
-    /**
-     * @param int   $attempts that were made
-     * @param mixed $key      of its input in a map, null where there is none
-     */
+    /** @param mixed $key key of the task's input in a map; null outside of a map */
     protected function __construct(string $message, public readonly int $attempts, public readonly mixed $key, ?\Throwable $previous = null)
     {
         parent::__construct($message, 0, $previous);
     }
 
-    /** How a message begins: which task it is about. */
+    /** Returns the beginning of a message, which names the task. */
     protected static function subject(mixed $key): string
     {
         return match (true) {

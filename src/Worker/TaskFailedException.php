@@ -4,10 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker;
 
-/**
- * A task threw an exception or an error. It is here as data, and as `previous` where its class is known and it could
- * travel.
- */
+/** A task threw. `previous` is the original exception, if it is serializable and its class exists here. */
 final class TaskFailedException extends TaskException
 {
     private function __construct(string $message, public readonly Thrown $thrown, int $attempts, mixed $key, ?\Throwable $previous)

@@ -8,22 +8,24 @@ use Spindle\Internal\Backoff;
 use Spindle\Internal\NumberRange;
 
 /**
- * Which failures of tasks are tried again, how often, and after which pause. A task that was cancelled, whose arguments
- * or result can't travel, or of which items were yielded already, is not.
+ * Decides which failed tasks are retried, how often, and after which delay.
+ *
+ * A task is never retried if it was cancelled, if its argument or result cannot be serialized, or once it has returned
+ * a generator.
  */
 final class TaskRetryPolicy
 {
     private readonly Backoff $backoff;
 
     /**
-     * @param int                                  $retries    further attempts after the first; 0 for none
-     * @param bool                                 $onCrash    when its worker ended; a task that ended two is not tried again
-     * @param bool                                 $onTimeout  when it ran for too long
-     * @param bool|list<class-string<\Throwable>>  $onThrow    when it threw: anything, nothing, or one of these
-     * @param float                                $delay      seconds before the first retry; 0 for none
-     * @param float                                $factor     what each further delay is multiplied with
-     * @param float                                $maxDelay   seconds that a delay never exceeds
-     * @param float                                $jitter     share of a delay that is random: at 1.0 it is any length up to the whole
+     * @param int                                 $retries   further attempts after the first; 0 for none
+     * @param bool                                $onCrash   whether to retry a task whose worker ended; at most once
+     * @param bool                                $onTimeout whether to retry a task that exceeded its time limit
+     * @param bool|list<class-string<\Throwable>> $onThrow   whether to retry a task that threw, or which exceptions
+     * @param float                               $delay     seconds before the first retry; 0 for none
+     * @param float                               $factor    factor by which the delay grows with each retry
+     * @param float                               $maxDelay  largest delay in seconds
+     * @param float                               $jitter    random share of a delay: at 1.0, anything from 0 to all
      *
      * @throws \ValueError when a number is out of its range
      */
@@ -41,10 +43,7 @@ final class TaskRetryPolicy
         $this->backoff = new Backoff($delay, $factor, $maxDelay, $jitter);
     }
 
-    /**
-     * @param int $attempts made so far, at least 1
-     * @param int $crashes  of workers in which it ran
-     */
+    /** @param int $crashes attempts so far in which the worker ended */
     public function wants(TaskException $failure, int $attempts, int $crashes): bool
     {
         return $attempts <= $this->retries && match (true) {
@@ -55,11 +54,7 @@ final class TaskRetryPolicy
         };
     }
 
-    /**
-     * @param int $attempts made so far, at least 1
-     *
-     * @return float seconds before the next; exponential backoff with jitter
-     */
+    /** @return float seconds before the next attempt; exponential backoff with jitter */
     public function delayAfter(int $attempts): float
     {
         return $this->backoff->after($attempts);

@@ -10,26 +10,25 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 
 /**
- * Tasks, and what is to be done with the result of each: `Tasks::create()->add($task)->then($callback)->catch($callback)`.
+ * Tasks with callbacks for their outcomes: `Tasks::create()->add($task)->then($callback)->catch($callback)`.
  *
- * Nothing runs before {@see wait()}, which takes each task as it is then. Callbacks run in the fiber that waits, one after
- * the other, and may add tasks, which run as well.
+ * No task runs before {@see wait()}, which serializes each task as it is then. Callbacks run one after the other in
+ * the fiber that waits. A callback may add tasks, which run as well.
  */
 final class Tasks
 {
-    /** Tasks that the executor has at once: each costs a future, whereas one that waits costs its callable. */
+    /** Tasks that the executor has at once. Each costs a future; a waiting task costs only its callable. */
     private const WINDOW = 1024;
 
     /** @var \SplQueue<Task<mixed>> */
     private \SplQueue $waiting;
 
-    /** Tasks that the executor has. */
     private int $running = 0;
 
-    /** @var \SplQueue<array{Task<mixed>, mixed, ?\Throwable}> with their results, or why they have none */
+    /** @var \SplQueue<array{Task<mixed>, mixed, ?\Throwable}> ended tasks and their outcomes */
     private readonly \SplQueue $ended;
 
-    /** @var Suspension<null>|null of the fiber that waits, while there is nothing to do in it */
+    /** @var Suspension<null>|null the waiting fiber, while it has no callbacks to run */
     private ?Suspension $pause = null;
     private bool $underWay = false;
 
@@ -43,11 +42,11 @@ final class Tasks
     }
 
     /**
-     * With a pool of its own.
+     * Creates tasks that run in a new pool.
      *
-     * @param int|null $workers at once; null for as many as there are usable CPUs
+     * @param int|null $workers number of workers; null for the number of usable CPUs
      *
-     * @throws \ValueError when there are to be less than 1
+     * @throws \ValueError when $workers is below 1
      */
     public static function create(?int $workers = null): self
     {
@@ -59,7 +58,7 @@ final class Tasks
      *
      * @param callable(): T $task
      *
-     * @return Task<T> to say what is to be done with its result
+     * @return Task<T> the task, to which callbacks can be added
      */
     public function add(callable $task): Task
     {
@@ -70,17 +69,17 @@ final class Tasks
     }
 
     /**
-     * Runs all tasks and their callbacks, and returns when there are no more. It may be called again then.
+     * Runs all tasks and their callbacks, and returns when none is left. It may then be called again.
      *
-     * A failure that meets no catch() stops nothing: when everything else is done, the first one is thrown, and
-     * {@see failures()} has them all. So it is with an exception that a callback throws, if nothing catches it.
+     * A failure that no catch() handles stops nothing. When all other tasks are done, the first such failure is
+     * thrown, and {@see failures()} returns all of them. The same applies to an exception that a callback throws.
      *
-     * Cancellation: tasks that run are ended, those that wait are dropped, all of them without a callback; then
-     * CancelledException is thrown.
+     * Cancellation: running tasks are ended and waiting tasks dropped, without callbacks. Then CancelledException is
+     * thrown.
      *
      * @throws CancelledException
-     * @throws \LogicException    when it is under way already
-     * @throws \Throwable         the first failure that nothing has caught
+     * @throws \LogicException    when the tasks are running already
+     * @throws \Throwable         the first failure that no catch() callback handled
      */
     public function wait(?Cancellation $cancellation = null): void
     {
@@ -102,13 +101,13 @@ final class Tasks
         }
     }
 
-    /** @return list<\Throwable> what the last wait() met and nothing has caught; it has thrown the first of them */
+    /** @return list<\Throwable> unhandled failures of the last wait(), which threw the first of them */
     public function failures(): array
     {
         return $this->failures;
     }
 
-    /** @return int tasks without an outcome, or with one that waits for its callbacks */
+    /** @return int tasks that the executor has, or whose callbacks have not run */
     private function start(?Cancellation $cancellation): int
     {
         if ($cancellation?->isRequested() === true) {

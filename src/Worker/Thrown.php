@@ -6,16 +6,16 @@ namespace Spindle\Worker;
 
 use Spindle\Worker\Internal\ClosureStream;
 
-/** An exception or error that was thrown in another process, as data: its class need not exist here. */
+/** An exception or error from another process, as data. Its class need not exist in this process. */
 final class Thrown
 {
-    /** Exceptions in a chain that are kept; what is nested without limit could not be read again. */
+    /** Longest chain of previous exceptions. unserialize() could not read an unlimited nesting. */
     private const MAX_PREVIOUS = 100;
 
     /**
-     * @param string                                                                                 $class    as it is called
-     * @param list<string>                                                                           $types    its class and all that it extends and implements
-     * @param list<array{file?: string, line?: int, class?: string, type?: string, function?: string}> $trace as {@see \Throwable::getTrace()} has it, without arguments
+     * @param list<string> $types class, parent classes and interfaces
+     * @param list<array{file?: string, line?: int, class?: string, type?: string, function?: string}> $trace stack
+     *        frames of {@see \Throwable::getTrace()} without arguments
      */
     public function __construct(
         public readonly string $class,
@@ -33,7 +33,7 @@ final class Thrown
         return self::upTo(self::MAX_PREVIOUS, $throwable);
     }
 
-    /** @param int $most exceptions in the chain */
+    /** @param int $most longest chain, in exceptions */
     private static function upTo(int $most, \Throwable $throwable): self
     {
         [$file, $line] = ClosureStream::place($throwable->getFile(), $throwable->getLine());
@@ -52,8 +52,9 @@ final class Thrown
     }
 
     /**
-     * Returns a frame of a trace without its arguments and object, and without what is of a wrong type: an
-     * application can change a trace by reflection.
+     * Returns a stack frame without its arguments and object.
+     *
+     * Values of the wrong type are left out: an application can change a trace by reflection.
      *
      * @param array<string, mixed> $frame
      *
@@ -75,10 +76,10 @@ final class Thrown
         return $known;
     }
 
-    /** A subclass may have put anything into its message. */
+    /** Returns the message as a string, even if a subclass has assigned a value of another type. */
     private static function message(\Throwable $throwable): string
     {
-        set_error_handler(static fn(): bool => true); // an array becomes a string with a warning
+        set_error_handler(static fn(): bool => true); // converting an array emits a warning
         try {
             return $throwable->getMessage();
         } catch (\Throwable) { // @phpstan-ignore catch.neverThrown (an object may be in its place)
@@ -88,7 +89,7 @@ final class Thrown
         }
     }
 
-    /** The code of PDOException is a string. Other classes have put null, an enum or anything else into it. */
+    /** Returns the code, converted if it is not an integer or a string: some classes have null, an enum or more. */
     private static function code(mixed $code): int|string
     {
         return match (true) {
@@ -99,7 +100,7 @@ final class Thrown
         };
     }
 
-    /** Whether it is of one of these classes or interfaces, as it was where it was thrown. */
+    /** Returns whether the exception is an instance of one of these, by the class hierarchy where it was thrown. */
     public function isA(string ...$types): bool
     {
         return array_intersect(array_map(strtolower(...), $this->types), array_map(static fn(string $type): string => strtolower(ltrim($type, '\\')), $types)) !== [];

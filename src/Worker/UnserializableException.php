@@ -6,14 +6,14 @@ namespace Spindle\Worker;
 
 use Spindle\SpindleException;
 
-/** Something was to travel between processes that can't: nothing of it was sent. */
+/** A value cannot be sent to another process. Nothing of it was sent. */
 final class UnserializableException extends \RuntimeException implements SpindleException
 {
     private function __construct(
         string $message,
-        /** Where in the value it is, as PHP would write it: `$argument['user']->connection`. */
+        /** Path to the part that cannot be sent, in PHP syntax: `$argument['user']->connection`. */
         public readonly string $path,
-        /** What is there, such as "an open stream". */
+        /** Description of that part, such as "an open stream". */
         public readonly string $what,
         ?\Throwable $previous = null,
     ) {

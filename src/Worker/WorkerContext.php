@@ -4,21 +4,21 @@ declare(strict_types=1);
 
 namespace Spindle\Worker;
 
-/** What a worker is. */
+/** How workers run. */
 enum WorkerContext
 {
-    /** A fresh PHP process. Everywhere; nothing of the pool's process is in it. */
+    /** A new PHP process. Works everywhere, and inherits no state of the pool's process. */
     case Process;
 
     /**
-     * A fork of a process that has only loaded the autoloader and the bootstrap file, and holds nothing of the pool's
-     * process. Starts sooner, and shares what was loaded. Needs ext-pcntl and ext-posix.
+     * A fork of a process that has only loaded the autoloader and the bootstrap file. It inherits no state of the
+     * pool's process, starts faster than a process, and shares memory for loaded code. Needs ext-pcntl and ext-posix.
      */
     case Fork;
 
     /**
-     * A thread of one process for all workers. Needs a thread-safe PHP with ext-parallel. A crash in one thread ends
-     * them all, and what they ran.
+     * A thread in one process for all workers. Needs a thread-safe PHP with ext-parallel. A crash in one thread ends
+     * all workers with their tasks.
      */
     case Thread;
 }

@@ -4,22 +4,22 @@ declare(strict_types=1);
 
 namespace Spindle\Worker;
 
-/** The worker ended while a task ran in it: exit(), a fatal error, exhausted memory, or a signal. */
+/** The worker ended while it ran a task: by exit(), a fatal error, exhausted memory or a signal. */
 final class WorkerCrashedException extends TaskException
 {
     private function __construct(
         string $message,
-        /** What it exited with, null after a signal. */
+        /** Exit code; null after a signal. */
         public readonly ?int $exitCode,
-        /** The signal that it died of, null after an exit. */
+        /** Signal that ended the worker; null after an exit. */
         public readonly ?int $signal,
         /** Whether the task called exit(). */
         public readonly bool $exited,
-        /** The fatal error's text, null where there was none. */
+        /** Text of the fatal error; null if there was none. */
         public readonly ?string $error,
-        /** The last of what the worker wrote to its standard error, at most 8 KiB. */
+        /** The end of the worker's standard error, at most 8 KiB. */
         public readonly string $stderr,
-        /** The most memory that it was known to have, in bytes: resident where the system told it, else what PHP had allocated. */
+        /** Memory peak in bytes: resident memory if the system reports it, otherwise what PHP had allocated. */
         public readonly int $memoryPeak,
         int $attempts,
         mixed $key,
@@ -27,10 +27,7 @@ final class WorkerCrashedException extends TaskException
         parent::__construct($message, $attempts, $key);
     }
 
-    /**
-     * @param string|null $error of PHP, if it died of one
-     * @param bool        $exit  whether exit() was called
-     */
+    /** @param string|null $error text of a fatal error of PHP */
     public static function died(?int $exitCode, ?int $signal, ?string $error, bool $exit, string $stderr, int $memoryPeak, int $attempts, mixed $key): self
     {
         $isKnown = $exitCode !== null || $signal !== null || $exit || $memoryPeak > 0;

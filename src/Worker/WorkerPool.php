@@ -23,15 +23,15 @@ use Spindle\Worker\Internal\Submission;
 use Spindle\Worker\Internal\TaskCode;
 
 /**
- * Runs PHP callables on every core, in workers that live for many tasks.
+ * Runs PHP callables on every core, in workers that each run many tasks.
  *
- * Workers are started as there is work for them. They load what Composer autoloads in this process, not its main script.
- * They end with the pool: after {@see close()}, {@see kill()}, or when nothing refers to it any more and the tasks that it
- * was given have their outcomes. When this process dies, they and all that their tasks have started do as well.
+ * Workers start when there is work. A worker loads the Composer autoloaders of this process, but not its main script.
+ * Workers end with the pool: after {@see close()} or {@see kill()}, or when the pool is unreferenced and all its tasks
+ * have outcomes. When this process dies, the workers and all processes that their tasks started end too.
  */
 final class WorkerPool implements Executor, Statistics
 {
-    /** So deep may pools be that are made by tasks of pools. */
+    /** Deepest nesting of pools that are created by tasks. */
     private const DEPTH = 4;
 
     private readonly Dispatcher $dispatcher;
@@ -39,13 +39,13 @@ final class WorkerPool implements Executor, Statistics
     private readonly int $owner;
 
     /**
-     * @param int|null            $workers at once; null for as many as there are usable CPUs, or in a task, for its share of them
-     * @param int|TaskRetryPolicy $retries further attempts for a task that fails, with the policy's defaults; 0 for none
+     * @param int|null            $workers number of workers; null for the number of usable CPUs, in a task its share
+     * @param int|TaskRetryPolicy $retries further attempts for a failed task, with the policy's defaults; 0 for none
      *
-     * @throws \ValueError              when there are to be less than 1, or the retries are below 0 or above 1,000,000,000
-     * @throws UnserializableException  when the initialiser can't be sent to a worker
+     * @throws \ValueError              when $workers is below 1, or $retries is below 0 or above 1,000,000,000
+     * @throws UnserializableException  when the option `initialize` cannot be serialized
      * @throws ContextUnavailableException
-     * @throws WorkerStartException     when a task makes a pool and is itself run by one that a task has made, four deep
+     * @throws WorkerStartException     when pools that are created by tasks are already nested four deep
      */
     public function __construct(
         ?int $workers = null,
@@ -74,14 +74,14 @@ final class WorkerPool implements Executor, Statistics
         }
     }
 
-    /** Forbidden: closing a copy would close the original. */
+    /** Cloning is forbidden: closing the copy would close the original. */
     private function __clone() {}
 
     public function submit(callable $task, ?Cancellation $cancellation = null): Future
     {
         $this->mustBeUsable();
         $code = TaskCode::encode($task, $this->settings->key, $isPure);
-        $this->dispatcher->mustBeOpen(); // what the task has captured may have closed the pool while it was serialized
+        $this->dispatcher->mustBeOpen(); // serialization may have run code that closed the pool
         /** @var DeferredFuture<mixed> $deferred */
         $deferred = new DeferredFuture();
         if ($cancellation?->isRequested() === true) {
@@ -113,10 +113,10 @@ final class WorkerPool implements Executor, Statistics
     }
 
     /**
-     * Changes how many workers there are. When it is lowered, tasks that run finish first.
+     * Changes the number of workers. When the number decreases, running tasks finish first.
      *
-     * @throws \ValueError          when it is below 1
-     * @throws PoolClosedException in a fork of the process that made the pool
+     * @throws \ValueError         when it is below 1
+     * @throws PoolClosedException in a fork of the process that created the pool
      */
     public function resize(int $workers): void
     {
@@ -125,9 +125,10 @@ final class WorkerPool implements Executor, Statistics
     }
 
     /**
-     * Takes no more tasks, and returns when those that it has have their outcomes and the workers have stopped. Loops over
-     * results that are under way get those of the input that was read, then PoolClosedException if there was more. The items of
-     * a task that is a generator are its outcome: close() waits until they have been read, or the generator was let go.
+     * Refuses new tasks, and waits until all accepted tasks have outcomes and the workers have stopped.
+     *
+     * A running map() yields the results of the input that it has read, then throws PoolClosedException if the input
+     * has more. For a generator task, close() waits until its items were read or the generator was released.
      */
     public function close(): void
     {
@@ -135,7 +136,7 @@ final class WorkerPool implements Executor, Statistics
         $this->dispatcher->close();
     }
 
-    /** Ends all workers, and what their tasks have started, at once: tasks without an outcome fail with PoolClosedException. */
+    /** Ends all workers and all that their tasks started. Tasks without outcomes fail with PoolClosedException. */
     public function kill(): void
     {
         $this->mustBeOurs();
@@ -143,15 +144,18 @@ final class WorkerPool implements Executor, Statistics
     }
 
     /**
-     * Workers that are in use, of so many at most, and so many that there are; tasks that were submitted and wait for one; and
-     * tasks that were run, each attempt for itself: all of them, those that failed, and those whose worker died of them.
+     * Returns counts of workers and tasks.
+     *
+     * `in_use` workers have a task, `max` is the pool's size, `workers` exist. `waiting` tasks were submitted or taken
+     * back, and have no worker. `run_total`, `failed_total` and `crashed_total` count attempts: all, those that
+     * failed, and those whose worker ended.
      */
     public function statistics(): array
     {
         return $this->dispatcher->figures();
     }
 
-    /** @return array<string, mixed> nothing that may be secret */
+    /** @return array<string, mixed> only values that cannot be secret */
     public function __debugInfo(): array
     {
         return ['workers' => $this->dispatcher->size()];
@@ -200,7 +204,8 @@ final class WorkerPool implements Executor, Statistics
     /** @throws ContextUnavailableException */
     private static function context(WorkerPoolOptions $options, Settings $settings, ContextEvents $events): Context
     {
-        $isHere = $options->php === null && \PHP_SAPI === 'cli'; // or the command-line PHP may have more than this one
+        // otherwise the workers' PHP may have extensions that this one lacks
+        $isHere = $options->php === null && \PHP_SAPI === 'cli';
         $processes = static fn(ContextEvents $events): ProcessContext => new ProcessContext($events, $options->php, $settings->phpOptions(), $options->grace);
 
         return match ($options->context) {

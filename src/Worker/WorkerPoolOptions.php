@@ -7,41 +7,38 @@ namespace Spindle\Worker;
 use Psr\Log\LoggerInterface;
 use Spindle\Internal\NumberRange;
 
-/**
- * What a pool can be told beyond its size and retries. The defaults need no thought.
- */
+/** Options of a pool besides its size and retries. */
 final class WorkerPoolOptions
 {
-    /** In seconds. A worker that is too old before it was given a task would be replaced again and again. */
+    /** Smallest maxAge in seconds. A worker that expires before its first task would be replaced again and again. */
     private const MIN_AGE = 0.001;
 
     /**
-     * @param WorkerContext         $context       what a worker is
+     * @param WorkerContext         $context       how workers run
      * @param float|null            $timeout       seconds that a task may run; null for no limit
      * @param float                 $grace         seconds between TERM and KILL for a worker whose task is ended
-     * @param float                 $idleTimeout   seconds after which a worker with nothing to do ends; INF for never
+     * @param float                 $idleTimeout   seconds without a task after which a worker ends; INF for never
      * @param int|null              $maxTasks      tasks after which a worker is replaced; null for no limit
      * @param float|null            $maxAge        seconds after which a worker is replaced; null for no limit
-     * @param int|null              $maxGrowth     bytes by which its memory may have grown since it was ready, between
-     *                                             tasks, before it is replaced; null for no limit
-     * @param string|null           $memoryLimit   memory_limit of each worker, such as "256M"; null for this process's own
-     * @param string|null           $bootstrap     a PHP file that each worker loads before its first task, after the autoloaders
-     *                                             of this process, which are found by themselves
-     * @param \Closure|null         $initialize    called in each worker before its first task; travels as a task does
+     * @param int|null              $maxGrowth     bytes by which a worker's memory may grow before it is replaced,
+     *                                             measured between tasks; null for no limit
+     * @param string|null           $memoryLimit   memory_limit of a worker, as "256M"; null for that of this process
+     * @param string|null           $bootstrap     PHP file that each worker loads before its first task, after the
+     *                                             Composer autoloaders of this process, which are found automatically
+     * @param \Closure|null         $initialize    called in each worker before its first task; serialized like a task
      * @param float                 $startTimeout  seconds within which a worker must be ready
-     * @param (\Closure(string, bool): void)|null $onOutput gets what tasks print, and whether that was to standard error;
-     *                                             null for this process's own standard output and error
-     * @param (\Closure(mixed): void)|null $onReport gets what tasks tell by {@see TaskContext::report()}
-     * @param string|null           $php           the PHP command-line binary for workers; null finds it
-     * @param LoggerInterface|null  $logger        gets each step at debug level, never arguments, results or output
-     * @param int|null              $maxResult     bytes of a result, item, report or exception as it is sent; a larger one
-     *                                             is refused in the worker. Null for a quarter of this process's
-     *                                             memory_limit, or 1 GiB where it has none
+     * @param (\Closure(string, bool): void)|null $onOutput receives the output of tasks, and whether it came from
+     *                                             standard error; null to print it in this process
+     * @param (\Closure(mixed): void)|null $onReport receives the values of {@see TaskContext::report()}
+     * @param string|null           $php           PHP command-line binary for workers; null to find it
+     * @param LoggerInterface|null  $logger        receives each step at debug level, never arguments, results or output
+     * @param int|null              $maxResult     bytes of the largest serialized result, item, report or exception;
+     *                                             the worker refuses a larger one. Null for a quarter of this process's
+     *                                             memory_limit, or 1 GiB without a memory_limit
      * @param bool                  $restoreState  whether a worker restores its working directory, php.ini settings,
      *                                             locale, time zone, umask and environment after each task, as they
-     *                                             were before the first one; takes about 15 µs for each task
-     * @param ResultBudget|null     $budget        bounds the bytes of large results that are in this process at once;
-     *                                             null for no bound
+     *                                             were before the first one; costs about 15 µs per task
+     * @param ResultBudget|null     $budget        limits the bytes of large results in this process; null for no limit
      *
      * @throws \ValueError when a number is out of its range
      */
@@ -86,9 +83,9 @@ final class WorkerPoolOptions
     }
 
     /**
-     * The same with others in place of some.
+     * Returns a copy with some options replaced.
      *
-     * @param mixed ...$changed by name
+     * @param mixed ...$changed options by name
      *
      * @throws \ValueError
      */

@@ -6,7 +6,7 @@ namespace Spindle\Worker;
 
 use Spindle\SpindleException;
 
-/** No worker could be started, so that no task can run. The pool stays usable: the next task has it try again. */
+/** No worker could be started, so no task can run. The pool stays usable: the next task makes it try again. */
 final class WorkerStartException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message, public readonly ?Thrown $thrown = null, ?\Throwable $previous = null)
@@ -27,7 +27,7 @@ final class WorkerStartException extends \RuntimeException implements SpindleExc
         return new self("A worker ended before it was ready ({$how})" . ($tail === '' ? '' : "; its last words:\n{$tail}"));
     }
 
-    /** @param float $seconds that it was given */
+    /** @param float $seconds start timeout of the pool */
     public static function late(float $seconds): self
     {
         return new self("A worker was not ready within {$seconds} seconds: see what WorkerPoolOptions(bootstrap:, initialize:) do, or allow more (startTimeout:)");

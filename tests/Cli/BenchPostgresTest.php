@@ -9,7 +9,7 @@ use PHPUnit\Framework\Attributes\Group;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\Integration\Bench\ReadsSeries;
 
-/** `spindle bench postgres`; see BenchCommandTest for what else is measured. */
+/** Tests `spindle bench postgres`; see BenchCommandTest for the other benchmarks. */
 final class BenchPostgresTest extends TestCase
 {
     use ReadsSeries;

@@ -14,7 +14,7 @@ use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Scale;
 use Symfony\Component\Process\Process;
 
-/** What is put into a shell line is data to real shells, wherever it stands. */
+/** Shows that real shells read inserted values as data, wherever they stand in a line. */
 final class CommandTemplateFuzzTest extends TestCase
 {
     use OwnDirectory;
@@ -26,15 +26,16 @@ final class CommandTemplateFuzzTest extends TestCase
         "'\"; touch owned; \"'", '}; touch owned', "\\'; touch owned; \\'", "'\$(touch owned)'", '"$(touch owned)"', ')) ; touch owned', "a\nE\ntouch owned\n", 'a[$(touch owned)]',
     ];
 
-    /** What a random template is made of; nothing of it runs a program that is there. */
+    /** Pieces of random templates; none of them runs an existing program. */
     private const PIECES = [
         '{}', '{}', '{}', 'a', 'x ', ' ', ' ', "\n", "\t", '#', "'", '"', "'", '"', '`', '\\', "\\\n", '$', '$(', '$(', '"$(', '$((', '))', ')', ')', '(', '((', '${', '${x', '${x:-', '}', '{', '$x', '$#',
         '$$', '$[', ']', '$\'', '$"', ';', '&', '|', '<', '<<', '<<E', '>&', '1>& ', 'y[', 'y=([', '[[ ', ']=', ' -eq ', "\nE\n", 'case x in ', 'x) ', ';;', ' esac', ' && ', ' || ', 'echo ', '=', '!', '~', '*', '"{}"', "'{}'", '$({})', 'if ', ' then ', ' fi', '1', '-', ':', '/',
     ];
 
     /**
-     * What a template for a comparison is made of. None of it runs at the same time as the rest, depends on the process
-     * or names a file elsewhere.
+     * Pieces of templates for a comparison.
+     *
+     * None of them runs concurrently with the rest, depends on the process, or names a file elsewhere.
      */
     private const COMPARED_PIECES = [
         '{}', '{}', '{}', '{}', '"{}"', "'{}'", '"{}', '{}"', '"', '"', '"', "'", "'", "\\\n", "\\\n{}", "\\\n{}", "\\\n{}", '$x', '$x', '"$x', "\"\$x\\\n", "\"\$x\\\n", "\"\$x\\\n", "\$x\\\n", "\$x\\\n", '${x}', '$', '$1', '$#', '$-', '${x:-y}', '${x#X}', ' ', ' ', "\n",
@@ -42,17 +43,19 @@ final class CommandTemplateFuzzTest extends TestCase
         'a=', ';x=', '%', '@', '+', '!', '*', '?', '}', '{', ' : ', 'x', ';case b in [.{}.])echo m;;esac;',
     ];
 
-    /** Where a value without quotes once meant more than itself. */
+    /** Places where an unquoted value once had a special meaning. */
     private const COMPARED_TEMPLATES = [
         "printf '%s\\n' \"\$x\\\n{}\"", "printf '%s\\n' \"{}\$x\\\n\\\n{}\"", 'case b in [.{}.]) echo m; esac', 'case b in [[:{}:]]) echo m; esac', 'printf "%s" <& {}',
     ];
 
-    /** Plain words above all, which are put in without quotes where that makes no difference. */
+    /** Mostly plain words, which need no quotes in places where that makes no difference. */
     private const COMPARED_VALUES = [
         'abc', '2', '0', '10', 'x', 'if', 'then', '-', 'a-', 'a-c', 'a.b', 'a/b', '::', '%1', '_', '+x', '@', 'alpha', '', 'a b', '$x', '*', '~', "it's", '"', "a\nb", '\\', '#',
     ];
 
-    /** @return iterable<string, array{list<string>, string, int}> shell, template, how often it prints the value */
+    /**
+     * @return iterable<string, array{list<string>, string, int}> shell, template, number of times it prints the value
+     */
     public static function templates(): iterable
     {
         $templates = [
@@ -61,7 +64,7 @@ final class CommandTemplateFuzzTest extends TestCase
             ["printf '%s\\0' '{}'", 1],
             ["printf '%s\\0' \"\"{}'' \"{}\"'' {}\"\"", 3],
             ['printf "%s\0" "${none}{}" "$none""{}" "$(:){}" `:`{}', 4],
-            // In UTF-8, bash 5.2 makes something else of the bytes F8 5C 2E in "${x%.}".
+            // In UTF-8, bash 5.2 misreads the bytes F8 5C 2E in "${x%.}".
             ['LC_ALL=C; x=$(printf "%s." {}); printf "%s\0" "${x%.}"', 1],
             ['LC_ALL=C; x=$(printf "%s." "{}"); printf "%s\0" "${x%.}"', 1],
             ["LC_ALL=C; x=\$(y=\$(printf '%s.' '{}'); printf '%s' \"\$y\"); printf '%s\\0' \"\${x%.}\"", 1],
@@ -117,7 +120,7 @@ final class CommandTemplateFuzzTest extends TestCase
         self::assertGreaterThan(0, $used);
     }
 
-    /** A value does what the value of a variable in double quotes does at that place: it is a word, or a part of one. */
+    /** A value is a word or a part of one, like a variable in double quotes at the same place. */
     public function testAValueDoesWhatAQuotedVariableDoesWhateverTheTemplate(): void
     {
         $random = new Randomizer(new Mt19937(Scale::seed()));
@@ -159,7 +162,7 @@ final class CommandTemplateFuzzTest extends TestCase
         }
     }
 
-    /** Closes what quotes there are, as a value does that can't stay plain. */
+    /** Closes open quotes, as a quoted value does. */
     private static function withVariable(CommandTemplate $template): string
     {
         return str_replace("'<value>'", '"${V}"', (string) $template->command('<value>', 1, 1)->line);
@@ -213,7 +216,7 @@ final class CommandTemplateFuzzTest extends TestCase
         return "{$template}{}";
     }
 
-    /** @return list<string> of all bytes but NUL, mostly those that are special to a shell */
+    /** @return list<string> strings of all bytes except NUL, mostly of characters that are special to a shell */
     private static function randomValues(int $count): array
     {
         $random = new Randomizer(new Mt19937(Scale::seed()));

@@ -12,7 +12,7 @@ use Spindle\Tests\Fork\ProgramResult;
 use Spindle\Tests\OwnDirectory;
 use Symfony\Component\Process\Process;
 
-/** Shows that the cases of this folder, which run in forks, find what a process of its own would give them. */
+/** Shows that test cases of this folder, which run in forks, find the same state as in a separate process. */
 #[RequiresPhp('< 8.3')]
 #[RequiresPhpExtension('pcntl')]
 final class ForkServerTest extends TestCase

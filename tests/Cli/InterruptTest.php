@@ -21,7 +21,7 @@ final class InterruptTest extends TestCase
 
     private const NOTICE = "spindle: interrupted: no more jobs are started, those that run may finish; interrupt again to end them\n";
 
-    /** Says that it runs, then waits until it may end. */
+    /** A job that creates a file, then waits for a file "go". */
     private const JOB = 'touch started{}; while [ ! -e go ]; do sleep 0.01; done; echo {}';
 
     public function testOneInterruptLetsFinishWhatRunsAndStartsNoMore(): void
@@ -164,7 +164,7 @@ final class InterruptTest extends TestCase
     public function testATerminationEndsTheWaitForASlowReader(): void
     {
         posix_mkfifo($this->path('pipe'), 0o600);
-        $reader = fopen($this->path('pipe'), 'r+'); // which never reads
+        $reader = fopen($this->path('pipe'), 'r+'); // never read from
         $process = new Process(
             [
                 'sh', '-c', 'exec "$@" > pipe', 'sh', Program::path(), 'run', '-vvv',
@@ -205,7 +205,7 @@ final class InterruptTest extends TestCase
 
     public function testAnInterruptAtATerminalDoesNotReachTheJobs(): void
     {
-        // Ctrl-C goes to all processes in the terminal's foreground: the jobs must not be among them.
+        // Ctrl-C goes to all processes in the terminal's foreground, which must not include the jobs.
         $input = new InputStream();
         $process = new Process(
             ['script', '-qefc', Program::path() . " run -j1 '" . self::JOB . "' ::: 1 2", '/dev/null'],

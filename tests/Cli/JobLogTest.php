@@ -297,7 +297,7 @@ final class JobLogTest extends TestCase
         return array_map(intval(...), \array_slice($complete, 1));
     }
 
-    /** @return array<int, int> how often a job was started, by its number */
+    /** @return array<int, int> number of starts of each job, by its number */
     private function counts(): array
     {
         $counts = [];
@@ -316,7 +316,7 @@ final class JobLogTest extends TestCase
         return array_map(static fn(string $line): string => explode("\t", rtrim($line, "\n"), 9)[8] ?? '', \array_slice($this->lines(), 1));
     }
 
-    /** @return list<string> with their ends */
+    /** @return list<string> lines with their ends */
     private function lines(): array
     {
         $lines = is_file($this->path('log')) ? file($this->path('log')) : [];

@@ -13,17 +13,18 @@ use Symfony\Component\Process\Process;
  *
  *     SPINDLE_BIN=build/spindle ./test tests/Cli
  *
- * bin/spindle runs in a fork of a PHP that has loaded it already, where PHP can fork; but for `serve`, which starts PHP anew.
+ * If PHP can fork, bin/spindle runs in a fork of a PHP that has loaded it already. Only `serve` always starts a new
+ * PHP.
  */
 final class Program
 {
-    /** In bash: closes whatever descriptors the test was started with. */
+    /** Bash code that closes descriptors which the test process has inherited. */
     public const CLOSE_ALL = 'for fd in /proc/self/fd/*; do fd=${fd##*/}; [ $fd -le 2 ] || eval "exec $fd>&-"; done; ';
 
     private const DEADLINE = 240.0;
 
     /**
-     * Runs it to its end, with pipes as standard descriptors.
+     * Runs the command to its end, with pipes as standard descriptors.
      *
      * @param list<string>          $arguments
      * @param array<string, string> $environment in addition to that of this process
@@ -34,7 +35,7 @@ final class Program
         array $environment = [],
         string $input = '',
     ): ProgramResult {
-        $restarts = $arguments[0] === 'serve'; // which a fork can't
+        $restarts = $arguments[0] === 'serve'; // impossible in a fork
         if (!$restarts && !self::isGiven() && ForkServer::isAvailable()) {
             return ForkServer::run(self::path(), $arguments, $directory, $environment, $input);
         }

@@ -54,7 +54,7 @@ final class ProgressTest extends TestCase
         $drawn = $bar('$SPINDLE run -j1 --progress bar echo ::: a b');
         self::assertMatchesRegularExpression('~2/2 \[=+\] 100%  [\d.]+/s  ETA 0:00  failed 0\r\n$~', $drawn);
         self::assertStringNotContainsString("\e]", $drawn, 'the progress of the taskbar, from symfony/console 8.1 on');
-        // After the first job the bar is on the screen: it is taken off before something else is written.
+        // After the first job the bar is visible, and is cleared before other output is written.
         self::assertMatchesRegularExpression('~^a\r\n1/2 [^\r\n]+\e\[2Kb\r\n~', $drawn);
         self::assertStringContainsString('[=', $bar('NO_COLOR=1 $SPINDLE run --progress bar echo ::: a b 2>&1'));
 

@@ -176,7 +176,7 @@ final class QueueTest extends TestCase
         self::assertOutcome(255, '', $process, "spindle: {$message}\n");
     }
 
-    /** @return string a queue with 3 jobs that wait, 1 that runs, 1 that is delayed and 2 that are dead */
+    /** @return string a queue with 3 waiting, 1 running, 1 delayed and 2 dead jobs */
     private function filled(): string
     {
         $queue = self::newQueue();
@@ -194,7 +194,7 @@ final class QueueTest extends TestCase
         self::broker()->submit($queue, array_map(static fn(int $number): Job => new Job("{$name}-{$number}", 'frame'), range(1, $jobs)), 10_000, '', false);
     }
 
-    /** So many die, and have an agent that stays. */
+    /** Creates dead jobs, and an agent. */
     private static function kill(string $queue, int $jobs): void
     {
         self::submit($queue, $jobs, 'dead');

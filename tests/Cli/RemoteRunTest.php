@@ -17,7 +17,7 @@ use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Text;
 use Symfony\Component\Process\Process;
 
-/** `spindle run` whose jobs an agent has, with which it shares this machine. */
+/** Tests `spindle run` with an agent on the same machine. */
 #[RequiresPhpExtension('pcntl')]
 final class RemoteRunTest extends TestCase
 {
@@ -170,7 +170,7 @@ final class RemoteRunTest extends TestCase
     }
 
     /**
-     * Three jobs, of which the first runs until there is a file "go".
+     * Starts three jobs. The first one runs until a file "go" exists.
      *
      * @param list<string> $options
      */

@@ -7,7 +7,7 @@ namespace Spindle\Tests\Cli;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
-/** `spindle run --results`: its own files are complete, and those of others stay. */
+/** Shows that `spindle run --results` writes complete files, and keeps all other files. */
 final class ResultsTest extends TestCase
 {
     use RunsSpindle;
@@ -34,7 +34,7 @@ final class ResultsTest extends TestCase
         }
     }
 
-    /** @return iterable<string, array{string}> a file that others put into the folder */
+    /** @return iterable<string, array{string}> another file in the folder */
     public static function filesOfOthers(): iterable
     {
         yield 'a folder with the name of a job' => ['1/photos/a.jpg'];
@@ -87,7 +87,7 @@ final class ResultsTest extends TestCase
         self::assertSame(['.2.partial', '.DS_Store', self::MARKER, '1', '2', '3', '3.txt'], $this->entries('out'));
     }
 
-    /** @return iterable<string, array{string, string}> what is there, a path in it */
+    /** @return iterable<string, array{string, string}> an existing file, and the path in the message */
     public static function obstacles(): iterable
     {
         yield 'files with the names of ours' => ['out/1/stdout', 'out/1'];

@@ -97,7 +97,7 @@ final class RunCommandTest extends TestCase
         $process = $this->start(['echo'], $input);
         foreach (['a', 'b', 'c'] as $line) {
             $input->write("{$line}\n");
-            // The next line is not written before this one has run.
+            // The next line is written only after this one has run.
             Eventually::holdsByItself(static fn(): bool => str_contains($process->getOutput(), "{$line}\n"), "{$line} has run", 10.0);
         }
         $input->close();
@@ -115,7 +115,7 @@ final class RunCommandTest extends TestCase
 
     public function testMemoryDoesNotGrowWithTheInput(): void
     {
-        // Few lines with less memory show the same growth of a line: about 30 bytes.
+        // Fewer lines with a lower memory limit detect the same growth per line: about 30 bytes.
         [$lines, $limit] = Scale::isFull() ? [3_000_000, '16M'] : [60_000, '8M'];
         $process = $this->shell("seq {$lines} | php -d memory_limit={$limit} \$SPINDLE run --dry-run echo | tail -n1");
 
@@ -142,7 +142,7 @@ final class RunCommandTest extends TestCase
 
     public function testOutputsComeAsJobsEndOtherwise(): void
     {
-        // The first job ends only when the second one's output is there.
+        // The first job ends only after the second one's output is written.
         $process = $this->shell('$SPINDLE run -j2 "while [ {} = 1 ] && ! grep -q 2 output; do sleep 0.01; done; echo {}" ::: 1 2 > output; cat output');
 
         self::assertOutcome(0, "2\n1\n", $process);
@@ -186,7 +186,7 @@ final class RunCommandTest extends TestCase
 
     public function testLargeOutputsThatWaitForTheirTurnShareADescriptor(): void
     {
-        // All jobs but the first have ended, with two outputs each, before anything can be written.
+        // All jobs except the first have ended, with two outputs each, before anything can be written.
         [$jobs, $descriptors] = Scale::isFull() ? [200, 300] : [70, 100];
         $process = $this->shell(
             Program::CLOSE_ALL . "ulimit -n {$descriptors}; seq {$jobs} | \$SPINDLE run -j4 -k "
@@ -259,7 +259,7 @@ final class RunCommandTest extends TestCase
         $starts = array_map(floatval(...), (array) file($this->path('starts')));
         self::assertCount(6, $starts);
         sort($starts);
-        foreach ($starts as $i => $start) { // which a job tells some time after it was started
+        foreach ($starts as $i => $start) { // recorded shortly after each start
             self::assertGreaterThanOrEqual(0.3 * $i, $start - $begin, "Start {$i}");
         }
     }
@@ -334,7 +334,7 @@ final class RunCommandTest extends TestCase
         $input->write("false\n");
         $process = $this->start(['--halt', 'now,fail=1'], $input);
 
-        // The input stays open, and nothing comes.
+        // The input stays open without data.
         Eventually::holdsByItself(static fn(): bool => !$process->isRunning(), 'it has ended', 10.0);
         $input->close();
         self::assertSame(1, $process->wait());
@@ -399,7 +399,7 @@ final class RunCommandTest extends TestCase
         self::assertOutcome(254, '', $process, "spindle: can't write standard output: No space left on device\n");
     }
 
-    /** @return iterable<string, array{string, int, string}> redirections, exit status, what is in the log */
+    /** @return iterable<string, array{string, int, string}> redirections, exit status, content of the log */
     public static function closedDescriptors(): iterable
     {
         yield 'all' => ['<&- >&- 2>&-', 0, "1 2\n"];
@@ -435,7 +435,7 @@ final class RunCommandTest extends TestCase
         self::assertStringContainsString('A launcher was started', $process->getErrorOutput());
         self::assertStringContainsString('Ended: true 1: exit code 0', $process->getErrorOutput());
 
-        // A backslash before a tag is left out: the formatters of symfony/console 7 and 8 print it differently.
+        // No backslash before a tag is tested: the formatters of symfony/console 7 and 8 print it differently.
         $process = $this->spindle(['-vvv', 'true', ':::', '<info>x</info> </> <']);
         self::assertStringContainsString("Ended: true '<info>x</info> </> <'", $process->getErrorOutput());
     }

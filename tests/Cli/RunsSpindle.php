@@ -13,7 +13,7 @@ use Spindle\Tests\Processes;
 use Symfony\Component\Process\InputStream;
 use Symfony\Component\Process\Process;
 
-/** Runs the command `spindle` as a user does, in a folder of its own. After each test nothing of it runs. */
+/** Runs the command `spindle` in a separate folder. After each test, none of its processes is left. */
 trait RunsSpindle
 {
     use OwnDirectory;
@@ -47,7 +47,7 @@ trait RunsSpindle
     }
 
     /**
-     * Runs the program to its end, as {@see Program::run()} does. A test that needs a process has process().
+     * Runs the command to its end, as {@see Program::run()} does. Tests that need a process use process().
      *
      * @param list<string> $arguments after `spindle`
      */
@@ -83,7 +83,7 @@ trait RunsSpindle
         );
     }
 
-    /** In a shell, where `$SPINDLE` is the program. */
+    /** Runs a shell line in which `$SPINDLE` is the program. */
     private function shell(string $line): Process
     {
         $process = new Process(
@@ -108,7 +108,7 @@ trait RunsSpindle
         Eventually::holdsByItself(fn(): bool => Processes::withVariable(self::MARK, $this->mark) === [], 'nothing runs', 5.0);
     }
 
-    /** @param string $errors what standard error has to be */
+    /** @param string $errors expected standard error */
     private static function assertOutcome(
         int $status,
         string $output,

@@ -15,7 +15,7 @@ use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\UsesRedis;
 use Symfony\Component\Process\Process;
 
-/** Runs `spindle work` and `spindle queue` on the shared Redis, with the environment that they take. */
+/** Runs `spindle work` and `spindle queue` on the shared Redis, with the necessary environment. */
 trait RunsWork
 {
     use RunsSpindle;
@@ -34,7 +34,7 @@ trait RunsWork
     }
 
     /**
-     * Runs it to its end.
+     * Runs a command to its end.
      *
      * @param list<string>          $arguments after `spindle`
      * @param array<string, string> $environment
@@ -62,7 +62,7 @@ trait RunsWork
     }
 
     /**
-     * Serves the queue already.
+     * Starts an agent, and waits until it serves the queue.
      *
      * @param list<string>          $options
      * @param array<string, string> $environment

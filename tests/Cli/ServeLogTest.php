@@ -10,7 +10,7 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Tests\Eventually;
 use Symfony\Component\Process\Process;
 
-/** What `spindle serve` writes to standard error. */
+/** Tests what `spindle serve` writes to standard error. */
 #[RequiresPhpExtension('pcntl')]
 final class ServeLogTest extends TestCase
 {
@@ -143,7 +143,7 @@ final class ServeLogTest extends TestCase
         yield 'a socket' => [['socket']];
     }
 
-    /** @param list<string> $channel of standard error */
+    /** @param list<string> $channel descriptor specification for standard error */
     #[DataProvider('channels')]
     public function testAReaderThatStallsHoldsUpNothingAndIsToldWhatItHasMissed(array $channel): void
     {
@@ -169,11 +169,11 @@ final class ServeLogTest extends TestCase
     }
 
     /**
-     * After a request and an orderly end.
+     * Serves one request, then ends in order.
      *
      * @param list<string> $options
      *
-     * @return array{Process, int|null} with its pid
+     * @return array{Process, int|null} the process and its id
      */
     private function served(array $options, string $app = self::FAILING): array
     {

@@ -58,7 +58,7 @@ final class ServeUsageTest extends TestCase
         self::assertOutcome(255, '', $process, "spindle: argument 'none.php': it is not a file that can be read; give the PHP file that returns the application\n");
     }
 
-    /** @return iterable<string, array{string, string}> what app.php holds after its first line, what is said of it */
+    /** @return iterable<string, array{string, string}> content of app.php after its first line, and the message */
     public static function applications(): iterable
     {
         $wanted = 'it has to return a Psr\Http\Server\RequestHandlerInterface (such as a Spindle\Http\Application), a closure that takes a request and returns a response,'

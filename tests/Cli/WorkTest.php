@@ -466,7 +466,7 @@ final class WorkTest extends TestCase
         }
     }
 
-    /** @return \Closure(): array{string, int} says that it runs, and waits; which attempt it was */
+    /** @return \Closure(): array{string, int} a task that writes a file and waits; returns the number of its attempt */
     private function gated(string $name): \Closure
     {
         $folder = $this->path();

@@ -4,18 +4,18 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Runner;
 
-/** How the tests of one class ended. */
+/** Result of the tests of one class. */
 final readonly class ClassResult
 {
-    /** Bytes of a class's failures that are printed once more at the end. */
+    /** Bytes of a class's failures that are printed again at the end. */
     private const MAX_FAILURES = 3_000;
 
     /**
-     * @param string $output  of PHPUnit
-     * @param string $errors  what was written to standard error, without rounds
-     * @param list<string> $rounds what the random loops report
-     * @param float  $seconds from its start to its end
-     * @param float  $cpu     seconds of processor time, of all its processes
+     * @param string $output  PHPUnit's output
+     * @param string $errors  standard error without the lines of rounds
+     * @param list<string> $rounds reports of random loops
+     * @param float  $seconds elapsed time
+     * @param float  $cpu     CPU seconds of all its processes
      * @param string $problem why the tests did not pass; '' when they did
      */
     public function __construct(
@@ -34,7 +34,7 @@ final readonly class ClassResult
         return $this->problem === '';
     }
 
-    /** Returns the tests that failed and why, as PHPUnit prints them; for a log of which only the end is kept. */
+    /** Returns failed tests with their reasons, as PHPUnit prints them, for logs of which only the end is kept. */
     public function failures(): string
     {
         preg_match('/^There (?:was|were) \d+ (?:error|failure)s?:.*?(?=^--$|^(?:FAILURES|ERRORS)!|\z)/ms', $this->output, $list);

@@ -17,20 +17,20 @@ final class ClassRun
     /** Prefix of the lines on standard error that have a warning of PHPUnit. */
     public const WARNING = "\x1f";
 
-    /** Prefix of the line on standard error by which PHPUnit says that it has come to its end, and what it says. */
+    /** Prefix, and text, of the line on standard error with which PHPUnit reports that it has ended. */
     public const END = "\x1d";
     public const ENDED = 'ended';
 
-    /** In PHPUnit's reason for a skipped test. */
+    /** Part of PHPUnit's reason for a skipped test. */
     private const DEPENDS = 'This test depends on "';
 
-    /** The line that Scale::rounds() prints. */
+    /** Pattern of the line that Scale::rounds() prints. */
     private const ROUNDS = '/^\S+: \d+ rounds in [\d.]+ s$/m';
 
-    /** Excluding a group that no test has includes the group that phpunit.xml.dist excludes. */
+    /** A group without tests. Excluding it includes the group that phpunit.xml.dist excludes. */
     public const NO_GROUP = 'none';
 
-    /** An environment variable that all processes of a class have. */
+    /** Environment variable of all processes of a class. */
     public const MARK = 'SPINDLE_TEST_RUN';
 
     /** @var resource */
@@ -115,13 +115,13 @@ final class ClassRun
         $this->clean();
     }
 
-    /** In seconds. */
+    /** Returns the elapsed time in seconds. */
     public function seconds(): float
     {
         return (hrtime(true) - $this->start) / 1e9;
     }
 
-    /** @return array{int, string} how many tests have begun, and the name of the last of these */
+    /** @return array{int, string} number of tests that have begun, and the name of the last one */
     public function progress(): array
     {
         $tests = [];
@@ -166,7 +166,7 @@ final class ClassRun
         );
     }
 
-    /** Returns where the process is, for messages: the number and the name of the last test that began. */
+    /** Returns the number and name of the last test that began, for messages. */
     private function position(): string
     {
         [$begun, $running] = $this->progress();
@@ -174,7 +174,7 @@ final class ClassRun
         return "in test {$begun} of {$this->class->tests}, {$running}";
     }
 
-    /** Where there is no sandbox, kills what the tests left running and removes their files. */
+    /** Without a sandbox, kills processes that the tests left running and removes their files. */
     private function clean(): void
     {
         if ($this->sandbox->isAvailable()) {

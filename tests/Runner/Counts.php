@@ -4,16 +4,16 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Runner;
 
-/** The numbers of PHPUnit's closing line: tests, assertions, and what did not pass. */
+/** Numbers in PHPUnit's closing line: tests, assertions, and tests that did not pass. */
 final class Counts
 {
     public int $tests = 0;
     public int $assertions = 0;
 
-    /** @var array<string, int> by PHPUnit's word for it, such as "Failures" or "Skipped" */
+    /** @var array<string, int> by PHPUnit's word, such as "Failures" or "Skipped" */
     public array $others = [];
 
-    /** Reads them from what a PHPUnit process printed; zeros where it has no closing line. */
+    /** Reads the numbers from PHPUnit's output; all are zero without a closing line. */
     public static function fromOutput(string $output): self
     {
         $counts = new self();
@@ -39,7 +39,7 @@ final class Counts
         }
     }
 
-    /** In PHPUnit's form. */
+    /** Returns the line in PHPUnit's format. */
     public function closingLine(): string
     {
         if ($this->others === []) {

@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Runner;
 
-/** How long each class took when it last ran, kept in a file between runs. */
+/** Duration of each class in its last run, kept in a file between runs. */
 final class Durations
 {
     private const FILE = '.cache/tests/durations.json';
 
-    /** @param array<string, float> $seconds by the class's name */
+    /** @param array<string, float> $seconds by class name */
     private function __construct(private array $seconds) {}
 
     public static function load(): self
@@ -27,7 +27,7 @@ final class Durations
     }
 
     /**
-     * Puts the longest first. Classes that have not run yet precede all others, in the order of their files' sizes.
+     * Sorts by duration, the longest first. Classes that have not run yet come before all others, sorted by file size.
      *
      * @param list<TestClass> $classes
      *

@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Runner;
 
-/** A patch that breaks one promise of the code, and the tests that must fail with it. */
+/** A patch that breaks one promise of the code, and the tests that must then fail. */
 final readonly class Mutation
 {
     private const FOLDER = 'tests/mutations';
 
     /**
-     * @param string       $breaks what no longer holds with the patch
+     * @param string       $breaks the promise that the patch breaks
      * @param list<string> $tests  test files
      */
     private function __construct(
@@ -19,7 +19,7 @@ final readonly class Mutation
         public array $tests,
     ) {}
 
-    /** @return array<string, self> all of them, by name */
+    /** @return array<string, self> all mutations by name */
     public static function all(): array
     {
         $all = [];
@@ -36,7 +36,7 @@ final readonly class Mutation
         return self::FOLDER . "/{$this->name}.patch";
     }
 
-    /** Whether the code still has the lines that the patch changes. */
+    /** Returns whether the code still has the lines that the patch changes. */
     public function applies(): bool
     {
         $diff = explode("\n+++ b/", (string) file_get_contents($this->patch()), 2)[1] ?? '';

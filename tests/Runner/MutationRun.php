@@ -7,10 +7,10 @@ namespace Spindle\Tests\Runner;
 use Spindle\Internal\CpuCount;
 use Symfony\Component\Process\Process;
 
-/** Runs the tests of each mutation on a copy of this checkout to which its patch is applied. */
+/** Runs the tests of each mutation on a patched copy of this checkout. */
 final class MutationRun
 {
-    /** In seconds. A mutation that makes the code hang counts as noticed. */
+    /** Time limit in seconds. A mutation that makes the code hang counts as noticed. */
     private const TIMEOUT = 120.0;
 
     private const INTERVAL_US = 20_000;
@@ -22,7 +22,7 @@ final class MutationRun
     private int $missed = 0;
 
     /**
-     * @param list<string> $names of mutations; none for all
+     * @param list<string> $names names of mutations; empty for all
      *
      * @throws RunnerException
      */
@@ -118,7 +118,7 @@ final class MutationRun
         return true;
     }
 
-    /** @param string $how what noticed the mutation; '' for nothing */
+    /** @param string $how how the mutation was noticed; '' if it was not */
     private function report(Mutation $mutation, Process $process, string $how): void
     {
         $seconds = microtime(true) - $process->getStartTime();
@@ -134,7 +134,7 @@ final class MutationRun
         (new Process(['git', 'apply', ...$options, getcwd() . '/' . $mutation->patch()], $copy))->mustRun();
     }
 
-    /** Copies the tracked files and vendor/; not into /tmp, which the sandbox covers. */
+    /** Copies the tracked files and vendor/. The copy is not in /tmp, which the sandbox covers. */
     private static function copy(): string
     {
         $copy = '/var/tmp/spindle-mutations-' . bin2hex(random_bytes(6));

@@ -7,12 +7,12 @@ namespace Spindle\Tests\Runner;
 use Spindle\Internal\CpuCount;
 use Spindle\Tests\Scale;
 
-/** Which tests to run, and how many classes at once. */
+/** Selection of tests, and the number of classes that run at once. */
 final readonly class Options
 {
     private const MAX_SHARDS = 64;
 
-    /** @param list<string> $paths test files or folders; none for all suites of phpunit.xml.dist */
+    /** @param list<string> $paths test files or folders; empty for all suites of phpunit.xml.dist */
     private function __construct(
         public array $paths,
         public bool $full,
@@ -29,7 +29,7 @@ final readonly class Options
     {
         $paths = [];
         $full = Scale::isFull();
-        $shards = (new CpuCount())->usable() + 1; // one waits while the others compute
+        $shards = (new CpuCount())->usable() + 1; // one more than the CPUs, because tests also wait
         $slowest = false;
         while (($argument = array_shift($arguments)) !== null) {
             if ($argument === '--full') {

@@ -7,12 +7,13 @@ namespace Spindle\Tests\Runner;
 /**
  * Makes quiet tests wait until no other test run is active on this machine.
  *
- * A run holds the lock shared while it runs classes side by side, and alone while it runs quiet ones. The lock is a
- * flock(2) on the PHP program, which all users can open. The kernel releases it when the run ends, however it ends.
+ * A run holds a shared lock while it runs classes concurrently, and an exclusive lock while it runs quiet tests. The
+ * lock is a flock(2) on the PHP program, which all users can open. The kernel releases it when the run ends for any
+ * reason.
  */
 final class QuietLock
 {
-    /** How long to wait for other runs before continuing without the lock, in seconds. */
+    /** Seconds to wait for other runs before continuing without the lock. */
     public const TIMEOUT = 1_200.0;
 
     private const INTERVAL_US = 100_000;
@@ -22,12 +23,12 @@ final class QuietLock
 
     public function __construct(string $path = \PHP_BINARY)
     {
-        $file = @fopen($path, 're'); // closed on exec: a child that inherited it would share the lock
+        $file = @fopen($path, 're'); // closed on exec, because a child that inherits the file would share the lock
         $this->file = $file === false ? null : $file;
     }
 
     /**
-     * @param \Closure(): void $onWait      called once when the quiet tests of another run are running
+     * @param \Closure(): void $onWait      called once while another run's quiet tests are running
      * @param \Closure(): bool $isCancelled whether to stop waiting
      */
     public function share(\Closure $onWait, \Closure $isCancelled): void
@@ -36,10 +37,10 @@ final class QuietLock
     }
 
     /**
-     * @param \Closure(): void $onWait      called once when another run is busy
+     * @param \Closure(): void $onWait      called once while another run is active
      * @param \Closure(): bool $isCancelled whether to stop waiting
      *
-     * @return bool false when other runs were still busy after the time limit
+     * @return bool false when other runs were still active after the time limit
      */
     public function acquireAlone(\Closure $onWait, \Closure $isCancelled): bool
     {

@@ -17,10 +17,7 @@ use PHPUnit\Runner\Extension\ParameterCollection;
 use PHPUnit\TextUI\Configuration\Configuration;
 use Spindle\Tests\Scale;
 
-/**
- * Reports to the runner which test begins, the warnings of PHPUnit and its end. Prints the seed when there is no
- * runner.
- */
+/** Reports the start of each test, PHPUnit's warnings and its end to the runner. Without a runner, prints the seed. */
 final class ReportsProgress implements Extension
 {
     public function bootstrap(Configuration $configuration, Facade $facade, ParameterCollection $parameters): void

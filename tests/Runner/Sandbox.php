@@ -7,16 +7,16 @@ namespace Spindle\Tests\Runner;
 use Symfony\Component\Process\Process;
 
 /**
- * Gives each test process Linux namespaces of its own: process ids, temporary files, System V IPC and network.
+ * Gives each test process its own Linux namespaces: process ids, temporary files, System V IPC and network.
  *
- * The kernel kills every process of a sandbox when the sandboxed command or the runner ends, however it ends: see
+ * The kernel kills every process of a sandbox when the sandboxed command or the runner ends for any reason: see
  * pid_namespaces(7). Its files and its shared memory are released with its last process.
  */
 final readonly class Sandbox
 {
     private const TIMEOUT = 10.0;
 
-    /** @param list<string>|null $prefix null where namespaces cannot be made */
+    /** @param list<string>|null $prefix null when namespaces can't be created */
     private function __construct(private ?array $prefix) {}
 
     public static function detect(): self
@@ -52,7 +52,7 @@ final readonly class Sandbox
         return [...($this->prefix ?? []), ...$command];
     }
 
-    /** A folder that the sandbox may cover: nothing that the tests need is below it. */
+    /** Returns a folder that the sandbox may cover, because it contains nothing that the tests need. */
     private static function temporaryDirectory(): string
     {
         $needed = [(string) getcwd(), \PHP_BINARY, (string) realpath((string) getenv('SPINDLE_BIN'))];

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Tests\Runner;
 
 /**
- * Prints the progress of a run: on a terminal, one changing line for each class that is running; elsewhere, a line for
- * each class that has ended. Failures are printed as they happen.
+ * Prints the progress of a run. On a terminal, each running class has one changing line. Elsewhere, each ended class is
+ * one line. Failures are printed as they happen.
  */
 final class Screen
 {

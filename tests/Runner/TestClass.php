@@ -9,8 +9,8 @@ final readonly class TestClass
 {
     /**
      * @param string       $file  relative to the project's folder
-     * @param positive-int $tests how many tests PHPUnit has to run
-     * @param bool         $quiet whether these are the tests of the group "quiet", or all others
+     * @param positive-int $tests expected number of tests
+     * @param bool         $quiet whether the tests are those of the group "quiet", or all others
      */
     public function __construct(
         public string $file,

@@ -6,14 +6,14 @@ namespace Spindle\Tests\Runner;
 
 use Symfony\Component\Process\Process;
 
-/** Asks PHPUnit which tests there are, and to which groups they belong. */
+/** Asks PHPUnit for all tests and their groups. */
 final class TestList
 {
     private const TIMEOUT = 120.0;
 
     /**
-     * @param list<string> $paths none for all suites
-     * @param bool         $full  whether tests of the group "full" are included
+     * @param list<string> $paths empty for all suites
+     * @param bool         $full  whether to include tests of the group "full"
      *
      * @return list<TestClass>
      *

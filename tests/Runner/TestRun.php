@@ -7,13 +7,13 @@ namespace Spindle\Tests\Runner;
 use Spindle\Tests\Scale;
 
 /**
- * Runs every test class in a PHPUnit process of its own: several at once, the longest first; the quiet tests alone.
+ * Runs every test class in a separate PHPUnit process: several at once, the longest first; the quiet tests alone.
  *
  * See docs/explanation/tests.md for the reasons.
  */
 final class TestRun
 {
-    /** Maximum time for the tests of a class, in seconds. */
+    /** Maximum duration of a class, in seconds. */
     private const DEADLINE = 300.0;
     private const DEADLINE_FULL = 1_800.0;
 
@@ -27,7 +27,7 @@ final class TestRun
     private array $results = [];
 
     private int $interrupted = 0;
-    /** Null in a run that a test of another run started: the other run holds the lock already. */
+    /** Null in a nested run: the outer run holds the lock already. */
     private readonly ?QuietLock $lock;
     private readonly int $start;
 
@@ -40,8 +40,8 @@ final class TestRun
     }
 
     /**
-     * Returns the exit status: 0 when all tests passed, 1 when one did not or there was none, and 128 plus the signal's
-     * number when a signal interrupted the run.
+     * Returns the exit status: 0 when all tests passed, 1 when a test failed or none was found. After a signal, it is
+     * 128 plus the signal's number.
      *
      * @throws RunnerException
      */

@@ -14,26 +14,26 @@ use function Amp\async;
 use function Amp\Future\await;
 use function Amp\Socket\connect;
 
-/** Clients that add, read, change and delete an aircraft again and again, each in a fiber and on a connection of its own. */
+/** Clients that repeatedly add, read, change and delete an aircraft, each in its own fiber and connection. */
 final class Clients
 {
-    /** Seconds that an answer may take. */
+    /** Seconds to wait for an answer. */
     private const PATIENCE = 15.0;
 
-    /** @var list<float> of each cycle, in the order of their ends */
+    /** @var list<float> duration of each cycle, in the order of completion */
     private array $milliseconds = [];
 
     private int $errors = 0;
 
     private ?string $firstError = null;
 
-    /** Seconds that all of it took. */
+    /** Duration of the whole run, in seconds. */
     private float $elapsed = 0.0;
 
     /** @param string $address host:port */
     public function __construct(private readonly string $address, private readonly int $count) {}
 
-    /** @throws CancelledException when this is to end, not when the seconds are over */
+    /** @throws CancelledException when cancelled, but not when the seconds are over */
     public function run(float $seconds, Cancellation $cancellation): void
     {
         $start = hrtime(true);
@@ -96,7 +96,7 @@ final class Clients
         $this->ask($connection, 'DELETE', "/aircraft/{$number}", '', 204, $cancellation);
     }
 
-    /** @throws \RuntimeException when the answer is another */
+    /** @throws \RuntimeException when the answer has another status */
     private function ask(Socket $connection, string $method, string $target, string $body, int $status, Cancellation $cancellation): void
     {
         $fields = $body === '' ? '' : "Content-Type: application/json\r\nContent-Length: " . \strlen($body) . "\r\n";

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Aircraft;
 
-/** As it is stored. */
+/** An aircraft as it is stored. */
 final readonly class Aircraft implements \JsonSerializable
 {
     public function __construct(
@@ -15,7 +15,7 @@ final readonly class Aircraft implements \JsonSerializable
         public \DateTimeImmutable $addedAt,
     ) {}
 
-    /** An entity tag: another one whenever anything of it is different. */
+    /** Returns an entity tag that differs whenever any value differs. */
     public function version(): string
     {
         return '"' . hash('xxh128', json_encode($this, \JSON_THROW_ON_ERROR)) . '"';

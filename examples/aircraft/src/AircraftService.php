@@ -10,8 +10,9 @@ use Spindle\Postgres\Transaction;
 use Spindle\Postgres\UniqueViolationException;
 
 /**
- * All that can be done with aircraft. It knows nothing of HTTP, and nothing of what waits: in a server other requests go on
- * while a statement is under way, elsewhere the process waits.
+ * All operations on aircraft, independent of HTTP.
+ *
+ * While a statement runs, a server handles other requests. Elsewhere the process waits.
  */
 final readonly class AircraftService
 {
@@ -44,7 +45,7 @@ final readonly class AircraftService
     }
 
     /**
-     * @param list<string>|null $versions of which it has to be one, see {@see Aircraft::version()}; null where any will do
+     * @param list<string>|null $versions accepted versions, see {@see Aircraft::version()}; null accepts any
      *
      * @throws UnknownAircraftException
      * @throws ChangedMeanwhileException
@@ -62,7 +63,7 @@ final readonly class AircraftService
     }
 
     /**
-     * @param list<string>|null $versions of which it has to be one; null where any will do
+     * @param list<string>|null $versions accepted versions; null accepts any
      *
      * @throws UnknownAircraftException
      * @throws ChangedMeanwhileException
@@ -77,10 +78,12 @@ final readonly class AircraftService
     }
 
     /**
-     * A page in the order of numbers. It begins after a number instead of at a count, so that the last page takes no longer
-     * than the first, and none is skipped where another was added or deleted meanwhile.
+     * Returns a page in the order of numbers.
      *
-     * @param int $size at most
+     * A page begins after a number, not at an offset. The last page is thus as fast as the first. Concurrent additions
+     * and deletions skip no aircraft.
+     *
+     * @param int $size largest number of aircraft
      */
     public function list(?Number $after, int $size, ?Cancellation $cancellation = null): Page
     {
@@ -94,7 +97,7 @@ final readonly class AircraftService
     }
 
     /**
-     * Changes it only if it is of one of these versions, which nobody changes in between.
+     * Changes an aircraft only if it has one of these versions. A row lock keeps other changes out until then.
      *
      * @template T
      *

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Aircraft;
 
-/** A change as it is told to whoever listens. */
+/** A change as listeners receive it. */
 final readonly class Announced implements \JsonSerializable
 {
     public function __construct(public Change $change, public string $number) {}
@@ -19,7 +19,7 @@ final readonly class Announced implements \JsonSerializable
         return json_encode($some, \JSON_THROW_ON_ERROR);
     }
 
-    /** @return list<self|null> what a payload tells; null for what this version does not understand */
+    /** @return list<self|null> the changes in a payload; null for each that this version does not understand */
     public static function all(string $payload): array
     {
         $some = json_decode($payload, true);
@@ -27,7 +27,7 @@ final readonly class Announced implements \JsonSerializable
         return array_map(self::one(...), \is_array($some) ? array_values($some) : [null]);
     }
 
-    /** @return array{string, string} short, for a notification has no more than 8,000 bytes */
+    /** @return array{string, string} short, because a notification has at most 8,000 bytes */
     public function jsonSerialize(): array
     {
         return [$this->change->value, $this->number];

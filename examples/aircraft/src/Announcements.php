@@ -4,11 +4,11 @@ declare(strict_types=1);
 
 namespace Aircraft;
 
-/** Tells whoever listens that something has changed: all processes and other applications, by the database. */
+/** Announces changes to all listeners: processes and other applications, through the database. */
 interface Announcements
 {
     public const CHANNEL = 'aircraft';
 
-    /** What can't be told is lost: a page that shows aircraft asks for them anew from time to time. */
+    /** Announces a change. Announcements may be lost, so a page that shows aircraft reloads them from time to time. */
     public function announce(Change $change, Number $number): void;
 }

@@ -5,8 +5,9 @@ declare(strict_types=1);
 namespace Aircraft;
 
 /**
- * A task for a worker that makes an SVG document. It takes the processor a while: the border is a guilloche, and the seal can
- * only be computed slowly.
+ * A task for a worker that renders an SVG document.
+ *
+ * The work is CPU-bound: the border is a guilloche, and the seal is deliberately slow to compute.
  */
 final readonly class Certificate
 {
@@ -38,7 +39,7 @@ final readonly class Certificate
             SVG;
     }
 
-    /** One line that crosses itself again and again, as on banknotes. */
+    /** Draws one line that crosses itself many times, as on banknotes. */
     private static function guilloche(int $number): string
     {
         [$inner, $outer] = [7 + $number % 13, 31 + $number % 29];

@@ -12,8 +12,9 @@ use Spindle\Postgres\Notification;
 use Spindle\Postgres\PostgresPool;
 
 /**
- * What is announced, for any number of followers in this process. They share one connection, which listens as long as there
- * is one of them.
+ * Announced changes for any number of followers in this process.
+ *
+ * All followers share one connection, which listens while there is at least one follower.
  */
 final class ChangeFeed
 {
@@ -25,7 +26,7 @@ final class ChangeFeed
     public function __construct(private readonly PostgresPool $database) {}
 
     /**
-     * Each change as it is told of, without end; null wherever some may have been missed.
+     * Yields changes as they are announced, without end; null where changes may have been missed.
      *
      * @return \Generator<int, Announced|null>
      */
@@ -59,10 +60,10 @@ final class ChangeFeed
                 }
             }
         } catch (CancelledException) {
-            // Nobody follows any more.
+            // The last follower has left.
         } catch (\Throwable $failure) {
             if ($cancellation->isRequested()) {
-                return; // whoever follows now has another listener
+                return; // new followers have another listener
             }
             $this->stop();
             foreach ($this->followers as $follower) {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Aircraft;
 
-/** It is not as it was when it was read; nothing was changed. */
+/** The aircraft changed after it was read. Nothing was written. */
 final class ChangedMeanwhileException extends \DomainException
 {
     public static function of(Number $number): self

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Aircraft;
 
-/** There is one with this number already. */
+/** An aircraft with this number already exists. */
 final class DuplicateEntityException extends \DomainException
 {
     public static function of(Number $number, \Throwable $previous): self

@@ -4,14 +4,14 @@ declare(strict_types=1);
 
 namespace Aircraft;
 
-/** Aircraft that nobody has built, for demonstrations and measurements: the same each time. */
+/** Invented aircraft for demonstrations and measurements, always the same ones. */
 final class Fleet
 {
     private const TYPES = ['Airbus A320', 'Airbus A350-900', 'ATR 72', 'Boeing 737-800', 'Boeing 777F', 'Cessna 172', 'Embraer 195', 'Saab 340'];
 
     private function __construct() {}
 
-    /** @return \Generator<int, string> CSV as {@see Transfer::import()} takes it, in pieces */
+    /** @return \Generator<int, string> CSV for {@see Transfer::import()}, in pieces */
     public static function csv(int $count): \Generator
     {
         yield "number,title,serial_number,assembly_date\n";

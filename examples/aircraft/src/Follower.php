@@ -7,16 +7,16 @@ namespace Aircraft;
 use Amp\Cancellation;
 use Amp\DeferredFuture;
 
-/** What has been announced and one follower has not taken yet. */
+/** Announced changes that one follower has not read yet. */
 final class Follower
 {
-    /** For one that is slower than the changes come, what waits is replaced by the remark that some were missed. */
+    /** Number of unread changes of a slow follower above which they are replaced by null, for "some were missed". */
     private const MOST = 1_000;
 
     /** @var list<Announced|null> */
     private array $waiting = [];
 
-    /** @var DeferredFuture<null> complete as soon as there is something to take */
+    /** @var DeferredFuture<null> complete as soon as a change is available */
     private DeferredFuture $arrival;
 
     public function __construct()
@@ -43,11 +43,11 @@ final class Follower
     }
 
     /**
-     * Suspends until there is something.
+     * Suspends until changes are available, and returns them.
      *
      * @return list<Announced|null>
      *
-     * @throws \Throwable what it failed with
+     * @throws \Throwable the failure of the listener
      */
     public function take(?Cancellation $cancellation): array
     {

@@ -7,20 +7,22 @@ namespace Aircraft;
 use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\Transaction;
 
-/** The files of migrations/ in the order of their names, each once. */
+/** Runs the files of migrations/ in the order of their names, each once. */
 final readonly class Migrations
 {
     private const FOLDER = __DIR__ . '/../migrations';
 
-    /** By which two that migrate at the same time wait for each other; any number that nothing else in the database uses. */
+    /**
+     * Key of the lock that serialises concurrent migrations: any number that is used for nothing else in the database.
+     */
     private const LOCK = 8_085;
 
     public function __construct(private PostgresLink $database) {}
 
     /**
-     * All that are missing, or none when one of them fails.
+     * Runs all missing migrations, or none when one of them fails.
      *
-     * @return list<string> those that were
+     * @return list<string> names of these migrations
      */
     public function run(): array
     {

@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Aircraft;
 
-/** What an aircraft is known by, such as D-AIMA. */
+/** The identifier of an aircraft, such as D-AIMA. */
 final readonly class Number implements \Stringable
 {
     private function __construct(private string $number) {}
 
     /**
-     * @param string $field by which an error names it
+     * @param string $field the field's name in errors
      *
      * @throws InvalidInputException
      */

@@ -8,7 +8,7 @@ final readonly class Page
 {
     /**
      * @param list<Aircraft> $aircraft
-     * @param bool           $hasMore whether others follow the last one
+     * @param bool           $hasMore whether more aircraft follow
      */
     public function __construct(public array $aircraft, public bool $hasMore) {}
 }

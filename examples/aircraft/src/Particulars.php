@@ -4,22 +4,28 @@ declare(strict_types=1);
 
 namespace Aircraft;
 
-/** What is known of an aircraft when it is added or changed: all but its number, and checked. */
+/** The validated data of an aircraft, without its number. */
 final readonly class Particulars
 {
     private const TITLE = 200;
     private const SERIAL_NUMBER = 64;
 
-    /** The table has the same rules: without control characters, ends of lines and what is no character; not only of spaces. */
+    /**
+     * Valid texts; the table has the same rules.
+     *
+     * Control characters, line ends and noncharacters are excluded, and a text is not only spaces.
+     */
     private const TEXT = '/^[^\x{00}-\x{1f}\x{7f}-\x{9f}\x{2028}\x{2029}\x{fffe}\x{ffff}]*$/Du';
     private const NOT_EMPTY = '/[^\s\x{a0}\x{1680}\x{2000}-\x{200a}\x{202f}\x{205f}\x{3000}]/u';
 
     private function __construct(public string $title, public string $serialNumber, public ?string $assemblyDate) {}
 
     /**
-     * @param array<array-key, mixed> $fields title, serial_number and assembly_date ("1998-04-30" or null); others are ignored
+     * Validates fields and ignores unknown ones.
      *
-     * @throws InvalidInputException that tells what is wrong with each field
+     * @param array<array-key, mixed> $fields title, serial_number and assembly_date ("1998-04-30" or null)
+     *
+     * @throws InvalidInputException with a message for each invalid field
      */
     public static function of(array $fields): self
     {
@@ -32,9 +38,9 @@ final readonly class Particulars
     }
 
     /**
-     * @param array<array-key, mixed> $fields as of() takes them
+     * @param array<array-key, mixed> $fields the parameter of of()
      *
-     * @return array<string, string> what is wrong, by field
+     * @return array<string, string> messages by field
      */
     public static function faults(array $fields): array
     {

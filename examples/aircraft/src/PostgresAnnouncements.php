@@ -10,18 +10,20 @@ use Spindle\Postgres\PostgresException;
 use Spindle\Postgres\PostgresLink;
 
 /**
- * By NOTIFY, after the change: within its transaction the commits of all writers would wait for each other.
+ * Announces changes by NOTIFY, after the change.
+ *
+ * Inside the transaction, the commits of all writers would wait for each other.
  */
 final class PostgresAnnouncements implements Announcements
 {
-    /** A notification has no more than 8,000 bytes. */
+    /** Changes per notification, which has at most 8,000 bytes. */
     private const TOGETHER = 150;
 
     /** @var list<Announced> */
     private array $announced = [];
 
     /**
-     * @param float $gather seconds for which changes are gathered to be told of together, while nobody waits for that; 0 where the
+     * @param float $gather seconds in which changes are collected for one notification, in the background; 0 where the
      *                      process may end with the request
      */
     public function __construct(private readonly PostgresLink $database, private readonly LoggerInterface $logger, private readonly float $gather) {}

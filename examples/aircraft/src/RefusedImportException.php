@@ -9,13 +9,13 @@ use Spindle\Postgres\NotNullViolationException;
 use Spindle\Postgres\QueryException;
 use Spindle\Postgres\UniqueViolationException;
 
-/** A file is not what it should be; nothing of it was added. */
+/** A file is invalid. Nothing was added. */
 final class RefusedImportException extends \DomainException
 {
-    /** What PostgreSQL says of data: malformed, of the wrong type, against a constraint. */
+    /** PostgreSQL's error classes for data: malformed or of the wrong type, or violating a constraint. */
     private const OF_DATA = ['22', '23'];
 
-    /** What a line has to keep to, by the constraint's name. */
+    /** Rules for a line, by the constraint's name. */
     private const RULES = [
         'aircraft_number' => ['number', 'must be 1 to 16 capital letters, digits and hyphens, and not begin with a hyphen'],
         'aircraft_title' => ['title', 'must be text without control characters, not only of spaces, of at most 200 characters'],
@@ -23,25 +23,25 @@ final class RefusedImportException extends \DomainException
         'aircraft_assembly_date' => ['assembly_date', 'must be a day of the years 1 to 9999'],
     ];
 
-    /** @param array<string, string> $faults what is wrong with the line, by field, where it is a field */
+    /** @param array<string, string> $faults messages by field */
     private function __construct(string $message, public readonly ?int $lineOfFile = null, public readonly array $faults = [], public readonly bool $isDuplicate = false, ?\Throwable $previous = null)
     {
         parent::__construct($message, previous: $previous);
     }
 
-    /** A line by which PostgreSQL would take the file to end there. */
+    /** Reports a line that PostgreSQL would read as the end of the file. */
     public static function endMark(int $line): self
     {
         return new self("Line {$line}: there is nothing but \\. in it; nothing was added", $line);
     }
 
-    /** @return self|null null where it is not the file that is wrong */
+    /** @return self|null null when the file is not the cause */
     public static function of(QueryException $refusal): ?self
     {
         if (!\in_array(substr($refusal->sqlState, 0, 2), self::OF_DATA, true)) {
             return null;
         }
-        // "COPY aircraft, line 3, column title: …", in the language of the server.
+        // The format is "COPY aircraft, line 3, column title: …", in the server's language.
         $line = preg_match('/\d+/', (string) $refusal->context, $number) === 1 ? (int) $number[0] : null;
         [$field, $fault] = self::fault($refusal, $line);
         $where = $line === null ? '' : "Line {$line}: ";
@@ -50,7 +50,7 @@ final class RefusedImportException extends \DomainException
         return new self("{$where}{$what}; nothing was added", $line, $field === '' ? [] : [$field => $fault], $refusal instanceof UniqueViolationException, $refusal);
     }
 
-    /** @return array{string, string} the field, '' for the whole line, and what is wrong */
+    /** @return array{string, string} the field, '' for the whole line, and the message */
     private static function fault(QueryException $refusal, ?int $line): array
     {
         return match (true) {
@@ -66,7 +66,7 @@ final class RefusedImportException extends \DomainException
         };
     }
 
-    /** From "Key (number)=(D-AIMA) already exists.", in the language of the server. */
+    /** Extracts the value from "Key (number)=(D-AIMA) already exists.", in the server's language. */
     private static function value(QueryException $refusal): string
     {
         return preg_match('/=\(([A-Z0-9-]+)\)/', (string) $refusal->detail, $number) === 1 ? ": {$number[1]}" : '';

@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Aircraft;
 
-/** What aircraft can be counted by. */
+/** Properties by which aircraft can be counted. */
 enum ReportBy: string
 {
     case Title = 'title';
     case AssemblyYear = 'assembly_year';
 
-    /** @return string SQL: a column of text */
+    /** @return string an SQL expression of type text */
     public function column(): string
     {
         return match ($this) {

@@ -47,28 +47,28 @@ use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 
 /**
- * What the application is made of. Nothing is made before it is asked for, and pools start nothing before they are used.
+ * The services of the application. Each one is created on demand, and pools start nothing before their first use.
  *
- * This is the only place that knows whether a process serves many requests at once, as `spindle serve` has it, or one after
- * the other, as PHP-FPM and PHP's built-in server do.
+ * Only this class knows whether a process serves many requests at once, as under `spindle serve`, or one after another,
+ * as under PHP-FPM and PHP's built-in server.
  */
 final class Services extends Container
 {
-    /** Bytes of a file to import. */
+    /** Largest file to import, in bytes. */
     private const MAX_IMPORT = 1 << 30;
 
     private const FOR_COPIES = 'database for copies';
 
-    /** Seconds for which changes are gathered. */
+    /** Seconds in which changes are collected for one notification. */
     private const GATHER = 0.02;
 
     private const WORKERS = 2;
     private const COMMANDS = 4;
 
-    /** Workers leave the processor to whoever answers requests. */
+    /** Niceness of workers: requests have priority. */
     private const NICENESS = 10;
 
-    /** Seconds. */
+    /** Seconds before a task is ended. */
     private const TASK_TIMEOUT = 30.0;
 
     private function __construct(private readonly Settings $settings)
@@ -82,7 +82,7 @@ final class Services extends Container
         $this->defineHandlers();
     }
 
-    /** For a process that serves many requests at once. */
+    /** Returns the services of a process that serves many requests at once. */
     public static function ofServer(Settings $settings): self
     {
         $services = new self($settings);
@@ -104,7 +104,7 @@ final class Services extends Container
         ));
     }
 
-    /** On other machines, or on this one: `spindle work --queue certificates`. */
+    /** Returns an executor for agents on this or other machines: `spindle work --queue certificates`. */
     private static function agents(Settings $settings): Executor
     {
         return new RemoteExecutor(
@@ -115,7 +115,9 @@ final class Services extends Container
         );
     }
 
-    /** For a process that serves one request after the other, and forgets everything between them but its connections. */
+    /**
+     * Returns the services of a process that serves one request at a time and keeps only its connections between them.
+     */
     public static function ofRequest(Settings $settings): self
     {
         $services = new self($settings);
@@ -123,7 +125,7 @@ final class Services extends Container
             self::databaseOptions($settings)->with(['driver' => PostgresDriver::ExtPgsql, 'persistent' => true]),
             $settings,
         );
-        // ext-pgsql has nothing that takes the data of a COPY as they come.
+        // ext-pgsql has no streaming COPY.
         $services[self::FOR_COPIES] = static fn(): PostgresPool => new PostgresPool(self::databaseOptions($settings), 1);
         $services[Announcements::class] = static fn(self $it): Announcements => $it->announcements(0.0);
         $services[FollowAircraft::class] = static fn(): NotServedHere => new NotServedHere();

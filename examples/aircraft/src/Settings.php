@@ -4,19 +4,19 @@ declare(strict_types=1);
 
 namespace Aircraft;
 
-/** What an installation decides: environment variables. */
+/** Settings of an installation, from environment variables. */
 final readonly class Settings
 {
     /**
-     * @param string $database    a DSN; empty for what PGHOST, PGUSER and so on say
-     * @param int    $connections of each process to the database
-     * @param bool   $announces   whether changes are told of
-     * @param string $broker      where agents get certificates to render from; empty to have this machine's workers render them
-     * @param int    $wait        seconds that a request waits for a connection while others have them all, or while there is no database
+     * @param string $database    a DSN; empty for the libpq variables (PGHOST, PGUSER and others)
+     * @param int    $connections database connections per process
+     * @param bool   $announces   whether changes are announced
+     * @param string $broker      broker of the agents that render certificates; empty for workers on this machine
+     * @param int    $wait        seconds that a request waits for a free connection, or for the database
      */
     public function __construct(#[\SensitiveParameter] public string $database = '', public int $connections = 10, public bool $announces = true, public int $wait = 5, #[\SensitiveParameter] public string $broker = '') {}
 
-    /** @throws \ValueError that names the variable */
+    /** @throws \ValueError naming the variable */
     public static function ofEnvironment(): self
     {
         $announces = self::variable('AIRCRAFT_EVENTS', 'on');

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Aircraft;
 
-/** Tells nobody: for an installation where nobody follows. */
+/** Announces nothing, for an installation without followers. */
 final readonly class Silence implements Announcements
 {
     public function announce(Change $change, Number $number): void {}

@@ -8,16 +8,18 @@ use Amp\Cancellation;
 use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\QueryException;
 
-/** Aircraft by the million, as CSV: neither way is more in memory than what is under way. */
+/** Imports and exports millions of aircraft as CSV. Only the current piece is in memory. */
 final readonly class Transfer
 {
     private const COLUMNS = 'number, title, serial_number, assembly_date';
 
-    /** What a spreadsheet would take for a formula, and compute when the file is opened, is a text to it behind an apostrophe. */
+    /**
+     * Columns of an export. An apostrophe before =, +, @ or - keeps spreadsheets from running the value as a formula.
+     */
     private const EXPORTED = "number, CASE WHEN title ~ '^[=+@-]' THEN '''' || title ELSE title END AS title, "
         . "CASE WHEN serial_number ~ '^[=+@-]' THEN '''' || serial_number ELSE serial_number END AS serial_number, assembly_date";
 
-    /** Bytes: sent one by one, rows would take twice as long. */
+    /** Size of a piece in bytes. An export would take twice as long row by row. */
     private const PIECE = 65_536;
 
     private const BYTE_ORDER_MARK = "\u{feff}";
@@ -25,11 +27,11 @@ final readonly class Transfer
     public function __construct(private PostgresLink $database) {}
 
     /**
-     * Adds all or none.
+     * Adds all aircraft or none.
      *
-     * @param iterable<string> $csv in pieces of any size, with the columns' names in the first line
+     * @param iterable<string> $csv pieces of any size, with the columns' names in the first line
      *
-     * @return int how many were added
+     * @return int number of added aircraft
      *
      * @throws RefusedImportException
      */
@@ -42,7 +44,7 @@ final readonly class Transfer
         }
     }
 
-    /** @return \Generator<int, string> CSV, as {@see import()} takes it, in pieces of many rows */
+    /** @return \Generator<int, string> CSV for {@see import()}, in pieces of many rows */
     public function export(?Cancellation $cancellation = null): \Generator
     {
         $piece = '';
@@ -57,9 +59,9 @@ final readonly class Transfer
     }
 
     /**
-     * Without the mark that some programs begin a file with.
+     * Yields the file without a byte order mark.
      *
-     * Before PostgreSQL 18 a line of "\." ends even a COPY of CSV, and whatever follows is thrown away without a word.
+     * Before PostgreSQL 18 a line of "\." ends a COPY even of CSV, and PostgreSQL silently ignores all that follows.
      *
      * @param iterable<string> $csv
      *
@@ -68,7 +70,7 @@ final readonly class Transfer
     private static function checked(iterable $csv): \Generator
     {
         $begin = '';
-        $end = null; // of what came before, as much of it as such a line may have there
+        $end = null; // the last bytes of earlier pieces, which may hold the beginning of such a line
         $lines = 1;
         foreach ($csv as $piece) {
             if ($end === null) {

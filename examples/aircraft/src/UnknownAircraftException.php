@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Aircraft;
 
-/** There is none with this number. */
+/** No aircraft has this number. */
 final class UnknownAircraftException extends \DomainException
 {
     public static function of(Number $number): self

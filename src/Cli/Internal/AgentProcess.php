@@ -25,10 +25,10 @@ use function Amp\Future\await;
 use function Amp\Future\awaitAll;
 use function Amp\Future\awaitFirst;
 
-/** What `spindle work` does: an agent, the signals that it hears, and the address for operators. */
+/** The work of `spindle work`: the agents, signal handling, and the address for operators. */
 final class AgentProcess
 {
-    // The constants are pcntl's.
+    // Signal numbers: without pcntl its constants do not exist.
     private const HUP = 1;
     private const INT = 2;
     private const TERM = 15;
@@ -38,10 +38,10 @@ final class AgentProcess
     private readonly array $agents;
     private readonly DeferredCancellation $stop;
 
-    /** Ends what runs. */
+    /** Ends running tasks. */
     private readonly DeferredCancellation $end;
 
-    /** The status of what was ended by a second signal. */
+    /** Exit status; a second signal changes it. */
     private int $status = ExitStatus::OK;
 
     /** @var DeferredFuture<int> the status to exit with at once */
@@ -49,7 +49,7 @@ final class AgentProcess
 
     private readonly Terminal $terminal;
 
-    /** What operators ask about. It listens nowhere. */
+    /** A server that never listens. The address for operators reports its statistics and checks. */
     private readonly HttpServer $subject;
 
     public function __construct(private readonly WorkOptions $options, private readonly LoggerInterface $log)
@@ -61,7 +61,7 @@ final class AgentProcess
             $agents["{$queue}"] = new Agent($options->broker, (string) $queue, $workers, $options->keys, $agent, $log);
         }
         $this->agents = $agents;
-        putenv('SPINDLE_KEY_FILE'); // whoever can read it can have anything run: tasks are not told where it is
+        putenv('SPINDLE_KEY_FILE'); // the key allows to run any code: tasks must not learn its path
         unset($_ENV['SPINDLE_KEY_FILE'], $_SERVER['SPINDLE_KEY_FILE']);
         $this->stop = new DeferredCancellation();
         $this->end = new DeferredCancellation();
@@ -103,7 +103,7 @@ final class AgentProcess
             try {
                 await($runs);
             } finally {
-                $this->stop->cancel(); // one can't go on
+                $this->stop->cancel(); // when one agent fails, the others stop as well
                 array_map(static fn(Future $run): Future => $run->ignore(), $runs);
                 awaitAll($runs);
             }
@@ -128,9 +128,9 @@ final class AgentProcess
     }
 
     /**
-     * SIGINT and SIGTERM stay ignored if they were ignored when this process started.
+     * Handles signals, except SIGINT and SIGTERM if they were ignored when this process started.
      *
-     * @return array<string> watchers; without pcntl the signals do what they do by default
+     * @return array<string> watchers; empty without pcntl, when signals have their default effect
      */
     private function hear(): array
     {
@@ -171,7 +171,7 @@ final class AgentProcess
     private function drain(): void
     {
         $this->log->info('Stopping: what runs may finish, and what has not started is given back');
-        $this->subject->kill(); // from now on it is not ready
+        $this->subject->kill(); // makes the readiness check fail
         $this->stop->cancel();
     }
 }

@@ -7,17 +7,16 @@ namespace Spindle\Cli\Internal;
 use Symfony\Component\Console\Input\InputDefinition;
 
 /**
- * Ends the options of a command line where xargs and GNU parallel do: at the first word that is none, so that the options
- * after it are the program's own. Symfony's parser would take them for its own unless there is a `--`.
- *
- * On the way each option gets the form --name or --name=value, so that a value may begin with a dash, and an option may
- * be called -0, which Symfony's parser can't.
+ * Ends the options of a command line at the first word that is not an option, as xargs and GNU parallel do. Options
+ * after that word belong to the program. Symfony's parser would need a `--` there. Each option gets the form --name or
+ * --name=value. A value may thus begin with a dash, and an option may be called -0, which Symfony's parser does not
+ * support.
  */
 final class ArgumentOrder
 {
     /**
-     * @param array<array-key, string> $aliases names of options by letters that the definition can't have
-     * @param array<string, string>    $once    why an option cannot be repeated, by its name; of others the last counts
+     * @param array<array-key, string> $aliases names of options, by letters that the definition can't have
+     * @param array<string, string>    $once    reason why an option can't be repeated, by its name
      */
     public function __construct(
         private readonly InputDefinition $definition,
@@ -26,11 +25,11 @@ final class ArgumentOrder
     ) {}
 
     /**
-     * @param list<string> $tokens what follows the command's name
+     * @param list<string> $tokens the words after the command's name
      *
-     * @return list<string>
+     * @return list<string> the same words with normalised options and a `--` before the rest
      *
-     * @throws UsageException when an option is repeated that cannot be
+     * @throws UsageException when an option is repeated that can be given only once
      */
     public function normalise(array $tokens): array
     {
@@ -63,7 +62,7 @@ final class ArgumentOrder
     }
 
     /**
-     * @param list<string> $following where a value is taken from
+     * @param list<string> $following words after the option; its value is removed from them
      *
      * @return list<string>
      */
@@ -78,8 +77,8 @@ final class ArgumentOrder
     }
 
     /**
-     * A letter, or several in one word, of which the last may take the rest of the word for its value; or a shortcut of
-     * several letters, such as -vvv.
+     * Splits a word of one or several letters, of which the last may have the rest of the word as its value. A shortcut
+     * of several letters, such as -vvv, stays whole.
      *
      * @param list<string> $following
      *
@@ -94,7 +93,7 @@ final class ArgumentOrder
         for ($i = 1, $length = \strlen($token); $i < $length; ++$i) {
             $name = $this->nameOf($token[$i]);
             if ($name === null) {
-                return [$token]; // For Symfony's parser to complain about.
+                return [$token]; // Symfony's parser reports the error.
             }
             if (!$this->takesValue($name)) {
                 $options[] = "--{$name}";

@@ -6,5 +6,5 @@ namespace Spindle\Cli\Internal;
 
 use Spindle\SpindleException;
 
-/** A record of the input can't be made into a command; the others can. */
+/** One record of the input is not a valid command. Other records are not affected. */
 final class BadRecordException extends \RuntimeException implements SpindleException {}

@@ -7,18 +7,18 @@ namespace Spindle\Cli\Internal;
 use Symfony\Component\Console\Helper\ProgressBar;
 use Symfony\Component\Console\Output\BufferedOutput;
 
-/** A bar that is drawn over and over in the last line of a terminal. */
+/** A progress bar that is redrawn in the last line of a terminal. */
 final class BarProgress implements Progress
 {
     private const KNOWN = '%current%/%max% [%bar%] %percent:3s%%  %rate%/s  ETA %eta%  failed %failed%';
     private const UNKNOWN = '%current% [%bar%]  %rate%/s  %time%  failed %failed%';
 
-    /** It is drawn at most so often, in nanoseconds. */
+    /** Shortest time between two redraws, in nanoseconds. */
     private const INTERVAL = 100_000_000;
 
     /**
-     * From symfony/console 8.1 on, a bar also sets the progress that some terminals show in the taskbar. It takes that away
-     * only when the bar is full, so after an early end the terminal would show it for ever.
+     * Escape sequence by which a bar sets the progress in some taskbars, since symfony/console 8.1. Only a full bar
+     * clears it, so after an early end the terminal would show it forever.
      *
      * @see https://conemu.github.io/en/AnsiEscapeCodes.html#ConEmu_specific_OSC
      */
@@ -32,7 +32,7 @@ final class BarProgress implements Progress
     /** @param resource $terminal */
     public function __construct(private readonly mixed $terminal)
     {
-        // Decorated means here: with the codes that move the cursor. The bar has no colours.
+        // "Decorated" means here: with codes that move the cursor. The bar has no colours.
         $this->output = new BufferedOutput(decorated: true);
         $this->bar = new ProgressBar($this->output, 0, 0.0);
         $this->bar->setFormat(self::UNKNOWN);

@@ -5,11 +5,11 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal;
 
 /**
- * Brings a line for the shell into a form that does not depend on how values are quoted in it: GNU parallel's job log
- * has a\ b or 'it'"'"'s' where ours has 'a b' and 'it'\''s'.
+ * Rewrites a shell line into a form that does not depend on the style of quoting. GNU parallel's job log has a\ b or
+ * 'it'"'"'s' where Spindle's has 'a b' and 'it'\''s'.
  *
- * Two lines have the same form only if they are the same command. A line where that can't be said stays as it is: with
- * a here-document, a comment, or a substitution that has quotes of its own.
+ * Two lines have the same form only if they are the same command. Lines with a here-document, a comment or a nested
+ * substitution with its own quotes stay unchanged, because their form is not certain.
  */
 final class CanonicalQuotes
 {
@@ -17,21 +17,21 @@ final class CanonicalQuotes
         ~\G(?: '(?<single>[^']*+)' | "(?<double>(?:[^"\\]++|\\.)*+)" | \\(?<escaped>[^\0\n]) | (?<bare>[^'"\\]++) )~xs
         REGEX;
 
-    /** Outside of quotes: what makes quotes mean something else. */
+    /** Unquoted text after which quotes have another meaning. */
     private const OBSTACLE = '~(?:^|[\s\0;&|()])#|<<|`|\$\{|\$$~D';
     private const OBSTACLE_IN_DOUBLE = '~`|\$[({]~';
 
-    /** Characters that mean the same with quotes and without. */
+    /** Characters whose meaning depends on quoting; all others mean the same with quotes and without. */
     private const NOT_PLAIN = '~[^\w@%+:./,\x80-\xff-]~';
 
-    /** Before a character that is quoted; and in place of quotes that hold nothing. */
+    /** Marks: QUOTED stands before each quoted character, EMPTY stands for quotes with nothing between them. */
     private const QUOTED = "\1";
     private const EMPTY = "\2";
     private const NEEDLESS_EMPTY = '~(?<=[^\s\0;&|<>()])\x02|\x02(?=[^\s\0;&|<>()])~';
 
     private function __construct() {}
 
-    /** @param string $line its line feeds may be written as NUL, as in a job log */
+    /** @param string $line its line feeds may be NUL bytes, as in a job log */
     public static function of(string $line): string
     {
         if (strpbrk($line, "'\"\\") === false || strpbrk($line, self::QUOTED . self::EMPTY) !== false) {
@@ -55,7 +55,7 @@ final class CanonicalQuotes
     /**
      * @param array<string|null> $token
      *
-     * @return string|null null when it is not known what it means
+     * @return string|null null when the meaning is not certain
      */
     private static function part(array $token): ?string
     {

@@ -7,45 +7,45 @@ namespace Spindle\Cli\Internal;
 use Spindle\Command\Command;
 
 /**
- * A command with replacement strings, as GNU parallel has them: {} the input, {.} without its extension, {/} its base
+ * A command with GNU parallel's replacement strings: {} the input, {.} the input without its extension, {/} its base
  * name, {//} its folder, {/.} the base name without extension, {#} the job's number, {%} the number of its slot.
  *
- * Several words are a program and its arguments; no shell sees them. A single word with white space or with a character
- * that is special to a shell is a line for the shell; what is put into it is quoted.
+ * Several words are a program and its arguments; no shell reads them. A single word with white space or a character
+ * that is special to a shell is a shell line. Values in it are quoted.
  */
 final class CommandTemplate
 {
     private const REPLACEMENT = '~\{(//|/\.|/|\.|#|%|)\}~';
 
-    /** Replacement strings of GNU parallel, including those of --plus, that are not supported here: see parallel(1). */
+    /** Replacement strings of GNU parallel that are not supported, including those of its --plus: see parallel(1). */
     private const UNSUPPORTED = '~\{(?:-?\d+(?:/\.|//|/|\.)?|/?\.{2,3}|\+(?:/|\.{1,3})|0[#%]|\#\#|=.*?=)\}~s';
 
-    /** Words that a shell would not pass to a program. */
+    /** Words that a shell would interpret instead of passing them to a program. */
     private const OPERATOR = '~^(?:\d?(?:>>?|<|>\||[<>]&[\d-]|>>?/dev/null)|&>>?|\|&?|\|\||&&?|;)$~D';
     private const OF_THE_SHELL = "~[\\s|&;<>()$`\\\\\"'*?[\\]#\\~!]~";
     private const SLOT = '%';
 
-    /** Replaced by a number, or by what can't be taken for code either. */
+    /** Replacement strings whose values are numbers or {%}, which a shell can't take for code. */
     private const NUMBERS = ['#', self::SLOT];
 
-    /** Values that may stay without quotes, where the characters around them leave it at that. */
+    /** Values that need no quotes, if the characters around them allow it. */
     private const PLAIN = '~^[\w@%+:./-]+$~D';
     private const RESERVED = '~^(?:if|then|else|elif|fi|do|done|case|esac|while|until|for|in|function|select|time|coproc)$~D';
     private const BEFORE_PLAIN = '~[\s/.:=-]$|^$~D';
     private const AFTER_PLAIN = '~^[\s/.:;|)-]|^$~D';
 
-    /** What may begin a bracket expression, which stands for one of some characters; [ and [[ alone are commands. */
+    /** Start of a bracket expression, which matches one of several characters. [ and [[ alone are commands. */
     private const BRACKET = '~\[(?!\[?\s)~';
 
-    /** No line feed: after a backslash it is nothing, and the value would go on what is before it, such as a name. */
+    /** A line feed is excluded: after a backslash the shell removes it, and the value would join the name before it. */
     private const BEFORE_PLAIN_IN_DOUBLE = '~[ \t"/.:=,-]$~D';
 
-    /** The number of a slot where there is none: in the job log. */
+    /** Stands for the number of the slot in the job log. */
     private const ANY_SLOT = '{%}';
 
     /**
-     * @param non-empty-list<list<string>> $words   each as text, replacement, text, replacement, ...
-     * @param list<Quoting>|null           $quoting for each replacement of a line for the shell
+     * @param non-empty-list<list<string>> $words   each word as text, replacement, text, replacement, ...
+     * @param list<Quoting>|null           $quoting for each replacement in a shell line; null for several words
      */
     private function __construct(
         private readonly array $words,
@@ -84,7 +84,7 @@ final class CommandTemplate
         );
     }
 
-    /** Whether a text has a replacement string, of those here or of GNU parallel's others. */
+    /** Returns whether a text has a replacement string, supported or not. */
     public static function isIn(string $text): bool
     {
         return preg_match(self::REPLACEMENT, $text) === 1 || preg_match(self::UNSUPPORTED, $text) === 1;
@@ -100,15 +100,13 @@ final class CommandTemplate
         return $this->usesSlot;
     }
 
-    /**
-     * @throws \ValueError when the system can't run it: it holds a NUL byte, or no program
-     */
+    /** @throws \ValueError when the system can't run the command: it holds a NUL byte, or no program */
     public function command(string $input, int $sequence, int $slot): Command
     {
         return $this->expand($input, $sequence, (string) $slot);
     }
 
-    /** What the job log has for a command: the same whatever slot it runs in. */
+    /** Returns the command as the job log has it: the same in every slot. */
     public function text(string $input, int $sequence): string
     {
         return $this->expand($input, $sequence, self::ANY_SLOT)->toString();
@@ -182,7 +180,7 @@ final class CommandTemplate
         return new UsageException("the command template has {$replacement} {$place}, where a shell could take the input for code; pass it as an argument, as in: sh -c 'echo \"\$1\"' sh {$replacement}");
     }
 
-    /** @param list<string> $parts around the value, which stands for the one at $i */
+    /** @param list<string> $parts texts and replacements; the value replaces the one at $i */
     private static function quote(string $value, Quoting $quoting, array $parts, int $i): string
     {
         $isPlain = preg_match(self::PLAIN, $value) === 1;
@@ -197,8 +195,9 @@ final class CommandTemplate
     }
 
     /**
-     * Next to other characters a plain value may become part of a variable's name, the number of a redirection or a
-     * reserved word. At the end of a redirection's word bash takes a - for "move"; between brackets it is a range.
+     * Returns whether a plain value stays plain next to the characters around it. It may otherwise become part of a
+     * variable's name, the number of a redirection or a reserved word. At the end of a redirection's word bash reads a
+     * - as "move". Between brackets a - is a range.
      *
      * @param list<string> $parts
      */

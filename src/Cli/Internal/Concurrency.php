@@ -6,10 +6,10 @@ namespace Spindle\Cli\Internal;
 
 use Spindle\Internal\CpuCount;
 
-/** --jobs: a number, a percentage of the usable CPUs, or a file that holds one of these and is read again and again. */
+/** The option --jobs: a number, a percentage of the usable CPUs, or a file with one of these, which is reread. */
 final class Concurrency
 {
-    /** What 0 stands for: as many as the launcher can run. */
+    /** The number 0: as many jobs as the launcher can run. */
     public const MOST = 0;
 
     private const ALLOWED = 'a number of jobs (0 for as many as possible), a percentage of the CPUs such as 200%, or a file that holds one of these';
@@ -35,7 +35,7 @@ final class Concurrency
         return $concurrency;
     }
 
-    /** {@see MOST}, or how many jobs run at once. */
+    /** Returns the number of jobs that run at once, or {@see MOST}. */
     public function current(): int
     {
         return $this->current;
@@ -46,7 +46,7 @@ final class Concurrency
         return $this->file !== null;
     }
 
-    /** Reads the file again. What it holds now, if that has changed and can be used; null otherwise. */
+    /** Reads the file again. Returns the new number; null when it is unchanged or invalid. */
     public function reread(): ?int
     {
         $content = trim((string) @file_get_contents((string) $this->file, length: 64));

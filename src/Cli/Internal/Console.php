@@ -7,8 +7,8 @@ namespace Spindle\Cli\Internal;
 use Revolt\EventLoop;
 
 /**
- * Standard output and standard error, and what shares them: the outputs of jobs, messages and the progress. A group is
- * written without anything in between; what comes meanwhile waits for its end.
+ * Standard output and standard error, shared by the outputs of jobs, messages and the progress. A group is written
+ * without anything in between. Messages that arrive during a group are written after it.
  */
 final class Console
 {
@@ -16,7 +16,7 @@ final class Console
     private readonly bool $outIsTerminal;
     private bool $inGroup = false;
 
-    /** @var list<string> lines that wait for the end of a group, or for their turn */
+    /** @var list<string> lines that are written after the current group, or in the next turn of the event loop */
     private array $waiting = [];
 
     public function __construct(
@@ -52,7 +52,7 @@ final class Console
         $this->progress->update($this->figures);
     }
 
-    /** Part of a group. */
+    /** Writes to standard output, as part of a group. */
     public function out(string $bytes): void
     {
         if ($this->outIsTerminal) {
@@ -61,20 +61,20 @@ final class Console
         $this->out->write($bytes);
     }
 
-    /** Part of a group. */
+    /** Writes to standard error, as part of a group. */
     public function error(string $bytes): void
     {
         $this->progress->hide();
         $this->error->write($bytes);
     }
 
-    /** A message of one line, as soon as no group is being written. */
+    /** Writes a message of one line as soon as no group is being written. */
     public function notice(string $message): void
     {
         $this->line('spindle: ' . addcslashes($message, "\0..\37\177") . "\n");
     }
 
-    /** Shows the progress as it is now. */
+    /** Shows the current progress, unless a group is being written. */
     public function showProgress(): void
     {
         if (!$this->inGroup) {
@@ -82,7 +82,7 @@ final class Console
         }
     }
 
-    /** After the last group: writes the last figures, and all messages. */
+    /** Writes the last figures and all messages. Called after the last group. */
     public function finish(): void
     {
         $this->group(fn() => $this->error->write(''));
@@ -90,7 +90,7 @@ final class Console
         $this->group(static fn() => null);
     }
 
-    /** Gives up standard output, whose reader may be slow: what waits for it throws {@see OutputClosedException}. */
+    /** Gives up standard output, whose reader may be slow. Pending writes throw {@see OutputClosedException}. */
     public function abandonOutput(): void
     {
         $this->out->abandon();
@@ -106,7 +106,7 @@ final class Console
                         $this->writeWaiting();
                     }
                 } catch (OutputClosedException|OutputFailedException) {
-                    // There is nobody left to tell.
+                    // No output is left for a report.
                 }
             });
         }

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
-/** --dry-run: prints the commands that would run, one a line, and changes nothing. */
+/** The option --dry-run: prints the commands that would run, one per line, and changes nothing. */
 final class DryRun
 {
-    /** Nothing occupies a slot. */
+    /** Number for {%}: no job occupies a slot. */
     private const SLOT = 1;
 
     private readonly OutputStream $out;

@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal;
 
 use Spindle\Internal\NumberRange;
 
-/** Lengths of time as options give them, and as progress shows them. */
+/** Durations in the form of options, and in the form that progress shows. */
 final class Duration
 {
     public const FORM = 'a number of seconds, or one with s, m, h or d after it, at most ' . NumberRange::MAX_SECONDS . ' s';
@@ -14,7 +14,7 @@ final class Duration
 
     private function __construct() {}
 
-    /** @return float|null seconds; null when it is none, or longer than {@see NumberRange::MAX_SECONDS} */
+    /** @return float|null seconds; null when the text is invalid or exceeds {@see NumberRange::MAX_SECONDS} */
     public static function parse(string $text): ?float
     {
         if (preg_match('/^(\d{1,9}(?:\.\d+)?|\.\d+)([smhd]?)$/D', $text, $match) !== 1) {
@@ -26,7 +26,7 @@ final class Duration
         return $seconds <= NumberRange::MAX_SECONDS ? $seconds : null;
     }
 
-    /** As 0:07, 12:34 or 1:02:03. */
+    /** Returns the form 0:07, 12:34 or 1:02:03. */
     public static function format(float $seconds): string
     {
         $seconds = (int) round($seconds);

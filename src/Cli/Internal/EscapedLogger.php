@@ -8,7 +8,7 @@ use Psr\Log\AbstractLogger;
 use Psr\Log\LoggerInterface;
 use Symfony\Component\Console\Formatter\OutputFormatter;
 
-/** For a logger that takes <...> for tags: what is logged is text. */
+/** Escapes messages for a logger that interprets <...> as tags. */
 final class EscapedLogger extends AbstractLogger
 {
     public function __construct(private readonly LoggerInterface $logger) {}

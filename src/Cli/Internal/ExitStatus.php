@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
-/** What `spindle` exits with, beside 1 to 100 for so many failed jobs. */
+/** Exit statuses of `spindle`. 1 to 100 are the number of failed jobs. */
 final class ExitStatus
 {
     public const OK = 0;
@@ -13,13 +13,13 @@ final class ExitStatus
     public const BROKEN_PIPE = 141;
     public const TERMINATED = 143;
 
-    /** The broker refuses, or would lose jobs: to start again does not help. */
+    /** The broker refuses the connection, or its settings would lose jobs. Another start does not help. */
     public const REFUSED = 253;
 
-    /** Spindle itself failed, not a job: the launcher died, an output or the job log could not be written. */
+    /** Spindle itself failed, not a job: the launcher died, or an output or the job log could not be written. */
     public const TROUBLE = 254;
 
-    /** Bad options, or input that can't be read. */
+    /** Invalid options, or input that can't be read. */
     public const USAGE = 255;
 
     private function __construct() {}

@@ -4,22 +4,22 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
-/** How far a run is. */
+/** Progress of a run. */
 final class Figures
 {
     public int $started = 0;
     public int $succeeded = 0;
     public int $failed = 0;
 
-    /** How many jobs run at once at most. */
+    /** Highest number of jobs that run at once. */
     public int $slots = \PHP_INT_MAX;
 
-    /** Jobs that there will be in all; null while that is not known. */
+    /** Number of all jobs; null while it is not known. */
     public ?int $total = null;
 
     private readonly int $begun;
 
-    /** @param \Closure(): int $clock as hrtime(true) */
+    /** @param \Closure(): int $clock like hrtime(true) */
     public function __construct(private readonly \Closure $clock)
     {
         $this->begun = $clock();
@@ -35,19 +35,19 @@ final class Figures
         return min($this->started - $this->done(), $this->slots);
     }
 
-    /** One of the total is not to be done. */
+    /** Subtracts a job from the total that the run leaves out. */
     public function spared(): void
     {
         $this->total = $this->total === null ? null : $this->total - 1;
     }
 
-    /** Since the run began, in seconds. */
+    /** Returns the seconds since the run began. */
     public function elapsed(): float
     {
         return (($this->clock)() - $this->begun) / 1e9;
     }
 
-    /** Jobs a second, from the beginning on. */
+    /** Returns the finished jobs per second since the run began. */
     public function rate(): float
     {
         $elapsed = $this->elapsed();
@@ -55,7 +55,7 @@ final class Figures
         return $elapsed > 0 ? $this->done() / $elapsed : 0.0;
     }
 
-    /** Seconds until the end at this rate; null while nobody can know. */
+    /** Returns the seconds until the end at the current rate; null while they can't be estimated. */
     public function remaining(): ?float
     {
         $rate = $this->rate();

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal;
 
 /**
- * What a job log says of the jobs that are over. Of each job it keeps eight bytes: how it ended, and a hash of its
- * command; a command's text is looked up in the file when it is needed, for a message.
+ * The finished jobs in a job log. Each one needs eight bytes of memory: its outcome and a hash of its command. The
+ * command itself is read from the file when a message needs it.
  */
 final class FinishedJobs
 {
@@ -16,7 +16,7 @@ final class FinishedJobs
     private const FAILED = "\2";
     private const LINE = '/^(\d{1,18})\t[^\t]*\t[^\t]*\t[^\t]*\t[^\t]*\t[^\t]*\t(-?\d+)\t(\d+)\t(.*)\n$/Ds';
 
-    /** @var array<int, string> entries of so many jobs in a row, by the number of the row; NUL bytes for no entry */
+    /** @var array<int, string> entries of PAGE consecutive jobs, by the page's number; NUL bytes for no entry */
     private array $pages = [];
     private int $last = 0;
 
@@ -26,11 +26,11 @@ final class FinishedJobs
     private function __construct(private readonly string $path) {}
 
     /**
-     * A last line without an end is passed over: its job counts as not run.
+     * Reads a job log. A last line without a line feed is ignored: its job counts as not run.
      *
      * @param resource $file
      *
-     * @throws UsageException when it is no job log
+     * @throws UsageException when the file is not a job log
      */
     public static function read(mixed $file, string $path): self
     {
@@ -50,24 +50,20 @@ final class FinishedJobs
         return $finished;
     }
 
-    /**
-     * How long the log is without a last line that was cut off, in bytes.
-     *
-     * @return int<0, max>
-     */
+    /** @return int<0, max> size of the log in bytes, without a last line that was cut off */
     public function length(): int
     {
         return $this->length;
     }
 
-    /** The highest number of a job that is over; 0 when there is none. */
+    /** Returns the highest number of a finished job; 0 when there is none. */
     public function last(): int
     {
         return $this->last;
     }
 
     /**
-     * @param bool $again whether a failed job is to run again
+     * @param bool $again whether failed jobs run again
      *
      * @throws UsageException when the log has another command under this number
      */
@@ -89,7 +85,7 @@ final class FinishedJobs
         return $this->entry($sequence) !== null;
     }
 
-    /** @param string $found what the input has instead */
+    /** @param string $found a description of the input at this place */
     public function mismatch(int $sequence, string $found): UsageException
     {
         return new UsageException("option --resume: job {$sequence} is '{$this->textOf($sequence)}' in the job log '{$this->path}', but {$found}; give the same input and command as before");

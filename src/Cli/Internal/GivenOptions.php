@@ -6,23 +6,21 @@ namespace Spindle\Cli\Internal;
 
 use Symfony\Component\Console\Input\InputInterface;
 
-/** The options of a command line, with types. */
+/** Typed access to the options of a command line. */
 final class GivenOptions
 {
     public const WORDS = 'template';
 
-    /** Begins the arguments. */
+    /** Separates the command template from its arguments. */
     private const LIST = ':::';
 
-    /** Words of GNU parallel for several lists of arguments, which would otherwise be taken for arguments. */
+    /** GNU parallel's words for several lists of arguments. Without a check they would be read as arguments. */
     private const LISTS = ['::::', ':::+', '::::+'];
 
     public function __construct(private readonly InputInterface $input) {}
 
     /**
-     * The command template, and the arguments after `:::`, null where there is none.
-     *
-     * @return array{list<string>, list<string>|null}
+     * @return array{list<string>, list<string>|null} the command template; the arguments after `:::`, null without it
      *
      * @throws UsageException when there are several lists of arguments
      */
@@ -51,7 +49,7 @@ final class GivenOptions
         return $this->input->getOption($name) === true;
     }
 
-    /** @throws UsageException when it is empty */
+    /** @throws UsageException when the value is empty */
     public function text(string $name): ?string
     {
         $value = $this->input->getOption($name);
@@ -62,7 +60,7 @@ final class GivenOptions
         return \is_string($value) ? $value : null;
     }
 
-    /** @throws UsageException when it is no natural number */
+    /** @throws UsageException when the value is not a natural number */
     public function number(string $name, string $allowed): ?int
     {
         $value = $this->text($name);
@@ -76,7 +74,7 @@ final class GivenOptions
     /**
      * @return float|null seconds
      *
-     * @throws UsageException when it is none
+     * @throws UsageException when the value is not a duration
      */
     public function duration(string $name): ?float
     {
@@ -86,7 +84,7 @@ final class GivenOptions
     }
 
     /**
-     * Whether the log is to be JSON.
+     * Returns whether the log is JSON.
      *
      * @throws UsageException
      */

@@ -12,13 +12,13 @@ use Spindle\Remote\RedisBroker;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputOption;
 
-/** Which queue is meant, and at which broker: that of --broker, --broker-file or SPINDLE_BROKER. No message tells a password. */
+/** Reads the queue and the broker (--broker, --broker-file or SPINDLE_BROKER). Messages contain no password. */
 final class GivenQueue
 {
     private const VARIABLE = 'SPINDLE_BROKER';
     private const PACKAGES = ['predis/predis', 'amphp/socket'];
 
-    /** An address is shorter. */
+    /** Largest size of a broker file that is read, in bytes; addresses are shorter. */
     private const LONGEST = 8192;
 
     private function __construct() {}
@@ -34,7 +34,7 @@ final class GivenQueue
      * @param string $what the option or argument
      * @param string $name may be a broker's address by mistake
      *
-     * @throws UsageException when no queue can be called so
+     * @throws UsageException when the name is not valid
      */
     public static function name(string $what, string $name): string
     {
@@ -58,11 +58,7 @@ final class GivenQueue
         }
     }
 
-    /**
-     * Those that sign, of the file that SPINDLE_KEY_FILE names.
-     *
-     * @throws UsageException
-     */
+    /** @throws UsageException when the file that SPINDLE_KEY_FILE names can't be used */
     public static function keys(): Keys
     {
         try {
@@ -73,7 +69,7 @@ final class GivenQueue
     }
 
     /**
-     * @return array{string, string} where it is from, and the address
+     * @return array{string, string} the address's origin, and the address
      *
      * @throws UsageException
      */

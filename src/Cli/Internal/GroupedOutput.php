@@ -6,12 +6,12 @@ namespace Spindle\Cli\Internal;
 
 use Spindle\Command\CommandResult;
 
-/** A job's standard output, then its standard error, each whole and where it belongs. */
+/** Writes a job's whole standard output, then its whole standard error. */
 final class GroupedOutput implements ResultWriter
 {
     private const PIECE = 1 << 18;
 
-    /** Bytes of a piece with its tags, at most: a tag may be as long as a line of the input. */
+    /** Largest size of a piece with its tags, in bytes. A tag may be as long as a line of the input. */
     private const TAGGED = 16 << 20;
 
     public function __construct(private readonly Console $console, private readonly bool $tag) {}

@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal;
 
 use Spindle\Command\HaltPolicy;
 
-/** --halt: when to stop before the input ends, and whether what runs may finish. */
+/** The option --halt: when to stop before the end of the input, and whether running jobs may finish. */
 final class HaltRule
 {
     private const ALLOWED = 'never, or soon or now with fail=N, fail=N%, success=N, success=N% or done=N after a comma, such as soon,fail=1';
@@ -19,7 +19,7 @@ final class HaltRule
     ) {}
 
     /**
-     * @return self|null null for never
+     * @return self|null null for "never"
      *
      * @throws UsageException
      */
@@ -46,7 +46,7 @@ final class HaltRule
     {
         $isShare = str_ends_with($number, '%');
 
-        // Soon or now: only the counting is asked of it.
+        // Only the policy's counting is used, so "soon" stands for "now" as well.
         return match ($what) {
             'fail' => $isShare ? HaltPolicy::soonAfterFailureShare((float) $number / 100) : HaltPolicy::soonAfterFailures((int) $number),
             'success' => $isShare ? HaltPolicy::soonAfterSuccessShare((float) $number / 100) : HaltPolicy::soonAfterSuccesses((int) $number),

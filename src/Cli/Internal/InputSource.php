@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
-/** Where jobs come from, one a record: the arguments after `:::`, a file, or standard input, read as they are needed. */
+/** Source of records, one per job: the arguments after `:::`, a file, or standard input. Records are read on demand. */
 final class InputSource
 {
     private const READ_SIZE = 1 << 16;
@@ -13,7 +13,7 @@ final class InputSource
     private const ADVICE = 'give input by a pipe, by a file (-a FILE, -a - for the terminal) or as arguments (::: ARGUMENT...)';
 
     /**
-     * @param list<string>     $arguments the records, unless there is a stream
+     * @param list<string>     $arguments the records; unused with a stream
      * @param resource|null    $stream
      * @param non-empty-string $separator
      */
@@ -33,7 +33,7 @@ final class InputSource
     /**
      * @param non-empty-string $separator
      *
-     * @throws UsageException when it can't be opened
+     * @throws UsageException when the file can't be opened
      */
     public static function file(string $path, string $separator): self
     {
@@ -48,7 +48,8 @@ final class InputSource
             throw new UsageException("option --arg-file: can't read '{$path}': {$reason}");
         }
         if (!self::isFile($stream) && self::openable($path) === $path) {
-            // It is this process's own, and PHP would read a FIFO until it has as much as was asked for.
+            // Only this process has the file open. In blocking mode, PHP reads a FIFO until it has all bytes it asked
+            // for.
             stream_set_blocking($stream, false);
         }
 
@@ -58,7 +59,7 @@ final class InputSource
     /**
      * @param non-empty-string $separator
      *
-     * @throws UsageException when it is a terminal or closed
+     * @throws UsageException when standard input is a terminal or closed
      */
     public static function standardInput(string $separator): self
     {
@@ -70,7 +71,7 @@ final class InputSource
         return new self('input line', [], $stream, $separator);
     }
 
-    /** How many records there are, where that can be said beforehand; a file is read through once for it. */
+    /** Returns the number of records; null when it can't be known in advance. A file is read once for this. */
     public function count(): ?int
     {
         if ($this->stream === null) {
@@ -92,11 +93,11 @@ final class InputSource
     }
 
     /**
-     * Ends early when the wait is stopped. To be iterated once.
+     * Yields the records. Ends early when the wait is stopped; can be iterated once.
      *
-     * @return \Generator<int, string> by their number, from 1
+     * @return \Generator<int, string> by number, from 1
      *
-     * @throws UsageException when it can't be read
+     * @throws UsageException when the input can't be read
      */
     public function records(InputWait $wait): \Generator
     {
@@ -112,7 +113,7 @@ final class InputSource
     }
 
     /**
-     * @param int $number of records before this piece, kept by the caller
+     * @param int $number records before the current piece; the caller updates it
      *
      * @return \Generator<int, list<string>>
      */
@@ -149,7 +150,7 @@ final class InputSource
         yield $splitter->end();
     }
 
-    /** A shell's <(...) is a descriptor of this process, whose name PHP would resolve and not find. */
+    /** Replaces the name of a file descriptor, such as a shell's <(...), which PHP would resolve and not find. */
     public static function openable(string $path): string
     {
         $path = $path === '/dev/stdin' ? '/dev/fd/0' : $path;
@@ -162,7 +163,7 @@ final class InputSource
     {
         $stream = @fopen('php://stdin', 'r');
         $file = $stream === false ? false : @fstat($stream);
-        // Where it is closed, the script is opened in its place.
+        // When standard input is closed, PHP's script file gets its descriptor.
         $script = @stat(get_included_files()[0]);
         if ($stream === false || $file === false || ($script !== false && [$file['dev'], $file['ino']] === [$script['dev'], $script['ino']])) {
             throw new UsageException('standard input is closed: ' . self::ADVICE);

@@ -8,10 +8,8 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 
 /**
- * Where the fiber that pulls the input waits: for bytes, for its time, for room. Once {@see stop()} was called nothing
- * waits any more and the input is to end.
- *
- * Waking is a hint: whoever waits checks again what it waits for.
+ * Suspends the fiber that pulls the input: until bytes arrive, a time is reached, or there is room. After {@see stop()}
+ * nothing waits, and the input ends. A wake-up is a hint: the waiting fiber checks its condition again.
  */
 final class InputWait
 {
@@ -47,7 +45,7 @@ final class InputWait
         }
     }
 
-    /** @param int $time on the clock of hrtime(), in nanoseconds */
+    /** @param int $time in nanoseconds of hrtime() */
     public function untilTime(int $time): void
     {
         $left = ($time - hrtime(true)) / 1e9;
@@ -65,11 +63,7 @@ final class InputWait
         EventLoop::cancel($timer);
     }
 
-    /**
-     * Until there are bytes to read, or the end of them. A file always has one or the other.
-     *
-     * @param resource $stream
-     */
+    /** @param resource $stream always readable if it is a file or has ended */
     public function untilReadable(mixed $stream): void
     {
         $readable = false;

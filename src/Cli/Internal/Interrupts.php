@@ -10,12 +10,12 @@ use Spindle\Internal\IgnoredSignals;
 use Spindle\Internal\LoopTurn;
 
 /**
- * Ctrl-C, SIGTERM and SIGUSR1, where ext-pcntl lets them be heard; elsewhere they end this process at once, and its
- * launcher ends the jobs. Signals that this process was started with ignored stay ignored.
+ * Handles Ctrl-C, SIGTERM and SIGUSR1 when ext-pcntl is available. Without it these signals end this process at once,
+ * and its launcher ends the jobs. Signals that were ignored when this process started stay ignored.
  */
 final class Interrupts
 {
-    // The constants SIGINT and SIGTERM are pcntl's. SIGUSR1 differs between systems.
+    // Signal numbers, because SIGINT and SIGTERM are constants of pcntl. SIGUSR1 differs between systems.
     private const INT = 2;
     private const TERM = 15;
     private const USR1 = \PHP_OS_FAMILY === 'Linux' ? 10 : 30;
@@ -26,9 +26,9 @@ final class Interrupts
     private array $watchers = [];
 
     /**
-     * @param \Closure(): void $stop start no more; called once at most
-     * @param \Closure(): void $end  end what runs as well
-     * @param \Closure(): void $list list what runs
+     * @param \Closure(): void $stop starts no more jobs; called at most once
+     * @param \Closure(): void $end  ends running jobs as well
+     * @param \Closure(): void $list lists running jobs
      */
     public function __construct(
         private readonly \Closure $stop,
@@ -42,12 +42,12 @@ final class Interrupts
                 $this->watchers[] = EventLoop::unreference(EventLoop::onSignal($signal, $handler));
             }
         } catch (UnsupportedFeatureException) {
-            // No pcntl: the signals do what they do by default.
+            // Without pcntl the signals have their default effect.
         }
         self::letLoopInstallHandlers();
     }
 
-    /** What to exit with because of a signal; null when there was none. */
+    /** Returns the exit status for the signal that was received; null without one. */
     public function status(): ?int
     {
         return $this->status;
@@ -59,7 +59,7 @@ final class Interrupts
         $this->watchers = [];
     }
 
-    /** The event loop installs the handlers when it turns next. Until then an interrupt would end this process. */
+    /** Waits for one turn of the event loop, which installs the handlers. Before it, an interrupt ends this process. */
     private static function letLoopInstallHandlers(): void
     {
         LoopTurn::await();

@@ -6,14 +6,14 @@ namespace Spindle\Cli\Internal;
 
 use Spindle\Command\Command;
 
-/** One record of the input, made into a command. */
+/** One record of the input as a command. */
 final class Job
 {
     /**
-     * @param int    $sequence its number in the input, from 1
-     * @param string $input    the record; what --tag writes before its lines
-     * @param string $text     the command as the job log has it
-     * @param int    $slot     the number of the slot that it runs in; 0 when nobody asks for it
+     * @param int    $sequence number in the input, from 1
+     * @param string $input    the record; --tag writes it before each line
+     * @param string $text     the command in the job log
+     * @param int    $slot     number of the job's slot; 0 when slots have no numbers
      */
     public function __construct(
         public readonly int $sequence,

@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
-/** How a record of the input becomes a job. */
+/** Conversion of a record of the input into a job. */
 interface JobFormat
 {
-    /** Whether {@see job()} wants the number of a slot. */
+    /** Returns whether {@see job()} needs the number of a slot. */
     public function usesSlot(): bool;
 
-    /** Whether it makes no job of a record, without a word about it. */
+    /** Returns whether a record is skipped silently. */
     public function skips(string $record): bool;
 
     /** @throws BadRecordException */

@@ -7,8 +7,8 @@ namespace Spindle\Cli\Internal;
 use Spindle\Command\CommandResult;
 
 /**
- * A log with a line for each job that is over, in GNU parallel's format: tab-separated columns, the command last, its line
- * feeds written as NUL. A line goes to the file in one write, after all output of its job.
+ * A log with one line per finished job, in GNU parallel's format: tab-separated columns, the command last, with NUL
+ * bytes for its line feeds. Each line is written at once, after all output of its job.
  */
 final class JobLog
 {
@@ -18,7 +18,7 @@ final class JobLog
     private const FILE = 0o100000;
     private const PIPE = 0o010000;
 
-    /** How long to wait until another process reads a named pipe, in tries and microseconds between them. */
+    /** How long to wait until another process reads a named pipe: attempts, and microseconds between them. */
     private const PIPE_TRIES = 100;
     private const PIPE_PAUSE = 10_000;
 
@@ -26,10 +26,9 @@ final class JobLog
     private function __construct(private readonly mixed $file, private readonly string $path) {}
 
     /**
-     * A new log; one that is there from an earlier run is emptied.
+     * Starts a new log. A job log from an earlier run is emptied.
      *
-     * @throws UsageException when it can't be written, when another run writes it, or when there is a file that is no
-     *                        job log
+     * @throws UsageException when the file can't be written, when another run writes it, or when it is not a job log
      */
     public static function start(string $path): self
     {
@@ -46,11 +45,11 @@ final class JobLog
     }
 
     /**
-     * Goes on with a log, if there is one, and says what it has. A last line that was cut off is removed.
+     * Continues a log, or starts one, and returns its finished jobs. A last line that was cut off is removed.
      *
      * @return array{self, FinishedJobs}
      *
-     * @throws UsageException when it can't be read or written, when another run writes it, or when it is no job log
+     * @throws UsageException when it can't be read or written, when another run writes it, or when it is not a job log
      */
     public static function resume(string $path): array
     {
@@ -67,9 +66,9 @@ final class JobLog
     }
 
     /**
-     * What a log has, which is left as it is.
+     * Returns the finished jobs in a log without changing it.
      *
-     * @throws UsageException when it can't be read or is no job log
+     * @throws UsageException when it can't be read or is not a job log
      */
     public static function read(string $path): FinishedJobs
     {
@@ -80,7 +79,7 @@ final class JobLog
             : FinishedJobs::read($file, $path);
     }
 
-    /** Whether a first line is, or was to become, a job log's. */
+    /** Returns whether a first line is the header of a job log, or the beginning of one that was cut off. */
     public static function isHeader(string $line): bool
     {
         return str_starts_with(self::HEADER, $line);
@@ -92,7 +91,7 @@ final class JobLog
     }
 
     /**
-     * @param int $received bytes of its standard output
+     * @param int $received bytes of the job's standard output
      *
      * @throws OutputFailedException
      */
@@ -101,11 +100,7 @@ final class JobLog
         $this->write(self::line($job, $result, $received));
     }
 
-    /**
-     * Checks that the path still leads to the lines that were written.
-     *
-     * @throws OutputFailedException
-     */
+    /** @throws OutputFailedException when the path does not lead to the written file any more */
     public function finish(): void
     {
         clearstatcache();
@@ -135,7 +130,7 @@ final class JobLog
         );
     }
 
-    /** As in GNU parallel: 0 beside a signal, -1 after a timeout. */
+    /** Returns the exit value as in GNU parallel: 0 after a signal, -1 after a timeout. */
     public static function exitValue(CommandResult $result): int
     {
         return match (true) {
@@ -173,7 +168,7 @@ final class JobLog
         if ($file === false) {
             throw new UsageException('option --joblog: ' . OutputFailedException::lastError("'{$path}'")->getMessage());
         }
-        // Some network file systems have no locks; then the run does without.
+        // Some network file systems have no locks; the run continues without one.
         if (self::isRegular($file) && !flock($file, \LOCK_EX | \LOCK_NB, $isLocked) && $isLocked === 1) {
             throw new UsageException(
                 "option --joblog: another run is writing to '{$path}'; name another file, or wait for it",
@@ -185,7 +180,7 @@ final class JobLog
     }
 
     /**
-     * To open a pipe blocks until another process reads it.
+     * Opens a named pipe for writing. A plain open would block until another process reads the pipe.
      *
      * @return resource|false
      *

@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal;
 
 use Spindle\Command\CommandResult;
 
-/** What is kept of a job that is over, in this order: its output is printed, then its folder saved, then it is logged. */
+/** Stores the result of a finished job: prints its output, then saves its folder, then logs it. */
 final class JobRecorder
 {
     public function __construct(
@@ -30,11 +30,7 @@ final class JobRecorder
         $this->log?->append($job, $result, $received);
     }
 
-    /**
-     * After the last job.
-     *
-     * @throws OutputFailedException when what was written is not where it belongs
-     */
+    /** @throws OutputFailedException when the job log was deleted, moved or replaced */
     public function finish(): void
     {
         $this->log?->finish();

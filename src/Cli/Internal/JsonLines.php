@@ -5,19 +5,19 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal;
 
 /**
- * The lines of TaskRunner.php: tasks `{"id":...,"cmd":...}`, results `{"id":...,"status":...,"stdout":...,"stderr":...}`.
+ * TaskRunner.php's tasks `{"id":...,"cmd":...}` and results `{"id":...,"status":...,"stdout":...,"stderr":...}`.
  *
- * JSON holds text alone: a value that is not UTF-8 is base64, and its key is listed under "base64", on both ways.
+ * JSON holds only text. In both directions, a value that is not UTF-8 is base64, and its key is listed under "base64".
  */
 final class JsonLines
 {
     private const ENCODE = \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRESERVE_ZERO_FRACTION | \JSON_THROW_ON_ERROR;
 
-    /** Output beyond this size, in bytes, is encoded in pieces. A multiple of 3, so that those of base64 join. */
+    /** Size of the pieces in which output is encoded, in bytes. A multiple of 3, so that pieces of base64 join. */
     private const PIECE = 3 << 18;
 
     /**
-     * Members that it does not know are passed over.
+     * Decodes a task. Unknown members are ignored.
      *
      * @return array{int|float|string, string} id and command line
      *
@@ -49,8 +49,8 @@ final class JsonLines
     }
 
     /**
-     * A result as one line, with its end, in pieces: an output need not fit into memory. Each output is read once for
-     * whether it is UTF-8, and once more.
+     * Yields a result as one line in pieces, because an output may not fit into memory. Each output is read twice:
+     * first to check whether it is UTF-8.
      *
      * @param int      $status the exit code; 128 + n after signal n
      * @param resource $stdout at its start, seekable
@@ -140,11 +140,9 @@ final class JsonLines
     }
 
     /**
-     * Pieces that don't cut a character of UTF-8 in two.
-     *
      * @param resource $stream
      *
-     * @return \Generator<int, string>
+     * @return \Generator<int, string> pieces that don't split a UTF-8 character
      */
     private static function characters(mixed $stream): \Generator
     {
@@ -152,7 +150,7 @@ final class JsonLines
         while (($bytes = (string) stream_get_contents($stream, self::PIECE)) !== '') {
             $piece = $cut . $bytes;
             $cut = '';
-            // The start of a character in the last three bytes whose end is not there.
+            // An incomplete character in the last three bytes.
             if (preg_match('/(?:[\xC2-\xF4]|[\xE0-\xF4][\x80-\xBF]|[\xF0-\xF4][\x80-\xBF]{2})$/D', substr($piece, -3), $match) === 1) {
                 $cut = $match[0];
                 $piece = substr($piece, 0, -\strlen($cut));

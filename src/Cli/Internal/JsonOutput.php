@@ -6,12 +6,12 @@ namespace Spindle\Cli\Internal;
 
 use Spindle\Command\CommandResult;
 
-/** A line of JSON for each job. */
+/** Prints one line of JSON per job. */
 final class JsonOutput implements ResultWriter
 {
     private const PIECE = 1 << 18;
 
-    /** As of timeout(1): a job that ended with 0 once it was told to end because its time was over. */
+    /** Status of timeout(1): the job exceeded its time and then ended with exit code 0. */
     private const TIMED_OUT = 124;
 
     public function __construct(private readonly Console $console) {}

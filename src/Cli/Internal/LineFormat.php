@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal;
 
 use Spindle\Command\Command;
 
-/** Each record is a line for the shell. */
+/** Each record is a shell line. */
 final class LineFormat implements JobFormat
 {
     public function usesSlot(): bool

@@ -4,14 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
-/** A line a second while there is something new, for logs and for programs. */
+/** Writes one line per second while the figures change, for logs and for programs. */
 final class LineProgress implements Progress
 {
     private string $shown = '';
 
-    /**
-     * @param \Closure(string): void $write gets whole lines
-     */
+    /** @param \Closure(string): void $write receives whole lines */
     public function __construct(private readonly \Closure $write, private readonly bool $json) {}
 
     public function update(Figures $figures): void {}

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
-/** Writes a tag before each line of an output that comes in pieces, and ends its last line. */
+/** Writes a tag before each line of an output that arrives in pieces, and ends the last line. */
 final class LineTag
 {
     private readonly string $prefix;
@@ -15,7 +15,7 @@ final class LineTag
         $this->prefix = "{$tag}\t";
     }
 
-    /** Bytes of output that the tag makes no larger than this, in bytes, even if all of them are ends of lines. */
+    /** Returns how many bytes of output have at most $most bytes with tags, even if every byte ends a line. */
     public function pieceSize(int $most): int
     {
         return max(1, intdiv($most, \strlen($this->prefix) + 1));

@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal;
 
 /**
- * The median of any number of runtimes, to within one per cent, in constant memory: they are counted in classes, each
- * one per cent wider than the one before.
+ * The median of any number of runtimes, within one per cent and in constant memory. Runtimes are counted in classes,
+ * each one per cent wider than the one before.
  */
 final class MedianRuntime
 {
     private const WIDTH = 1.01;
 
-    /** What is shorter, in seconds, counts as this long. */
+    /** Shorter runtimes count as this many seconds. */
     private const SHORTEST = 1e-4;
 
     /** @var array<int, int> count by class */
@@ -31,7 +31,7 @@ final class MedianRuntime
         return $this->count;
     }
 
-    /** In seconds; 0.0 before anything was added. */
+    /** Returns the median in seconds; 0.0 without runtimes. */
     public function seconds(): float
     {
         ksort($this->classes);

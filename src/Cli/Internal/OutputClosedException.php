@@ -6,5 +6,5 @@ namespace Spindle\Cli\Internal;
 
 use Spindle\SpindleException;
 
-/** Nobody reads an output any more, or it is given up: what is left to write is not wanted. */
+/** The reader of an output is gone, or the output was given up. The rest is not written. */
 final class OutputClosedException extends \RuntimeException implements SpindleException {}

@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal;
 
 use Spindle\SpindleException;
 
-/** Something that belongs to a job's outcome could not be written; the job counts as not done. */
+/** A part of a job's outcome could not be written. The job counts as not done. */
 final class OutputFailedException extends \RuntimeException implements SpindleException
 {
     public static function write(string $what, string $reason): self

@@ -7,24 +7,24 @@ namespace Spindle\Cli\Internal;
 use Spindle\Command\CommandResult;
 use Spindle\Command\SpoolException;
 
-/** --keep-order: results wait here for those of the jobs before them. */
+/** The option --keep-order: results wait here for the results of earlier jobs. */
 final class OutputOrder
 {
-    /** When so many wait, or those that wait have so many bytes of input and command, the input waits too. */
+    /** Waiting results, and bytes of their inputs and commands, at which the input waits too. */
     private const MOST = 1000;
     private const MOST_BYTES = 16 << 20;
 
-    /** So many results with large outputs share a temporary file: descriptors are scarce, and so is disk space. */
+    /** Large results per temporary file. More would save descriptors, fewer would save disk space. */
     private const SHARING = 50;
 
-    /** @var \SplQueue<Job> those whose turn has not come */
+    /** @var \SplQueue<Job> jobs whose result was not returned yet, in order */
     private \SplQueue $jobs;
 
-    /** @var array<int, CommandResult|null> of them, those that are over, by sequence; null without a result */
+    /** @var array<int, CommandResult|null> early results by sequence; null for a job without a result */
     private array $early = [];
     private int $bytes = 0;
 
-    /** @var resource|null where the large outputs of early results are kept; each result keeps it open too */
+    /** @var resource|null holds the large outputs of early results; each result keeps it open too */
     private mixed $file = null;
     private int $sharing = 0;
 
@@ -44,9 +44,9 @@ final class OutputOrder
     }
 
     /**
-     * @param CommandResult|null $result null for a job that has none, so that the others need not wait for it
+     * @param CommandResult|null $result null for a job without one, so that later jobs need not wait for it
      *
-     * @return \Generator<Job, CommandResult> those whose turn it is now
+     * @return \Generator<Job, CommandResult> results whose turn has come
      */
     public function finished(Job $job, ?CommandResult $result): \Generator
     {
@@ -60,7 +60,7 @@ final class OutputOrder
         }
     }
 
-    /** @return \Generator<Job, CommandResult> what waits for jobs that will have no result */
+    /** @return \Generator<Job, CommandResult> results that wait for jobs which will have none */
     public function rest(): \Generator
     {
         while (!$this->jobs->isEmpty()) {
@@ -82,7 +82,7 @@ final class OutputOrder
             ++$this->sharing;
             $result->moveOutput($this->file);
         } catch (OutputFailedException|SpoolException) {
-            // The disk may be full: it stays in the files that it has.
+            // The disk may be full: the output stays in its own files.
         }
     }
 

@@ -8,17 +8,17 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 
 /**
- * Standard output or standard error. Unbuffered: what {@see write()} has taken is written when it returns.
+ * Standard output or standard error, unbuffered: when {@see write()} returns, everything is written.
  *
- * A pipe or a terminal is written only when it has room, in pieces that fit, so that signals and timers are heard while
- * its reader is slow. O_NONBLOCK would belong to the open file, which other processes share, and would outlive a SIGKILL.
+ * A pipe or a terminal is written only when it has room, in pieces that fit. Signals and timers are thus handled while
+ * the reader is slow. O_NONBLOCK is not used: other processes share the open file, and it would outlive a SIGKILL.
  */
 final class OutputStream
 {
     private const TYPE = 0o170000;
     private const FILE = 0o100000;
 
-    /** What a pipe that is writable takes without blocking, in bytes: PIPE_BUF on Linux; see pipe(7). */
+    /** Bytes that a writable pipe accepts without blocking: PIPE_BUF on Linux; see pipe(7). */
     private const PIECE = 4096;
 
     private readonly bool $isFile;
@@ -28,7 +28,7 @@ final class OutputStream
     private bool $writing = false;
     private bool $abandoned = false;
 
-    /** @var \SplQueue<Suspension<mixed>> fibers whose turn to write has not come */
+    /** @var \SplQueue<Suspension<mixed>> fibers that wait for their turn to write */
     private readonly \SplQueue $turns;
 
     /** @param resource $stream */
@@ -55,10 +55,10 @@ final class OutputStream
     }
 
     /**
-     * Suspends while the reader is slow, and while another fiber writes.
+     * Writes all bytes. Suspends while the reader is slow, and while another fiber writes.
      *
-     * @throws OutputClosedException when nobody reads any more, or after {@see abandon()}
-     * @throws OutputFailedException when it can't be written for another reason, such as a full disk
+     * @throws OutputClosedException when the reader is gone, or after {@see abandon()}
+     * @throws OutputFailedException when writing fails for another reason, such as a full disk
      */
     public function write(string $bytes): void
     {
@@ -78,7 +78,7 @@ final class OutputStream
         }
     }
 
-    /** A write that waits for its reader, and every later one, throws. */
+    /** Makes the pending write and all later ones throw. */
     public function abandon(): void
     {
         $this->abandoned = true;
@@ -106,7 +106,7 @@ final class OutputStream
     {
         $message = error_get_last()['message'] ?? null;
         if ($message === null) {
-            return; // A signal came in between (EINTR): try again.
+            return; // A signal interrupted the call (EINTR): try again.
         }
 
         throw str_contains($message, 'errno=32 ')

@@ -7,15 +7,15 @@ namespace Spindle\Cli\Internal;
 /** Shows how far a run is, on standard error. */
 interface Progress
 {
-    /** The figures have changed. Called for each job: shows them only so often. */
+    /** Reports changed figures. Called for each job; not every call shows them. */
     public function update(Figures $figures): void;
 
-    /** Something else is about to be written to the terminal: takes off what would be in its way. */
+    /** Clears the progress from the terminal, before other output is written. */
     public function hide(): void;
 
-    /** Shows the figures as they are, changed or not; called every second, and after {@see hide()}. */
+    /** Shows the figures, changed or not. Called every second, and after {@see hide()}. */
     public function show(Figures $figures): void;
 
-    /** The run is over: shows the last figures. */
+    /** Shows the last figures of the run. */
     public function finish(Figures $figures): void;
 }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
-/** --progress */
+/** Values of the option --progress. */
 enum ProgressMode: string
 {
     case Bar = 'bar';

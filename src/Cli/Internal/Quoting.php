@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
-/** Where in a shell line a value is put. */
+/** The quotes around a value's place in a shell line. */
 enum Quoting
 {
     case None;
     case Single;
     case Double;
 
-    /** Only what no shell can take for anything else may be put here: a number. */
+    /** Only a number may be put here: a shell could read any other value as code. */
     case Refused;
 }

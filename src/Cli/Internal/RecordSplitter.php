@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
-/** Splits bytes that come in pieces into records that end with a separator; the last one's may be missing. */
+/** Splits bytes into records that end with a separator, which is optional at the end of the input. */
 final class RecordSplitter
 {
-    /** A record longer than this, in bytes, is no command that the system could run. */
+    /** Largest size of a record, in bytes. The system could not run a longer command. */
     public const LONGEST = 4 << 20;
 
     private string $rest = '';
@@ -24,13 +24,13 @@ final class RecordSplitter
         return $records;
     }
 
-    /** Whether the record that is under way is longer than any may be. */
+    /** Returns whether the incomplete record exceeds {@see LONGEST}. */
     public function isTooLong(): bool
     {
         return \strlen($this->rest) > self::LONGEST;
     }
 
-    /** @return list<string> what came after the last separator, unless that is nothing */
+    /** @return list<string> the bytes after the last separator, if any */
     public function end(): array
     {
         $rest = $this->rest;

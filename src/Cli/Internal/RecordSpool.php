@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
-/** Records that wait for their turn, in a temporary file that has no name: nothing of it outlives the process. */
+/** Keeps records in an unnamed temporary file, which disappears with the process. */
 final class RecordSpool
 {
     private const HEAD = 12;
@@ -23,7 +23,7 @@ final class RecordSpool
         }
     }
 
-    /** @return \Generator<int, string> in the order in which they were put, by number */
+    /** @return \Generator<int, string> records by number, in the order of {@see put()} */
     public function take(): \Generator
     {
         if ($this->file === null) {

@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal;
 
 use Spindle\Command\CommandResult;
 
-/** How the outcome of a job is printed. */
+/** Prints the outcome of a job. */
 interface ResultWriter
 {
     /**

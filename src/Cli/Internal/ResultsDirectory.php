@@ -7,19 +7,18 @@ namespace Spindle\Cli\Internal;
 use Spindle\Command\CommandResult;
 
 /**
- * --results: a folder for each job, named by its sequence, with the files seq, command, exitval, stdout and stderr.
+ * The option --results: a folder per job, named after its number, with seq, command, exitval, stdout and stderr.
  *
- * A new folder gets its name when it is complete; before, it is called .SEQUENCE.partial. In the folder of an earlier
- * run, the five files are replaced and everything else stays; exitval is missing meanwhile.
- *
- * Only a folder with the marker is written to. A lock on the marker keeps other runs away.
+ * A new folder is called .SEQUENCE.partial until it is complete. In the folder of an earlier run, the five files are
+ * replaced and other files stay. While they are replaced, exitval is missing. Only a folder with the marker is written
+ * to. A lock on the marker keeps other runs out.
  */
 final class ResultsDirectory
 {
     private const MARKER = '.spindle-results';
     private const NOTE = "This folder belongs to spindle run --results, which replaces files in it.\n";
 
-    /** exitval is the last: a folder that has it is complete. */
+    /** exitval is the last: a folder with this file is complete. */
     private const FILES = ['seq', 'command', 'stdout', 'stderr', 'exitval'];
 
     /** @param resource $marker holds the lock */
@@ -30,7 +29,7 @@ final class ResultsDirectory
         fclose($this->marker);
     }
 
-    /** @throws UsageException when it can't be made or written, is not one of ours, or is in use by another run */
+    /** @throws UsageException when the folder can't be made or written, has other contents, or another run uses it */
     public static function make(string $path): self
     {
         if (!is_dir($path) && !@mkdir($path, recursive: true) && !is_dir($path)) {
@@ -58,7 +57,7 @@ final class ResultsDirectory
         $partial = "{$this->path}/.{$job->sequence}.partial";
         $this->refuseForeign($job->sequence, $final);
         is_link($partial) ? throw self::foreign($partial) : self::remove($partial);
-        // A folder into which somebody else put files stays.
+        // A partial folder with files of other origin stays.
         $isOwn = !file_exists($partial);
         if ($isOwn) {
             self::check($partial, static fn(): bool => mkdir($partial));
@@ -87,7 +86,7 @@ final class ResultsDirectory
         if ($file === false || ($isEmpty && @fwrite($file, self::NOTE) !== \strlen(self::NOTE))) {
             throw new UsageException("option --results: the folder '{$path}' can't be written");
         }
-        // Some network file systems have no locks; then the run does without.
+        // Some network file systems have no locks; the run continues without one.
         if (!flock($file, \LOCK_EX | \LOCK_NB, $isLocked) && $isLocked === 1) {
             throw new UsageException(
                 "option --results: another run is writing to '{$path}'; name another folder, or wait for it",
@@ -97,11 +96,7 @@ final class ResultsDirectory
         return $file;
     }
 
-    /**
-     * The files that are replaced have to be those of an earlier run.
-     *
-     * @throws OutputFailedException
-     */
+    /** @throws OutputFailedException unless the files to replace are results of an earlier run */
     private function refuseForeign(int $sequence, string $folder): void
     {
         clearstatcache();

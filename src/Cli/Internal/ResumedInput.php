@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal;
 
 /**
- * What is left of an input after the jobs that a job log has. The input is read as far as the log goes, and compared with
- * it, before the first record is given out: with another input or another command, nothing runs.
+ * The records of an input without the jobs that a job log has. The input is first read as far as the log goes and
+ * compared with it. If the input or the command differs, no job runs.
  */
 final class ResumedInput
 {
@@ -18,7 +18,7 @@ final class ResumedInput
 
     /**
      * @param \Generator<int, string> $records by number
-     * @param Figures                 $figures learn how many jobs the log spares
+     * @param Figures                 $figures updated for each job that the log has
      *
      * @return \Generator<int, string>
      *

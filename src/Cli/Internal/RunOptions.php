@@ -8,17 +8,17 @@ use Spindle\Command\CommandCarrier;
 use Spindle\Remote\RemoteCommands;
 use Symfony\Component\Console\Input\InputInterface;
 
-/** What `spindle run` was asked for, checked: nothing has been opened for writing yet. */
+/** The checked options of `spindle run`. No file has been opened for writing yet. */
 final class RunOptions
 {
     /**
      * @param float       $delay       seconds between two starts
      * @param string|null $jobLog      path
-     * @param bool        $resume      go on with the job log
-     * @param bool        $failedAgain run again what has failed in it
+     * @param bool        $resume      continue the job log
+     * @param bool        $failedAgain run jobs again that failed in it
      * @param string|null $results     path
-     * @param bool        $strict      end at the first record that is no command
-     * @param CommandCarrier|null $on  what has the jobs run on other machines; null for here
+     * @param bool        $strict      end at the first record that is not a command
+     * @param CommandCarrier|null $on  runs the jobs on other machines; null to run them here
      */
     public function __construct(
         public readonly InputSource $source,
@@ -41,7 +41,7 @@ final class RunOptions
         public readonly ?CommandCarrier $on = null,
     ) {}
 
-    /** @throws UsageException when an option, or two of them together, make no sense, or the input can't be opened */
+    /** @throws UsageException when an option or a combination is invalid, or the input can't be opened */
     public static function of(InputInterface $input): self
     {
         $given = new GivenOptions($input);
@@ -76,7 +76,7 @@ final class RunOptions
         );
     }
 
-    /** Whether what a job is depends on the moment of its start, so that none may be made before. */
+    /** Returns whether a job depends on the moment of its start, so that it can't be made earlier. */
     public function needsMoment(): bool
     {
         return $this->format->usesSlot() || $this->delay > 0 || $this->timeLimit->changes() || $this->halt !== null;
@@ -95,7 +95,7 @@ final class RunOptions
         return $queue === null ? null : new RemoteCommands(GivenQueue::broker($given), GivenQueue::name('option --queue', $queue), GivenQueue::keys());
     }
 
-    /** @throws UsageException for the name of a log that GNU parallel would append to */
+    /** @throws UsageException when GNU parallel would append to a log of this name */
     private static function jobLog(GivenOptions $given): ?string
     {
         $path = $given->text('joblog');
@@ -109,7 +109,7 @@ final class RunOptions
         return $path;
     }
 
-    /** @throws UsageException for a name that means something else to GNU parallel */
+    /** @throws UsageException when the name has another meaning in GNU parallel */
     private static function results(GivenOptions $given): ?string
     {
         $path = $given->text('results');

@@ -14,17 +14,16 @@ use Spindle\LauncherException;
 use Spindle\SpindleException;
 
 /**
- * One `spindle run`: makes jobs of the input, hands them to a pool, and keeps what comes of them.
- *
- * Two fibers work side by side: the pool pulls {@see commands()} in one, which may wait for the input, and the other
- * takes results, which may wait for the reader of the output.
+ * One `spindle run`: makes jobs from the input, passes them to a pool, and records their results. Two fibers run
+ * concurrently. In one, the pool pulls {@see commands()}, which may wait for the input. The other takes results, which
+ * may wait for the reader of the output.
  */
 final class Runner
 {
-    /** The file of --jobs is read again, and the progress shown, so often, in seconds. */
+    /** Seconds between two reads of the file of --jobs, and between two updates of the progress. */
     private const INTERVAL = 1.0;
 
-    /** After a result that file is read when the last time is so long ago, in nanoseconds. */
+    /** Nanoseconds after a read of that file before a result causes the next one. */
     private const REREAD = 100_000_000;
 
     private readonly InputWait $wait;
@@ -38,13 +37,13 @@ final class Runner
     private readonly int $capacity;
     private bool $halted = false;
 
-    /** The pool keeps the delay; no job is made much earlier than it may start. */
+    /** Earliest time for the next job, in nanoseconds of hrtime(). The pool keeps the delay; this avoids early jobs. */
     private int $nextStart = 0;
 
     private int $reread = 0;
 
     /**
-     * @throws UsageException    when a file or folder of the options can't be used, or too many jobs are to run at once
+     * @throws UsageException    when a file or folder of the options can't be used, or --jobs is too large
      * @throws LauncherException
      */
     public function __construct(private readonly RunOptions $options, ?LoggerInterface $logger = null)
@@ -164,7 +163,7 @@ final class Runner
         } catch (OutputFailedException|OutputClosedException $failure) {
             throw $failure;
         } catch (SpindleException $failure) {
-            // Of the pool, the broker or the input: what is done is done all the same.
+            // The pool, the broker or the input failed. Results that exist are recorded first.
         }
         foreach ($this->order?->rest() ?? [] as $job => $result) {
             $this->recorder->record($job, $result);
@@ -206,7 +205,7 @@ final class Runner
         return $this->resumed?->remaining($records, $this->wait, $this->figures) ?? $records;
     }
 
-    /** @return Job|null null for a record that is no command, which counts as a failed job */
+    /** @return Job|null null for a record that is not a command, which counts as a failed job */
     private function job(int $number, string $record): ?Job
     {
         $slot = $this->slots?->acquire() ?? 0;
@@ -228,7 +227,7 @@ final class Runner
 
     private function take(Job $job, CommandResult $result): void
     {
-        // What was ended on demand, or never started, is not done. What ended just before it was told to, is.
+        // A job that was ended on demand or never started is not done. A job that ended just before counts as done.
         $isDone = !$result->cancelled || $result->error === null;
         if (!$isDone) {
             --$this->figures->started;
@@ -276,21 +275,21 @@ final class Runner
         $halt->now ? $this->kill() : $this->drain();
     }
 
-    /** Ctrl-C once. */
+    /** Handles the first Ctrl-C. */
     private function stop(): void
     {
         $this->console->notice('interrupted: no more jobs are started, those that run may finish; interrupt again to end them');
         $this->drain();
     }
 
-    /** Ctrl-C twice, or SIGTERM. */
+    /** Handles the second Ctrl-C, or SIGTERM. */
     private function end(): void
     {
         $this->console->abandonOutput();
         $this->kill();
     }
 
-    /** SIGUSR1. */
+    /** Handles SIGUSR1. */
     private function listRunning(): void
     {
         $running = array_filter($this->pool->running(), static fn(mixed $key): bool => $key instanceof Job);

@@ -5,17 +5,17 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal;
 
 /**
- * Follows a shell line through quotes, comments and expansions, to say of a place in it how a value can be put there so
- * that the shell takes it for data.
+ * Follows a shell line through quotes, comments and expansions. For each place it determines how a value can be
+ * inserted so that the shell reads it as data.
  *
- * The rules are those of the Shell Command Language (POSIX.1-2017, XCU 2.2, 2.3, 2.6), as dash and bash have them. What
- * they read differently, or what needs the whole grammar, is not followed: every later place is refused.
+ * The rules are those of the Shell Command Language (POSIX.1-2017, XCU 2.2, 2.3, 2.6), as dash and bash implement them.
+ * Where the shells differ, or where the whole grammar would be needed, every later place is refused.
  *
  * @see https://pubs.opengroup.org/onlinepubs/9699919799/utilities/V3_chap02.html
  */
 final class ShellQuoting
 {
-    // What a place is in, named by how it begins. A parenthesis of an arithmetic expression is none of the shell's.
+    // Constructs that may be open at a place, named after their beginnings. PARENTHESIS is one inside arithmetic.
     private const SINGLE = "'";
     private const DOUBLE = '"';
     private const COMMENT = '#';
@@ -26,27 +26,27 @@ final class ShellQuoting
     private const ARITHMETIC = '$((';
     private const PARENTHESIS = '$(((';
 
-    /** @var list<string> what is open, the innermost last */
+    /** @var list<string> open constructs, the innermost last */
     private array $open = [];
 
     /** The last character read; '' at the start. */
     private string $previous = '';
 
-    /** Whether a word may begin here, and a comment so. */
+    /** Whether a word, and so a comment, may begin here. */
     private bool $atWordStart = true;
 
-    /** A last character that means something together with the next: a backslash or a dollar sign. */
+    /** A last character that affects the next one: a backslash or a dollar sign. */
     private string $pending = '';
     private ?string $unclear = null;
     private bool $hasHereDocument = false;
 
-    /** How much is open around a word after >&, which this place is in; bash expands such a file's name twice. */
+    /** Number of constructs open around the current word after >&; null outside one. Bash expands this word twice. */
     private ?int $duplication = null;
 
-    /** How much is open around a subscript, which this place is in; bash evaluates its value, and so executes it. */
+    /** Number of constructs open around the current subscript; null outside one. Bash executes its value. */
     private ?int $subscript = null;
 
-    /** Brackets that are open in the subscript. */
+    /** Number of open brackets in the subscript. */
     private int $brackets = 0;
 
     public function read(string $text): void
@@ -58,7 +58,7 @@ final class ShellQuoting
         }
     }
 
-    /** A value was put here. */
+    /** Records that a value was inserted here. */
     public function skipValue(): void
     {
         $this->pending = '';
@@ -76,7 +76,7 @@ final class ShellQuoting
         };
     }
 
-    /** Why nothing can be put here, as a place; null when it can. */
+    /** Returns the reason why no value can be inserted here, as a description of the place; null when one can. */
     public function obstacle(): ?string
     {
         $innermost = end($this->open);
@@ -96,13 +96,13 @@ final class ShellQuoting
         };
     }
 
-    /** Of the line as far as it was read. */
+    /** Returns whether the part that was read has a here-document. */
     public function hasHereDocument(): bool
     {
         return $this->hasHereDocument;
     }
 
-    /** @return int how many bytes it took */
+    /** @return int number of bytes that were read */
     private function step(string $text, int $at): int
     {
         return match (end($this->open)) {
@@ -168,7 +168,7 @@ final class ShellQuoting
         }
     }
 
-    /** What begins with $(( is arithmetic when it ends with )), and perhaps a subshell in $(...) otherwise. */
+    /** Reads arithmetic. $(( begins arithmetic if )) ends it; otherwise it may be a subshell in $(...). */
     private function stepInArithmetic(string $text, int $at): int
     {
         switch ($text[$at]) {
@@ -283,7 +283,7 @@ final class ShellQuoting
         return 1;
     }
 
-    /** A line that goes on in the next one: the shell joins them before it looks for words. */
+    /** Reads a backslash. The shell joins a line that ends with one to the next line before it splits words. */
     private function escapeInCode(string $text, int $at, bool $wasWordStart): int
     {
         if (($text[$at + 1] ?? '') !== "\n") {
@@ -308,7 +308,7 @@ final class ShellQuoting
         return 2;
     }
 
-    /** What begins with $ or `, or else a plain character. */
+    /** Reads an expansion that begins with $ or `, or one plain character. */
     private function expansion(string $text, int $at): int
     {
         if ($text[$at] === '`') {
@@ -341,7 +341,7 @@ final class ShellQuoting
         return $this->begin(self::COMMAND);
     }
 
-    /** @return int its length, in the line */
+    /** @return int number of bytes that were read */
     private function begin(string $what): int
     {
         $this->open[] = $what;

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
-/** The numbers of the slots, from 1: a job gets the lowest that is free. */
+/** Numbers of slots, from 1. A job gets the lowest free number. */
 final class SlotTable
 {
-    /** @var \SplMinHeap<int> those below the highest that are free */
+    /** @var \SplMinHeap<int> free numbers below the highest */
     private \SplMinHeap $free;
     private int $highest = 0;
 

@@ -6,17 +6,20 @@ namespace Spindle\Cli\Internal;
 
 use Psr\Log\LoggerInterface;
 
-/** Passes on what tasks print. An agent never waits for a reader, which would cost its lease: what has no room is dropped and counted. */
+/**
+ * Passes on the output of tasks. An agent never waits for a reader, because it would lose its lease. Bytes without room
+ * are dropped and counted.
+ */
 final class TaskOutput
 {
-    /** So many bytes fit where there is room at all: https://man7.org/linux/man-pages/man7/pipe.7.html (PIPE_BUF). */
+    /** Bytes that fit into a pipe with any room: PIPE_BUF in https://man7.org/linux/man-pages/man7/pipe.7.html */
     private const PIECE = 4096;
 
     private const TYPE = 0o170000;
     private const PIPE = 0o010000;
     private const SOCKET = 0o140000;
 
-    /** @var array<int, int> bytes since something was written, by descriptor */
+    /** @var array<int, int> bytes dropped since the last successful write, by descriptor */
     private array $dropped = [1 => 0, 2 => 0];
 
     public function __construct(private readonly LoggerInterface $log) {}
@@ -34,11 +37,11 @@ final class TaskOutput
     }
 
     /**
-     * Writes what fits. Only a terminal is waited for.
+     * Writes the bytes that fit. Waits only for files and terminals.
      *
      * @param resource $stream
      *
-     * @return int bytes
+     * @return int number of bytes that were written
      */
     private static function put(mixed $stream, string $bytes): int
     {

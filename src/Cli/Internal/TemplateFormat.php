@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
-/** Each record is put into a template. */
+/** Each record is inserted into a template. */
 final class TemplateFormat implements JobFormat
 {
     public function __construct(private readonly CommandTemplate $template) {}

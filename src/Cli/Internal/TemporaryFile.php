@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal;
 
 use Spindle\Internal\UnlinkedFile;
 
-/** A temporary file that has no name: nothing of it outlives the process. */
+/** An unnamed temporary file, which disappears with the process. */
 final class TemporaryFile
 {
     /**

@@ -4,15 +4,15 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
-/** --timeout: a number of seconds, or a percentage of the median runtime of the jobs that have succeeded so far. */
+/** The option --timeout: seconds, or a percentage of the median runtime of the jobs that have succeeded so far. */
 final class TimeLimit
 {
     private const ALLOWED = Duration::FORM . ', or a percentage of the median runtime such as 200%';
 
-    /** Before so many jobs have succeeded there is no limit, as in GNU parallel. */
+    /** Number of successful jobs before a percentage applies, as in GNU parallel. */
     private const ENOUGH = 3;
 
-    /** Of a share of the median, which is an estimate: it is rounded to milliseconds. */
+    /** Smallest limit from a percentage, in seconds. Such limits are rounded to milliseconds. */
     private const LEAST = 0.001;
 
     private readonly MedianRuntime $median;
@@ -37,7 +37,7 @@ final class TimeLimit
         return $isShare ? new self(null, $number / 100) : new self($number, null);
     }
 
-    /** For a job that starts now, in seconds; null for none. */
+    /** Returns the limit for a job that starts now, in seconds; null for none. */
     public function seconds(): ?float
     {
         if ($this->share === null) {
@@ -49,13 +49,13 @@ final class TimeLimit
             : max(self::LEAST, round($this->share * $this->median->seconds(), 3));
     }
 
-    /** Whether the limit depends on what has happened until the job starts. */
+    /** Returns whether the limit depends on earlier jobs. */
     public function changes(): bool
     {
         return $this->share !== null;
     }
 
-    /** @param float $runtime of a job that has succeeded, in seconds */
+    /** @param float $runtime of a successful job, in seconds */
     public function observe(float $runtime): void
     {
         if ($this->share !== null) {

@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal;
 
 use Spindle\SpindleException;
 
-/** Something is wrong with what the user gave: the message is one line that names it, and the exit status is 255. */
+/** Invalid options, arguments or input. The message is one line that names the cause. The exit status is 255. */
 final class UsageException extends \RuntimeException implements SpindleException
 {
     public function __construct(string $message)
@@ -19,7 +19,7 @@ final class UsageException extends \RuntimeException implements SpindleException
         return new self("option {$option}: '" . self::withoutPassword($value) . "' is not allowed; give {$allowed}");
     }
 
-    /** Of an address that stands where none belongs. */
+    /** Masks the password of an address that was given in the wrong place. */
     public static function withoutPassword(#[\SensitiveParameter] string $text): string
     {
         return (string) preg_replace('~(?<=://)\S*@~', '***@', $text);

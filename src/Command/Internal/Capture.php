@@ -6,19 +6,17 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Command\SpoolException;
 
-/**
- * What a command wrote to one of its outputs: in memory while it is small, else in an unlinked temporary file.
- */
+/** One output of a command: in memory while it is small, else in an unlinked temporary file. */
 final class Capture
 {
     private const PIECE = 1 << 18;
 
     private string $bytes = '';
 
-    /** @var resource|null all of it, once it is a file */
+    /** @var resource|null the whole output, once it is in a file */
     private mixed $file = null;
 
-    /** The file once it is one that others share, and where in it this begins. */
+    /** The shared file that the output was moved to, and its offset there. */
     private ?SharedFile $shared = null;
     private int $start = 0;
 
@@ -35,7 +33,7 @@ final class Capture
         }
     }
 
-    /** @return array{string} the output itself, for neither a file nor the accounts of a pool leave their process */
+    /** @return array{string} the output itself, because a file and the counters of a pool can't leave their process */
     public function __serialize(): array
     {
         return [$this->toString()];
@@ -49,8 +47,7 @@ final class Capture
     }
 
     /**
-     * The last piece of a command's output, which mostly is all of it. It is not counted against the store's limit,
-     * for it is no larger than the launcher's piece.
+     * Takes the last, mostly the only piece. It is small, so the store does not count it.
      *
      * @throws SpoolException
      */
@@ -64,7 +61,7 @@ final class Capture
         }
     }
 
-    /** @throws SpoolException when a file is needed and can't be written; what is there stays */
+    /** @throws SpoolException when a file is needed and can't be written; output received before is kept */
     public function append(string $bytes): void
     {
         $size = \strlen($bytes);
@@ -86,10 +83,9 @@ final class Capture
     }
 
     /**
-     * Moves its file's content to the end of one that several share, so that it needs no descriptor of its own. Nothing
-     * can be appended afterwards.
+     * Moves its own file to the end of a shared one, to free the descriptor. Nothing can be appended after that.
      *
-     * @throws SpoolException when that file can't be written; its own then stays
+     * @throws SpoolException when the shared file can't be written; its own file is kept then
      */
     public function moveTo(SharedFile $shared): void
     {

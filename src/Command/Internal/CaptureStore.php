@@ -7,17 +7,14 @@ namespace Spindle\Command\Internal;
 use Spindle\Command\SpoolException;
 use Spindle\Internal\UnlinkedFile;
 
-/** Where a pool's captured output is kept: how much of it may be in memory, and the files for the rest. */
+/** Storage of a pool's captured output: limits for the memory, and files for the rest. */
 final class CaptureStore
 {
-    /** Of one output, this much stays in memory, in bytes; of all that a pool holds, the second. */
+    /** Maximum bytes in memory, of one output and of all outputs of a pool. */
     private const EACH = 1 << 20;
     private const ALL = 64 << 20;
 
-    /**
-     * A pool that holds more files takes no more input until results are taken, and has further results share files:
-     * descriptors are scarce.
-     */
+    /** Files per pool, after which it pulls no input ahead and moves results to shared files, to save descriptors. */
     private const FILES = 64;
 
     /** Maximum size of a shared file, in bytes. All of its space is in use as long as one of its results is kept. */
@@ -26,10 +23,10 @@ final class CaptureStore
     private int $held = 0;
     private int $files = 0;
 
-    /** @var \WeakReference<SharedFile>|null to what results have moved to last, which they keep open */
+    /** @var \WeakReference<SharedFile>|null the file that output was moved to last; the results keep it open */
     private ?\WeakReference $shared = null;
 
-    /** An absolute path, for the launcher and this process may have different working directories. */
+    /** An absolute path, because the launcher and this process may have different working directories. */
     public readonly string $directory;
 
     /** @param string|null $directory null for the system's own */
@@ -44,7 +41,7 @@ final class CaptureStore
         return $this->held > self::ALL || $this->files > self::FILES;
     }
 
-    /** @return bool false when the output belongs in a file instead */
+    /** @return bool false when the output must go to a file */
     public function hold(int $bytes, int $length): bool
     {
         if ($length > self::EACH || $this->held + $bytes > self::ALL) {
@@ -74,7 +71,7 @@ final class CaptureStore
         return $file;
     }
 
-    /** Moves complete output from files of its own to one that results share, when there are many files. */
+    /** Moves complete outputs to a shared file, if the pool has too many files. */
     public function share(Capture ...$captures): void
     {
         if ($this->files <= self::FILES) {
@@ -87,7 +84,7 @@ final class CaptureStore
                 }
             }
         } catch (SpoolException) {
-            // The disk may be full: the output stays in the file that it has.
+            // The disk may be full. The output stays in its own file.
         }
     }
 

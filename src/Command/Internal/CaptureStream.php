@@ -5,10 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Command\Internal;
 
 /**
- * A stream over a file that others read through the same descriptor, with a position of its own.
+ * A stream with its own position over a file whose descriptor has other readers.
  *
- * An unlinked file can't be opened again: PHP looks for the name behind /proc/self/fd/N, and a duplicate of the
- * descriptor shares its position.
+ * An unlinked file can't be opened again, because PHP resolves /proc/self/fd/N to its former name. A duplicate of the
+ * descriptor would share its position.
  *
  * @see https://www.php.net/streamwrapper
  */
@@ -24,13 +24,13 @@ final class CaptureStream
     private mixed $file = null;
     private int $position = 0;
 
-    /** The part of the file that it is over; to the end without a length. */
+    /** The part of the file that is read. A length of null means the rest of the file. */
     private int $start = 0;
     private ?int $length = null;
 
     /**
      * @param resource $file
-     * @param int|null $length null for all that comes after the start, and is written later
+     * @param int|null $length null for the rest of the file, including bytes that are written later
      *
      * @return resource
      */
@@ -81,7 +81,7 @@ final class CaptureStream
         return $this->position >= $this->size();
     }
 
-    /** PHP itself turns a relative position into an absolute one. */
+    /** PHP makes relative positions absolute before this call. */
     public function stream_seek(int $offset, int $whence): bool
     {
         $position = $offset + ($whence === \SEEK_END ? $this->size() : 0);

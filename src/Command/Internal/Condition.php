@@ -8,17 +8,14 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Internal\CannotWaitException;
 
-/**
- * A condition variable of the event loop, for one fiber that waits: it looks at its condition, and waits while that does
- * not hold; whoever may have changed that notifies it.
- */
+/** A condition variable of the event loop, for one fiber, which waits while its condition does not hold. */
 final class Condition
 {
     /** @var Suspension<mixed>|null */
     private ?Suspension $waiting = null;
 
     /**
-     * Returns at the next notification; those before are not kept.
+     * Waits for the next notification. Earlier notifications are not kept.
      *
      * @throws CannotWaitException
      */
@@ -34,7 +31,7 @@ final class Condition
         }
     }
 
-    /** Without effect while nobody waits. */
+    /** Resumes the fiber that waits, if there is one. */
     public function notify(): void
     {
         $waiting = $this->waiting;

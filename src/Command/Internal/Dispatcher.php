@@ -20,29 +20,26 @@ use Spindle\Internal\Preload;
 use Spindle\Internal\UnlinkedFile;
 use Spindle\LauncherException;
 
-/**
- * What all runs of a pool share: gives their commands to the launchers, or to where else they run, and decides from what comes
- * back what follows for each, which is its outcome, another attempt or another launcher.
- */
+/** Passes the commands of all runs to launchers or a carrier. Decides on outcomes, retries and other launchers. */
 final class Dispatcher
 {
-    /** When processes or descriptors are exhausted, a command is tried again after this time, in seconds. */
+    /** Seconds before a command is tried again after processes or descriptors were exhausted. */
     private const REFUSED_FOR = 0.05;
 
-    /** When none runs that could free some, they are failed after this time, in nanoseconds. */
+    /** Nanoseconds after which such commands fail, if no command runs that could free processes or descriptors. */
     private const STUCK_FOR = 1_000_000_000;
 
-    /** When so many launchers have died while they ran a command, it is given to no other. */
+    /** A command fails when more than this number of launchers died while they ran it. */
     private const DEATHS = 3;
 
-    /** @var array<int, self> those that have commands: who waits may be in a fiber to which nothing else leads */
+    /** @var array<int, self> those with pending commands; their fibers may have no other reference */
     private static array $busy = [];
 
     public readonly CaptureStore $store;
 
     private readonly Place $place;
 
-    /** The place, unless the commands run elsewhere: then none is started. */
+    /** The same object as the place, unless a carrier runs the commands. With a carrier no launcher is started. */
     private readonly Launchers $launchers;
 
     private readonly Pauses $pauses;
@@ -51,27 +48,27 @@ final class Dispatcher
     /** Null when commands may start at any time. */
     private readonly ?StartDelay $startDelay;
 
-    /** @var array<int, Ticket> over for their launcher, with output that callbacks and streams have not taken yet, by id */
+    /** @var array<int, Ticket> ended commands whose output callbacks and streams have not received completely, by id */
     private array $draining = [];
 
-    /** @var array<int, true> ids of commands whose owners have not been told what became of them */
+    /** @var array<int, true> ids of commands whose owners have not received an outcome */
     private array $open = [];
 
-    /** @var \WeakMap<TicketOwner, array<array-key, string>> that may have commands here, and the environment of those */
+    /** @var \WeakMap<TicketOwner, array<array-key, string>> owners of commands, with the environment of these */
     private \WeakMap $owners;
 
-    /** @var array<array-key, string> of this process when a lane was opened last */
+    /** @var array<array-key, string> environment of this process when the last lane was opened */
     private array $environment = [];
 
     private int $id = 0;
     private int $lane = 0;
 
-    /** Results that were given; those of them that are failures; and further attempts. */
+    /** Results so far, failures among them, and retries. */
     private int $finished = 0;
     private int $failed = 0;
     private int $retried = 0;
 
-    /** Since when no launcher can start a command and none runs, on the monotonic clock; null until it happens. */
+    /** Time since which no launcher can start a command and none runs, in nanoseconds of the monotonic clock. */
     private int|float|null $stuckSince = null;
 
     public function __construct(
@@ -100,7 +97,7 @@ final class Dispatcher
         );
         $this->owners = new \WeakMap();
         $this->store = new CaptureStore($options->temporaryDirectory);
-        // The callbacks hold no strong reference: a pool that nobody holds is to end.
+        // The callbacks hold only weak references, so that a pool without any other reference is destroyed.
         $weak = \WeakReference::create($this);
         $this->log = new StepLog($options->logger);
         $this->launchers = new Launchers(
@@ -139,8 +136,7 @@ final class Dispatcher
     }
 
     /**
-     * Opens a lane for one run: a launcher starts waiting commands of different lanes in turn. All commands of a lane start
-     * from the environment that this process has now.
+     * Opens a lane for one run. Launchers take from lanes in turn. Its commands start from the current environment.
      *
      * @throws LauncherException when a launcher can't be started
      */
@@ -148,7 +144,7 @@ final class Dispatcher
     {
         $environment = Environment::variables();
         if ($environment !== $this->environment) {
-            $this->environment = $environment; // else the array stays the same one, which compares at once
+            $this->environment = $environment; // unchanged, the array stays the same one and compares fast
         }
         $this->owners[$owner] = $this->environment;
         $this->place->refresh($this->concurrency);
@@ -161,7 +157,7 @@ final class Dispatcher
         return $this->concurrency;
     }
 
-    /** @return list<mixed> keys of the commands of runs that run now, in the order in which they were given */
+    /** @return list<mixed> keys of the commands of runs that run now, in the order of their submission */
     public function running(): array
     {
         $ofRuns = static fn(Ticket $ticket): bool => $ticket->owner instanceof Run;
@@ -186,7 +182,7 @@ final class Dispatcher
         ];
     }
 
-    /** Takes charge of a command. It is on its way when {@see flush()} is called, or earlier. */
+    /** Takes a command. It is sent by {@see flush()}, or earlier. */
     public function submit(int $lane, mixed $key, Command $command, TicketOwner $owner): Ticket
     {
         $id = $this->id = $this->id === 0xFFFFFFFF ? 1 : $this->id + 1;
@@ -198,7 +194,7 @@ final class Dispatcher
         return $ticket;
     }
 
-    /** Bytes that {@see submit()} has gathered and {@see flush()} has not sent, or the launchers not taken. */
+    /** Bytes that {@see flush()} has not sent, or that launchers have not received. */
     public function unsent(): int
     {
         return $this->place->unsent();
@@ -210,14 +206,13 @@ final class Dispatcher
     }
 
     /**
-     * Ends the commands' process trees, or takes them from the queue; their owners get cancelled results. What callbacks
-     * and streams have not taken of their output is dropped, and none of these is waited for.
+     * Ends the commands or takes them from the queue. Owners get cancelled results. Undelivered output is dropped.
      *
      * @param array<int, Ticket> $tickets
      */
     public function cancel(array $tickets): void
     {
-        // The last ones first: those that wait are not to start in the slots of those that end.
+        // The last ones first, so that waiting commands do not start in the slots of those that end.
         foreach (array_reverse($tickets) as $ticket) {
             if ($ticket->cancelled) {
                 continue;
@@ -239,7 +234,7 @@ final class Dispatcher
         }
     }
 
-    /** Takes the command back unless it runs; the attempt that runs is its last. Sent by {@see flush()}. */
+    /** Takes the command back if it does not run. If it runs, this attempt is the last. Sent by {@see flush()}. */
     public function withdraw(Ticket $ticket): void
     {
         $ticket->final = true;
@@ -248,7 +243,7 @@ final class Dispatcher
         }
     }
 
-    /** @throws LauncherException when the launcher has not the descriptors for so many */
+    /** @throws LauncherException when the launcher's descriptor limit is too low */
     public function resize(int $concurrency): void
     {
         $this->place->resize($concurrency, $this->concurrency);
@@ -257,7 +252,7 @@ final class Dispatcher
     }
 
     /**
-     * How many commands the launchers have descriptors for; waits for them to start.
+     * Returns how many commands the launchers have descriptors for; waits for the launchers to start.
      *
      * @throws LauncherException
      */
@@ -271,7 +266,7 @@ final class Dispatcher
         $this->cancel($this->tickets());
     }
 
-    /** Ends all commands, and the launchers; the owners of the commands are told. */
+    /** Ends all commands and the launchers, and notifies the owners of the commands. */
     public function close(): void
     {
         $tickets = $this->tickets();
@@ -282,13 +277,13 @@ final class Dispatcher
         $this->lose($tickets, LauncherException::closed(...));
     }
 
-    /** Suspends until what {@see close()} has ended elsewhere has ended. */
+    /** Suspends until the carrier has ended the commands that {@see close()} cancelled. */
     public function awaitEnd(): void
     {
         $this->place->awaitEnd();
     }
 
-    /** @return bool whether the command was held here; then it is cancelled */
+    /** @return bool whether the command was waiting here; it is cancelled then */
     private function endPause(Ticket $ticket): bool
     {
         if (!$this->pauses->remove($ticket) && $this->startDelay?->remove($ticket) !== true) {
@@ -301,13 +296,13 @@ final class Dispatcher
         return true;
     }
 
-    /** @return array<int, Ticket> all without an outcome, by id */
+    /** @return array<int, Ticket> all commands without an outcome, by id */
     private function tickets(): array
     {
         return $this->place->tickets() + $this->held() + $this->draining;
     }
 
-    /** @return array<int, Ticket> that wait here for their next or first attempt, by id */
+    /** @return array<int, Ticket> commands that wait here for their first or next attempt, by id */
     private function held(): array
     {
         return $this->pauses->tickets() + ($this->startDelay?->tickets() ?? []);
@@ -326,9 +321,7 @@ final class Dispatcher
             : $this->startDelay->add($ticket);
     }
 
-    /**
-     * Starts a command that was held; the run or the caller that gave it gets the reason when no launcher can take it.
-     */
+    /** Starts a command that was waiting here. If no launcher can take it, its owner gets the reason. */
     private function startLater(Ticket $ticket): void
     {
         try {
@@ -388,7 +381,7 @@ final class Dispatcher
         $this->finish($ticket, Outcome::ofExit($ticket, $bytes, $at, $length));
     }
 
-    /** The command is over for the launcher; its result waits until callbacks have had all of its output. */
+    /** Handles the end of a command. The result waits until callbacks have received all output. */
     private function finish(Ticket $ticket, CommandResult $result): void
     {
         $ticket->feeder?->stop();
@@ -470,7 +463,7 @@ final class Dispatcher
         if (\ord($bytes[$at]) === Protocol::EXHAUSTED && !$ticket->cancelled && !$ticket->final && $ticket->isRepeatable()) {
             $this->launchers->refused($ticket);
             $this->startDelay?->schedule();
-            // A command of another launcher, or anything else on this machine, may free what is missing.
+            // A command of another launcher or another process on this machine may free what is missing.
             if (!$this->launchers->areStuck() || hrtime(true) - ($this->stuckSince ??= hrtime(true)) < self::STUCK_FOR) {
                 $this->pauses->add($ticket, self::REFUSED_FOR);
 
@@ -515,7 +508,7 @@ final class Dispatcher
         $this->flush();
     }
 
-    /** In a fork of this process: the outcomes are for the process that gave the commands. */
+    /** Called in a fork of this process: the outcomes go to the process that submitted the commands. */
     private function launcherLeft(Launcher $launcher): void
     {
         $tickets = $launcher->tickets;
@@ -544,7 +537,7 @@ final class Dispatcher
 
     /**
      * @param array<int, Ticket>                       $tickets
-     * @param \Closure(list<mixed>): LauncherException $reason  made from the keys of one owner's tickets
+     * @param \Closure(list<mixed>): LauncherException $reason  makes the exception from one owner's keys
      */
     private function lose(array $tickets, \Closure $reason): void
     {

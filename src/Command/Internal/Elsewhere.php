@@ -11,26 +11,26 @@ use Spindle\Command\CommandCarrier;
 use Spindle\Command\CommandResult;
 use Spindle\Command\PortableCommand;
 
-/**
- * Where commands run that a carrier has: as many at once as the pool has slots. Others wait here, and those of different lanes
- * are carried in turn.
- */
+/** Runs commands through a carrier, one per slot. Others wait here, and lanes take turns. */
 final class Elsewhere implements Place
 {
     private int $concurrency = 0;
 
-    /** @var array<int, non-empty-array<int, array{Ticket, string}>> tickets that wait, with their bytes, by lane and id */
+    /** @var array<int, non-empty-array<int, array{Ticket, string}>> waiting commands, as bytes, by lane and id */
     private array $waiting = [];
 
-    /** @var array<int, array{Ticket, DeferredCancellation, DeferredCancellation}> with what recalls and what ends them, by id */
+    /**
+     * @var array<int, array{Ticket, DeferredCancellation, DeferredCancellation}>
+     *        carried commands, each with the cancellations that recall and end it, by id
+     */
     private array $carried = [];
 
-    /** @var array<int, Future<mixed>> of all that the carrier has, by id */
+    /** @var array<int, Future<mixed>> calls of the carrier that have not returned, by id */
     private array $under = [];
 
     /**
      * @param \Closure(Ticket, CommandResult): void $finished
-     * @param \Closure(Ticket, \Throwable): void    $lost     there is no outcome
+     * @param \Closure(Ticket, \Throwable): void    $lost     called when there is no outcome
      */
     public function __construct(
         private readonly CommandCarrier $carrier,
@@ -116,7 +116,7 @@ final class Elsewhere implements Place
         }
     }
 
-    /** Fills the slots. */
+    /** Fills the slots with waiting commands. */
     private function carry(): void
     {
         while ($this->waiting !== [] && \count($this->carried) < $this->concurrency) {
@@ -125,7 +125,7 @@ final class Elsewhere implements Place
             [$ticket, $command] = reset($tickets);
             unset($this->waiting[$lane], $tickets[$ticket->id]);
             if ($tickets !== []) {
-                $this->waiting[$lane] = $tickets; // the last in turn now
+                $this->waiting[$lane] = $tickets; // last in turn now
             }
             $this->give($ticket, $command);
         }
@@ -151,7 +151,7 @@ final class Elsewhere implements Place
     private function over(Ticket $ticket, \Closure $tell): void
     {
         unset($this->under[$ticket->id]);
-        if (isset($this->carried[$ticket->id])) { // or the pool was closed
+        if (isset($this->carried[$ticket->id])) { // not after the pool was closed
             $tell();
         }
     }

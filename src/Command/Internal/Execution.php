@@ -6,7 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Command\CommandResult;
 
-/** One call of execute(): waits for the outcome of a single command. */
+/** One call of execute(). */
 final class Execution implements TicketOwner
 {
     private ?CommandResult $result = null;

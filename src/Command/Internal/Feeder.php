@@ -7,10 +7,7 @@ namespace Spindle\Command\Internal;
 use Revolt\EventLoop;
 use Spindle\Internal\Launcher\Protocol;
 
-/**
- * Sends a command's input to the launcher: from when the command was started, and never more ahead of what it has read
- * than the window.
- */
+/** Sends a command's input to the launcher once the command has started. Unread input never exceeds the window. */
 final class Feeder
 {
     private const PIECE = 1 << 16;
@@ -23,9 +20,9 @@ final class Feeder
 
     /**
      * @param string|resource|iterable<mixed, string> $source
-     * @param \Closure(string): void                  $send   a piece
-     * @param \Closure(): void                        $end    after the last
-     * @param \Closure(\Throwable): void              $failed when the source throws; nothing more is sent
+     * @param \Closure(string): void                  $send   sends a piece
+     * @param \Closure(): void                        $end    called after the last piece
+     * @param \Closure(\Throwable): void              $failed called when the source throws; nothing more is sent
      */
     public function __construct(
         private readonly mixed $source,
@@ -36,13 +33,13 @@ final class Feeder
         $this->changed = new Condition();
     }
 
-    /** Whether anything of the source may have been read. */
+    /** Whether bytes of the source may have been read. */
     public function isStarted(): bool
     {
         return $this->started;
     }
 
-    /** @param string $payload of INPUT_TAKEN, the first of which is about no bytes */
+    /** @param string $payload payload of INPUT_TAKEN; the first one reports 0 bytes */
     public function taken(string $payload): void
     {
         /** @var array{1: int} $bytes */
@@ -62,7 +59,7 @@ final class Feeder
         }
     }
 
-    /** The command takes no more: the source is left where it stands. */
+    /** Stops, because the command reads no more input. The source stays at its position. */
     public function stop(): void
     {
         $this->stopped = true;
@@ -117,10 +114,10 @@ final class Feeder
      */
     private function read(mixed $stream): \Generator
     {
-        // A regular file is always ready and epoll-like drivers refuse it; all else may have to be waited for.
+        // A regular file is always ready, and drivers with epoll refuse it. Other streams may have to be waited for.
         $stat = @fstat($stream);
         $isFile = $stat === false || ($stat['mode'] & 0o170000) === 0o100000;
-        // Of a named pipe or a terminal, PHP would not return less than was asked for while it is blocking.
+        // While a named pipe or a terminal is blocking, PHP does not return fewer bytes than requested.
         $isGreedy = !$isFile && stream_get_meta_data($stream)['stream_type'] === 'STDIO' && stream_set_blocking($stream, false);
         try {
             while (!feof($stream)) {

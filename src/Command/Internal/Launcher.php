@@ -9,32 +9,31 @@ use Spindle\Internal\Launcher\LauncherProcess;
 use Spindle\Internal\Launcher\Protocol;
 use Spindle\LauncherException;
 
-/** A launcher and the commands that it has. */
+/** A launcher and its pending commands. */
 final class Launcher
 {
-    /** How many of the pool's commands may run here at once. */
+    /** Maximum number of commands that may run here at once. */
     public int $share = 0;
 
     /** Whether the launcher has reported that it is ready. Before, it has started nothing. */
     public bool $isReady = false;
 
-    /** It could start nothing the last time that it was given a command. */
+    /** Whether the launcher could not start the last command, for lack of descriptors or processes. */
     public bool $exhausted = false;
 
-    /** @var array<int, Ticket> that it has and that have no outcome, by id */
+    /** @var array<int, Ticket> pending commands of this launcher, by id */
     public array $tickets = [];
 
     private readonly LauncherProcess $process;
 
-    /** Of the tickets, those that were asked back and have not come yet. */
+    /** Number of commands that were asked back and have not been returned yet. */
     private int $moving = 0;
 
     /**
-     * @param string                                           $files what the paths of the pool's temporary files begin with
-     * @param \Closure(self, int, int, string, int, int): void $frame type, job, and where its payload lies: bytes, offset,
-     *                                                               length
-     * @param \Closure(self, string): void                     $died  how it died
-     * @param \Closure(self): void                             $left  called in a fork of this process, which hears no more
+     * @param string                                           $files prefix of the paths of the pool's temporary files
+     * @param \Closure(self, int, int, string, int, int): void $frame type, job, and payload: bytes, offset, length
+     * @param \Closure(self, string): void                     $died  called with the reason of the launcher's death
+     * @param \Closure(self): void                             $left  called in a fork of this process, without frames
      *
      * @throws LauncherException when the process can't be started
      */
@@ -45,7 +44,7 @@ final class Launcher
         \Closure $died,
         \Closure $left,
     ) {
-        // The callbacks hold no strong reference: a pool that nobody holds is to end.
+        // The callbacks hold only weak references, so that a pool without any other reference is destroyed.
         $weak = \WeakReference::create($this);
         $this->process = new LauncherProcess(
             $options->php,
@@ -72,13 +71,13 @@ final class Launcher
         );
     }
 
-    /** False in a fork of the process that started it. */
+    /** Whether this process started the launcher, and not the process that it was forked from. */
     public function isOurs(): bool
     {
         return $this->process->isOurs();
     }
 
-    /** The event loop goes on although it has no ticket, for somebody waits to hear from it. */
+    /** Keeps the event loop running without pending commands, because a fiber waits for a frame of this launcher. */
     public function keepLoop(): void
     {
         $this->process->keepLoop();
@@ -91,13 +90,13 @@ final class Launcher
         }
     }
 
-    /** How many commands it has beyond those that can run; negative when slots are free. */
+    /** Number of commands in excess of those that can run; negative when slots are free. */
     public function excess(): int
     {
         return \count($this->tickets) - $this->share;
     }
 
-    /** Takes charge of a ticket; while it has any, the event loop goes on. */
+    /** Takes a command. The event loop runs as long as the launcher has one. */
     public function add(Ticket $ticket): void
     {
         if ($this->tickets === []) {
@@ -108,31 +107,31 @@ final class Launcher
         $ticket->launcher = $this;
     }
 
-    /** @param array<array-key, string> $variables that commands start from; sent with the next {@see send()} if it is news */
+    /** @param array<array-key, string> $variables for the commands that follow; sent with them if changed */
     public function useEnvironment(array $variables): void
     {
         $this->process->useEnvironment($variables);
     }
 
-    /** Frames for the next {@see send()}. */
+    /** Collects frames for the next {@see send()}. */
     public function gather(string $frames): void
     {
         $this->process->gather($frames);
     }
 
-    /** Sends what was gathered, and this, in order; what the pipe does not take now follows as soon as it does. */
+    /** Sends the collected frames, then these. Bytes that the pipe can't hold now follow as soon as it can. */
     public function send(string $frames = ''): void
     {
         $this->process->send($frames);
     }
 
-    /** Bytes that are gathered, or sent and not taken yet. */
+    /** Bytes that were collected but not sent, or that the launcher has not received. */
     public function unsent(): int
     {
         return $this->process->unsent();
     }
 
-    /** Takes the frames that are there, and notices that there will be none. */
+    /** Processes the frames that have arrived, and notices when the launcher has died. */
     public function read(): void
     {
         $this->process->read();
@@ -147,26 +146,26 @@ final class Launcher
         $this->releaseLoop();
     }
 
-    /** One that was asked back has started already. */
+    /** Notes that a command has started; if it was asked back, it stays. */
     public function started(Ticket $ticket): void
     {
         $ticket->started = true;
         $this->stays($ticket);
     }
 
-    /** How many of its commands wait for a slot and are not asked back already. */
+    /** Number of commands that wait for a slot and were not asked back. */
     public function waiting(): int
     {
         return $this->excess() - $this->moving;
     }
 
-    /** How many were asked back and have not come yet. */
+    /** Number of commands that were asked back and have not been returned yet. */
     public function moving(): int
     {
         return $this->moving;
     }
 
-    /** Asks for one that waits, to be given to another launcher: the last one, for it would wait longest. */
+    /** Asks a waiting command back, for another launcher: the last one, because it would wait longest. */
     public function askBack(): bool
     {
         for ($ticket = end($this->tickets); $ticket !== false; $ticket = prev($this->tickets)) {
@@ -182,13 +181,13 @@ final class Launcher
         return false;
     }
 
-    /** Tells it to end, without waiting for that. */
+    /** Asks the launcher to end, without waiting for that. */
     public function hangUp(): void
     {
         $this->process->hangUp();
     }
 
-    /** Hangs up and returns when it has ended; in a fork of the process that started it, at once. */
+    /** Asks the launcher to end and waits for that; returns immediately in a fork of the process that started it. */
     public function close(): void
     {
         $this->process->close();

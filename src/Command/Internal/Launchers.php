@@ -14,25 +14,20 @@ use Spindle\Internal\Launcher\Protocol;
 use Spindle\LauncherException;
 
 /**
- * The launchers of one pool.
+ * The launchers of one pool, which start processes in parallel (docs/decisions/0005-several-launchers.md).
  *
- * A launcher waits while a process that it starts becomes the program; several wait side by side
- * (docs/decisions/0005-several-launchers.md). Each may run its share of the commands. When one has slots to spare and
- * another has commands that wait, these are asked back and move.
+ * Each has a share of the slots. When one has free slots, waiting commands of others are asked back and moved.
  */
 final class Launchers implements Place
 {
-    /** A launcher for so many commands at once, as long as there are CPUs for more, and so many launchers at most. */
+    /** One launcher for each SLOTS commands at once, limited by MOST and by the number of usable CPUs. */
     private const SLOTS = 4;
     private const MOST = 4;
 
-    /** When each has died so often, with no command finished in between, none is started again. */
+    /** Maximum deaths per launcher without a finished command in between. After more, no launcher is started. */
     private const DEATHS = 3;
 
-    /**
-     * Failed starts per launcher, within this time in nanoseconds, after which none is started again. A start fails
-     * when the launcher dies before it is ready.
-     */
+    /** Maximum deaths before being ready, per launcher and within this time in nanoseconds. */
     private const FAILED_STARTS = 5;
     private const FAILED_STARTS_WITHIN = 10_000_000_000;
 
@@ -42,30 +37,30 @@ final class Launchers implements Place
     /** @var list<Launcher> with former credentials of this process; each ends when its commands have ended */
     private array $retired = [];
 
-    /** The credentials that the launchers have. */
+    /** Credentials of the launchers. */
     private string $credentials = '';
 
-    /** How many there are to be, decided when the first is started; more when the pool grows. */
+    /** Number of launchers, set when the first one is started. It grows with the pool. */
     private int $wanted = 0;
 
-    /** How often one has died since a command finished. */
+    /** Deaths of launchers since a command finished. */
     private int $deaths = 0;
 
     /** @var list<int|float> times of the last failed starts, on the monotonic clock */
     private array $failedStarts = [];
 
-    /** How many commands each has descriptors for, and how it starts them, once one has said so. */
+    /** How many commands each launcher has descriptors for, and how it starts them; null and '' until one is ready. */
     private ?int $capacity = null;
     private string $means = '';
 
-    /** @var list<Suspension<mixed>> of those that wait to hear so */
+    /** @var list<Suspension<mixed>> fibers that wait for the capacity */
     private array $waiting = [];
 
     /**
-     * @param string                                               $files what the paths of the pool's temporary files begin with
-     * @param \Closure(Launcher, int, int, string, int, int): void $frame as {@see Launcher} has it
-     * @param \Closure(Launcher, string): void                     $died  as {@see Launcher} has it
-     * @param \Closure(Launcher): void                             $left  as {@see Launcher} has it
+     * @param string                                               $files prefix of paths of temporary files
+     * @param \Closure(Launcher, int, int, string, int, int): void $frame see {@see Launcher}
+     * @param \Closure(Launcher, string): void                     $died  see {@see Launcher}
+     * @param \Closure(Launcher): void                             $left  see {@see Launcher}
      */
     public function __construct(
         private readonly CommandPoolOptions $options,
@@ -77,7 +72,7 @@ final class Launchers implements Place
     ) {}
 
     /**
-     * Replaces those that have died while there was nothing to do.
+     * Replaces launchers that died while they had no command.
      *
      * @throws LauncherException
      */
@@ -95,7 +90,7 @@ final class Launchers implements Place
     }
 
     /**
-     * Starts those that are missing, and replaces those that have other credentials than this process has now.
+     * Starts missing launchers, and replaces those with other credentials than this process has now.
      *
      * @throws LauncherException
      */
@@ -120,10 +115,10 @@ final class Launchers implements Place
     }
 
     /**
-     * Gives a command to the one that it waits least with. It is on its way when {@see flush()} is called, or earlier.
+     * Gives a command to the launcher where it waits least. It is sent by {@see flush()}, or earlier.
      *
-     * @throws LauncherException when one that is missing can't be started, or when the credentials have changed since
-     *                           the command was given
+     * @throws LauncherException when a missing launcher can't be started, or the credentials have changed since
+     *                           submission
      */
     public function assign(Ticket $ticket, int $concurrency): void
     {
@@ -135,9 +130,9 @@ final class Launchers implements Place
     }
 
     /**
-     * Gives a command that was asked back and has come to another one.
+     * Gives a command that was asked back and returned to another launcher.
      *
-     * @throws LauncherException as {@see assign()}
+     * @throws LauncherException see {@see assign()}
      */
     public function move(Ticket $ticket, int $concurrency): void
     {
@@ -145,7 +140,7 @@ final class Launchers implements Place
         $launcher?->remove($ticket);
         $this->start($concurrency);
         if ($launcher !== null && \in_array($launcher, $this->retired, true)) {
-            self::give($ticket, $launcher); // no other one has its credentials
+            self::give($ticket, $launcher); // only this launcher has the command's credentials
         } else {
             $this->assign($ticket, $concurrency);
         }
@@ -161,7 +156,7 @@ final class Launchers implements Place
         $ticket->launcher?->gather(Protocol::frame(Protocol::WITHDRAW, $ticket->id));
     }
 
-    /** Bytes that are gathered, or sent and not taken yet. */
+    /** Bytes that were collected but not sent, or that launchers have not received. */
     public function unsent(): int
     {
         $bytes = 0;
@@ -179,7 +174,7 @@ final class Launchers implements Place
         }
     }
 
-    /** What one of them says when it starts. */
+    /** Handles the message that a launcher sends when it is ready. */
     public function ready(Launcher $launcher, string $payload): void
     {
         $launcher->isReady = true;
@@ -196,7 +191,7 @@ final class Launchers implements Place
         return LauncherException::tooManyAtOnce($concurrency, (int) $this->capacity * $this->wanted, $this->means);
     }
 
-    /** A command is over, and its slot is free. */
+    /** Frees the slot of a command that has ended. */
     public function release(Ticket $ticket): void
     {
         $this->deaths = 0;
@@ -210,14 +205,14 @@ final class Launchers implements Place
         $this->balance();
     }
 
-    /** One that was asked back runs already; another may wait. */
+    /** Notes that a command has started instead of being returned. Another waiting one may be asked back. */
     public function started(Ticket $ticket): void
     {
         $ticket->launcher?->started($ticket);
         $this->balance();
     }
 
-    /** A launcher has no descriptors or processes for the command, and none of its commands runs that could free some. */
+    /** Takes a command back: the launcher has no descriptors or processes for it, and will free none. */
     public function refused(Ticket $ticket): void
     {
         $launcher = $ticket->launcher;
@@ -227,7 +222,7 @@ final class Launchers implements Place
         }
     }
 
-    /** Whether none of their commands runs, for want of descriptors or processes. */
+    /** Whether no command runs, for lack of descriptors or processes. */
     public function areStuck(): bool
     {
         foreach ($this->all() as $launcher) {
@@ -239,7 +234,7 @@ final class Launchers implements Place
         return true;
     }
 
-    /** Forgets a launcher that is dead or has failed; {@see capacity()} then throws the reason, or asks another one. */
+    /** Removes a launcher that died or failed. {@see capacity()} then throws the reason, or asks another launcher. */
     public function remove(Launcher $launcher, ?LauncherException $why): void
     {
         $isOther = static fn(Launcher $other): bool => $other !== $launcher;
@@ -259,7 +254,7 @@ final class Launchers implements Place
         return $isReplaceable;
     }
 
-    /** @return array<int, Ticket> all that they have, by id */
+    /** @return array<int, Ticket> all pending commands, by id */
     public function tickets(): array
     {
         $tickets = [];
@@ -270,7 +265,7 @@ final class Launchers implements Place
         return $tickets;
     }
 
-    /** A launcher starts its commands in the order in which it got them: the first ones run. */
+    /** Returns the first commands of each launcher, because they are started in the order of their arrival. */
     public function running(): array
     {
         $running = [];
@@ -282,14 +277,14 @@ final class Launchers implements Place
     }
 
     /**
-     * How many commands they have descriptors for together; waits until one has said so.
+     * Returns how many commands the launchers have descriptors for together; waits until one is ready.
      *
-     * @throws LauncherException when one can't be started, or ends
+     * @throws LauncherException when a launcher can't be started, or ends
      */
     public function capacity(int $concurrency): int
     {
         $this->start($concurrency);
-        while ($this->capacity === null) { // one that dies before it is ready is replaced
+        while ($this->capacity === null) { // a launcher that dies before it is ready is replaced
             $this->start($concurrency);
             $this->waiting[] = $suspension = EventLoop::getSuspension();
             $launcher = $this->launchers[0];
@@ -308,7 +303,7 @@ final class Launchers implements Place
         return (int) $this->capacity * $this->wanted;
     }
 
-    /** @throws LauncherException when they have not the descriptors for so many */
+    /** @throws LauncherException when the descriptor limit is too low */
     public function resize(int $concurrency, int $before): void
     {
         if ($this->launchers !== []) {
@@ -326,7 +321,7 @@ final class Launchers implements Place
         }
     }
 
-    /** Ends them all, side by side, and returns when they have ended. */
+    /** Ends all launchers in parallel and waits until they have ended. */
     public function close(): void
     {
         $launchers = $this->all();
@@ -356,7 +351,7 @@ final class Launchers implements Place
         $launcher->gather(Request::run($ticket));
     }
 
-    /** Replaces all launchers. One that has commands ends when these have ended. */
+    /** Replaces all launchers. A launcher with commands ends when these have ended. */
     private function retire(): void
     {
         foreach ($this->launchers as $launcher) {
@@ -388,19 +383,19 @@ final class Launchers implements Place
         return max(1, min(self::MOST, (new CpuCount())->usable(), intdiv($concurrency, self::SLOTS)));
     }
 
-    /** Tells each how many commands it may run. */
+    /** Sends each launcher the number of commands that it may run. */
     private function share(int $concurrency): void
     {
         $count = \count($this->launchers);
         $largest = intdiv($concurrency + $count - 1, $count);
         foreach ($this->launchers as $i => $launcher) {
             $launcher->share = intdiv($concurrency + $i, $count);
-            // All are told the largest share, so that all of them refuse it or none.
+            // All get the largest share as well, so that either all refuse it or none does.
             $launcher->send(Protocol::frame(Protocol::CONFIGURE, 0, pack('VVeC', $launcher->share, $largest, $this->options->grace, (int) $this->options->redispatch)));
         }
     }
 
-    /** The one that a command waits least with; none without a slot, of which there are some after {@see resize()}. */
+    /** Returns the launcher where a command waits least. After {@see resize()}, some may have no slot. */
     private function freest(): Launcher
     {
         $freest = null;
@@ -413,7 +408,7 @@ final class Launchers implements Place
         return $freest ?? throw new \LogicException('No launcher has a slot');
     }
 
-    /** Of those that wait for {@see capacity()}. */
+    /** Resumes the fibers that wait for {@see capacity()}. */
     private function wake(?LauncherException $why = null): void
     {
         $waiting = $this->waiting;
@@ -423,7 +418,7 @@ final class Launchers implements Place
         }
     }
 
-    /** Where slots are free, commands that wait elsewhere are asked back. */
+    /** Asks waiting commands back for launchers with free slots. */
     private function balance(): void
     {
         foreach ($this->launchers as $idle) {
@@ -437,10 +432,10 @@ final class Launchers implements Place
     {
         $free = -$idle->excess();
         foreach ($this->launchers as $launcher) {
-            $free -= $launcher->moving(); // these are to come
+            $free -= $launcher->moving(); // commands on the way
         }
         foreach ($this->launchers as $busy) {
-            // Half of what waits, so that both have as much to do.
+            // Half of the waiting commands, so that both launchers have the same amount of work.
             for ($wanted = min($free, intdiv($busy->waiting() + 1, 2)); $wanted > 0 && $busy->askBack(); --$wanted) {
                 --$free;
             }

@@ -9,7 +9,7 @@ use Spindle\Command\PortableCommand;
 use Spindle\Command\SpoolException;
 use Spindle\Internal\Launcher\Protocol;
 
-/** Makes results from what the launcher says of a command. */
+/** Makes results from the frames of launchers and the outcomes of carriers. */
 final class Outcome
 {
     private const STATUS_LOST = 'its exit status is lost, because SIGCHLD is ignored here and ext-pcntl is missing to change that';
@@ -17,7 +17,7 @@ final class Outcome
     /** The size of EXITED's payload before the output, in bytes. */
     private const HEAD = 37;
 
-    /** From the payload of EXITED, which holds the last of the output; counts the attempt. */
+    /** Makes a result from the payload of EXITED, which contains the end of the output; counts the attempt. */
     public static function ofExit(Ticket $ticket, string $bytes, int $at, int $length): CommandResult
     {
         /** @var array{ending: int, code: int, signal: int, start: float, duration: float, peak: int, out: int} $exit */
@@ -51,7 +51,7 @@ final class Outcome
         );
     }
 
-    /** From the payload of NOT_STARTED: it was withdrawn, or could not be started, which counts as an attempt. */
+    /** Makes a result from the payload of NOT_STARTED: withdrawn, or a failed start, which counts as an attempt. */
     public static function ofNoStart(Ticket $ticket, string $bytes, int $at, int $length): CommandResult
     {
         $code = \ord($bytes[$at + 1]);
@@ -67,7 +67,7 @@ final class Outcome
         return self::result($ticket, $code, null, false, microtime(true), 0.0, "could not be started: '{$program}': {$reason}");
     }
 
-    /** From the bytes of {@see PortableCommand::outcome()}; counts the attempt. */
+    /** Makes a result from the bytes of {@see PortableCommand::outcome()}; counts the attempt. */
     public static function carried(Ticket $ticket, string $bytes): CommandResult
     {
         /** @var array{int|null, int|null, bool, string|null, float, float, string, string} $outcome */
@@ -84,7 +84,7 @@ final class Outcome
         return self::result($ticket, $code, $signal, $timedOut, $start, $duration, $error);
     }
 
-    /** Of a command without an attempt that runs. */
+    /** Makes a result for a command of which no attempt runs. */
     public static function cancelled(Ticket $ticket, string $how): CommandResult
     {
         return self::result($ticket, null, null, false, 0.0, 0.0, $how);

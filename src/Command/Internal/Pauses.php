@@ -6,19 +6,19 @@ namespace Spindle\Command\Internal;
 
 use Revolt\EventLoop;
 
-/** The tickets that no launcher has, because a time is to pass before their next attempt. */
+/** Commands that wait for the time of their next attempt. No launcher has them. */
 final class Pauses
 {
     /** @var array<int, Ticket> by id */
     private array $tickets = [];
 
-    /** @var array<int, string> of each pause's end, by the ticket's id */
+    /** @var array<int, string> timer of each pause, by the command's id */
     private array $watchers = [];
 
-    /** @param \Closure(Ticket): void $due called when a ticket's time has passed; it is no longer here then */
+    /** @param \Closure(Ticket): void $due called when a pause has ended; the command has been removed then */
     public function __construct(private readonly \Closure $due) {}
 
-    /** @param float $delay in seconds */
+    /** @param float $delay seconds */
     public function add(Ticket $ticket, float $delay): void
     {
         $this->tickets[$ticket->id] = $ticket;
@@ -28,7 +28,7 @@ final class Pauses
         });
     }
 
-    /** @return bool whether it was here */
+    /** @return bool whether the command was waiting here */
     public function remove(Ticket $ticket): bool
     {
         if (!isset($this->tickets[$ticket->id])) {

@@ -6,14 +6,14 @@ namespace Spindle\Command\Internal;
 
 use Spindle\LauncherException;
 
-/** Where the commands of one pool run. */
+/** An implementation that runs the commands of a pool: launchers on this machine, or a carrier. */
 interface Place
 {
     /** @throws LauncherException */
     public function refresh(int $concurrency): void;
 
     /**
-     * Takes charge of a command. It is on its way when {@see flush()} is called, or earlier.
+     * Takes a command. It is sent by {@see flush()}, or earlier.
      *
      * @throws LauncherException
      */
@@ -22,40 +22,40 @@ interface Place
     /** Ends the command or takes it from the queue. Sent by {@see flush()}. */
     public function cancel(Ticket $ticket): void;
 
-    /** Takes the command from the queue unless it runs. Sent by {@see flush()}. */
+    /** Takes the command from the queue if it does not run. Sent by {@see flush()}. */
     public function withdraw(Ticket $ticket): void;
 
-    /** A command is over, and its slot is free. */
+    /** Frees the slot of a command that has ended. */
     public function release(Ticket $ticket): void;
 
-    /** Bytes on their way. */
+    /** Bytes that were not sent or not received yet. */
     public function unsent(): int;
 
     public function flush(): void;
 
-    /** @return array<int, Ticket> all that it has, by id */
+    /** @return array<int, Ticket> all pending commands, by id */
     public function tickets(): array;
 
-    /** @return array<int, Ticket> those that run, as far as is known without asking, by id */
+    /** @return array<int, Ticket> commands that run, as far as known without asking, by id */
     public function running(): array;
 
     /**
-     * @param int $before how many could run at once
+     * @param int $before former concurrency
      *
      * @throws LauncherException
      */
     public function resize(int $concurrency, int $before): void;
 
     /**
-     * How many commands it can run at once.
+     * Returns how many commands can run at once.
      *
      * @throws LauncherException
      */
     public function capacity(int $concurrency): int;
 
-    /** Ends all commands and forgets them. */
+    /** Ends and removes all commands. */
     public function close(): void;
 
-    /** Suspends until what {@see close()} has ended has ended, where that takes somebody else. */
+    /** Suspends until the commands that {@see close()} ended have ended, if another process ends them. */
     public function awaitEnd(): void;
 }

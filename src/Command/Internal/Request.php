@@ -7,19 +7,16 @@ namespace Spindle\Command\Internal;
 use Spindle\Command\Output;
 use Spindle\Internal\Launcher\Protocol;
 
-/** Says to the launcher what a command is. */
+/** Encodes commands for the launcher. */
 final class Request
 {
-    /**
-     * Bytes of arguments and changed variables that are sent at most. Linux refuses more than 6 MiB (execve(2)), and a
-     * launcher must not need memory for what it can't start.
-     */
+    /** Maximum bytes of arguments and variables, to save memory. Linux refuses more than 6 MiB (execve(2)). */
     private const LARGEST = 8 << 20;
 
-    /** Bytes that the system counts for each string. */
+    /** Bytes that the system adds for each string. */
     private const POINTER = 8;
 
-    /** A ticket's, which is connected. */
+    /** Returns the frame for a command whose sinks and feeder exist. */
     public static function run(Ticket $ticket): string
     {
         $command = $ticket->command;
@@ -52,7 +49,7 @@ final class Request
         ) . $strings . (($flags & Protocol::INPUT_INLINE) !== 0 && \is_string($command->input) ? $command->input : ''));
     }
 
-    /** What becomes of its outputs and where its input comes from. */
+    /** Returns the flags for outputs and input. */
     private static function flags(Ticket $ticket): int
     {
         return match ($ticket->command->stdout) {
@@ -72,7 +69,7 @@ final class Request
         };
     }
 
-    /** The launcher has a working directory of its own, so that each command is told this process's. */
+    /** Returns an absolute path, because the launcher has its own working directory. */
     private static function directory(?string $directory, string $current): string
     {
         return match (true) {
@@ -83,8 +80,7 @@ final class Request
     }
 
     /**
-     * A shell tells the programs that it starts where they are, so this is done without one too. A PWD that is right is
-     * left alone: it may name the place through a symbolic link.
+     * Returns PWD, which a shell would set. A correct PWD is left unchanged: it may contain a symbolic link.
      *
      * @param array<array-key, string|null> $environment
      *

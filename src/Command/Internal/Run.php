@@ -13,27 +13,26 @@ use Spindle\Command\RunSummary;
 use Spindle\Internal\LoopTurn;
 
 /**
- * One call of run() or runInOrder(): pulls commands from the caller's iterable and hands results to the caller's loop.
+ * One call of run() or runInOrder(): pulls commands from the caller's iterable and yields results to the caller's loop.
  *
- * The input is pulled in a callback of the event loop, so that an input that suspends holds up no result. Commands whose
- * results the caller has not taken never exceed the window: the pool's concurrency plus the lookahead. There is no
- * lookahead while they are larger than the room.
+ * A callback of the event loop pulls the input, so that an input that suspends does not delay results. The window
+ * limits the commands whose results the caller has not received: concurrency plus lookahead.
  */
 final class Run implements TicketOwner
 {
-    /** A pull, and a row of results, gives way to the event loop after this time, in nanoseconds. */
+    /** Nanoseconds after which a pull, or a sequence of results, yields to the event loop. */
     private const SLICE = 1_000_000;
 
-    /** Bytes of commands and their inputs in the window, above which only as many are pulled as can run. */
+    /** Bytes of commands and their inputs in the window above which the lookahead is 0. */
     private const ROOM = 16 << 20;
 
-    /** @var array<int, Ticket> without an outcome, by id */
+    /** @var array<int, Ticket> pending commands, by id */
     private array $tickets = [];
 
-    /** @var \SplQueue<CommandResult> to be taken by the caller */
+    /** @var \SplQueue<CommandResult> results for the caller */
     private \SplQueue $ready;
 
-    /** @var array<int, CommandResult> in order: those whose turn has not come, by id */
+    /** @var array<int, CommandResult> in order: results that wait for earlier ones, by id */
     private array $early = [];
 
     /** @var \SplQueue<int> in order: ids in the order of the input */
@@ -56,7 +55,7 @@ final class Run implements TicketOwner
     private ?\Throwable $failure = null;
     private readonly Condition $changed;
 
-    /** @param iterable<mixed, mixed> $commands meant to be {@see Command}s, which is checked as they come */
+    /** @param iterable<mixed, mixed> $commands expected to be {@see Command}s, which is checked one by one */
     public function __construct(
         private readonly Dispatcher $dispatcher,
         iterable $commands,
@@ -136,7 +135,7 @@ final class Run implements TicketOwner
         $this->changed->notify();
     }
 
-    /** Takes the next result, waiting for it; null when there will be none. Throws what ended the run, after all results. */
+    /** Waits for the next result; null after the last. Throws the failure that ended the run after all results. */
     private function take(): ?CommandResult
     {
         while (true) {
@@ -145,14 +144,14 @@ final class Run implements TicketOwner
                 if ($now - $this->gaveWay < self::SLICE) {
                     return $this->ready->dequeue();
                 }
-                // The caller's loop body took a while: see to the pool before the next one.
+                // The caller's loop body took some time. Serve the pool before the next result.
                 $this->gaveWay = $now;
                 $this->pullSoon();
                 LoopTurn::await();
 
                 continue;
             }
-            // Once the input counts as ended, a pull that waits for it is not waited for.
+            // Once the input counts as ended, a pull that is suspended in it does not delay the end.
             if ($this->tickets === [] && $this->inputEnded) {
                 return $this->takeEarly() ?? ($this->failure === null ? null : throw $this->failure);
             }
@@ -162,7 +161,7 @@ final class Run implements TicketOwner
         }
     }
 
-    /** In order, when a command before it has no outcome, a result's turn never comes; it is not withheld for that. */
+    /** Returns the next early result when an earlier command has no outcome, so that it is not lost. */
     private function takeEarly(): ?CommandResult
     {
         while (!$this->order->isEmpty()) {
@@ -189,7 +188,7 @@ final class Run implements TicketOwner
         return $this->dispatcher->concurrency() + $this->lookahead() - $this->untaken;
     }
 
-    /** None as well when much output is kept: it may be the caller who keeps it, and then waiting would not help. */
+    /** Returns 0 also while much output is kept. The caller may be the one that keeps it, so waiting would not help. */
     private function lookahead(): int
     {
         return $this->dispatcher->options->halt === null && $this->untakenBytes < self::ROOM && !$this->dispatcher->store->isFull()
@@ -199,14 +198,14 @@ final class Run implements TicketOwner
 
     private function pull(): void
     {
-        // Runs as soon as the input suspends, so that what was pulled before does not wait for it.
+        // Runs when the input suspends, so that commands pulled before do not wait for it.
         EventLoop::queue($this->dispatcher->flush(...));
         $end = hrtime(true) + self::SLICE;
         try {
             while (!$this->inputEnded && $this->room() > 0) {
                 $this->pullOne();
                 if (hrtime(true) > $end) {
-                    EventLoop::defer($this->pullSoon(...)); // what has come meanwhile is seen to first
+                    EventLoop::defer($this->pullSoon(...)); // other events first
                     break;
                 }
             }
@@ -230,7 +229,7 @@ final class Run implements TicketOwner
             $this->input->rewind();
             $this->rewound = true;
         }
-        // The input may have suspended, and the run ended meanwhile.
+        // While the input was suspended, the run may have ended.
         if ($this->inputEnded || !$this->input->valid()) {
             $this->inputEnded = true;
 
@@ -247,13 +246,13 @@ final class Run implements TicketOwner
         if ($this->inOrder) {
             $this->order->enqueue($ticket->id);
         }
-        // What can start now is sent now, for the input may block; what has to wait for a slot may wait here as well.
+        // Commands that can start now are sent now, because the input may block. Others may as well wait here.
         if (\count($this->tickets) <= $this->dispatcher->concurrency() || $this->dispatcher->unsent() > 1 << 15) {
             $this->dispatcher->flush();
         }
     }
 
-    /** In bytes. */
+    /** Returns bytes. */
     private static function size(Command $command): int
     {
         $size = \strlen($command->line ?? '') + (\is_string($command->input) ? \strlen($command->input) : 0);

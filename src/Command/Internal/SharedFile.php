@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Command\Internal;
 
-/** A temporary file that holds the output of several results; closed, and its space free, when none of them is kept. */
+/** A temporary file with the output of several results. It is closed when none of them is left. */
 final class SharedFile
 {
     /** @param resource $stream open for reading and writing */

@@ -5,23 +5,23 @@ declare(strict_types=1);
 namespace Spindle\Command\Internal;
 
 /**
- * Splits a shell line that a shell would only split itself, so that the program can be started without the shell.
+ * Splits a shell line that needs only splitting, so that the program can be started without a shell.
  *
- * The idea is GNU make's (src/job.c, construct_command_argv_internal); the rule here is stricter: only a line made of
- * plain words and of quoted ones that hold nothing special, whose first word is neither a built-in nor a reserved word
- * of a POSIX shell (Shell Command Language, 2.4 and 2.14), nor an assignment. Everything else is the shell's.
+ * The idea is GNU make's (src/job.c, construct_command_argv_internal), with a stricter rule: only plain words, and
+ * quoted ones without special characters. The first word is no built-in, no reserved word (POSIX Shell Command
+ * Language, 2.4 and 2.14) and no assignment.
  */
 final class ShellLine
 {
-    /** Words of unquoted characters that mean themselves, of '...' and of "..." without expansions. */
+    /** Words of literal unquoted characters, of '...', and of "..." without expansions. */
     private const PLAIN = '~^[ \t]*(?:(?:[\w@%+=:,./-]|\'[^\']*+\'|"[^"$`\\\\]*+")++[ \t]*)++$~D';
 
     private const WORD = '~(?:[\w@%+=:,./-]|\'[^\']*+\'|"[^"]*+")++~';
 
-    /** A first word that starts a program: no assignment, no job number, not only digits before a redirection. */
+    /** A first word that starts a program: not an assignment, a job number, or only digits before a redirection. */
     private const PROGRAM = '~^[a-zA-Z_./@+][\w@%+:,./-]*$~D';
 
-    /** Reserved words and built-ins of dash and bash in POSIX mode; what is in doubt is listed. */
+    /** Reserved words and built-ins of dash and bash in POSIX mode, including doubtful ones. */
     private const OF_THE_SHELL = [
         'alias' => 1, 'bg' => 1, 'bind' => 1, 'break' => 1, 'builtin' => 1, 'caller' => 1, 'case' => 1, 'cd' => 1,
         'chdir' => 1, 'command' => 1, 'compgen' => 1, 'complete' => 1, 'compopt' => 1, 'continue' => 1, 'coproc' => 1,
@@ -36,7 +36,7 @@ final class ShellLine
         'whence' => 1, 'while' => 1, '.' => 1, ':' => 1,
     ];
 
-    /** @return non-empty-list<string>|null the arguments, the program first; null when the shell has to run it */
+    /** @return non-empty-list<string>|null the program and its arguments; null when a shell must run the line */
     public static function split(string $line): ?array
     {
         if (preg_match(self::PLAIN, $line) !== 1) {

@@ -8,9 +8,9 @@ use Revolt\EventLoop;
 use Spindle\Command\SpoolException;
 
 /**
- * Hands a command's output to a callback or a stream, piece by piece and in order, while others go on.
+ * Passes output to a callback or a stream, piece by piece and in order, while other fibers run.
  *
- * The target may suspend; what it has not taken is bounded by the launcher's window, which each taken piece reopens.
+ * The target may suspend. The launcher's window limits undelivered output; each delivered piece reopens it.
  */
 final class Sink
 {
@@ -24,8 +24,8 @@ final class Sink
 
     /**
      * @param \Closure(string): void|resource $target
-     * @param \Closure(int): void             $taken  told the bytes that were
-     * @param \Closure(\Throwable): void      $failed told once, upon which nothing more is delivered
+     * @param \Closure(int): void             $taken  called with the number of bytes delivered
+     * @param \Closure(\Throwable): void      $failed called once; nothing more is delivered
      */
     public function __construct(private readonly mixed $target, private readonly \Closure $taken, private readonly \Closure $failed)
     {
@@ -46,7 +46,7 @@ final class Sink
         }
     }
 
-    /** @param \Closure(): void $then called when all that was written is delivered, at once if it is */
+    /** @param \Closure(): void $then called when all written output is delivered, or immediately if it already is */
     public function whenDrained(\Closure $then): void
     {
         if ($this->delivering && !$this->broken) {
@@ -56,7 +56,7 @@ final class Sink
         }
     }
 
-    /** Drops what the target has not taken, and all that follows; a callback that has suspended is left to itself. */
+    /** Drops undelivered output, and all that follows. A callback that has suspended is not interrupted. */
     public function discard(): void
     {
         $this->broken = true;
@@ -117,7 +117,7 @@ final class Sink
     }
 
     /**
-     * Also where the stream blocks: whoever reads it may be waiting for this process.
+     * Writes without blocking, even to a blocking stream: its reader may be waiting for this process.
      *
      * @param resource $stream
      */

@@ -6,25 +6,22 @@ namespace Spindle\Command\Internal;
 
 use Revolt\EventLoop;
 
-/**
- * Holds commands until they may start: when a slot is free, and no sooner than the delay after the start before, in
- * whichever run or attempt. Commands start in the order in which they were added.
- */
+/** Holds commands, in order, until a slot is free and the delay since the last start of any command has passed. */
 final class StartDelay
 {
-    /** @var array<int, Ticket> that wait, by id */
+    /** @var array<int, Ticket> waiting commands, by id */
     private array $tickets = [];
 
-    /** When the next may start, on the monotonic clock, in nanoseconds. */
+    /** Earliest time of the next start, on the monotonic clock in nanoseconds. */
     private int $next = 0;
 
     /** The timer for the next start; null while none is set. */
     private ?string $watcher = null;
 
     /**
-     * @param float                  $delay   in seconds
+     * @param float                  $delay   seconds
      * @param \Closure(): bool       $hasSlot
-     * @param \Closure(Ticket): void $start   called when a ticket may start; it is no longer here then
+     * @param \Closure(Ticket): void $start   called when a command may start; it has been removed then
      */
     public function __construct(
         private readonly float $delay,
@@ -38,7 +35,7 @@ final class StartDelay
         $this->schedule();
     }
 
-    /** To be called when a slot may have become free. */
+    /** Sets the timer for the next start. Call this when a slot may have become free. */
     public function schedule(): void
     {
         if ($this->tickets !== [] && $this->watcher === null) {
@@ -47,7 +44,7 @@ final class StartDelay
         }
     }
 
-    /** @return bool whether it was here */
+    /** @return bool whether the command was waiting here */
     public function remove(Ticket $ticket): bool
     {
         $isHere = isset($this->tickets[$ticket->id]);

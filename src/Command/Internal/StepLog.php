@@ -8,12 +8,12 @@ use Psr\Log\LoggerInterface;
 use Spindle\Command\CommandResult;
 use Spindle\Internal\Aside;
 
-/** What a pool does, for the caller's logger, which may throw or suspend: no outcome depends on it. */
+/** Writes a pool's steps to the caller's logger. The logger may throw or suspend without an effect on any outcome. */
 final class StepLog
 {
     public function __construct(private readonly ?LoggerInterface $logger) {}
 
-    /** @param array<string, string|int|float|CommandResult> $context a result is described */
+    /** @param array<string, string|int|float|CommandResult> $context values; a result becomes its description */
     public function write(string $message, array $context = []): void
     {
         $logger = $this->logger;

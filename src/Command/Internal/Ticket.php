@@ -9,55 +9,52 @@ use Spindle\Command\Output;
 use Spindle\Command\SpoolException;
 use Spindle\Internal\Launcher\Protocol;
 
-/**
- * A command between the caller who gave it and the result that it ends with, through all its attempts; and this process's
- * end of its streams.
- */
+/** A pending command through all its attempts, and this process's end of its streams. */
 final class Ticket
 {
-    /** Input up to this size travels with the command, in bytes. */
+    /** Maximum bytes of input that are sent with the command. */
     private const INLINE = 1 << 16;
 
     public int $attempts = 0;
     public Capture $stdout;
     public Capture $stderr;
 
-    /** Why its result is a failure whatever its process says; it is cancelled for that. */
+    /** Why the result is a failure, whatever the exit status is. The command is cancelled because of it. */
     public ?string $error = null;
     public ?\Throwable $thrown = null;
     public bool $cancelled = false;
 
-    /** The attempt that runs is the last one, whatever becomes of it. */
+    /** Whether the current attempt is the last one, whatever its outcome is. */
     public bool $final = false;
 
-    /** @var array<int, Sink> where streamed output goes, by the frame's type */
+    /** @var array<int, Sink> targets of streamed output, by frame type */
     public array $sinks = [];
 
-    /** Where its input comes from, unless it travels with the command. */
+    /** Sends the input, unless it is sent with the command or there is none. */
     public ?Feeder $feeder = null;
 
-    /** Which launcher has it; null while none does. */
+    /** The launcher that has the command. */
     public ?Launcher $launcher = null;
 
-    /** It was asked back to be given to another launcher. */
+    /** Whether it was asked back, to be given to another launcher. */
     public bool $moving = false;
 
-    /** It runs, or is about to; known where the launcher tells of each start, and of those that were asked back. */
+    /** Whether the command runs or is about to, as far as the launcher has reported it. */
     public bool $started = false;
 
-    /** The working directory and the umask of this process when it gave the command, for all attempts. */
+    /** Working directory and umask of this process when the command was submitted, for all attempts. */
     public readonly string $currentDirectory;
     public readonly int $umask;
 
-    /** The credentials of this process when the command first went to a launcher; null before. */
+    /** Credentials of this process when the command was first given to a launcher; null before. */
     public ?string $credentials = null;
 
-    /** How many launchers have died while they ran it; counted where commands are given to another then. */
+    /** Number of launchers that died while they ran the command, if such commands are given to others. */
     public int $deaths = 0;
 
     /**
-     * @param int                      $lane        the launcher starts commands of different lanes in turn
-     * @param array<array-key, string> $environment variables that it starts from
+     * @param int                      $lane        group of commands; the launcher takes from the groups in turn
+     * @param array<array-key, string> $environment variables that the command starts from
      */
     public function __construct(
         public readonly int $id,
@@ -73,14 +70,14 @@ final class Ticket
         $this->begin();
     }
 
-    /** Forgets the output of an attempt before. */
+    /** Drops the output of the previous attempt. */
     public function begin(): void
     {
         $this->stdout = new Capture($this->store);
         $this->stderr = new Capture($this->store);
     }
 
-    /** Makes the sinks and the feeder that it needs; once for each launcher that it is given to. */
+    /** Makes the necessary sinks and feeder; called once for each launcher that gets the command. */
     public function connect(): void
     {
         foreach ([Protocol::STDOUT => $this->command->stdout, Protocol::STDERR => $this->command->stderr] as $type => $target) {
@@ -105,9 +102,9 @@ final class Ticket
     }
 
     /**
-     * @param int $type the frame's
+     * @param int $type type of the frame
      *
-     * @throws SpoolException when it can't be kept
+     * @throws SpoolException when the output can't be kept
      */
     public function write(int $type, string $bytes): void
     {
@@ -118,7 +115,7 @@ final class Ticket
         }
     }
 
-    /** Something on this side of the command failed: it is ended, and its outcome is that failure. */
+    /** Ends the command after a failure in this process, and makes the failure its outcome. */
     public function fail(\Throwable $thrown): void
     {
         if ($thrown instanceof SpoolException) {
@@ -129,7 +126,7 @@ final class Ticket
         $this->tell(Protocol::CANCEL);
     }
 
-    /** @param \Closure(): void $then called when all of its sinks have delivered what they had, if it has any */
+    /** @param \Closure(): void $then called when all sinks have delivered their output; never called without a sink */
     public function whenDrained(\Closure $then): void
     {
         $left = \count($this->sinks);
@@ -148,7 +145,7 @@ final class Ticket
         return $this->command->input === null || \is_string($this->command->input) || $this->feeder?->isStarted() === false;
     }
 
-    /** Its output is of no more interest: what callbacks and streams have not taken is dropped. */
+    /** Drops output that callbacks and streams have not received. */
     public function discardOutput(): void
     {
         foreach ($this->sinks as $sink) {

@@ -6,14 +6,14 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Command\CommandResult;
 
-/** Who waits for the outcome of a ticket; exactly one of these is called for each, once. */
+/** Waits for the outcomes of commands. For each command, either finished() or lost() is called, once. */
 interface TicketOwner
 {
     public function finished(Ticket $ticket, CommandResult $result): void;
 
-    /** Whoever waits is to hand out no more commands; those that run are waited for. */
+    /** Stops submitting commands. Running commands finish. */
     public function drain(): void;
 
-    /** There is no outcome: the launcher died, or a callback for its output threw. */
+    /** Called without an outcome: the launcher died, or a callback for the output threw. */
     public function lost(Ticket $ticket, \Throwable $reason): void;
 }

@@ -4,15 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher;
 
-/** The user, groups and root directory of this process. A launcher keeps those that it was started with. */
+/** User, groups and root directory of this process. A launcher keeps those that it was started with. */
 final class Credentials
 {
     private static ?bool $isKnown = null;
 
-    /**
-     * Returns a string that changes with them; '' without the functions of ext-posix. A call needs about a microsecond,
-     * so each command can make one.
-     */
+    /** Returns a string that changes with the credentials; '' without ext-posix. A call takes about a microsecond. */
     public static function current(): string
     {
         if (!(self::$isKnown ??= self::isKnown())) {
@@ -27,8 +24,8 @@ final class Credentials
     }
 
     /**
-     * Returns the effective user and group as one number, -1 without the functions of ext-posix. This is a fifth of the
-     * work of {@see current()}. A change that it misses (groups, root directory) needs the privileges of root.
+     * Returns the effective user and group as one number; -1 without ext-posix. Five times as fast as {@see current()}.
+     * Changes of groups or root directory, which it misses, need the privileges of root.
      */
     public static function effective(): int
     {
@@ -56,7 +53,7 @@ final class Credentials
         return array_filter($functions, static fn(string $function): bool => !\function_exists($function)) === [];
     }
 
-    /** Only root can change it. */
+    /** Only root can change the root directory. */
     private static function root(): int
     {
         if (!\function_exists('chroot')) {

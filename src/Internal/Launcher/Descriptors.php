@@ -6,19 +6,18 @@ namespace Spindle\Internal\Launcher;
 
 use Spindle\Internal\Launcher\Process\Files;
 
-/** The descriptors of this process that a child would inherit, and how many it may have. */
+/** The descriptors of this process that a child would inherit, and their limit. */
 final class Descriptors
 {
-    /** The first ones are given to the launcher on purpose. */
+    /** The last of the descriptors that the launcher is given on purpose. */
     private const GIVEN = 3;
 
-    /** So many stay free, for the launcher's pipes and whatever PHP opens meanwhile. */
+    /** Descriptors that stay free for the launcher's pipes and other files that PHP opens. */
     private const SPARE = 16;
 
     /**
-     * Those that the launcher gets /dev/null for: sockets, locks and files of this process are no business of it or of
-     * its commands. Each takes one more descriptor while the launcher is started; where there are too few for all,
-     * sockets come first.
+     * Returns descriptors of this process's own files and sockets, which are /dev/null in the launcher. Each needs one
+     * more descriptor during the start. If there are too few, sockets come first.
      *
      * @return list<int>
      */
@@ -30,7 +29,7 @@ final class Descriptors
         foreach (Files::in('/proc/self/fd') as $entry) {
             $target = @readlink("/proc/self/fd/{$entry}");
             if ($target === false) {
-                continue; // the folder's own, closed by now
+                continue; // the folder's own, closed already
             }
             ++$open;
             $descriptor = (int) $entry;

@@ -7,12 +7,12 @@ namespace Spindle\Internal\Launcher;
 /** The environment that commands start from. */
 final class Environment
 {
-    /** Bytes of a variable that are sent. Linux allows 2 MiB at most (execve(2)): a longer one is refused all the same. */
+    /** Bytes of a variable that are sent. Longer ones may be cut, because Linux refuses more than 2 MiB (execve(2)). */
     private const LONGEST = 4 << 20;
 
     /**
-     * What the system or putenv() set. Under FPM and its kin, a list has the request's variables as well, which must not
-     * reach commands: each is asked for by its name.
+     * Returns the variables of the system and of putenv(). Under FPM and similar SAPIs, a list would contain variables
+     * of the request, so each is read by its name.
      *
      * @return array<string, string>
      */

@@ -9,38 +9,37 @@ use Revolt\EventLoop;
 /**
  * Decides when a launcher that gives no sign of life is dead.
  *
- * The heartbeat counts checks instead of time. While this process is blocked or stopped, or the whole system is
- * suspended, no check happens, so such a pause counts as one check at most. Before each check the caller reads what the
- * launcher has sent.
+ * Counts checks instead of time: a pause of this process or of the whole system counts as one check at most. Before
+ * each check the caller reads what the launcher has sent.
  */
 final class Heartbeat
 {
-    /** Between two checks, in seconds. */
+    /** Seconds between two checks. */
     private const INTERVAL = 1.0;
 
-    /** Unanswered checks after which a launcher is dead: one that is stopped (SIGSTOP), and any other. */
+    /** Unanswered checks after which a launcher is dead, if it is stopped (SIGSTOP), and otherwise. */
     private const STOPPED_CHECKS = 3;
     private const SILENT_CHECKS = 30;
 
     private readonly string $timer;
     private bool $isActive = false;
 
-    /** Whether something was sent since the last sign of life was asked for. */
+    /** Whether something was sent since the last request for a sign of life. */
     private bool $isExpecting = false;
 
-    /** Whether the launcher has work, so that every check asks it for a sign of life. */
+    /** Whether the launcher has work, so that every check requests a sign of life. */
     private bool $isKept = false;
 
     private bool $isAsked = false;
     private int $unanswered = 0;
 
-    /** @param \Closure(): void $check called for each check; it must not hold the launcher */
+    /** @param \Closure(): void $check called for each check; must not refer to the launcher */
     public function __construct(\Closure $check)
     {
         $this->timer = EventLoop::disable(EventLoop::unreference(EventLoop::repeat(self::INTERVAL, $check)));
     }
 
-    /** Checks as long as the launcher has work. */
+    /** Sets whether the launcher has work, so that checks go on. */
     public function keep(bool $keep): void
     {
         $this->isKept = $keep;
@@ -49,7 +48,7 @@ final class Heartbeat
         }
     }
 
-    /** Checks at least until the next sign of life: something was sent. */
+    /** Starts checks until the next sign of life, because something was sent. */
     public function expect(): void
     {
         $this->isExpecting = true;
@@ -65,9 +64,9 @@ final class Heartbeat
     /**
      * Counts a check.
      *
-     * @param \Closure(): string $state the launcher's state, as one letter of proc(5)
+     * @param \Closure(): string $state returns the launcher's state, as one letter of proc(5)
      *
-     * @return string|null how the launcher died; null while it counts as alive
+     * @return string|null reason; null while the launcher counts as alive
      */
     public function check(\Closure $state): ?string
     {
@@ -83,7 +82,7 @@ final class Heartbeat
             : "it did not answer for {$this->unanswered} s, so it was killed";
     }
 
-    /** Returns whether to ask for a sign of life now. When there is nothing to expect, checks pause. */
+    /** Whether to request a sign of life now. Checks pause when nothing is expected. */
     public function asks(): bool
     {
         if ($this->isAsked) {
@@ -101,7 +100,7 @@ final class Heartbeat
 
     public function stop(): void
     {
-        $this->isActive = true; // nothing starts it again
+        $this->isActive = true; // so that nothing starts it again
         EventLoop::cancel($this->timer);
     }
 

@@ -6,16 +6,13 @@ namespace Spindle\Internal\Launcher;
 
 use Spindle\LauncherException;
 
-/**
- * The source files that a launcher loads. This process has loaded its own half of the protocol already: a launcher of
- * another version, which a deployment has put there meanwhile, could misunderstand it.
- */
+/** The source files of a launcher, whose protocol must be that of this process, also after a deployment. */
 final class LauncherCode
 {
-    /** Hash of their text; null before the first launcher. */
+    /** Hash of their content; null before the first launcher. */
     private static ?string $loaded = null;
 
-    /** @throws LauncherException when the files are not those that were there for the first launcher of this process */
+    /** @throws LauncherException when the files have changed since the first launcher of this process */
     public static function check(): void
     {
         $context = hash_init('xxh128');

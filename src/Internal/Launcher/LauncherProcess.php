@@ -14,17 +14,15 @@ use Spindle\Internal\MalformedFrameException;
 use Spindle\Internal\Preload;
 use Spindle\LauncherException;
 
-/**
- * A pool's end of a launcher: starts the process, carries frames both ways, notices its death.
- */
+/** A pool's end of a launcher: starts the process, sends and receives frames, notices its death. */
 final class LauncherProcess
 {
-    /** A longer frame than the launcher ever sends means that something else speaks, in bytes. */
+    /** Maximum bytes of a frame. The launcher sends no longer ones, so another program has written it. */
     private const LONGEST = 64 << 20;
 
     private const READ_SIZE = 1 << 16;
 
-    /** Bytes that are written at once: the capacity of a pipe. */
+    /** Bytes per write: the capacity of a pipe. */
     private const PIECE = 1 << 16;
 
     /** Functions that a launcher needs and that disable_functions in php.ini may have removed. */
@@ -36,7 +34,7 @@ final class LauncherProcess
     /** How long to wait for the launcher to exit after hanging up, before it is killed, in nanoseconds. */
     private const CLOSE_TIMEOUT = 5_000_000_000;
 
-    /** Between two checks of a launcher that is about to exit: the first and the longest interval, in microseconds. */
+    /** First and longest interval between two checks of a launcher that is about to exit, in microseconds. */
     private const FIRST_EXIT_POLL = 100;
     private const LONGEST_EXIT_POLL = 5_000;
 
@@ -53,7 +51,7 @@ final class LauncherProcess
     /** @var resource */
     private readonly mixed $process;
 
-    /** @var array{pid: int, running: bool, signaled: bool, exitcode: int, termsig: int} just after its start */
+    /** @var array{pid: int, running: bool, signaled: bool, exitcode: int, termsig: int} status just after the start */
     private readonly array $status;
 
     /** @var resource */
@@ -67,23 +65,23 @@ final class LauncherProcess
     private ?string $writing = null;
     private readonly Heartbeat $heartbeat;
 
-    /** @var array<array-key, string>|null what it was told that processes start from */
+    /** @var array<array-key, string>|null environment of processes, as sent last */
     private ?array $environment = null;
     private string $gathered = '';
     private string $unsent = '';
 
-    /** How much of that is written. It is cut off only now and then, for each cut copies the rest. */
+    /** Number of these bytes that are written. They are cut off rarely, because each cut copies the rest. */
     private int $written = 0;
 
     private bool $closed = false;
 
     /**
-     * @param string|null                                $php   the command-line PHP that runs it; null finds one
-     * @param string                                     $means how it starts processes: auto, posix_spawn or proc_open
-     * @param string                                     $files what the paths of the pool's temporary files begin with
-     * @param \Closure(int, int, string, int, int): void $frame type, job, and where its payload lies: bytes, offset, length
-     * @param \Closure(string): void                     $died  how it died
-     * @param (\Closure(): void)|null                     $left  called in a fork of this process, which hears no more
+     * @param string|null                                $php   command-line PHP that runs it; null finds one
+     * @param string                                     $means start method: auto, posix_spawn or proc_open
+     * @param string                                     $files prefix of the paths of the pool's temporary files
+     * @param \Closure(int, int, string, int, int): void $frame type, job, and payload: bytes, offset, length
+     * @param \Closure(string): void                     $died  called with the reason of its death
+     * @param (\Closure(): void)|null                     $left  called in a fork of this process
      *
      * @throws LauncherException when the process can't be started
      */
@@ -100,7 +98,7 @@ final class LauncherProcess
         $this->token = bin2hex(random_bytes(8));
         $command = [
             PhpBinary::find($php), ...PhpBinary::options(),
-            // The file of a script would stay open in the commands.
+            // As a script, the file would stay open in the commands.
             '-r', 'require ' . var_export(__DIR__ . '/Process/main.php', true) . ';', '--',
             $this->token, (string) $this->owner, $means, $files,
         ];
@@ -123,8 +121,8 @@ final class LauncherProcess
         stream_set_read_buffer($this->out, 0);
         stream_set_write_buffer($this->in, 0);
         $this->frames = new FrameReader($frame, self::LONGEST);
-        EventLoop::cancel(EventLoop::onWritable($this->in, static fn() => null)); // loads what a full pipe needs
-        // The callback holds no strong reference: a pool that nobody holds is to end.
+        EventLoop::cancel(EventLoop::onWritable($this->in, static fn() => null)); // loads classes for a full pipe
+        // The callback holds only a weak reference, so that a pool without any other reference is destroyed.
         $weak = \WeakReference::create($this);
         $this->reading = EventLoop::unreference(EventLoop::onReadable($this->out, static function () use ($weak): void {
             $weak->get()?->read();
@@ -139,19 +137,19 @@ final class LauncherProcess
         $this->close();
     }
 
-    /** @return array<array-key, mixed> without what may be secret: the environment, and commands that are not sent yet */
+    /** @return array<array-key, mixed> no environment and no unsent commands, because they may be secret */
     public function __debugInfo(): array
     {
         return array_diff_key(get_object_vars($this), ['environment' => 0, 'gathered' => 0, 'unsent' => 0, 'frames' => 0]);
     }
 
-    /** False in a fork of the process that started it, which shares its pipes. */
+    /** Whether this process started the launcher. A fork shares its pipes. */
     public function isOurs(): bool
     {
         return $this->owner === getmypid();
     }
 
-    /** The event loop goes on, for somebody waits to hear from it. */
+    /** Keeps the event loop running, because a fiber waits for a frame. */
     public function keepLoop(): void
     {
         EventLoop::reference($this->reading);
@@ -164,7 +162,7 @@ final class LauncherProcess
         $this->heartbeat->keep(false);
     }
 
-    /** @param array<array-key, string> $variables that what it starts has for an environment; sent with the next {@see send()} if it is news */
+    /** @param array<array-key, string> $variables for what follows; sent with the next {@see send()} if changed */
     public function useEnvironment(array $variables): void
     {
         if ($variables !== $this->environment) {
@@ -173,13 +171,13 @@ final class LauncherProcess
         }
     }
 
-    /** Frames for the next {@see send()}. */
+    /** Collects frames for the next {@see send()}. */
     public function gather(string $frames): void
     {
         $this->gathered .= $frames;
     }
 
-    /** Sends what was gathered, and this, in order; what the pipe does not take now follows as soon as it does. */
+    /** Sends the collected frames, then these. Bytes that the pipe can't hold now follow as soon as it can. */
     public function send(#[\SensitiveParameter] string $frames = ''): void
     {
         if ($this->closed || ($frames === '' && $this->gathered === '')) {
@@ -193,13 +191,13 @@ final class LauncherProcess
         }
     }
 
-    /** Bytes that are gathered, or sent and not taken yet. */
+    /** Bytes that were collected but not sent, or that the launcher has not received. */
     public function unsent(): int
     {
         return \strlen($this->gathered) + \strlen($this->unsent) - $this->written;
     }
 
-    /** Takes the frames that are there, and notices that there will be none. */
+    /** Processes the frames that have arrived, and notices when the launcher has died. */
     public function read(): void
     {
         if ($this->closed || $this->isLeftToOwner()) {
@@ -222,7 +220,7 @@ final class LauncherProcess
         }
     }
 
-    /** Tells the launcher to end, which it does when all that it started has, and closes the pipes. */
+    /** Asks the launcher to end, which it does when its processes have ended, and closes the pipes. */
     public function hangUp(): void
     {
         if ($this->closed) {
@@ -241,7 +239,7 @@ final class LauncherProcess
         fclose($this->out);
     }
 
-    /** Hangs up and returns when the launcher has ended; in a fork of the process that started it, at once. */
+    /** Asks the launcher to end and waits for that; returns immediately in a fork of the process that started it. */
     public function close(): void
     {
         $this->hangUp();
@@ -279,7 +277,7 @@ final class LauncherProcess
         foreach ($replaced as $descriptor) {
             $descriptors[$descriptor] = $null;
         }
-        // When they are needed, no descriptor may be free, or the files themselves may be out of reach.
+        // Later, no descriptor may be free, or the class files may be out of reach.
         Preload::classes(
             LauncherCode::class,
             LauncherException::class,
@@ -311,9 +309,8 @@ final class LauncherProcess
     }
 
     /**
-     * Returns a command line in which the shell closes the replaced descriptors. Commands that are started without FFI
-     * would inherit them as /dev/null. The shell can close descriptors below 10 only. Where it would change the
-     * effective user, the command is returned as it is.
+     * Returns a command line in which the shell closes the replaced descriptors below 10. Without FFI, commands would
+     * inherit them as /dev/null. If the shell would change the effective user, the command is returned unchanged.
      *
      * @param list<int>    $descriptors
      * @param list<string> $command
@@ -332,9 +329,9 @@ final class LauncherProcess
     }
 
     /**
-     * A process that ignores SIGCHLD hands that on, and its children's children vanish unseen.
+     * Sets the default handler for SIGCHLD, because children would inherit that it is ignored.
      *
-     * @return \Closure(): void what restores the present handler
+     * @return \Closure(): void restores the present handler
      */
     private static function withDefaultChildSignal(): \Closure
     {
@@ -352,7 +349,7 @@ final class LauncherProcess
         };
     }
 
-    /** Where a fork of this process holds the pipe open as well, closing it would tell nobody. */
+    /** Sends END, because a fork of this process may have the pipe open, so that closing it has no effect. */
     private function sendEnd(): void
     {
         $left = substr($this->unsent, $this->written) . Protocol::frame(Protocol::END, 0);
@@ -362,12 +359,12 @@ final class LauncherProcess
                 return;
             }
             [$none, $writes] = [null, [$this->in]];
-            @stream_select($none, $writes, $none, 0, 10_000); // a launcher always reads, and soon
+            @stream_select($none, $writes, $none, 0, 10_000); // a launcher reads soon
         }
     }
 
     /**
-     * Closes the pipes in a fork, which must not take or send a byte of the process that it was forked from.
+     * Closes the pipes in a fork, which must not read or send bytes of the original process.
      *
      * @return bool whether this process is a fork
      */
@@ -393,7 +390,7 @@ final class LauncherProcess
         }
         $isShort = $this->written === 0 && \strlen($this->unsent) <= self::PIECE;
         $written = $this->unsent === '' ? 0 : @fwrite($this->in, $isShort ? $this->unsent : substr($this->unsent, $this->written, self::PIECE));
-        // A failure: its death is noticed by reading, after what it still had to say.
+        // On a failure, reading notices the launcher's death, after its last frames.
         $this->written = $written === false ? \strlen($this->unsent) : $this->written + $written;
         if ($this->written * 2 >= \strlen($this->unsent)) {
             $this->unsent = substr($this->unsent, $this->written);
@@ -412,10 +409,10 @@ final class LauncherProcess
         }
     }
 
-    /** Asks for a sign of life, and kills a launcher that has not given one for too long. */
+    /** Requests a sign of life, and kills a launcher that has not given one for too long. */
     private function check(): void
     {
-        $this->read(); // the answer may be waiting since this process was blocked or stopped
+        $this->read(); // the answer may have arrived while this process was blocked or stopped
         if ($this->closed) {
             return;
         }
@@ -432,8 +429,8 @@ final class LauncherProcess
     }
 
     /**
-     * Waits until the launcher has exited. Continues a stopped launcher, so that it ends its commands. After the time
-     * limit, kills the launcher and its commands.
+     * Waits until the launcher has exited. Continues it if it is stopped. After the time limit, kills it and its
+     * commands.
      */
     private function awaitExit(): void
     {
@@ -454,13 +451,13 @@ final class LauncherProcess
         }
     }
 
-    /** Ends what a dead launcher has left running, and says how it died. */
+    /** Ends the processes that a dead launcher has left running, and reports how it died. */
     private function bury(?string $how = null): void
     {
-        // Before PHP 8.3 an exit is told once.
+        // Before PHP 8.3 an exit is reported once.
         $status = $this->status['running'] ? proc_get_status($this->process) : $this->status;
         for ($i = 0; $status['running'] && $i < 100; ++$i) {
-            usleep(1000); // its descriptors are closed a moment before it is gone
+            usleep(1000); // a process closes its descriptors a moment before it ends
             $status = proc_get_status($this->process);
         }
         $how ??= match (true) {
@@ -483,7 +480,7 @@ final class LauncherProcess
             }
         });
         for ($i = 0; array_diff($left(), $spared) !== [] && $i < 1000; ++$i) {
-            usleep(1000); // a killed process is gone when the kernel has come to it
+            usleep(1000); // the kernel needs a moment to end a killed process
         }
     }
 }

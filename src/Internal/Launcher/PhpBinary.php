@@ -6,10 +6,10 @@ namespace Spindle\Internal\Launcher;
 
 use Spindle\LauncherException;
 
-/** Finds the command-line PHP for the launcher: under FPM and its kin, PHP_BINARY is another program. */
+/** Finds the command-line PHP for the launcher. Under FPM and similar SAPIs, PHP_BINARY is another program. */
 final class PhpBinary
 {
-    /** What the launcher uses of extensions, where the distribution has made them loadable. */
+    /** Extensions that the launcher uses, by file name, if they can be loaded. */
     private const EXTENSIONS = ['ffi' => 'FFI', 'posix' => 'posix', 'pcntl' => 'pcntl'];
 
     /** @throws LauncherException */
@@ -37,9 +37,9 @@ final class PhpBinary
     }
 
     /**
-     * Arguments for a PHP that reads no configuration, loads only what the launcher needs, and keeps its standard
-     * output, which carries frames, free of messages. The launcher has no memory limit: it holds commands that the
-     * pool's process was able to hold.
+     * Returns arguments for a PHP without configuration, with the necessary extensions only. Messages go to standard
+     * error, because standard output carries frames. There is no memory limit: the pool's process could hold the
+     * commands, too.
      *
      * @return list<string>
      */
@@ -70,7 +70,7 @@ final class PhpBinary
 
     private static function isProgram(string $path): bool
     {
-        // Silently, for open_basedir has PHP warn of each place that it forbids.
+        // Without the warnings that open_basedir causes.
         return $path !== '' && @is_file($path) && @is_executable($path);
     }
 }

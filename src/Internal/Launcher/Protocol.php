@@ -5,19 +5,19 @@ declare(strict_types=1);
 namespace Spindle\Internal\Launcher;
 
 /**
- * The wire format between a pool and its launcher: over two pipes, frames of
+ * The wire format between a pool and its launcher: two pipes with frames of
  *
- *     u32 length of what follows | u8 type | u32 job | payload
+ *     u32 length of the rest | u8 type | u32 job | payload
  *
- * All integers are little-endian, floats are IEEE 754 doubles, little-endian. Strings that the operating system takes
- * (arguments, paths, environment) cannot hold a NUL, so lists of them are separated by one; output and input are raw
- * bytes with their length in front. ARCHITECTURE.md describes each frame's payload and the order they come in.
+ * Integers are little-endian, floats little-endian IEEE 754 doubles. Strings for the operating system (arguments,
+ * paths, environment) are separated by NUL, which they can't contain. Output and input are raw bytes after their
+ * length. ARCHITECTURE.md describes the payload of each frame and the order of frames.
  */
 final class Protocol
 {
     public const HEADER = 9;
 
-    // From the pool to the launcher.
+    // Pool to launcher.
     public const CONFIGURE = 1;
     public const ENVIRONMENT = 2;
     public const RUN = 3;
@@ -29,7 +29,7 @@ final class Protocol
     public const END = 9;
     public const PING = 10;
 
-    // From the launcher to the pool.
+    // Launcher to pool.
     public const READY = 16;
     public const STDOUT = 17;
     public const STDERR = 18;
@@ -51,7 +51,7 @@ final class Protocol
     public const INPUT_INLINE = 0x40;
     public const INPUT_FOLLOWS = 0x80;
 
-    /** The command is larger than any system allows. The frame has neither its strings nor its input. */
+    /** The command is larger than any system allows. The frame contains neither its strings nor its input. */
     public const TOO_LARGE = 0x100;
 
     // Why a job was ended, in EXITED and NOT_STARTED.
@@ -59,19 +59,19 @@ final class Protocol
     public const IDLE = 0x02;
     public const CANCELLED = 0x04;
 
-    /** In EXITED, beside the reason: some of its processes could not be ended, which belong to another user or hang in the kernel. */
+    /** In EXITED, with the reason: some processes could not be ended (of another user, or hanging in the kernel). */
     public const SURVIVED = 0x10;
 
-    /** In NOT_STARTED: no descriptor or process is to be had, and no command of this launcher will free one. */
+    /** In NOT_STARTED: no descriptor or process is available, and no command of this launcher will free one. */
     public const EXHAUSTED = 0x08;
 
-    /** Output of a streamed command that may be under way, in bytes, before the pool says that it was taken. */
+    /** Maximum bytes of a command's streamed output that the pool has not acknowledged. */
     public const OUTPUT_WINDOW = 1 << 20;
 
-    /** Input that may be under way for one command, in bytes, before the launcher says that the command took it. */
+    /** Maximum bytes of a command's input that the launcher has not acknowledged. */
     public const INPUT_WINDOW = 1 << 18;
 
-    /** The variable in each command's environment by which its descendants are found wherever they went. */
+    /** The environment variable by which all descendants of a command are found. */
     public const MARKER = 'SPINDLE_COMMAND';
 
     public static function frame(int $type, int $job, string $payload = ''): string

@@ -12,20 +12,21 @@ final class Daemon
     private const SIGKILL = 9;
     private const SIGCONT = 18;
 
-    /** Seconds that the kernel may take to end a killed process. */
+    /** Maximum seconds that the kernel needs to end a killed process. */
     private const DEATH = 2.0;
 
     private const LOG_LINES = 20;
 
-    /** @var resource|null what was started last and is not known to have ended */
+    /** @var resource|null the last process, until it is known to have ended */
     private mixed $process = null;
 
     private readonly string $logFile;
 
     /**
      * @param string                 $name    for messages
-     * @param list<string>           $command that runs it, in the foreground
-     * @param (\Closure(): int)|null $pid     its process's id, 0 as long as that is not known; null where the command becomes the server
+     * @param list<string>           $command runs the server in the foreground
+     * @param (\Closure(): int)|null $pid     returns the id of the server's process, 0 while unknown; null when the
+     *                                        command becomes the server
      */
     public function __construct(private readonly string $name, private readonly array $command, private readonly Remains $remains, private readonly ?\Closure $pid = null)
     {
@@ -35,7 +36,7 @@ final class Daemon
     /**
      * @param \Closure(): bool $isReady
      *
-     * @throws ServerException when it does not become ready; then it does not run either
+     * @throws ServerException when it does not become ready; it has been ended then
      */
     public function start(\Closure $isReady, float $timeout): void
     {
@@ -56,7 +57,7 @@ final class Daemon
         }
     }
 
-    /** Its first process's id, 0 as long as that is not known; null when it does not run. */
+    /** Returns the id of its first process: 0 while unknown, null when it does not run. */
     public function pid(): ?int
     {
         if ($this->process === null || !$this->isRunning()) {
@@ -67,9 +68,9 @@ final class Daemon
     }
 
     /**
-     * Returns when it has ended.
+     * Ends the server and waits for its end.
      *
-     * @param array<int, float> $signals the seconds that it is given by each, before it is killed
+     * @param array<int, float> $signals seconds to wait after each signal; then the server is killed
      */
     public function end(array $signals): void
     {
@@ -83,7 +84,7 @@ final class Daemon
         $this->kill();
     }
 
-    /** Kills its first process and leaves its children to themselves, as the kernel does when it lacks memory. */
+    /** Kills the first process and leaves its children alone, as the kernel does when it lacks memory. */
     public function kill(): void
     {
         $this->signal(self::SIGKILL);
@@ -91,7 +92,7 @@ final class Daemon
     }
 
     /**
-     * All that it has logged.
+     * Returns the whole log.
      *
      * @throws ServerException when it can't be read
      */
@@ -114,7 +115,7 @@ final class Daemon
         if ($pid > 0) {
             Signals::send($pid, $signal);
         } elseif (\is_resource($this->process)) {
-            proc_terminate($this->process, $signal); // too early for its id to be known
+            proc_terminate($this->process, $signal); // before its id is known
         }
     }
 

@@ -4,16 +4,16 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Testing;
 
-/** A port on 127.0.0.1 that nobody listens on. */
+/** A port on 127.0.0.1 without a listener. */
 final class FreePort
 {
-    /** Where the system takes no ports from for outgoing connections, on Linux: one that is free stays so. */
+    /** Range that Linux does not use for outgoing connections, so that a free port stays free. */
     private const PORTS = [10_240, 32_000];
 
     private const ATTEMPTS = 20;
 
     /**
-     * Another process may take it meanwhile.
+     * Returns a free port, which another process may take at any time.
      *
      * @throws ServerException
      */
@@ -33,7 +33,7 @@ final class FreePort
     }
 
     /**
-     * Starts a server, again where another process has taken its port meanwhile.
+     * Starts a server on a free port, again if another process has taken the port.
      *
      * @template T
      *

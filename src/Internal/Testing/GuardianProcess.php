@@ -7,13 +7,13 @@ namespace Spindle\Internal\Testing;
 use Spindle\Internal\Launcher\PhpBinary;
 use Spindle\LauncherException;
 
-/** A process that removes a temporary server when this one is done with it, or is gone, however it ended. */
+/** A process that removes a temporary server when this process dismisses it or ends, for whatever reason. */
 final class GuardianProcess
 {
     /** @var resource|null */
     private mixed $process;
 
-    /** @var resource its end is the sign to act */
+    /** @var resource the end of its input is the sign to act */
     private readonly mixed $pipe;
 
     private readonly int $owner;
@@ -36,14 +36,14 @@ final class GuardianProcess
         return $this->process === null;
     }
 
-    /** Whether it was not dismissed, and this process is no fork of the one that started it. */
+    /** Whether it was not dismissed, and this process is the one that started it and not a fork. */
     public function isOurs(): bool
     {
         return $this->process !== null && $this->owner === getmypid();
     }
 
     /**
-     * @param string $server what to call the server
+     * @param string $server name of the server in messages
      *
      * @throws \LogicException when it is not ours
      */
@@ -54,13 +54,13 @@ final class GuardianProcess
         }
     }
 
-    /** Returns when nothing of the server is left. */
+    /** Waits until the server has been removed completely. */
     public function dismiss(): void
     {
         if ($this->process === null) {
             return;
         }
-        @fwrite($this->pipe, "\n"); // for where a fork of this process holds the pipe open as well
+        @fwrite($this->pipe, "\n"); // because a fork of this process may have the pipe open, too
         fclose($this->pipe);
         proc_close($this->process);
         $this->process = null;

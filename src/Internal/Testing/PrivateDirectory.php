@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Testing;
 
-/** The directory of a temporary server, which holds all files of it and which nobody else may open. */
+/** The directory with all files of a temporary server, for this user only. */
 final class PrivateDirectory
 {
     /** A Unix socket's path is limited to 107 bytes, on some systems to 103. */
@@ -12,7 +12,7 @@ final class PrivateDirectory
 
     public readonly string $path;
 
-    /** @param string $kind of server */
+    /** @param string $kind type of server */
     public function __construct(string $kind)
     {
         $temporary = realpath(sys_get_temp_dir());
@@ -35,7 +35,7 @@ final class PrivateDirectory
     }
 
     /**
-     * @return string the path of the file, which is for this user only
+     * @return string path of the file, which is for this user only
      *
      * @throws ServerException
      */
@@ -51,7 +51,7 @@ final class PrivateDirectory
     }
 
     /**
-     * @return string the path of the copy
+     * @return string path of the copy
      *
      * @throws ServerException
      */

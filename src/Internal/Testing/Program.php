@@ -7,28 +7,28 @@ namespace Spindle\Internal\Testing;
 use Spindle\Internal\Launcher\Descriptors;
 
 /**
- * Starts programs that inherit nothing of this process but what they are given: neither its environment, which may
- * configure a server, nor its open descriptors, which a server would hold open for as long as it runs.
+ * Starts programs that do not inherit this process's environment, which may configure a server, or its open
+ * descriptors.
  */
 final class Program
 {
     private const NULL = ['file', '/dev/null', 'r+'];
 
-    /** Of the environment, besides a plain locale. */
+    /** Variables that are passed on, in addition to a plain locale. */
     private const VARIABLES = ['PATH', 'LD_LIBRARY_PATH'];
 
-    /** In a session of its own where there is a setsid: what a terminal sends to its foreground is not for it. */
+    /** In its own session if setsid exists, so that signals of a terminal do not reach it. */
     private const DETACHED = 'command -v setsid >/dev/null && exec setsid "$@"; exec "$@"';
 
-    /** Whoever interrupts this process by a key or a closed terminal does not mean the one that cleans up after it. */
+    /** Ignores signals of a key or a closed terminal, because the guardian must clean up after this process. */
     private const DEAF = 'trap "" HUP INT QUIT TERM; ';
 
     /**
-     * Runs a program to its end.
+     * Runs a program and waits for its end.
      *
      * @param list<string> $command
      *
-     * @return array{int, string} its exit code and what it wrote
+     * @return array{int, string} exit code and output
      *
      * @throws ServerException
      */
@@ -43,7 +43,7 @@ final class Program
 
     /**
      * @param list<string> $command
-     * @param string       $output  the file that its standard output and error are appended to
+     * @param string       $output  file for its standard output and error, which are appended
      *
      * @return resource as proc_open returns it
      *
@@ -57,7 +57,7 @@ final class Program
     /**
      * @param list<string> $command
      *
-     * @return array{resource, resource} as proc_open returns it, and the pipe that it reads
+     * @return array{resource, resource} as proc_open returns it, and the pipe of its input
      *
      * @throws ServerException
      */
@@ -72,7 +72,7 @@ final class Program
      * @param list<string>                                                     $command
      * @param array<int, array{string, string}|array{string, string, string}> $descriptors
      *
-     * @return array{resource, array<int, resource>} and the pipes
+     * @return array{resource, array<int, resource>} process and pipes
      */
     private static function open(array $command, string $shell, array $descriptors): array
     {

@@ -7,28 +7,28 @@ namespace Spindle\Internal\Testing;
 use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\Launcher\Process\Signals;
 
-/** What there is of a temporary server outside of this process: its directory and the processes that work in it. */
+/** The parts of a temporary server outside of this process: its directory, and the processes that work in it. */
 final class Remains
 {
-    /** Seconds that the removal of both may take. */
+    /** Maximum seconds for the removal of both. */
     private const REMOVAL = 0.7;
 
-    /** Seconds that killed processes may take to go. */
+    /** Maximum seconds for the end of killed processes. */
     private const DEATH = 5.0;
 
     private const SIGKILL = 9;
 
     /**
-     * @param string $directory whose name is unique
-     * @param string $programs  a pattern of the names of those programs that belong to the server
+     * @param string $directory directory with a unique name
+     * @param string $programs  pattern for the names of the server's programs
      */
     public function __construct(public readonly string $directory, private readonly string $programs) {}
 
     /**
-     * The live processes, also when their parents are gone. They are known by the directory's name: in their command
-     * line or, where this process may see it, in their working directory.
+     * Returns live processes, also without parents, with the directory's name in their command line or working
+     * directory.
      *
-     * @return array<int, string> names of programs by pid; none where there is no /proc
+     * @return array<int, string> names of programs by pid; none without /proc
      */
     public function processes(): array
     {
@@ -63,11 +63,11 @@ final class Remains
     /**
      * Kills the processes and removes the directory.
      *
-     * @param (\Closure(): void)|null $between removes what the directory's files tell of
+     * @param (\Closure(): void)|null $between removes what is named in the directory's files
      */
     public function remove(?\Closure $between = null): void
     {
-        Wait::until(function () use ($between): bool { // a process that was just being started makes files yet
+        Wait::until(function () use ($between): bool { // a process that was just being started may still make files
             $this->kill();
             if ($between !== null) {
                 $between();

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Testing;
 
-/** A temporary server could not be had. The capability that it belongs to throws an exception of its own instead. */
+/** A temporary server could not be started or read. Callers throw their own exception instead. */
 final class ServerException extends \RuntimeException
 {
-    /** @param string $output what the program that failed had to say; '' where none ran */
+    /** @param string $output output of the program that failed; '' without one */
     private function __construct(string $message, public readonly string $output = '')
     {
         parent::__construct($message);
@@ -28,7 +28,7 @@ final class ServerException extends \RuntimeException
         return new self("The {$name} server ended before it was ready; the end of its log", $log);
     }
 
-    /** @param float $seconds that it was given */
+    /** @param float $seconds time that it had */
     public static function late(string $name, float $seconds, string $log): self
     {
         return new self("The {$name} server was not ready within {$seconds} seconds; the end of its log", $log);

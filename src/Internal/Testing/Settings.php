@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Testing;
 
-/** What a temporary server is told by its user, for a file of one line for each. */
+/** A user's settings for a temporary server, for a file with one line per setting. */
 final class Settings
 {
     /**
      * @param array<string, string|int|float|bool> $settings
-     * @param list<string>                         $itsOwn   names of those that the server gives itself
-     * @param string                               $server   what to call the server
+     * @param list<string>                         $itsOwn   names of settings that the server chooses
+     * @param string                               $server   name of the server in messages
      *
      * @throws \ValueError
      */

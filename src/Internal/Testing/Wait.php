@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Testing;
 
-/** Waits, without an event loop, for what happens outside of this process. */
+/** Waits, without an event loop, for an event outside of this process. */
 final class Wait
 {
-    /** Seconds between two looks. */
+    /** Seconds between two checks. */
     private const LOOK = 0.005;
 
     /**

@@ -6,8 +6,7 @@ declare(strict_types=1);
  * Waits until the process that started it is done with a temporary server or gone, then removes that server.
  *
  * Arguments: that process's id, the class that removes, the server's directory. Descriptor 0: a pipe from that process,
- * which says something or ends. It does not end where that process was killed and has left forks; that it has another
- * parent then tells as well.
+ * whose data or end is the sign. Forks of a killed process may keep it open, so the parent's id is checked as well.
  */
 
 use Spindle\Internal\Launcher\Process\Files;
@@ -19,7 +18,7 @@ use Spindle\Internal\Testing\Wait;
 /** @var array{string, string, class-string<Removal>, string} $argv */
 [, $owner, $removal, $directory] = $argv;
 
-// Now, as long as the files are there for sure.
+// Loaded now, while the files certainly exist.
 foreach ([Files::class, Signals::class, Wait::class, Remains::class, Removal::class, $removal] as $class) {
     require dirname(__DIR__, 2) . strtr(substr($class, strlen('Spindle')), '\\', '/') . '.php';
 }

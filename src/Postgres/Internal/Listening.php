@@ -9,12 +9,14 @@ use Amp\CancelledException;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Internal\Backoff;
+use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\AuthenticationException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\NotificationGap;
 use Spindle\Postgres\PostgresException;
 
+use function Amp\async;
 use function Amp\delay;
 
 /** Takes what is told on some channels, by one session after another. */
@@ -90,6 +92,25 @@ final class Listening
             $session->query('LISTEN "' . str_replace('"', '""', $channel) . '"', [], $this->cancellation);
         }
         $this->isAnswered = true;
+        $timeout = $sessions->readTimeout();
+        if ($timeout !== null) {
+            $this->pingEvery($timeout, $session);
+        }
+    }
+
+    /** Nothing is due from a server that has nothing to report, so that its silence would tell nothing. */
+    private function pingEvery(float $seconds, Session $session): void
+    {
+        WeakTimer::after($seconds, $this, static function (self $self) use ($seconds, $session): void {
+            if ($self->session !== $session || !$session->isOpen()) {
+                return;
+            }
+            // While its reader is slow, nothing is read.
+            if ($self->arrived === [] && $session->inFlight() === 0) {
+                async($session->ping(...))->ignore();
+            }
+            $self->pingEvery($seconds, $session);
+        });
     }
 
     /** @param list<string> $channels */

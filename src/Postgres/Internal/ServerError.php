@@ -11,6 +11,9 @@ namespace Spindle\Postgres\Internal;
  */
 final readonly class ServerError
 {
+    /** Bytes that are kept of a field: the server quotes values of any size. */
+    public const LONGEST = 0x1_0000;
+
     /** Shorter ones are hidden only where the server quotes them: they stand in any message by chance. */
     private const TELLING = 4;
 
@@ -26,6 +29,13 @@ final readonly class ServerError
      */
     public function __construct(#[\SensitiveParameter] array $fields, #[\SensitiveParameter] array $values = [])
     {
+        foreach ($fields as $letter => $field) {
+            if (\strlen($field) > self::LONGEST) {
+                // What is quoted and does not end would not be found.
+                $kept = $letter === 'M' && str_starts_with($fields['C'] ?? '', '22') ? strstr($field, '"', true) : false;
+                $fields[$letter] = ($kept === false ? preg_replace('/[\xC0-\xFF]?[\x80-\xBF]*$/D', '', substr($field, 0, self::LONGEST)) : $kept) . '…';
+            }
+        }
         $this->fields = new \SensitiveParameterValue($fields);
         $this->values = new \SensitiveParameterValue($values);
     }

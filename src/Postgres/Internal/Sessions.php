@@ -9,10 +9,12 @@ use Amp\CancelledException;
 use Amp\CompositeCancellation;
 use Amp\DeferredFuture;
 use Amp\Future;
+use Amp\Internal\Cancellable;
 use Amp\Internal\FutureIterator;
 use Amp\Internal\FutureIteratorQueue;
 use Amp\Internal\FutureState;
 use Amp\TimeoutCancellation;
+use Amp\TimeoutException;
 use Revolt\EventLoop\FiberLocal;
 use Revolt\EventLoop\Internal\DriverSuspension;
 use Revolt\EventLoop\Internal\StreamReadableCallback;
@@ -22,7 +24,9 @@ use Spindle\Internal\LoopLimit;
 use Spindle\Internal\Preload;
 use Spindle\Internal\Warnings;
 use Spindle\Internal\WeakTimer;
+use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionFailedException;
+use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Internal\Connect\AttemptFailedException;
 use Spindle\Postgres\Internal\Connect\Attempts;
 use Spindle\Postgres\Internal\Connect\Connector;
@@ -40,14 +44,17 @@ use Spindle\Postgres\Internal\Native\Statements;
 use Spindle\Postgres\Internal\Pgsql\PgsqlConnector;
 use Spindle\Postgres\Internal\Pool\Transience;
 use Spindle\Postgres\Internal\Pool\Waiter;
+use Spindle\Postgres\Internal\Types\QuotedValues;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\PoolTimeoutException;
 use Spindle\Postgres\PostgresDriver;
 use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\ProtocolException;
+use Spindle\Postgres\QueryException;
 use Spindle\Postgres\TargetSession;
 use Spindle\Postgres\TlsMode;
 
-/** Opens sessions by the driver that was asked for. They share what is known of the database's types. */
+/** Opens sessions by the driver that was asked for. Those of one server share what is known of its types. */
 final class Sessions
 {
     private readonly Types $types;
@@ -63,7 +70,9 @@ final class Sessions
         Preload::classes(
             AttemptFailedException::class,
             Attempts::class,
+            ConnectionClosedException::class,
             ConnectionFailedException::class,
+            ConnectionLostException::class,
             CompositeCancellation::class,
             Deadline::class,
             DeferredFuture::class,
@@ -73,6 +82,7 @@ final class Sessions
             Endpoint::class,
             Exchange::class,
             Backoff::class,
+            Cancellable::class,
             CancelledException::class,
             FiberLocal::class,
             Future::class,
@@ -89,8 +99,13 @@ final class Sessions
             Pgsql\Errors::class,
             Pgsql\Libpq::class,
             PoolTimeoutException::class,
+            ProtocolException::class,
+            QueryException::class,
+            QuotedValues::class,
+            ServerError::class,
             Socket::class,
             TimeoutCancellation::class,
+            TimeoutException::class,
             Tls::class,
             TransactionRun::class,
             Transience::class,
@@ -115,6 +130,11 @@ final class Sessions
         return $this->options->driver === PostgresDriver::Native
             ? $this->openNative($cancellation)
             : (new PgsqlConnector($this->options, $this->types))->connect($cancellation);
+    }
+
+    public function readTimeout(): ?float
+    {
+        return $this->options->readTimeout;
     }
 
     /** Whether it is still of the kind that was asked for, as far as that shows. */
@@ -147,6 +167,6 @@ final class Sessions
         $pipeline->onClose(static fn(?\Throwable $reason) => $steps->log($reason === null ? 'The connection is closed' : $reason->getMessage()));
         $setup = new SessionSetup($options, TargetSession::Any, $established->parameters, $established->pid);
 
-        return new NativeSession($pipeline, new Statements($options->statementCache ?? ($established->isPooled ? 0 : Statements::MOST)), $this->types, $established->pid, new SessionChanges($setup->statements()), $steps);
+        return new NativeSession($pipeline, new Statements($options->statementCache ?? ($established->isPooled ? 0 : Statements::MOST)), $this->types->of($established->started), $established->pid, new SessionChanges($setup->statements()), $steps);
     }
 }

@@ -162,7 +162,7 @@ final class TransactionRun
     private static function take(Lender $lender, ?Cancellation $cancellation): Session
     {
         $session = $lender->take($cancellation);
-        if ($session->inFlight() === 0 && $session->transactionStatus() !== 'I') {
+        if ($session->isOpen() && $session->inFlight() === 0 && $session->transactionStatus() !== 'I') {
             $lender->give($session);
             throw new \LogicException('A transaction is open that a statement began: it would be ended with this one. Use transaction() for that one too, or end it first');
         }

@@ -8,21 +8,23 @@ use Spindle\Internal\WeakTimer;
 use Spindle\LauncherException;
 use Spindle\Worker\WorkerStartException;
 
-/**
- * Starts workers, and knows each by its greeting when it comes.
- */
+/** Starts workers, and assigns each incoming connection to its worker by the greeting. */
 final class Arrivals
 {
     private ?Reception $reception = null;
 
-    /** @var array<int, WorkerHandle> those that were started and have not come, by number */
+    /** @var array<int, WorkerHandle> started workers that have not connected, by number */
     private array $expected = [];
 
     /**
-     * @param float                                                    $patience     seconds within which a worker must be ready
-     * @param \Closure(WorkerHandle, int, int, string, int, int): void $heard        type, id, and where the payload lies: bytes, offset, length
-     * @param \Closure(WorkerHandle, ?string): void                    $disconnected nothing more will come of it; what was wrong with what came, if anything
-     * @param \Closure(WorkerHandle, WorkerStartException): void       $failed       it is not ready in time, or can't be let in
+     * @param float $patience seconds within which a worker must be ready
+     * @param \Closure(WorkerHandle, int, int, string, int, int): void $heard receives each frame: type, id, then bytes
+     *                                                                        that contain the payload, its offset and
+     *                                                                        length
+     * @param \Closure(WorkerHandle, ?string): void $disconnected called when the connection has ended; the string
+     *                                                            describes a protocol error, if there was one
+     * @param \Closure(WorkerHandle, WorkerStartException): void $failed called when the worker was not ready in time,
+     *                                                                   or its connection cannot be accepted
      */
     public function __construct(
         private readonly Context $context,
@@ -35,7 +37,7 @@ final class Arrivals
 
     /**
      * @param int $id       a number that no other worker of the pool has had
-     * @param int $siblings how many workers there may be, with this one
+     * @param int $siblings largest number of workers in the pool, including this one
      *
      * @throws LauncherException|WorkerStartException
      */
@@ -54,13 +56,13 @@ final class Arrivals
         return $worker;
     }
 
-    /** It is no more, whether it has come or not. */
+    /** Removes a worker that has ended, whether it had connected or not. */
     public function forget(WorkerHandle $worker): void
     {
         unset($this->expected[$worker->id]);
     }
 
-    /** Lets nobody in any more. */
+    /** Stops accepting connections. */
     public function close(): void
     {
         $this->reception?->close();
@@ -109,8 +111,9 @@ final class Arrivals
     }
 
     /**
-     * Ends a worker whose shared memory can't be opened once it is ready: the pool could not know which tasks it has
-     * started. A worker that fails before removes the memory itself; then its failure is the reason that counts.
+     * Ends a worker whose shared memory this process cannot open, as soon as the worker is ready. Without that memory,
+     * the pool would not know which tasks the worker has started. A worker that fails earlier removes the memory
+     * itself, and its own failure is reported.
      *
      * @param \Closure(int, int, string, int, int): void $hear
      * @param \Closure(WorkerHandle, ?string): void      $disconnected
@@ -129,7 +132,7 @@ final class Arrivals
         };
     }
 
-    /** Nobody can be let in. */
+    /** Fails all expected workers, because no connection can be accepted. */
     private function refused(WorkerStartException $why): void
     {
         foreach ($this->expected as $worker) {

@@ -8,48 +8,48 @@ use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 
 /**
- * Tasks that a source has given away and no worker has: taken back from one, or to be tried again. They go before others,
- * in the order they came here.
+ * Tasks that left their source and that no worker has: taken back from a worker, or waiting for a retry. They run
+ * before new tasks, in the order in which they were added.
  *
- * What is done to some tasks takes as long as there are of them, however many others are here: a task that is withdrawn
- * keeps its place until its turn comes.
+ * Each operation takes time proportional to the tasks it affects, not to all tasks here. So a withdrawn task keeps its
+ * place in the queue until its turn comes.
  */
 final class Backlog
 {
-    /** @var \SplQueue<Batch> of which the first one has a task that waits, at {@see $passed} */
+    /** @var \SplQueue<Batch> batches; in the first one, the task at {@see $passed} waits */
     private \SplQueue $batches;
 
-    /** So many tasks of the first one were given away or withdrawn. */
+    /** Number of tasks of the first batch that were given away or withdrawn. */
     private int $passed = 0;
 
-    /** @var array<int, positive-int> how many tasks of a batch wait, by its {@see spl_object_id()}; none for a batch of which none does */
+    /** @var array<int, positive-int> number of waiting tasks, by the {@see spl_object_id()} of the batch; never 0 */
     private array $waiting = [];
 
-    /** @var array<int, array{Batch, int, string|null}> where a submission is that waits, by its {@see spl_object_id()}: batch, index and timer */
+    /** @var array<int, array{Batch, int, string|null}> batch, index and timer, by spl_object_id() of the submission */
     private array $places = [];
 
-    /** @var array<string, Batch> that wait for another attempt, by the timer */
+    /** @var array<string, Batch> batches that wait for a retry, by timer */
     private array $pauses = [];
 
-    /** @param \Closure(): void $ready one more can be given to a worker, because its time has come */
+    /** @param \Closure(): void $ready called when the delay of a retry is over */
     public function __construct(private readonly \Closure $ready)
     {
         $this->batches = new \SplQueue();
     }
 
-    /** Batches that can be given to a worker now. */
+    /** Returns the number of batches that can be given to a worker now. */
     public function count(): int
     {
         return \count($this->waiting);
     }
 
-    /** Tasks that are here, whether their time has come or not. */
+    /** Returns the number of all tasks here, including those whose delay is not over. */
     public function tasks(): int
     {
         return array_sum($this->waiting) + \count($this->pauses);
     }
 
-    /** The next one, of no more tasks than this. */
+    /** Returns the next batch, with at most `$most` tasks. */
     public function shift(int $most): ?Batch
     {
         if ($this->batches->isEmpty()) {
@@ -72,7 +72,7 @@ final class Backlog
         return $to - $from === $count ? $batch : $batch->slice($from, $to);
     }
 
-    /** Tasks that were not started. Those that nobody wants any more have their outcomes now. */
+    /** Adds tasks that were not started. Cancelled ones fail at once. */
     public function add(Batch $batch): void
     {
         if ($batch->tasks === [] || $batch->source->isLeft()) {
@@ -99,8 +99,10 @@ final class Backlog
     }
 
     /**
-     * @param Batch $batch of one task
-     * @param float $delay in seconds, before it can be given to a worker
+     * Adds a task that becomes available after a delay.
+     *
+     * @param Batch $batch a batch of one task
+     * @param float $delay in seconds
      */
     public function addLater(Batch $batch, float $delay): void
     {
@@ -117,7 +119,7 @@ final class Backlog
         }
     }
 
-    /** @return bool whether the task was here; it has its outcome then */
+    /** @return bool whether the task was here; if so, it has failed with the reason */
     public function withdraw(Submission $submission, \Throwable $reason): bool
     {
         $id = spl_object_id($submission);
@@ -137,7 +139,7 @@ final class Backlog
         return true;
     }
 
-    /** Nobody wants the outcomes of its tasks any more, which are no submissions. */
+    /** Removes all tasks of a map that the caller has left. They get no outcome. */
     public function drop(Source $source): void
     {
         $batches = $this->batches;
@@ -159,7 +161,6 @@ final class Backlog
         }
     }
 
-    /** All of them fail. */
     public function fail(\Throwable $reason): void
     {
         $tasks = [];
@@ -179,7 +180,7 @@ final class Backlog
         }
     }
 
-    /** So many of its tasks wait no more. */
+    /** Counts tasks of a batch that no longer wait. */
     private function remove(Batch $batch, int $count): void
     {
         $left = $this->waiting[spl_object_id($batch)] - $count;
@@ -191,7 +192,7 @@ final class Backlog
         $this->pass();
     }
 
-    /** Goes to the first task that waits. */
+    /** Advances to the first task that waits. */
     private function pass(): void
     {
         while (!$this->batches->isEmpty()) {

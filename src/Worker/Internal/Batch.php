@@ -7,37 +7,34 @@ namespace Spindle\Worker\Internal;
 /** Tasks of one source that are sent to a worker together and run there one after the other. */
 final class Batch
 {
-    /** Its number at the worker that has it. */
+    /** Number of the batch among those of its worker. */
     public int $id = 0;
 
-    /** Results that have come: those of its first tasks. */
+    /** Number of results received. They are those of the first tasks. */
     public int $arrived = 0;
 
-    /** Tasks from here on were taken back. */
+    /** Index from which tasks were taken back. */
     public int $limit;
 
-    /**
-     * Whether its worker has former credentials, and others must not run its tasks: those have no further attempt, and
-     * fail if they were not started.
-     */
+    /** Whether only this worker may run the tasks, because it has former credentials. They are then not retried. */
     public bool $isStranded = false;
 
-    /** When it became the first of its worker, in nanoseconds of {@see hrtime()}; 0 while it waits for another one. */
+    /** Time at which the batch became the first of its worker, in nanoseconds of {@see hrtime()}; 0 before that. */
     public int $since = 0;
 
-    /** What its results told so far: nanoseconds that its tasks took, and the longest of them. */
+    /** Nanoseconds that the finished tasks took together; and the longest of them. */
     public int $elapsed = 0;
     public int $longest = 0;
 
     /**
-     * @param int                                         $first   the number of its first task in the source
-     * @param list<bool|int|float|string|null|Encoded>    $tasks   arguments, or tasks with none
-     * @param list<mixed>                                 $keys    of the input; or the submissions
-     * @param bool                                        $packed  whether any of the tasks is an {@see Encoded}
-     * @param int                                         $attempt of its tasks, 1 at first
-     * @param int                                         $crashes of workers that its only task has ended; 0 for more tasks
-     * @param float                                       $bytesEach of an argument, in the mean
-     * @param bool                                        $integers  whether all tasks are
+     * @param int $first number of the first task in the source
+     * @param list<bool|int|float|string|null|Encoded> $tasks arguments, or encoded tasks that have none
+     * @param list<mixed> $keys keys of the input; or the submissions
+     * @param bool $packed whether any of the tasks is an {@see Encoded}
+     * @param int $attempt number of this attempt, from 1
+     * @param int $crashes attempts at the only task that ended its worker; 0 for several tasks
+     * @param float $bytesEach mean size of an argument
+     * @param bool $integers whether all tasks are integers
      */
     public function __construct(
         public readonly Source $source,
@@ -53,7 +50,7 @@ final class Batch
         $this->limit = \count($tasks);
     }
 
-    /** Some of its tasks, to be sent again. */
+    /** Returns a batch of some of the tasks, to be sent again. */
     public function slice(int $from, int $to): self
     {
         return new self(
@@ -69,7 +66,7 @@ final class Batch
         );
     }
 
-    /** One of its tasks, for another attempt. */
+    /** Returns a batch of one of the tasks, for another attempt. */
     public function again(int $index, bool $crashed): self
     {
         return new self(
@@ -85,17 +82,13 @@ final class Batch
         );
     }
 
-    /** Of a task's input; null where there is none. */
+    /** Returns the key of a task's input; null for a submission. */
     public function key(int $index): mixed
     {
         return $this->source->code() === null ? null : $this->keys[$index];
     }
 
-    /**
-     * For the worker.
-     *
-     * @return array{string, string} to be sent one after the other
-     */
+    /** @return array{string, string} two parts of the payload for a worker, to be sent one after the other */
     public function payload(): array
     {
         $head = pack('VVC', $this->source->id(), $this->attempt, ($this->packed ? Protocol::PACKED : 0) | ($this->source->pace()->isEager() ? Protocol::EAGER : 0));

@@ -7,30 +7,30 @@ namespace Spindle\Worker\Internal;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Makes of one closure what PHP can serialize.
+ * Converts a closure to objects that PHP can serialize.
  *
- * A closure is replaced by its source and what it has captured, also where it stands in a captured array. No object is
- * copied or changed: a copy's destructor would run, and an object that knows itself would not find itself again. So a
- * closure in an object is refused.
+ * A closure is replaced by its source and its captured values, also inside captured arrays. Objects are never copied
+ * or changed: the destructor of a copy would run, and an object that refers to itself would refer to the original. So
+ * a closure in a property of an object is refused.
  */
 final class ClosurePacker
 {
     /** @var \SplObjectStorage<\Closure, SentClosure|SentCallable> */
     private \SplObjectStorage $sent;
 
-    /** @var array<string, mixed> values with closures that are shared by reference, by the id of the reference */
+    /** @var array<string, mixed> values with closures that are shared by reference, by reference id */
     private array $shared = [];
 
     /** @var array<int|string, true> objects and references that were checked, by id */
     private array $seen = [];
 
-    /** Levels of the deepest value. */
+    /** Number of nested levels in the deepest value. */
     private int $deepest = 0;
 
-    /** Whether a closure was found in what a closure has captured. */
+    /** Whether any captured value contains a closure. */
     private bool $foundClosure = false;
 
-    /** @var list<array{mixed, string}> what was checked, and its path */
+    /** @var list<array{mixed, string}> checked values and their paths */
     private array $checked = [];
 
     public function __construct()
@@ -52,7 +52,7 @@ final class ClosurePacker
         }
     }
 
-    /** @throws UnserializableException with the path to what PHP has refused */
+    /** @throws UnserializableException with the path to the part that PHP refused */
     private function explain(): void
     {
         foreach ($this->checked as [$value, $path]) {
@@ -82,7 +82,7 @@ final class ClosurePacker
         }
         $class = $function->getClosureScopeClass();
         $scope = $class?->getName();
-        // A closure outside of all classes that is bound to an object has the scope Closure, and gets it by itself.
+        // A closure outside of all classes that is bound to an object has the scope Closure. bindTo() sets it again.
         $isScopeless = $class?->isInternal() === true
             || ($object === null && !$source->usesItsClass && str_contains((string) $scope, "@anonymous\0"));
         $sent = new SentClosure(
@@ -93,7 +93,7 @@ final class ClosurePacker
             $object,
             $isScopeless ? null : $scope,
         );
-        $this->sent[$closure] = $sent; // it may have captured itself
+        $this->sent[$closure] = $sent; // set first, because the closure may have captured itself
         $this->check($object, "{$path}'s \$this", $depth + 1);
         $captured = $source->captured($function);
         foreach ($captured as $name => $value) {
@@ -112,14 +112,14 @@ final class ClosurePacker
             if ($holdsClosures) {
                 $sent->captured[$name] = &$this->share($reference, $value, $what, $depth + 2);
             } else {
-                $sent->captured[$name] = &$captured[$name]; // arrays and objects may have the same reference
+                $sent->captured[$name] = &$captured[$name]; // keep the reference: arrays and objects may share it
             }
         }
 
         return $sent;
     }
 
-    /** The value with closures replaced in its arrays. */
+    /** Returns the value, with the closures in its arrays replaced. */
     private function packed(mixed $value, string $path, int $depth): mixed
     {
         if ($value instanceof \Closure) {
@@ -144,7 +144,7 @@ final class ClosurePacker
         return $packed;
     }
 
-    /** The value of a shared variable, which may lead to itself. */
+    /** Returns the converted value of a variable that is shared by reference, and that may contain itself. */
     private function &share(string $reference, mixed $value, string $path, int $depth): mixed
     {
         if (!\array_key_exists($reference, $this->shared)) {
@@ -157,8 +157,8 @@ final class ClosurePacker
     }
 
     /**
-     * @param array<mixed>         $value
-     * @param array<string, true> $seen references by id
+     * @param array<mixed>        $value
+     * @param array<string, true> $seen ids of references
      */
     private static function holdsClosures(array $value, array &$seen = []): bool
     {
@@ -193,8 +193,8 @@ final class ClosurePacker
     }
 
     /**
-     * Refuses a closure in which static means a subclass of its class. In the worker it would mean the class itself,
-     * because a closure without an object can be bound to the class that it stands in only.
+     * Refuses a closure in which `static` is a subclass of its class. The worker can bind a closure without an object
+     * only to the class that contains its source, so `static` would be that class.
      *
      * @throws UnserializableException
      */

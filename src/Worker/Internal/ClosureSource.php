@@ -4,29 +4,30 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** The source of one closure, and what of it PHP knows of the closure in memory, too. */
+/** The source of one closure, with the properties that PHP also knows of a closure in memory. */
 final class ClosureSource
 {
     private static int $count = 0;
 
     public readonly int $id;
 
-    /** Of {@see self::facts()}, computed when it is needed. */
+    /** Result of {@see self::facts()}; null until it is needed. */
     private ?string $facts = null;
 
-    /** How many variables it captures, defined or not; and static ones. */
+    /** Number of variables that the closure captures, defined or not, and of its static variables. */
     private int $bound = 0;
 
     /**
      * @param string            $code          PHP without the opening tag, that returns the closure
-     * @param int               $start         where its statement begins, after declarations and imports
+     * @param int               $start         offset of the return statement, after declarations and imports
      * @param list<string>      $parameters
-     * @param list<string>|null $uses          names that it captures; null for an arrow function
-     * @param bool              $usesThis      whether it says $this, or may see it in code that it loads
-     * @param list<array{string, string}> $calls  class and method of what looks like a call of a static method; `{` for
-     *                                         a method whose name is an expression
-     * @param bool              $isLate        whether it asks for the class that static means
-     * @param bool              $usesItsClass  whether it says self, static, parent or __CLASS__
+     * @param list<string>|null $uses          names of captured variables; null for an arrow function
+     * @param bool              $usesThis      whether the code contains $this, or may use it in a file that it includes
+     * @param list<array{string, string}> $calls  class and method of possible static calls; `{` for a method whose
+     *                                            name is
+     *                                         an expression
+     * @param bool              $isLate        whether the code depends on the class that `static` means
+     * @param bool              $usesItsClass  whether the code contains self, static, parent or __CLASS__
      */
     public function __construct(
         public readonly int $line,
@@ -44,7 +45,7 @@ final class ClosureSource
         $this->id = ++self::$count;
     }
 
-    /** Whether the closure means something else without its $this. */
+    /** Returns whether the closure would behave differently without its $this. */
     public function needsThis(\ReflectionFunction $closure): bool
     {
         $scope = $closure->getClosureThis() === null ? null : $closure->getClosureScopeClass();
@@ -65,7 +66,7 @@ final class ClosureSource
         return false;
     }
 
-    /** Returns whether the closure depends on the class that static means in it, also by a method that it calls. */
+    /** Returns whether the closure, or a method that it calls, depends on the class that `static` means. */
     public function needsCalledClass(\ReflectionFunction $closure): bool
     {
         $scope = $closure->getClosureScopeClass();
@@ -83,9 +84,9 @@ final class ClosureSource
 
     /**
      * @param \ReflectionClass<object> $scope
-     * @param string                   $name  in lower case, as it stands in the source
+     * @param string                   $name  class name in lower case, as written in the source
      *
-     * @return \ReflectionClass<object>|null that class or an ancestor; null for a class that is none of these
+     * @return \ReflectionClass<object>|null the scope or an ancestor with this name; null for any other class
      */
     private static function classOf(\ReflectionClass $scope, string $name): ?\ReflectionClass
     {
@@ -103,14 +104,14 @@ final class ClosureSource
         return $found;
     }
 
-    /** Whether the closure may be the only one on its line. */
+    /** Returns whether this can be the source of the closure, if no other closure begins on its line. */
     public function mayBe(\ReflectionFunction $closure): bool
     {
         return $closure->isStatic() === $this->isStatic
             && $closure->getNumberOfParameters() === \count($this->parameters);
     }
 
-    /** Whether the closure may be this one, by what is quick to compare. */
+    /** Returns whether this can be the source of the closure, by what is quick to compare. */
     public function resembles(\ReflectionFunction $closure): bool
     {
         $name = static fn(\ReflectionParameter $parameter): string => $parameter->getName();
@@ -122,11 +123,7 @@ final class ClosureSource
             && ($this->uses === null || array_keys($this->captured($closure)) === $this->uses);
     }
 
-    /**
-     * What the closure has captured, by name.
-     *
-     * @return array<string, mixed>
-     */
+    /** @return array<string, mixed> captured variables by name */
     public function captured(\ReflectionFunction $closure): array
     {
         /** @var array<string, mixed> $captured */
@@ -140,7 +137,7 @@ final class ClosureSource
         return $this->uses === null ? $variables : array_intersect_key($variables, array_flip($this->uses));
     }
 
-    /** Whether all that PHP knows of the closure is as PHP knows it of this source. */
+    /** Returns whether PHP reports the same properties for the closure as for this source. */
     public function isLike(\ReflectionFunction $closure): bool
     {
         if ($this->facts === null) {
@@ -155,13 +152,13 @@ final class ClosureSource
             && ($this->uses !== null || $this->captures($closure));
     }
 
-    /** An arrow function captures no variable that it does not mention. */
+    /** Returns whether the source mentions every captured variable: an arrow function captures no others. */
     private function captures(\ReflectionFunction $closure): bool
     {
         return array_diff(array_keys($this->captured($closure)), $this->names()) === [];
     }
 
-    /** @return list<string> of variables in it */
+    /** @return list<string> names of the variables in the source */
     private function names(): array
     {
         $names = [];
@@ -176,10 +173,11 @@ final class ClosureSource
         return $names;
     }
 
-    /** @param array<string, null> $variables that it may capture */
+    /** @param array<string, null> $variables variables that the closure may capture */
     private static function evaluate(string $code, array $variables): \Closure
     {
-        set_error_handler(static fn(): bool => true); // what the compiler has to say of it, it has said of its file
+        // PHP has reported warnings of the compiler when it loaded the file
+        set_error_handler(static fn(): bool => true);
         try {
             $closure = (static function (mixed ...$ignored): mixed {
                 extract((array) func_get_arg(1));
@@ -194,7 +192,7 @@ final class ClosureSource
         }
     }
 
-    /** But for values of defaults, which PHP may keep in other forms when it has optimized a file. */
+    /** Returns the signature without default values: the optimizer of PHP may change how it keeps them. */
     private static function facts(\ReflectionFunction $closure): string
     {
         $facts = [$closure->isStatic(), $closure->returnsReference(), $closure->isGenerator()];
@@ -210,7 +208,7 @@ final class ClosureSource
         return serialize($facts);
     }
 
-    /** PHP tells the number of variables that an arrow function would capture were they defined in this way only. */
+    /** Returns the number of bound variables. Only this text contains the undefined ones of an arrow function, too. */
     private static function bound(\ReflectionFunction $closure): int
     {
         preg_match_all('/^\s*- Bound Variables \[(\d+)\] {$/m', (string) $closure, $counts);

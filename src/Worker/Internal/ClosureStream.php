@@ -5,27 +5,27 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /**
- * Compiles the source of a closure that was sent here, under a file name of its own. Traces tell by the name which
- * closure a line is of, and the source of a closure within is found again.
+ * Compiles the source of a received closure under a file name of its own. The name allows stack traces to show the
+ * original file and line, and the source of a nested closure to be found.
  *
- * What is compiled is a function that creates the closure, so each source is compiled once. PHP would keep some memory
- * for each time.
+ * The compiled code is a function that creates the closure, so each source is compiled once. Each compilation would
+ * leave some memory allocated in PHP.
  */
 final class ClosureStream
 {
     private const PROTOCOL = 'spindle-closure';
 
-    /** Sources that are kept. */
+    /** Sources that are cached. */
     private const KEPT = 1024;
 
-    /** Surrounds the statement that returns the closure. No line is added, so that lines count as in the source. */
+    /** Code around the statement that returns the closure, without line breaks, so that line numbers stay the same. */
     private const BEFORE = 'return static function () { \extract((array) \func_get_arg(0), \EXTR_OVERWRITE | \EXTR_REFS); ';
     private const AFTER = ' };';
 
-    /** @var array<string, array{string, string, int}> source, and the file and line that it is from, by file name */
+    /** @var array<string, array{string, string, int}> source, original file and line, by generated file name */
     private static array $sources = [];
 
-    /** @var array<string, \Closure> functions that create the closures, by file name */
+    /** @var array<string, \Closure> functions that create the closures, by generated file name */
     private static array $makers = [];
 
     /** @var string what PHP reads while a source is compiled */
@@ -33,13 +33,13 @@ final class ClosureStream
 
     private static bool $isRegistered = false;
 
-    /** @var resource|null of PHP */
+    /** @var resource|null set by PHP */
     public $context;
 
     private string $text = '';
     private int $position = 0;
 
-    /** @param array<string, mixed> $captured by name, some by reference */
+    /** @param array<string, mixed> $captured values by name, some by reference */
     public static function make(SentClosure $sent, array $captured): \Closure
     {
         $name = self::PROTOCOL . '://' . hash('xxh128', "{$sent->file}\0{$sent->line}\0{$sent->code}");
@@ -50,17 +50,13 @@ final class ClosureStream
         return $closure;
     }
 
-    /** The source of closures in a file; null where it is none of these. */
+    /** Returns the source under a generated file name; null for any other file. */
     public static function source(string $file): ?string
     {
         return self::$sources[$file][0] ?? null;
     }
 
-    /**
-     * Where a line of a closure stands that was sent here.
-     *
-     * @return array{string, int} file and line, the same for any other file
-     */
+    /** @return array{string, int} original file and line of a line in a received closure; any other place unchanged */
     public static function place(string $file, int $line): array
     {
         $source = self::$sources[$file] ?? null;

@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** Makes a closure of what {@see ClosurePacker} made of one. */
+/** Creates a closure from the result of {@see ClosurePacker}. */
 final class ClosureUnpacker
 {
     /** @var \SplObjectStorage<SentClosure|SentCallable, \Closure> */
     private \SplObjectStorage $made;
 
-    /** @var array<string, true> shared variables whose values are complete, or are being completed, by reference */
+    /** @var array<string, true> shared variables whose values are complete, or are being completed, by reference id */
     private array $completed = [];
 
     public function __construct()
@@ -18,7 +18,7 @@ final class ClosureUnpacker
         $this->made = new \SplObjectStorage();
     }
 
-    /** @throws \UnexpectedValueException when a class, function or method is not there */
+    /** @throws \UnexpectedValueException when a class, function or method does not exist */
     public function unpack(SentClosure|SentCallable $sent): \Closure
     {
         if (isset($this->made[$sent])) {
@@ -36,12 +36,12 @@ final class ClosureUnpacker
         }
         $shared = [];
         foreach ($sent->references as $name) {
-            $shared[] = &$captured[$name]; // which makes a reference of it, if it is none
+            $shared[] = &$captured[$name]; // also turns the element into a reference, if it is none
         }
         $made = ClosureStream::make($sent, $captured)->bindTo($sent->object, $sent->scope);
         \assert($made instanceof \Closure);
         $this->made[$sent] = $made;
-        // It exists before what it has captured by reference, which may be itself.
+        // The closure is created before its values by reference, because they may contain the closure.
         foreach (array_intersect($sent->holders, $sent->references) as $name) {
             $this->complete($captured, $name);
         }
@@ -65,7 +65,7 @@ final class ClosureUnpacker
         return $value;
     }
 
-    /** @param array<array-key, mixed> $values of which one may be shared by reference */
+    /** @param array<array-key, mixed> $values elements, some of them shared by reference */
     private function complete(array &$values, int|string $key): void
     {
         $reference = \ReflectionReference::fromArrayElement($values, $key)?->getId();

@@ -7,33 +7,33 @@ namespace Spindle\Worker\Internal;
 use Spindle\LauncherException;
 use Spindle\Worker\WorkerStartException;
 
-/** What starts workers, ends them, and tells {@see ContextEvents} how they ended: processes, forks or threads. */
+/** Starts and ends workers as processes, forks or threads, and reports to {@see ContextEvents} how they ended. */
 interface Context
 {
     /**
-     * Starts a worker, which then connects to the pool's {@see Reception}, or of which {@see ContextEvents::ended()} tells.
+     * Starts a worker, which connects to the {@see Reception}, or else {@see ContextEvents::ended()} is called.
      *
-     * @param array<string, mixed> $settings of {@see Process\Boot}
+     * @param array<string, mixed> $settings settings for {@see Process\Boot}
      *
      * @throws LauncherException|WorkerStartException
      */
     public function start(int $id, #[\SensitiveParameter] array $settings): void;
 
-    /** Has a worker end, with all that its tasks have started: at once if it can, or after the pool's grace by force. */
+    /** Ends a worker and all that its tasks started: at once if possible, otherwise by force after the grace. */
     public function end(int $id): void;
 
-    /** A worker's socket is closed: how it ended is to be told. */
+    /** Called when the socket of a worker is closed, so that the end of the worker is reported soon. */
     public function disconnected(int $id): void;
 
     /**
-     * Takes a connection of a process that knows the secret and is no worker.
+     * Accepts a connection of a process that knows the secret and is not a worker.
      *
-     * @param string $words that came with its greeting
+     * @param string $words remainder of the greeting
      *
-     * @return bool whether it was expected
+     * @return bool whether the connection was expected
      */
     public function connected(Link $link, int $type, string $words): bool;
 
-    /** Ends everything, and returns when it has. */
+    /** Ends all processes, and returns when they have ended. */
     public function close(): void;
 }

@@ -6,23 +6,23 @@ namespace Spindle\Worker\Internal;
 
 use Spindle\Worker\WorkerStartException;
 
-/** What a {@see Context} tells. */
+/** Events of a {@see Context}. */
 interface ContextEvents
 {
     /**
-     * A worker has ended, and nothing of it is left.
+     * Called when a worker has ended with all that it started.
      *
      * @param int|null $exitCode null after a signal
      * @param int|null $signal   null after an exit
-     * @param int      $peak     bytes of memory that it had at most, 0 where the system does not tell
+     * @param int      $peak     memory peak in bytes; 0 if the system does not report it
      */
     public function ended(int $id, ?int $exitCode, ?int $signal, int $peak): void;
 
     public function notStarted(int $id, WorkerStartException $why): void;
 
-    /** What a worker wrote to its standard output or error; of worker 0 when it can't be told whose it is. */
+    /** Receives standard output or error of a worker. The id is 0 when the worker is unknown. */
     public function printed(int $id, string $bytes, bool $isError): void;
 
-    /** All workers are gone, for what they were part of is. */
+    /** Called when all workers have ended, because the process that starts them has. */
     public function lost(string $how): void;
 }

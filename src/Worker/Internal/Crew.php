@@ -8,8 +8,8 @@ use Spindle\Internal\Launcher\Credentials;
 use Spindle\Worker\WorkerStartException;
 
 /**
- * The workers of one {@see Context}. They have the user, the groups and the root directory that this process had when
- * the crew was made. When these have changed, the pool makes a new crew.
+ * The workers of one {@see Context}. They have the user, groups and root directory that this process had when the crew
+ * was created. When these change, the pool creates a new crew.
  */
 final class Crew implements ContextEvents
 {
@@ -19,7 +19,7 @@ final class Crew implements ContextEvents
     /** @var array<int, WorkerHandle> by number */
     public array $workers = [];
 
-    /** Nanoseconds between two comparisons of all credentials while the effective user and group are the same. */
+    /** Nanoseconds between two comparisons of all credentials while the effective user and group stay the same. */
     private const COMPARISON_INTERVAL = 1_000_000;
 
     private readonly string $credentials;
@@ -29,10 +29,10 @@ final class Crew implements ContextEvents
     private int $nextComparison = 0;
 
     /**
-     * @param \Closure(ContextEvents): Context  $context
-     * @param \Closure(self): Arrivals          $arrivals
-     * @param \Closure(WorkerHandle): void      $ended    the worker is gone, and its exit is known
-     * @param \Closure(string, bool): void      $printed  output, and whether it came through a standard error
+     * @param \Closure(ContextEvents): Context $context
+     * @param \Closure(self): Arrivals         $arrivals
+     * @param \Closure(WorkerHandle): void     $ended   called when a worker has ended and its exit is known
+     * @param \Closure(string, bool): void     $printed receives output, and whether it came from a standard error
      */
     public function __construct(
         \Closure $context,
@@ -46,17 +46,17 @@ final class Crew implements ContextEvents
         $this->arrivals = $arrivals($this);
     }
 
-    /** Returns whether this process has other credentials now. */
+    /** Returns whether the credentials of this process have changed. */
     public function isOutdated(): bool
     {
         return Credentials::current() !== $this->credentials;
     }
 
     /**
-     * Returns whether this process has another effective user or group now, or is root and has other credentials. A
-     * process that has stayed root, with the same effective group, may have had other real ids, groups or another root
-     * directory for {@see COMPARISON_INTERVAL}: to compare them takes seven system calls, a tenth of the time of a tiny
-     * task.
+     * Returns whether the effective user or group of this process has changed; for root, whether any credentials have.
+     *
+     * For root with the same effective group, other changes are only noticed after {@see COMPARISON_INTERVAL}.
+     * Comparing all credentials takes seven system calls, a tenth of the time of a tiny task.
      */
     public function hasOtherUser(): bool
     {
@@ -76,7 +76,7 @@ final class Crew implements ContextEvents
         return Credentials::areOfRoot($this->credentials);
     }
 
-    /** Ends all that is left of it, and returns when that has ended. */
+    /** Ends all workers of the crew, and returns when they have ended. */
     public function close(): void
     {
         $this->arrivals->close();

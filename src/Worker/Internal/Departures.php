@@ -6,18 +6,16 @@ namespace Spindle\Worker\Internal;
 
 use Spindle\Internal\WeakTimer;
 
-/**
- * Has workers end: as soon as they have nothing to do, or at once, and by force when they take too long.
- */
+/** Ends workers: as soon as they have nothing to do, or at once, and by force when they take too long. */
 final class Departures
 {
-    /** Seconds that a worker has to end by itself once it is told to. */
+    /** Seconds between a worker's order to stop and its end by force. */
     public const FAREWELL = 2.0;
 
-    /** Seconds that the system has to tell how a worker ended whose socket is closed, before it is made to end. */
+    /** Seconds to wait for the exit status after the socket closed, before the worker is ended by force. */
     private const TELLING = 1.0;
 
-    /** Workers that get no more tasks, and are not gone. */
+    /** Number of workers that get no more tasks and have not ended. */
     private int $count = 0;
 
     public function count(): int
@@ -25,7 +23,7 @@ final class Departures
         return $this->count;
     }
 
-    /** It gets no more tasks, and ends when those that it has are done; to be called again then. */
+    /** Ends a worker after its current tasks: call this again when those are done. */
     public function stop(WorkerHandle $worker): void
     {
         $this->count += $worker->isLeaving() ? 0 : 1;
@@ -33,38 +31,34 @@ final class Departures
         if ($worker->batches === [] && $worker->link !== null && !$worker->stopping) {
             $worker->stopping = true;
             $worker->link->send(Protocol::frame(Protocol::STOP, 0));
-            $this->endIn(self::FAREWELL, $worker); // what it does at its end may take too long
+            $this->endIn(self::FAREWELL, $worker); // shutdown functions of the worker may take too long
         }
     }
 
-    /**
-     * It ends, with all that its task has started.
-     *
-     * @param \Closure(Batch, int): \Throwable $reason the outcome of the task that runs
-     */
+    /** @param \Closure(Batch, int): \Throwable $reason failure of the task that runs */
     public function end(WorkerHandle $worker, \Closure $reason): void
     {
         if ($worker->ending === null) {
             $this->count += $worker->isLeaving() ? 0 : 1;
             $worker->ending = $reason;
             $worker->crew->context->end($worker->id);
-            $worker->link?->send(Protocol::frame(Protocol::STOP, 0)); // a thread that waits for a frame is not ended before it has one
+            // a thread that waits for a frame ends only when it receives one
+            $worker->link?->send(Protocol::frame(Protocol::STOP, 0));
         }
     }
 
-    /** Nothing more will come of it: it has ended, or is made to. */
+    /** Called when the connection has ended. Waits for the exit status, or ends the worker after a protocol error. */
     public function disconnected(WorkerHandle $worker, ?string $wrong): void
     {
         if ($wrong !== null) {
             $worker->wrote("{$wrong}\n");
         }
-        if ($worker->exit === null) { // or it is being buried
+        if ($worker->exit === null) { // otherwise its end is being handled
             $worker->crew->context->disconnected($worker->id);
             $this->endIn($wrong === null ? self::TELLING : 0.0, $worker);
         }
     }
 
-    /** It is gone. */
     public function forget(WorkerHandle $worker): void
     {
         $this->count -= $worker->isLeaving() ? 1 : 0;

@@ -24,19 +24,16 @@ use Spindle\Worker\WorkerCrashedException;
 use Spindle\Worker\WorkerPoolOptions;
 use Spindle\Worker\WorkerStartException;
 
-/**
- * A pool's own logic: which worker gets which tasks, and what becomes of them. Every task that a source gives away ends in
- * exactly one outcome.
- */
+/** Decides which worker gets which tasks. Every task that leaves a source gets exactly one outcome. */
 final class Dispatcher
 {
-    /** Seconds that a task of a loop that was left may still take, before its worker is ended for it. */
+    /** Seconds that a running task of an abandoned loop may continue, before its worker is ended. */
     public const LEAVING = 0.02;
 
-    /** Batches that a worker has at most. */
+    /** Largest number of batches that a worker has at once. */
     private const DEPTH = 2;
 
-    /** A payload from this size on, in bytes, is not copied behind its header. */
+    /** A payload of at least this size, in bytes, is sent separately from its header, so that it is not copied. */
     private const LARGE = 1 << 16;
 
     private readonly Workers $workers;
@@ -135,7 +132,7 @@ final class Dispatcher
         $this->fill(true);
     }
 
-    /** The task is not wanted any more: it fails with this as soon as it can do nothing more. */
+    /** Cancels a task. The task fails with this reason once it can have no more effect. */
     public function cancel(Submission $submission, \Throwable $reason): void
     {
         if ($submission->isOver() || $this->isElsewhere()) {
@@ -149,7 +146,7 @@ final class Dispatcher
             foreach ($worker->batches as $batch) {
                 $index = $batch->source === $this->submissions ? array_search($submission, $batch->keys, true) : false;
                 if ($index === false || $index < $batch->arrived || $index >= $batch->limit) {
-                    continue; // this worker no longer has the task: its attempt failed, or the pool took the task back
+                    continue; // the worker no longer has the task: its attempt failed, or the pool took the task back
                 }
                 $this->overdue->takeBack($worker);
                 if (!$submission->isOver() && $worker->running() === [$batch, $index]) {
@@ -170,7 +167,7 @@ final class Dispatcher
         $this->drain->keepLoop();
     }
 
-    /** Nobody wants the run's results any more: what waits is dropped, what runs has so many seconds. */
+    /** Drops the waiting tasks of a map. Tasks that run may continue for `$patience` seconds. */
     public function leave(MapRun $run, float $patience): void
     {
         if ($this->isElsewhere()) {
@@ -211,9 +208,9 @@ final class Dispatcher
     }
 
     /**
-     * Gives tasks to the workers that have room, and starts workers while there are more.
+     * Gives tasks to workers that have room, and starts workers if there are more tasks.
      *
-     * @param bool $followed whether {@see followUser()} was called just now
+     * @param bool $followed whether {@see followUser()} was called just before
      */
     public function fill(bool $followed = false): void
     {
@@ -232,7 +229,7 @@ final class Dispatcher
         $this->workers->start($missing);
     }
 
-    /** Replaces the workers if this process has become another user. Each caller that gives tasks calls this before. */
+    /** Replaces the workers if this process has become another user. Callers that add tasks call this first. */
     public function followUser(): void
     {
         if ($this->workers->hasOtherUser()) {
@@ -240,15 +237,11 @@ final class Dispatcher
         }
     }
 
-    /**
-     * Takes no more tasks, and returns when those that there are have their outcomes and the workers have stopped.
-     */
     public function close(): void
     {
         $this->drain->close();
     }
 
-    /** Ends everything at once. */
     public function kill(): void
     {
         $reason = PoolClosedException::killed();
@@ -266,7 +259,7 @@ final class Dispatcher
         $this->drain->end();
     }
 
-    /** Nobody can give it more tasks: it ends when those that it has have their outcomes. */
+    /** Closes a pool that is no longer referenced, in the background: its accepted tasks still get their outcomes. */
     public function release(): void
     {
         if ($this->drain->isClosed()) {
@@ -277,10 +270,12 @@ final class Dispatcher
     }
 
     /**
-     * @param array<int, WorkerHandle> $workers
-     * @param bool                     $mayServe whether they are known to have the credentials of this process
+     * Gives tasks to workers.
      *
-     * @return bool whether one of them has room for more than there is
+     * @param array<int, WorkerHandle> $workers
+     * @param bool                     $mayServe whether the workers are known to have the credentials of this process
+     *
+     * @return bool whether a worker is left with room for more tasks
      */
     private function hand(array $workers, bool $mayServe = false): bool
     {
@@ -312,9 +307,10 @@ final class Dispatcher
     }
 
     /**
-     * Replaces the workers by some with the present credentials of this process. Tasks that run finish. The pool takes
-     * the others back and gives them to the new workers if root gave them. Tasks that another user gave fail: the new
-     * workers could have more privileges.
+     * Replaces the workers by new ones with the present credentials of this process.
+     *
+     * Running tasks finish. Tasks that were not started move to the new workers if they were submitted by root. Tasks
+     * of any other user fail, because the new workers may have more privileges.
      */
     private function renew(): void
     {
@@ -334,7 +330,7 @@ final class Dispatcher
         }
     }
 
-    /** Takes back tasks that the worker has not started and will not start. */
+    /** Takes back tasks that a worker will not start, or fails them if no other worker may run them. */
     private function putBack(Batch $batch, Batch $rest): void
     {
         if (!$batch->isStranded) {
@@ -347,7 +343,6 @@ final class Dispatcher
         }
     }
 
-    /** How many workers could be given a batch. */
     private function demand(): int
     {
         return $this->backlog->count() + $this->sources->demand();
@@ -399,7 +394,7 @@ final class Dispatcher
         array_shift($worker->batches);
         $batch->source->pace()->learn($batch->arrived, $batch->elapsed, $batch->longest);
         if ($batch->arrived < $batch->limit) {
-            // It saw the limit when the pool had already counted the task as started.
+            // The worker read the limit after the pool had counted this task as started.
             $this->putBack($batch, $batch->slice($batch->arrived, $batch->limit));
         }
         if ($batch->source instanceof MapRun) {
@@ -415,7 +410,7 @@ final class Dispatcher
         $this->drain->checkDrained();
     }
 
-    /** A worker is no more: what it had is given to others, but for what it had started. */
+    /** Handles the end of a worker: tasks that it has not started move to others, the rest fail or are retried. */
     private function gone(WorkerHandle $worker): void
     {
         $batches = $worker->batches;
@@ -446,7 +441,7 @@ final class Dispatcher
         $this->drain->checkDrained();
     }
 
-    /** Puts back each task by itself: the next worker that dies reading one of them tells which it is. */
+    /** Puts back each task in its own batch, so that the next death during reading identifies the task. */
     private function separate(Batch $batch): void
     {
         for ($index = 0; $index < $batch->limit; ++$index) {
@@ -461,7 +456,7 @@ final class Dispatcher
         $this->drain->checkDrained();
     }
 
-    /** What no worker has fails. */
+    /** Fails all tasks that no worker has. */
     private function giveUp(\Throwable $reason): void
     {
         $this->backlog->fail($reason);
@@ -479,7 +474,7 @@ final class Dispatcher
         return false;
     }
 
-    /** In a fork of the pool's process, which shares its sockets and marks, and is not to touch them. */
+    /** Returns whether this is a fork of the pool's process. A fork must not use the shared sockets and marks. */
     private function isElsewhere(): bool
     {
         return $this->owner !== getmypid();

@@ -8,27 +8,27 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Internal\CannotWaitException;
 
-/** What is open in a pool: while anything is the loop goes on, and when a closed pool has nothing more its workers stop. */
+/** Tracks open work in a pool. Open work keeps the event loop running; a closed pool without any stops its workers. */
 final class Drain
 {
-    /** @var array<int, self> those where something is open: who waits may be in a fiber to which nothing else leads */
+    /** @var array<int, self> instances with open work: the fiber that waits may be unreachable otherwise */
     private static array $busy = [];
 
-    /** The pool is no more, but for the tasks that it was given. */
+    /** Whether the pool object was destroyed while tasks were open. */
     private bool $released = false;
 
-    /** The pool takes no more tasks; its workers are told to stop; they have. */
+    /** Whether the pool refuses tasks; whether its workers are stopping; whether they have ended. */
     private bool $closed = false;
     private bool $stopping = false;
     private bool $over = false;
 
-    /** The workers are to stop when nothing is open any more; and who waits for that. */
+    /** Whether the workers stop as soon as no work is open. */
     private bool $draining = false;
 
-    /** @var array<int, Suspension<null>> by id */
+    /** @var array<int, Suspension<null>> callers of close(), by object id */
     private array $waiting = [];
 
-    /** The loop goes on while this timer is referenced. */
+    /** Timer that keeps the loop running while it is referenced. */
     private readonly string $alive;
 
     public function __construct(
@@ -45,7 +45,7 @@ final class Drain
         return $this->closed;
     }
 
-    /** Takes no more tasks, and returns when those that there are have their outcomes and the workers have stopped. */
+    /** Refuses new tasks, and waits until all accepted tasks have outcomes and the workers have stopped. */
     public function close(): void
     {
         $this->closed = true;
@@ -61,7 +61,7 @@ final class Drain
         }
     }
 
-    /** Takes no more tasks, and holds itself until those that there are have their outcomes. */
+    /** Refuses new tasks, and keeps this object alive until all accepted tasks have outcomes. */
     public function release(): void
     {
         $this->closed = true;
@@ -70,14 +70,13 @@ final class Drain
         $this->keepLoop();
     }
 
-    /** A task has its outcome, or a stream of items has begun or ended. */
+    /** Called when a task got its outcome, or a stream of items began or ended. */
     public function settled(): void
     {
         $this->keepLoop();
         $this->checkDrained();
     }
 
-    /** The loop goes on while somebody may wait for something that comes from here. */
     public function keepLoop(): void
     {
         if ($this->over) {
@@ -100,7 +99,7 @@ final class Drain
         }
         $this->stopping = true;
         if ($this->released) {
-            $this->workers->close(); // at once, for nobody may turn the loop from here on
+            $this->workers->close(); // at once, because the loop may never run again
             $this->end();
 
             return;
@@ -111,7 +110,7 @@ final class Drain
         });
     }
 
-    /** All workers have ended. */
+    /** Called when all workers have ended. */
     public function end(): void
     {
         $this->closed = true;

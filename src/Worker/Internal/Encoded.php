@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** A value that was made bytes when it was handed over: what its owner changes later does not reach the task. */
+/** A value that was serialized when it was submitted. Later changes to the original do not reach the task. */
 class Encoded
 {
     /** @param int $kind {@see Protocol::SERIALIZED} or {@see Protocol::STRING} */

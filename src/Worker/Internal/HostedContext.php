@@ -9,53 +9,51 @@ use Spindle\Internal\Launcher\Process\ProcessTree;
 use Spindle\Internal\WeakTimer;
 use Spindle\Worker\WorkerStartException;
 
-/**
- * The workers are forks or threads of one process, the host, which is started as a worker is and has loaded what they need.
- */
+/** Runs workers as forks or threads of one process, the host. The host is started like a worker process. */
 final class HostedContext implements Context, ContextEvents
 {
-    /** The host's own number, which is no worker's. */
+    /** Number of the host, which no worker has. */
     private const HOST = 0;
 
     private const TERM = 15;
     private const KILL = 9;
 
-    /** Seconds between two looks at whether the host has been stopped and therefore ends no worker. */
+    /** Seconds between two checks whether the host is stopped and therefore cannot end a worker. */
     private const LOOK_INTERVAL = 1.0;
 
     private readonly ProcessContext $processes;
     private ?Link $link = null;
 
-    /** The host's process, which it tells when it comes. */
+    /** Process id of the host, from its greeting. */
     private int $pid = 0;
     private bool $started = false;
     private bool $ready = false;
 
-    /** The host is made to end, and another one has to be started for those that wait. */
+    /** Whether the host is being ended before it was ready. Waiting workers then need another host. */
     private bool $dismissed = false;
 
-    /** @var array<int, array<string, mixed>> settings of those that wait for the host to be ready, by worker */
+    /** @var array<int, array<string, mixed>> settings of workers that wait for the host to be ready, by worker */
     private array $waiting = [];
 
-    /** @var array<int, true> workers that the host has */
+    /** @var array<int, true> workers that were given to this context and have not ended */
     private array $workers = [];
 
-    /** @var array<int, string> of the grace of those that are to end, by worker */
+    /** @var array<int, string> timers of workers that are being ended, by worker */
     private array $timers = [];
 
-    /** @var array<int, int> which frame told the host to end it, by worker; while it ends a thread that blocks, a host hears nothing */
+    /** @var array<int, int> number of the frame that ended each worker, until the host reports its end */
     private array $ends = [];
 
-    /** @var array<int, array{int, array<string, mixed>}> which frame told it to start it while it ended others, and its settings, by worker */
+    /** @var array<int, array{int, array<string, mixed>}> frame number and settings of starts while a worker is ended */
     private array $starts = [];
     private int $frames = 0;
     private ?WorkerStartException $failure = null;
     private string $stderr = '';
 
     /**
-     * @param string                                     $kind      fork or thread
-     * @param \Closure(ContextEvents): ProcessContext    $processes
-     * @param float                                      $grace     seconds between TERM and KILL
+     * @param string                                  $kind      fork or thread
+     * @param \Closure(ContextEvents): ProcessContext $processes
+     * @param float                                   $grace     seconds between TERM and KILL
      */
     public function __construct(private readonly ContextEvents $events, private readonly string $kind, \Closure $processes, private readonly float $grace)
     {
@@ -83,7 +81,7 @@ final class HostedContext implements Context, ContextEvents
         if (isset($this->waiting[$id])) {
             unset($this->waiting[$id], $this->workers[$id]);
             if ($this->waiting === [] && !$this->dismissed) {
-                $this->dismissed = true; // it was not ready for a single one
+                $this->dismissed = true; // the host was not ready, so it has no workers
                 $this->processes->end(self::HOST);
             }
             $this->events->ended($id, null, self::TERM, 0);
@@ -101,14 +99,14 @@ final class HostedContext implements Context, ContextEvents
     {
         unset($this->timers[$id]);
         if ($this->kind === 'thread') {
-            $this->processes->end(self::HOST); // a thread that blocks ends with its process only
+            $this->processes->end(self::HOST); // a blocked thread can be ended only with its process
         } else {
             $this->link?->send(Protocol::frame(Protocol::KILL, $id, pack('V', self::KILL)));
             $this->lookAfter($id);
         }
     }
 
-    /** Ends a host that was stopped (SIGSTOP): it does not hear that it has to end a worker. All its workers go with it. */
+    /** Ends a stopped (SIGSTOP) host with all its workers, because it cannot end a single worker. */
     private function lookAfter(int $id): void
     {
         $look = static function (self $context) use ($id): void {
@@ -153,7 +151,7 @@ final class HostedContext implements Context, ContextEvents
         $this->workers = $this->waiting = $this->ends = $this->starts = [];
     }
 
-    /** The host itself has. */
+    /** Called when the host has ended. */
     public function ended(int $id, ?int $exitCode, ?int $signal, int $peak): void
     {
         $this->link?->drain();
@@ -182,10 +180,11 @@ final class HostedContext implements Context, ContextEvents
     }
 
     /**
-     * All workers go with the host.
+     * Handles the end of the host, with which all its workers end.
      *
-     * @param WorkerStartException|null           $failure of workers that wait for the host; null if it was killed
-     * @param array{int|null, int|null, int}|null $exit    of its process, if that is known
+     * @param WorkerStartException|null           $failure failure of workers that wait for the host; null if it was
+     *                                                     killed
+     * @param array{int|null, int|null, int}|null $exit    exit of the host's process, if it is known
      */
     private function gone(string $how, ?WorkerStartException $failure, ?array $exit = null): void
     {
@@ -194,7 +193,7 @@ final class HostedContext implements Context, ContextEvents
         $said = trim($this->stderr);
         $unheard = $exit === null ? [] : $this->unheard();
         $workers = array_diff_key($this->workers, $dismissed || $failure !== null ? $waiting : [], $unheard);
-        $this->close(); // what it leaves behind ends with what started it
+        $this->close(); // also ends all processes that the host left behind
         foreach ($unheard as $id => $settings) {
             $this->start($id, $settings);
         }
@@ -206,7 +205,7 @@ final class HostedContext implements Context, ContextEvents
             }
         }
         if ($dismissed) {
-            return; // it had no workers
+            return; // the host had no workers
         }
         if ($this->kind !== 'thread' || $exit === null) {
             $this->events->lost($said === '' ? $how : "{$how}; its last words: {$said}");
@@ -214,11 +213,11 @@ final class HostedContext implements Context, ContextEvents
             return;
         }
         foreach ($workers as $id => $_) {
-            $this->events->ended($id, ...$exit); // threads end as their process does
+            $this->events->ended($id, ...$exit); // a thread ends as its process does
         }
     }
 
-    /** @return array<int, array<string, mixed>> settings of those that the host was told to start when it was about to end one that blocks */
+    /** @return array<int, array<string, mixed>> settings of starts that a host with a blocked thread never read */
     private function unheard(): array
     {
         $first = $this->ends === [] ? \PHP_INT_MAX : min($this->ends);

@@ -9,19 +9,19 @@ use Amp\DeferredFuture;
 use Amp\Future;
 use Revolt\EventLoop;
 
-/** One call of map() in this process: pulls a value, runs its task, yields the result, and so on. */
+/** One call of map() in this process: reads a value, runs its task, yields the result, and so on. */
 final class InlineMap
 {
-    /** @var \Closure|null the callable, made once as a worker makes it */
+    /** @var \Closure|null the decoded task */
     private ?\Closure $call = null;
 
     /** @var \Generator<mixed, mixed, mixed, void> */
     private readonly \Generator $values;
 
     /**
-     * @param iterable<mixed, mixed>        $input
-     * @param string                        $code      as {@see TaskCode} has it
-     * @param string                        $signature the key of that
+     * @param iterable<mixed, mixed>       $input
+     * @param string                       $code      from {@see TaskCode::encode()}
+     * @param string                       $signature key that signed the code
      * @param (\Closure(mixed): void)|null $onReport
      */
     public function __construct(
@@ -53,9 +53,9 @@ final class InlineMap
     }
 
     /**
-     * In a callback of the loop: an input may suspend, and a cancellation is not to wait for it.
+     * Reads the next value in a callback of the loop: the input may suspend, and a cancellation must not wait for it.
      *
-     * @return Future<array{mixed, mixed}|null> key and value; null at the input's end
+     * @return Future<array{mixed, mixed}|null> key and value; null at the end of the input
      */
     private function pull(): Future
     {
@@ -81,7 +81,7 @@ final class InlineMap
      */
     private static function values(iterable $input): \Generator
     {
-        yield; // so that the first pull is like the others
+        yield; // so that every pull can start with next()
         foreach ($input as $key => $value) {
             yield $key => $value;
         }

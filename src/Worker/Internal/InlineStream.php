@@ -10,22 +10,21 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Worker\UnserializableException;
 
-/**
- * Makes the items of a task that is a generator and runs in this process: the next one when the last was taken.
- */
+/** Produces the items of a generator task in this process. It produces the next item when the last one was read. */
 final class InlineStream
 {
-    /** @var Suspension<null>|null of the task, while an item of it waits to be taken */
+    /** @var Suspension<null>|null the task's fiber, while an item waits for its reader */
     private ?Suspension $pause = null;
 
-    /** @var \WeakReference<Stream>|null what the reader holds, and when it does no more, nothing */
+    /** @var \WeakReference<Stream>|null stream of the reader; empty after the reader released it */
     private ?\WeakReference $reader = null;
 
     /**
      * @param \Generator<mixed, mixed, mixed, mixed> $items
-     * @param DeferredCancellation                   $ending  requested when nobody wants its items any more
-     * @param \Closure(\Throwable): \Throwable       $failure what becomes of an exception that the task throws
-     * @param string                                 $ofInput which input of a map it is for, such as ' for "key"'
+     * @param DeferredCancellation                   $ending  requested when the reader released the generator
+     * @param \Closure(\Throwable): \Throwable       $failure converts an exception of the task
+     * @param string                                 $ofInput suffix that names the input in messages, such as ' for
+     *         "key"'
      */
     public function __construct(
         private readonly \Generator $items,
@@ -43,7 +42,7 @@ final class InlineStream
         return $stream->items();
     }
 
-    /** Returns when there are no more items, or nobody wants them. */
+    /** Returns when the items are finished, or the reader released the generator. */
     public function run(): void
     {
         $this->ending->getCancellation()->subscribe(function (CancelledException $cancelled): void {
@@ -68,11 +67,11 @@ final class InlineStream
     }
 
     /**
-     * Returns when it was taken.
+     * Waits until the item was read.
      *
      * @param array{mixed, mixed} $item
      *
-     * @return bool whether another one is wanted
+     * @return bool whether another item is needed
      */
     private function send(array $item): bool
     {

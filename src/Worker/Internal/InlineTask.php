@@ -19,10 +19,10 @@ use Spindle\Worker\UnserializableException;
 /** A task that runs in this process, in a fiber of its own. */
 final class InlineTask
 {
-    /** @var DeferredFuture<mixed>|null until the task has its outcome */
+    /** @var DeferredFuture<mixed>|null null once the task has its outcome */
     private ?DeferredFuture $deferred;
 
-    /** What the task may look at. */
+    /** Cancellation that the task can ask for. */
     private readonly DeferredCancellation $ending;
 
     /**
@@ -40,10 +40,11 @@ final class InlineTask
     }
 
     /**
-     * Starts it at the loop's next turn. The future fails with CancelledException when it has been cancelled and is over.
+     * Starts the task in the next turn of the loop. The future of a cancelled task fails with CancelledException when
+     * the task has ended.
      *
-     * @param \Closure(): mixed             $work     decodes the task and calls it
-     * @param mixed                         $key      of its input in a map
+     * @param \Closure(): mixed            $work     decodes the task and calls it
+     * @param mixed                        $key      key of its input in a map
      * @param (\Closure(mixed): void)|null $onReport
      *
      * @return Future<mixed>
@@ -51,7 +52,7 @@ final class InlineTask
     public static function start(\Closure $work, mixed $key, ?\Closure $onReport, ?Cancellation $cancellation): Future
     {
         $task = new self($work, $key, $onReport, $cancellation);
-        // A fiber of the loop's own would be used again for others' callbacks, which have no task's context.
+        // The loop would reuse its own fibers for other callbacks, in which the task's context would be wrong.
         $fiber = new \Fiber($task->run(...));
         EventLoop::queue(static fn() => $fiber->start());
 
@@ -77,7 +78,7 @@ final class InlineTask
         }
     }
 
-    /** @return bool whether it is, which is its outcome then */
+    /** @return bool whether the task was cancelled; its future has then failed */
     private function isCancelled(): bool
     {
         try {
@@ -118,7 +119,7 @@ final class InlineTask
     {
         if (!$this->isCancelled()) {
             $this->deferred?->complete($result);
-            $this->deferred = null; // of a generator that nobody holds any more no items are made
+            $this->deferred = null; // releases a generator that has no reader, so that it produces no items
         }
     }
 
@@ -130,7 +131,7 @@ final class InlineTask
         }
     }
 
-    /** What comes of it in another process. */
+    /** Returns the exception as it would arrive from another process. */
     private static function failure(\Throwable $thrown, mixed $key): \Throwable
     {
         return Outcome::failure(Protocol::THROWN, Failure::pack($thrown), 1, $key);

@@ -7,21 +7,21 @@ namespace Spindle\Worker\Internal;
 /**
  * Finds out whether code depends on the class that `static` means.
  *
- * `self::run()` and `parent::run()` call a static method for the class that was called, which may be a subclass. PHP has
- * no way to create a closure in one class and have `static` mean another one, so the source of such a method is read.
+ * `self::run()` and `parent::run()` forward the called class, which may be a subclass, to a static method. PHP cannot
+ * create a closure in one class whose `static` is another class. So the source of such a method has to be read.
  */
 final class LateBinding
 {
-    /** Functions that ask for the class that static means. */
+    /** Functions that return or forward the class that `static` means. */
     private const FUNCTIONS = ['get_called_class', 'forward_static_call', 'forward_static_call_array'];
 
-    /** Methods whose answer is kept. */
+    /** Number of cached answers. */
     private const KEPT = 256;
 
-    /** @var array<string, bool> by class and method */
+    /** @var array<string, bool> answers by class and method */
     private static array $known = [];
 
-    /** Returns whether a token says static and means a class by it, or asks for that class. */
+    /** Returns whether a token is `static` as a class, or a function that depends on it. */
     public static function isLate(\PhpToken $token, \PhpToken $next): bool
     {
         return ($token->is(\T_STATIC) && !$next->is([\T_FN, \T_FUNCTION, \T_VARIABLE]))
@@ -30,11 +30,12 @@ final class LateBinding
     }
 
     /**
-     * Returns whether a call depends on the class that static means where it is made.
+     * Returns whether a call depends on the class that `static` means at its place.
      *
-     * @param \ReflectionClass<object> $scope  class that the call stands in
-     * @param string                   $class  as it stands in the source
-     * @param string                   $method as it stands in the source: a name, or `$` or `{` and more for any method
+     * @param \ReflectionClass<object> $scope  class that contains the call
+     * @param string                   $class  class name, as written in the source
+     * @param string                   $method as written in the source: a name, or a text with `$` or `{` for any
+     *                                         method
      * @param array<string, true>      $read   methods that are being read, by class and name
      */
     public static function isForwarded(\ReflectionClass $scope, string $class, string $method, array $read = []): bool
@@ -42,7 +43,7 @@ final class LateBinding
         $called = match (strtolower($class)) {
             'self' => $scope,
             'parent' => $scope->getParentClass(),
-            default => false, // another name does not forward the class, and static is late by itself
+            default => false, // other names do not forward the class, and static itself is handled by isLate()
         };
         if ($called === false) {
             return false;
@@ -60,10 +61,10 @@ final class LateBinding
     {
         $name = strtolower("{$method->class}::{$method->name}");
         if (isset(self::$known[$name]) || isset($read[$name])) {
-            return self::$known[$name] ?? false; // a method that calls itself does not depend on it by that
+            return self::$known[$name] ?? false; // a recursive call does not add a dependency
         }
         $depends = $method->isInternal() || self::readsIt($method, $read + [$name => true]);
-        if ($read === []) { // within another method, the answer may leave that one out
+        if ($read === []) { // an answer within another method may have skipped that method
             self::$known = \count(self::$known) < self::KEPT ? self::$known : [];
             self::$known[$name] = $depends;
         }
@@ -91,7 +92,7 @@ final class LateBinding
         return $tokens === [];
     }
 
-    /** @return list<\PhpToken> of a method, from `function` on and without spaces and comments; none if it is not found */
+    /** @return list<\PhpToken> tokens from `function` on, without spaces and comments; none if it is not found */
     private static function body(\ReflectionMethod $method): array
     {
         $lines = @file((string) $method->getFileName());

@@ -7,21 +7,20 @@ namespace Spindle\Worker\Internal;
 use Spindle\Worker\WorkerPoolOptions;
 
 /**
- * When a worker is due to be replaced: by its tasks, its age, its memory. And how long it may have nothing to do.
+ * Decides when a worker is replaced because of its number of tasks, age or memory, and how long it may be idle.
  *
- * Time is that of {@see hrtime()}: a clock that is set does not make a worker older.
+ * Times come from {@see hrtime()}, so that a change of the system clock has no effect.
  */
 final class Lifespan
 {
     public function __construct(private readonly WorkerPoolOptions $options) {}
 
-    /** Whether it has lived long enough. It is asked between tasks, when its memory is its own. */
+    /** Returns whether the worker must be replaced. Only valid between tasks, when no task holds memory. */
     public function isOver(WorkerHandle $worker): bool
     {
         return $this->tasksLeft($worker) === 0;
     }
 
-    /** How many more tasks it may be given. */
     public function tasksLeft(WorkerHandle $worker): int
     {
         if ($this->options->maxAge !== null && (hrtime(true) - $worker->readyAt) / 1e9 >= $this->options->maxAge) {
@@ -42,7 +41,7 @@ final class Lifespan
         return max(0, $this->options->maxTasks - $tasks);
     }
 
-    /** Seconds for which it may go on having nothing to do; INF for ever. */
+    /** Returns how many more seconds the worker may be idle; INF for no limit. */
     public function idleLeft(WorkerHandle $worker): float
     {
         return $this->options->idleTimeout - (hrtime(true) - $worker->idleSince) / 1e9;

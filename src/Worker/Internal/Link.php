@@ -9,45 +9,47 @@ use Spindle\Internal\FrameReader;
 use Spindle\Internal\MalformedFrameException;
 use Spindle\Worker\ResultBudget;
 
-/** The pool's end of a socket: carries frames both ways, never waits, notices the end. */
+/** The pool's end of a socket: sends and receives frames without blocking, and detects the end of the connection. */
 final class Link
 {
     private const READ_SIZE = 1 << 16;
 
-    /** Of what does not fit into the socket at once, so much is tried again at a time, in bytes. */
+    /** Largest read, and largest write after the socket was full, in bytes. */
     private const PIECE = 1 << 18;
 
-    /** A frame that has more bytes to come than this is read when the budget has room for it. */
+    /** A frame with more missing bytes than this is read only when the budget has room for it. */
     private const LARGE = 1 << 16;
 
     private readonly FrameReader $frames;
     private readonly string $reading;
     private ?string $writing = null;
 
-    /** @var list<string> */
+    /** @var list<string> frames that were not sent completely */
     private array $unsent = [];
 
-    /** Bytes of the first of them that were sent. */
+    /** Bytes of the first unsent string that were sent. */
     private int $sent = 0;
     private bool $closed = false;
 
     private ?ResultBudget $budget = null;
 
-    /** Bytes of the budget that the frame has which is being read; -1 while it waits for them. */
+    /** Bytes of the budget that the current frame has reserved; -1 while it waits for them. */
     private int $reserved = 0;
 
-    /** A fork of this process shares the socket, and is neither to send nor to take anything. */
+    /** Process that owns the socket. A fork shares the socket, and must not use it. */
     private readonly int $owner;
 
-    /** @var (\Closure(int, int, string, int, int): void)|null type, id, and where the payload lies: bytes, offset, length */
+    /**
+     * @var (\Closure(int, int, string, int, int): void)|null receives type, id, bytes, offset and length of a payload
+     */
     private ?\Closure $frame = null;
 
-    /** @var (\Closure(?string): void)|null nothing more will come; what was wrong with what came, if anything */
+    /** @var (\Closure(?string): void)|null called at the end of the connection, with any protocol error */
     private ?\Closure $ended = null;
 
     /**
      * @param resource $stream
-     * @param int      $longest frame that is believed, in bytes
+     * @param int      $longest largest accepted frame, in bytes
      */
     public function __construct(private readonly mixed $stream, int $longest)
     {
@@ -55,7 +57,7 @@ final class Link
         stream_set_blocking($stream, false);
         stream_set_read_buffer($stream, 0);
         stream_set_write_buffer($stream, 0);
-        // The callbacks hold no strong reference: a pool that nobody holds is to end.
+        // Weak references, so that an unreferenced pool can be destroyed.
         $weak = \WeakReference::create($this);
         $this->frames = new FrameReader(static function (int $type, int $id, string $bytes, int $at, int $length) use ($weak): void {
             $link = $weak->get();
@@ -73,18 +75,18 @@ final class Link
         $this->close();
     }
 
-    /** @return array<string, mixed> nothing that is under way, which may be secret */
+    /** @return array<string, mixed> without the data in transit, which may be secret */
     public function __debugInfo(): array
     {
         return ['closed' => $this->closed];
     }
 
     /**
-     * Who listens from now on.
+     * Sets the receivers of all frames from now on.
      *
      * @param \Closure(int, int, string, int, int): void $frame
      * @param \Closure(?string): void                    $ended
-     * @param string                                     $magic what each frame from now on begins with
+     * @param string                                     $magic prefix of each frame from now on
      */
     public function listen(\Closure $frame, \Closure $ended, int $longest, string $magic = ''): void
     {
@@ -94,13 +96,13 @@ final class Link
         $this->frames->expect($magic);
     }
 
-    /** Reads large frames only when there is room for them. */
+    /** Sets a budget. Large frames are then read only when it has room for them. */
     public function heed(?ResultBudget $budget): void
     {
         $this->budget = $budget;
     }
 
-    /** Sends this; what the socket does not take now follows as soon as it does. */
+    /** Sends frames. What the socket does not accept at once is sent as soon as it does. */
     public function send(string $frames): void
     {
         if ($this->closed || $this->owner !== getmypid()) {
@@ -117,11 +119,11 @@ final class Link
         $this->unsent[] = $frames;
     }
 
-    /** Takes all that is there, without waiting for more. */
+    /** Reads everything that has arrived, without waiting for more. */
     public function drain(): void
     {
         $this->release();
-        $this->budget = null; // what it has sent is heard before its end
+        $this->budget = null; // read everything before the end of the connection is reported
         while (!$this->closed && $this->read());
     }
 
@@ -140,7 +142,7 @@ final class Link
         fclose($this->stream);
     }
 
-    /** @return bool whether something came */
+    /** @return bool whether bytes were read */
     private function read(): bool
     {
         if ($this->owner !== getmypid()) {
@@ -165,7 +167,7 @@ final class Link
             $this->end($malformed->getMessage());
         }
         if ($this->reserved > 0 && $this->frames->missing() <= self::LARGE) {
-            EventLoop::defer($this->release(...)); // then its reader has said how much of it is kept
+            EventLoop::defer($this->release(...)); // deferred, until the receiver has declared how many bytes it keeps
         }
 
         return true;
@@ -190,7 +192,7 @@ final class Link
         return false;
     }
 
-    /** @return bool whether it is still to be read */
+    /** @return bool whether the frame still has to be read */
     private function resume(int $reserved): bool
     {
         if ($this->closed || $this->budget === null) {
@@ -224,7 +226,7 @@ final class Link
             $rest = \strlen($this->unsent[0]) - $this->sent;
             $sent = @fwrite($this->stream, $this->sent === 0 && $rest <= self::PIECE ? $this->unsent[0] : substr($this->unsent[0], $this->sent, self::PIECE));
             if ($sent === false) {
-                $this->unsent = []; // the other end is gone, which reading notices after what it still had to say
+                $this->unsent = []; // the other end is gone; read() reports this after the last bytes that it sent
                 break;
             }
             if ($sent === 0) {

@@ -8,34 +8,34 @@ use Revolt\EventLoop;
 use Spindle\Worker\UnserializableException;
 
 /**
- * The input of a {@see MapRun}, made into batches: pulled in callbacks of the loop, for it may suspend, and one batch ahead,
- * so that it is there when a worker gets free.
+ * Makes batches of the input of a {@see MapRun}, one ahead, so that a free worker gets one at once. The input is read
+ * in callbacks of the loop, because it may suspend.
  */
 final class MapInput
 {
-    /** Bytes of arguments in one batch. */
+    /** Largest size of the arguments in a batch, in bytes. */
     private const ROOM = 1 << 18;
 
-    /** An input may take this long for a batch, in nanoseconds, before what there is of it is sent. */
+    /** Nanoseconds that reading a batch may take. After that, an incomplete batch is sent. */
     private const PATIENCE = 1_000_000;
 
-    /** Tasks until the clock is read again. */
+    /** Number of tasks between two readings of the clock. */
     private const LOOK = 16;
 
-    /** Tasks in batches so far, and bytes of their arguments. */
+    /** Number of tasks in batches so far, and the size of their arguments in bytes. */
     public int $pulled = 0;
     public float $bytes = 0.0;
 
-    /** What is thrown when all results have been taken. */
+    /** Exception to throw when all results were delivered. */
     public ?\Throwable $failure = null;
 
-    /** How many there are in all, as far as can be known before. */
+    /** Number of values in the input; PHP_INT_MAX if it is unknown. */
     private readonly int $count;
 
-    /** @var \Generator<int, null, mixed, void>|null pulls, and pauses whenever there is a batch */
+    /** @var \Generator<int, null, mixed, void>|null reads the input, and yields whenever a batch is complete */
     private ?\Generator $puller;
 
-    /** @var list<bool|int|float|string|null|Encoded> pulled and not in a batch yet */
+    /** @var list<bool|int|float|string|null|Encoded> values that were read and are in no batch */
     private array $tasks = [];
 
     /** @var list<mixed> */
@@ -44,7 +44,7 @@ final class MapInput
     private bool $integers = true;
     private int $size = 0;
 
-    /** The batch that nobody has taken yet. */
+    /** Batch that waits for a worker. */
     private ?Batch $ready = null;
 
     private bool $pulling = false;
@@ -52,9 +52,7 @@ final class MapInput
     private bool $exhausted = false;
     private bool $dropped = false;
 
-    /**
-     * @param iterable<mixed, mixed> $input
-     */
+    /** @param iterable<mixed, mixed> $input */
     public function __construct(
         private readonly Dispatcher $dispatcher,
         private readonly MapRun $run,
@@ -65,7 +63,7 @@ final class MapInput
         $this->puller = $this->batches();
     }
 
-    /** Pulls a batch at the loop's next turn, unless there is one, or no room for it. */
+    /** Reads a batch in the next turn of the loop, unless one waits or there is no room. */
     public function pullSoon(): void
     {
         if ($this->pulling || $this->exhausted || $this->dropped || $this->ready !== null || $this->tasks !== [] || !$this->run->hasRoom()) {
@@ -75,7 +73,6 @@ final class MapInput
         EventLoop::queue($this->pull(...));
     }
 
-    /** How many workers could have a batch of it now. */
     public function demand(): int
     {
         if ($this->dropped) {
@@ -88,11 +85,11 @@ final class MapInput
             : $ready + max(0, $this->count - $this->pulled);
     }
 
-    /** The next batch that is there, of no more tasks than this. */
+    /** Returns the next batch that is available, with at most `$most` tasks. */
     public function take(int $most): ?Batch
     {
         if ($this->ready === null && ($this->suspended || !$this->pulling)) {
-            $this->seal(); // what there is, for the input takes its time
+            $this->seal(); // use the incomplete batch, because the input is slow
         }
         $batch = $this->ready;
         $this->ready = null;
@@ -108,8 +105,10 @@ final class MapInput
     }
 
     /**
-     * Pulls no more, and throws this in the end; unless all of it has been pulled. A pull that is under way is not waited
-     * for, because the input may be what closes the pool. A value that it still gives is dropped.
+     * Stops reading, and throws the failure after the last result unless the input was read completely.
+     *
+     * The method does not wait for a running read, because the input itself may be closing the pool. A value that it
+     * still returns is dropped.
      */
     public function close(\Throwable $failure): void
     {
@@ -120,7 +119,7 @@ final class MapInput
         }
     }
 
-    /** Forgets what was pulled and not taken, and pulls no more. */
+    /** Drops everything that no worker has, and stops reading. */
     public function drop(): void
     {
         $this->dropped = true;
@@ -128,7 +127,6 @@ final class MapInput
         $this->tasks = $this->keys = [];
     }
 
-    /** Lets go of the caller's input: nothing more is wanted of it. */
     public function release(): void
     {
         $this->drop();
@@ -136,7 +134,7 @@ final class MapInput
         $this->input = [];
     }
 
-    /** Whether no more batches will come of it than the one that may be there. */
+    /** Returns whether there will be no more batches than the one that may be waiting. */
     public function isOver(): bool
     {
         return $this->exhausted && $this->tasks === [];
@@ -148,7 +146,7 @@ final class MapInput
             return;
         }
         $turn = \is_array($this->input) ? null : EventLoop::unreference(EventLoop::defer(function (): void {
-            $this->suspended = true; // still pulling at the loop's next turn
+            $this->suspended = true; // the read still runs at the next turn of the loop
             $this->dispatcher->fill();
         }));
         try {
@@ -172,13 +170,12 @@ final class MapInput
         $this->run->pulled();
     }
 
-    /** Which it may have become meanwhile. */
+    /** Returns the property through a method, because callbacks change it and static analysis does not know that. */
     private function isDropped(): bool
     {
         return $this->dropped;
     }
 
-    /** Makes a batch of what was pulled. */
     private function seal(): void
     {
         if ($this->tasks === [] || $this->ready !== null || $this->dropped) {
@@ -197,16 +194,16 @@ final class MapInput
     /** @return \Generator<int, null, mixed, void> */
     private function batches(): \Generator
     {
-        yield; // so that the first pull is like the others
+        yield; // so that every read can start with next()
         $tasks = &$this->tasks;
         $keys = &$this->keys;
         $most = $this->pace->size();
         $until = hrtime(true) + self::PATIENCE;
         $n = 0;
-        $look = min($most, self::LOOK); // at whether it is enough
+        $look = min($most, self::LOOK); // number of values after which size and time are checked
         foreach ($this->input as $key => $value) {
             if (\is_int($value)) {
-                $tasks[] = $value; // of the tiniest tasks there are the most
+                $tasks[] = $value; // the shortest path, because the smallest tasks are the most numerous
             } else {
                 $this->add($key, $value);
                 $look = $this->size < self::ROOM ? $look : 0;
@@ -271,7 +268,7 @@ final class MapInput
         try {
             return \is_array($input) || $input instanceof \Countable ? \count($input) : \PHP_INT_MAX;
         } catch (\Throwable) {
-            return \PHP_INT_MAX; // it is only asked for how many workers to start
+            return \PHP_INT_MAX; // the number only decides how many workers to start
         }
     }
 }

@@ -14,23 +14,23 @@ use Spindle\Internal\OneWayGenerator;
 use Spindle\Worker\PoolClosedException;
 
 /**
- * One call of map() or mapUnordered(): pulls the input in batches, keeps results until the caller's loop takes them.
+ * One call of map() or mapUnordered(): reads the input in batches, and keeps results for the caller's loop.
  *
- * Between the two are never more tasks than the window, nor more bytes than the room, so that memory does not grow with
- * their number.
+ * The number of tasks in between, and the bytes of their arguments and results, are limited. So memory does not grow
+ * with the length of the input.
  */
 final class MapRun implements Source
 {
     private static int $last = 0;
 
-    /** Tasks that may be between the input and the caller's loop, at least; and batches for each worker. */
+    /** Least limit for tasks between the input and the caller's loop; and batches per worker that raise it. */
     private const WINDOW = 1024;
     private const BATCHES_AHEAD = 4;
 
-    /** Bytes that may be. */
+    /** Limit for the bytes of their arguments and results. */
     private const ROOM = 16 << 20;
 
-    /** The loop turns at least this often while there are results, in nanoseconds. */
+    /** Nanoseconds after which the event loop runs once while the caller reads results. */
     private const TURN = 500_000;
 
     private readonly int $id;
@@ -39,8 +39,11 @@ final class MapRun implements Source
     private readonly MapInput $input;
 
     /**
-     * @var array<int, array{int, list<mixed>, string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed, mixed, mixed>, int, int, float}> what the
-     *      caller's loop has not taken: count, keys, results, their size, attempt, bytes of the arguments; by the number of the first task, or as it came
+     * Results that the caller's loop has not read: count, keys, results, their size, attempt, bytes of the arguments.
+     * The key is the number of the first task, or for mapUnordered() the order of arrival.
+     *
+     * @var array<int, array{int, list<mixed>, string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed,
+     *         mixed, mixed>, int, int, float}>
      */
     private array $done = [];
     private int $doneBytes = 0;
@@ -48,7 +51,7 @@ final class MapRun implements Source
     private int $next = 0;
     private int $came = 0;
 
-    /** Tasks that have their outcomes; and those that the caller's loop has taken, with the bytes of their arguments. */
+    /** Number of tasks with outcomes; and of those that the caller's loop has read, with their argument bytes. */
     private int $settled = 0;
     private int $delivered = 0;
     private float $deliveredBytes = 0.0;
@@ -56,16 +59,14 @@ final class MapRun implements Source
     private bool $left = false;
     private bool $ended = false;
 
-    /** What is thrown at once. */
+    /** Exception to throw instead of further results. */
     private ?\Throwable $aborted = null;
 
-    /** @var Suspension<null>|null of the caller's loop */
+    /** @var Suspension<null>|null fiber of the caller's loop, while it waits */
     private ?Suspension $consumer = null;
     private int $turned = 0;
 
-    /**
-     * @param iterable<mixed, mixed> $input
-     */
+    /** @param iterable<mixed, mixed> $input */
     public function __construct(
         private readonly Dispatcher $dispatcher,
         iterable $input,
@@ -78,7 +79,7 @@ final class MapRun implements Source
     }
 
     /**
-     * @param object $owner lives for as long as somebody iterates
+     * @param object $owner object that must not be destroyed during the loop
      *
      * @return \Generator<mixed, mixed>
      */
@@ -102,7 +103,7 @@ final class MapRun implements Source
                     }
                 } elseif (\is_array($what)) {
                     [$kinds, $values] = $what;
-                    $what = null; // of values that may be large, none is held for longer than needed
+                    $what = null; // release each large value as soon as possible
                     foreach ($values as $i => $value) {
                         yield $keys[$i] => Outcome::value(\ord($kinds[$i]), $value, $attempt, $keys[$i]);
                         if ($cancellation !== null && $this->isCancelled($cancellation)) {
@@ -119,7 +120,7 @@ final class MapRun implements Source
                 $this->deliveredBytes += $bytes;
                 $this->input->pullSoon();
             }
-            $this->left = $this->ended = true; // whatever still yields items is its reader's
+            $this->left = $this->ended = true; // streams that still yield items belong to their readers
         } finally {
             if ($cancellation !== null && $subscription !== null) {
                 $cancellation->unsubscribe($subscription);
@@ -155,7 +156,6 @@ final class MapRun implements Source
         return $this->input->take($most);
     }
 
-    /** Whether more of the input may be pulled. */
     public function hasRoom(): bool
     {
         $window = max(self::WINDOW, self::BATCHES_AHEAD * $this->dispatcher->size() * $this->pace->size());
@@ -164,7 +164,6 @@ final class MapRun implements Source
             && $this->doneBytes + $this->input->bytes - $this->deliveredBytes < self::ROOM;
     }
 
-    /** More of the input was, or it has ended. */
     public function pulled(): void
     {
         if ($this->isSettled()) {
@@ -206,13 +205,13 @@ final class MapRun implements Source
         $this->wake();
     }
 
-    /** Whether all that was pulled has its outcome, and no more will be. */
+    /** Returns whether all values that were read have outcomes, and no more will be read. */
     public function isSettled(): bool
     {
         return $this->left ? $this->ended : $this->input->isOver() && $this->settled === $this->input->pulled;
     }
 
-    /** After it was left: none of its tasks is with a worker any more. */
+    /** Called when the caller has left the loop and no worker has tasks of it. */
     public function ended(): void
     {
         $this->ended = true;
@@ -220,8 +219,10 @@ final class MapRun implements Source
     }
 
     /**
-     * A generator holds what it has yielded until it yields again. What this one has yielded is let go when it ends and
-     * the one that delegates goes on to another, empty one: a stream that nobody reads does not hold up its worker then.
+     * Yields one generator without keeping a reference to it.
+     *
+     * A generator holds the value that it has yielded until it continues. This one ends after its only value, and the
+     * caller then delegates to an empty generator. So a stream that was released no longer occupies its worker.
      *
      * @param \Generator<mixed, mixed, mixed, mixed> $items
      *
@@ -241,7 +242,7 @@ final class MapRun implements Source
         $this->leave(0.0);
     }
 
-    /** Whether it is now, of which a callback of the loop would tell later. */
+    /** Checks the cancellation now, without waiting for its callback in the loop. */
     private function isCancelled(Cancellation $cancellation): bool
     {
         try {
@@ -268,9 +269,10 @@ final class MapRun implements Source
     }
 
     /**
-     * Waits for what the caller's loop gets next.
+     * Waits for the next results for the caller's loop.
      *
-     * @return array{int, list<mixed>, string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed, mixed, mixed>, int, int, float}|null
+     * @return array{int, list<mixed>, string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed, mixed,
+     *         mixed>, int, int, float}|null
      */
     private function chunk(): ?array
     {
@@ -304,7 +306,7 @@ final class MapRun implements Source
         }
     }
 
-    /** The caller's loop may take long over each result: workers are heard and fed all the same. */
+    /** Runs the event loop once, so that workers get tasks even if the caller spends a long time on each result. */
     private function turn(): void
     {
         LoopTurn::await();
@@ -318,7 +320,10 @@ final class MapRun implements Source
         $consumer?->resume();
     }
 
-    /** @param string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed, mixed, mixed> $what results, or what there is instead */
+    /**
+     * @param string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed, mixed, mixed> $what results, a
+     *         failure, or the items of a stream
+     */
     private function settle(Batch $batch, int $from, int $count, string|array|\Throwable|\Generator $what, int $size): void
     {
         $this->settled += $count;

@@ -5,22 +5,23 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /**
- * What a pool and a worker tell each other without a word: shared memory, of which 40 bytes are used.
+ * Shared memory of a pool and a worker, through which they exchange state without messages. 40 bytes are used:
  *
- *     0   u32  index of the task that runs, or of the last one that did
- *     4   u32  its batch
- *     8   u64  when it was started, in nanoseconds of the monotonic clock, 0 when it has ended; where there is a time limit
- *     16  u64  batch << 32 | limit: of the last batch with an even number, tasks from this index on are not to be started
- *     24  u64  the same for odd numbers
- *     32  8 bytes that say whose it is
+ *      0   u32  index of the running task, or of the last one that ran
+ *      4   u32  its batch
+ *      8   u64  start time in nanoseconds of the monotonic clock, 0 after the end; only with a time limit
+ *      16  u64  batch << 32 | limit: tasks of this batch from this index on must not start; for even batch numbers
+ *      24  u64  the same for odd batch numbers
+ *      32  8 bytes that identify the owner
  *
- * Before a task, a worker writes the mark, reads the clock, and reads the limit if it has not for LOOK. The pool writes the
- * limit, waits for longer than LOOK, and reads the mark. A task whose mark it does not see then will find that the limit
- * was not read for too long, or was read after it had been written. So a task that was taken back never starts; and the
- * wait is also longer than a processor takes to let others see what it has written.
+ * Before each task, a worker writes the mark, reads the clock, and reads the limit if the last reading is older than
+ * LOOK. The pool writes the limit, waits for longer than LOOK, and reads the mark. If the pool does not see the mark
+ * of a task, there are two cases. Either the worker has already read the new limit. Or its last reading is older than
+ * LOOK, and it reads the limit before the task. So a task that was taken back never starts. The wait is also longer
+ * than a processor needs to make its writes visible to others.
  *
- * Without ext-shmop there is none. A worker then sends each result before the next task starts, which tells as much about
- * one that has died, and nothing is taken back from it.
+ * Without ext-shmop there is no mark. A worker then sends each result before it starts the next task, which shows the
+ * pool which task ran when the worker died. Tasks are never taken back from such a worker.
  */
 final class Mark
 {
@@ -28,26 +29,26 @@ final class Mark
     public const LOOK = 20_000;
 
     /**
-     * A key is the name of the memory, and above it how many bytes more than needed it has. So memory of somebody else that
-     * has the same name by chance is told by its size, which is there as soon as the name is.
+     * A key has the name of the memory, and above it a number of extra bytes. Memory of other programs with the same
+     * name has another size, which is visible as soon as the name is.
      */
     private const NAME = 0x7FFF_FFFF;
     private const SPARE = 4000;
 
     private const OWNER = "Spindle\0";
 
-    /** Microseconds that the pool waits. */
+    /** Microseconds that the pool waits for the worker and the processor. */
     private const SETTLING = 50;
 
     private function __construct(private readonly \Shmop $memory) {}
 
-    /** A number that a worker may make its shared memory under; 0 without ext-shmop. */
+    /** Returns a key for the shared memory of a worker; 0 without ext-shmop. */
     public static function newKey(): int
     {
         return \function_exists('shmop_open') ? random_int(1, self::NAME) | (random_int(1, self::SPARE) << 31) : 0;
     }
 
-    /** In a worker, and not in the pool, which removes the name as soon as it has opened it: so no kill leaves it behind. */
+    /** Creates the memory in a worker. The pool removes the name on opening, so no kill leaves the memory behind. */
     public static function make(int $key): ?\Shmop
     {
         if ($key === 0 || !\function_exists('shmop_open')) {
@@ -63,8 +64,7 @@ final class Mark
     }
 
     /**
-     * Removes what workers have left that were killed, together with their pool, in the moment before it had opened it. No
-     * other process has it open, and the one that made it is no more.
+     * Removes memory of workers that were killed with their pool before it had opened the memory. No process uses it.
      */
     public static function sweep(): void
     {
@@ -83,7 +83,7 @@ final class Mark
         }
     }
 
-    /** Of what a worker may have made: the pool may not have come to it. */
+    /** Removes memory that a worker may have created and the pool may not have opened. */
     public static function remove(int $key): void
     {
         if (\function_exists('shmop_open')) {
@@ -91,7 +91,7 @@ final class Mark
         }
     }
 
-    /** Takes what a worker has made, and its name away; of what somebody else has under that name, nothing. */
+    /** Opens the memory of a worker and removes its name. Memory of another owner is not touched. */
     public static function take(int $key): ?self
     {
         if ($key === 0) {
@@ -106,7 +106,7 @@ final class Mark
         return new self($memory);
     }
 
-    /** @return array{int, int} batch and index of the task that was started last; 0 and 0 before the first */
+    /** @return array{int, int} batch and index of the last task that started; 0 and 0 before the first */
     public function read(): array
     {
         /** @var array{index: int, batch: int} $words */
@@ -115,7 +115,7 @@ final class Mark
         return [$words['batch'], $words['index']];
     }
 
-    /** When that task was started, in nanoseconds of {@see hrtime()}; 0 once it has ended, or before it starts. */
+    /** Returns when that task started, in nanoseconds of {@see hrtime()}; 0 after it ended, and before it starts. */
     public function startedAt(): int
     {
         /** @var array{1: int} $words */
@@ -125,11 +125,11 @@ final class Mark
     }
 
     /**
-     * Takes back what has not been started of a batch.
+     * Takes back the tasks of a batch that have not started.
      *
-     * @param int $limit tasks in the batch, without those that were taken back before: they are not given again
+     * @param int $limit number of tasks in the batch, without those that were taken back before
      *
-     * @return int how many were started; none of the others will be
+     * @return int number of tasks that started; the others never will
      */
     public function revoke(int $batch, int $limit): int
     {
@@ -137,11 +137,11 @@ final class Mark
         shmop_write($this->memory, pack('P', ($batch << 32) | $started), 16 + 8 * ($batch & 1));
         usleep(self::SETTLING);
 
-        // A worker that sends results before a task takes that one's mark back meanwhile; it starts all the same where the limit allows it.
+        // A worker resets the mark of a task while it sends earlier results. The limit still allows that task.
         return max($started, min($limit, $this->started($batch, $limit)));
     }
 
-    /** @return int how many of a batch's tasks were started, the one that runs included */
+    /** @return int number of started tasks of the batch, including the running one */
     public function started(int $batch, int $count): int
     {
         [$current, $index] = $this->read();

@@ -10,7 +10,7 @@ use Spindle\Worker\Thrown;
 use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerStartException;
 
-/** What came back of a task: its result, or why it has none. */
+/** Decodes the outcome of a task: its result or its failure. */
 final class Outcome
 {
     private const MISSING = self::class . '::missing';
@@ -18,7 +18,7 @@ final class Outcome
     /**
      * @param int $kind {@see Protocol::SERIALIZED} or {@see Protocol::STRING}
      *
-     * @throws TaskFailedException when a class of this process refuses what it is given, or is missing
+     * @throws TaskFailedException when a class is missing in this process or refuses its data
      */
     public static function value(int $kind, string $bytes, int $attempts, mixed $key): mixed
     {
@@ -32,17 +32,13 @@ final class Outcome
         }
     }
 
-    /**
-     * For {@see Portable::unserialize()}.
-     *
-     * @throws \UnexpectedValueException
-     */
+    /** @throws \UnexpectedValueException always, as the callback of {@see Portable::unserialize()} */
     public static function missing(string $class): never
     {
         throw new \UnexpectedValueException("The process of the pool has no class {$class}, of which a worker has sent an object: load it there as well, or let Composer autoload it");
     }
 
-    /** Of a worker, or of what its workers are part of. */
+    /** Decodes why a worker or its host could not be made ready. */
     public static function startFailure(string $bytes): WorkerStartException
     {
         /** @var Thrown $thrown */
@@ -75,7 +71,7 @@ final class Outcome
             try {
                 $original = Portable::unserialize($parts[1], self::MISSING);
             } catch (\Throwable) {
-                // It has come through as data.
+                // The failure as data is already complete.
             }
         }
 

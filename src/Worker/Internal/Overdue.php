@@ -10,28 +10,30 @@ use Spindle\Internal\WeakTimer;
 use Spindle\Worker\TaskTimeoutException;
 
 /**
- * Looks after workers whose tasks take long: tasks that wait behind a long one are taken back, and a task that is past its
- * time limit is ended with its worker. A worker that was stopped before it began its tasks is replaced.
+ * Watches workers whose tasks take long.
+ *
+ * Tasks that wait behind a long task are taken back. A task that exceeds the time limit is ended with its worker. A
+ * worker that was stopped (SIGSTOP) before it began its tasks is replaced.
  */
 final class Overdue
 {
-    /** A batch that takes longer than this, in nanoseconds, has a long task in it: those behind it are taken back. */
+    /** Nanoseconds after which a batch is taken to contain a long task. Tasks behind it are taken back. */
     private const OVERDUE = 3_000_000;
 
-    /** Seconds until another look at a worker that is between two tasks, or sends the result of one. */
+    /** Seconds until the next check of a worker that is between two tasks, or is sending a result. */
     private const BETWEEN = 0.1;
 
-    /** A worker that has not begun a batch after this time, in seconds, may have been stopped (SIGSTOP). */
+    /** Seconds after which a worker that has not begun its batch may have been stopped (SIGSTOP). */
     private const BEGIN_TIMEOUT = 3.0;
 
     private ?string $looking = null;
 
-    /** Timer of the next look at workers that have not begun their batches. */
+    /** Timer of the next check of workers that have not begun their batches. */
     private ?string $watching = null;
 
     /**
-     * @param float|null       $timeout of each task, in seconds
-     * @param \Closure(): void $freed   called when there may be tasks that were taken back
+     * @param float|null       $timeout time limit of each task, in seconds
+     * @param \Closure(): void $freed   called when tasks may have been taken back
      */
     public function __construct(
         private readonly Workers $workers,
@@ -50,7 +52,7 @@ final class Overdue
         $this->looking = $this->watching = null;
     }
 
-    /** The worker works on this batch now, or is about to. */
+    /** Called when a batch becomes the first of its worker. */
     public function isFirst(WorkerHandle $worker, Batch $batch): void
     {
         $batch->since = hrtime(true);
@@ -62,7 +64,7 @@ final class Overdue
         }
     }
 
-    /** Whether it works on its batch for so long that others are not to wait for it. */
+    /** Returns whether the worker is busy with its first batch for so long that other tasks should not wait. */
     public function isLate(WorkerHandle $worker): bool
     {
         $first = $worker->first();
@@ -71,11 +73,11 @@ final class Overdue
     }
 
     /**
-     * Where a long task holds up others, these are given to somebody else.
+     * Takes back tasks that wait behind a long task.
      *
      * @param array<int, WorkerHandle> $workers
      *
-     * @return bool whether something was taken back
+     * @return bool whether tasks can now be given to other workers
      */
     public function relieve(array $workers): bool
     {
@@ -102,7 +104,6 @@ final class Overdue
         return $this->backlog->count() > 0;
     }
 
-    /** Takes back what a worker has not started. */
     public function takeBack(WorkerHandle $worker): void
     {
         foreach ($worker->batches as $batch) {
@@ -144,17 +145,17 @@ final class Overdue
         }
     }
 
-    /** Gives the tasks of a worker that was stopped to others, and ends that worker. */
+    /** Gives the tasks of a stopped worker to others, and ends that worker. */
     private function replace(WorkerHandle $worker): void
     {
         $this->takeBack($worker);
-        if ($worker->running() === null) { // or it was continued in this moment
+        if ($worker->running() === null) { // otherwise it was continued just now
             $this->workers->end($worker, static fn(): \Throwable => new \LogicException('No task of it ran'));
         }
         ($this->freed)();
     }
 
-    /** Whether the worker has tasks that it has probably not started. */
+    /** Returns whether the worker has tasks that it has probably not started. */
     private function waitingAt(WorkerHandle $worker): bool
     {
         [$first, $second] = [$worker->batches[0], $worker->batches[1] ?? null];
@@ -193,7 +194,7 @@ final class Overdue
         $late = $worker->running();
         $this->takeBack($worker);
         if ($worker->running() !== $late) {
-            $this->limitTime($worker, $timeout); // it has ended meanwhile, and the next one has started
+            $this->limitTime($worker, $timeout); // the task has ended, and the next one has started
             ($this->freed)();
 
             return;

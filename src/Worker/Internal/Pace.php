@@ -5,27 +5,27 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /**
- * How many tasks of a source make a good batch, learnt from how long they take.
+ * Learns from the duration of tasks how many of them make a good batch.
  *
- * A batch is to take about a millisecond: long beside what sending it costs, short beside what anybody notices. The
- * mean of logarithms follows the usual task, whatever a rare long one takes: others that wait behind that are taken back.
+ * A batch should take about one millisecond: long compared to the cost of sending it, too short to be noticed. The
+ * mean of logarithms follows the typical task and ignores rare long ones. Tasks behind a long one are taken back.
  */
 final class Pace
 {
-    /** In nanoseconds. */
+    /** Duration of a batch in nanoseconds. */
     private const BATCH = 1_000_000;
 
     private const LARGEST = 4096;
     private const GROWTH = 8;
 
-    /** So many batches say little; so many tasks in a batch take long. */
+    /** Number of batches that are too few to rely on; and of tasks in a batch that is small because they are slow. */
     private const FEW = 8;
     private const SMALL = 16;
 
-    /** A source whose batches take longer than this, in nanoseconds, has no worker wait for its next one noticeably. */
+    /** Duration of a task in nanoseconds, above which a worker may wait for its next batch. */
     private const QUICK = 5_000_000;
 
-    /** The logarithm of the nanoseconds that a task takes. */
+    /** Logarithm of the nanoseconds that a typical task takes. */
     private ?float $typical = null;
     private int $largest = 1;
     private int $learnt = 0;
@@ -45,19 +45,19 @@ final class Pace
         $this->largest = min(self::LARGEST, max($this->largest, $count * self::GROWTH));
     }
 
-    /** Tasks for the next batch. */
+    /** Returns the number of tasks for the next batch. */
     public function size(): int
     {
         return $this->typical === null ? 1 : max(1, min($this->largest, (int) (self::BATCH / exp($this->typical))));
     }
 
-    /** Whether each result is to be sent at once: where tasks take long beside that, and while little is known of them. */
+    /** Returns whether each result should be sent at once: while durations are unknown, or when tasks are slow. */
     public function isEager(): bool
     {
         return $this->learnt < self::FEW || $this->size() <= self::SMALL;
     }
 
-    /** Whether a worker should have its next batch before it is done with one. */
+    /** Returns whether a worker should get its next batch before it has finished the current one. */
     public function isQuick(): bool
     {
         return $this->typical !== null && exp($this->typical) < self::QUICK;

@@ -5,11 +5,11 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /**
- * Values one beside the other, each of its own kind and readable without the others:
+ * Encodes values of different kinds, each readable without the others:
  *
  *     u32 count | u8 kind, for each | u32 length, for each | bytes, of each
  *
- * So the code that a class runs when an object is made bytes or read again is run for one task only.
+ * So code of a class that runs during serialization affects only one task.
  */
 final class Packing
 {
@@ -41,13 +41,13 @@ final class Packing
         return \strlen($this->kinds);
     }
 
-    /** Bytes of the values. */
+    /** Returns the size of the values in bytes. */
     public function size(): int
     {
         return \strlen($this->bytes);
     }
 
-    /** What comes before {@see bytes()}. */
+    /** Returns the header, which precedes {@see bytes()}. */
     public function head(): string
     {
         return pack('V', \strlen($this->kinds)) . $this->kinds . $this->lengths;
@@ -59,18 +59,17 @@ final class Packing
     }
 
     /**
-     * A list of plain values, which takes less time than values beside each other; of integers, which the tiniest tasks
-     * have, still less.
+     * Encodes a list of plain values, which is faster than separate values. Integers are the fastest.
      *
      * @param list<bool|int|float|string|null> $values
-     * @param bool                             $integers whether all of them are
+     * @param bool                             $integers whether all values are integers
      */
     public static function list(array $values, bool $integers): string
     {
         return $integers ? 'q' . pack('q*', ...$values) : Portable::bytes($values);
     }
 
-    /** @return list<bool|int|float|string|null> what {@see list()} was given */
+    /** @return list<bool|int|float|string|null> values that were given to {@see list()} */
     public static function values(string $bytes, int $at = 0): array
     {
         /** @var array<bool|int|float|string|null> $values */
@@ -79,7 +78,7 @@ final class Packing
         return array_values($values);
     }
 
-    /** {@see list()} as {@see split()} wants it. */
+    /** Converts the result of {@see list()} to the format that {@see split()} reads. */
     public static function ofList(string $list): string
     {
         $packing = new self();
@@ -88,9 +87,7 @@ final class Packing
         return $packing->head() . $packing->bytes();
     }
 
-    /**
-     * @return array{string, list<string>} the kinds, a byte for each, and the values
-     */
+    /** @return array{string, list<string>} kinds, one byte for each value, and the values */
     public static function split(string $packed, int $at = 0): array
     {
         /** @var array{1: int} $count */

@@ -7,38 +7,38 @@ namespace Spindle\Worker\Internal;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Values as bytes, or an exception that says which part of a value can't be bytes.
+ * Serializes values, or throws an exception that names the part of a value that cannot be serialized.
  *
- * PHP's serialize() tells the class that it refuses and not where it is, and makes 0 of a resource without a word; so
- * whatever may hold something is looked through as well.
+ * PHP's serialize() only names the class that it refuses, not its place, and silently converts a resource to 0. So
+ * this class also inspects every value that may contain others.
  */
 final class Portable
 {
-    /** A case of an enum as serialize() has it; or a string that looks like one. */
+    /** An enum case in the format of serialize(), or text that only looks like one. */
     private const ENUM = '/(?<![^;{])E:\d+:"([^":]+):(\w+)";/';
 
     /** Maximum levels of arrays and objects in a value: PHP's default for unserialize_max_depth. */
     private const MAX_DEPTH = 4096;
 
-    /** Levels for which the stack of any fiber is large enough: serialize() needs up to 2 KB of it for each. */
+    /** Number of levels that fit on the stack of any fiber: serialize() needs up to 2 KB of stack for each. */
     private const SHALLOW = 200;
 
-    /** Bytes of stack for what is deeper. The system only provides the pages that are used. */
+    /** Bytes of stack for deeper values. The system only provides the pages that are used. */
     private const LARGE_STACK = 16 << 20;
 
-    /** Characters of a path after which it is cut off. */
+    /** Length at which a path is cut off. */
     private const LONG_PATH = 1000;
 
-    /** Classes that forbid clone here own processes, connections or servers. */
+    /** Namespace in which classes that forbid clone own processes, connections or servers. */
     private const OURS = 'Spindle\\';
 
-    /** Classes of PHP that serialize() makes empty objects of, without a word. */
+    /** PHP classes whose objects lose their contents in serialize() without an error. */
     private const EMPTIED = [
         'SplHeap', 'SplPriorityQueue', 'IteratorIterator', 'RecursiveIteratorIterator', 'MultipleIterator', 'XMLReader',
         'XMLWriter', 'XSLTProcessor', 'DOMNodeList', 'DOMNamedNodeMap', 'ZipArchive',
     ];
 
-    // How serialize() sees the objects of a class.
+    // How serialize() reads the objects of a class.
     private const PROPERTIES = 0;
     private const OWN_METHOD = 1;
     private const METHOD_OF_PHP = 2;
@@ -46,7 +46,7 @@ final class Portable
     private const OF_THIS_PROCESS = 4;
     private const EMPTY = 5;
 
-    /** @var array<string, int> one of these by class */
+    /** @var array<string, int> kind of objects, by class */
     private static array $kinds = [];
 
     /** @throws UnserializableException */
@@ -59,10 +59,7 @@ final class Portable
         return self::serializeAtDepth($value, $path, self::check($value, $path));
     }
 
-    /**
-     * Serializes without a check, and with all digits of floats whatever php.ini says. An application may have set
-     * fewer, for json_encode() and var_export().
-     */
+    /** Serializes without a check. Floats keep all digits: an application may have lowered serialize_precision. */
     public static function bytes(mixed $value): string
     {
         $precision = (string) \ini_get('serialize_precision');
@@ -78,9 +75,9 @@ final class Portable
     }
 
     /**
-     * Serializes what {@see self::check()} has looked through.
+     * Serializes a value that was checked by {@see self::check()}.
      *
-     * @param int $deepest that it has returned
+     * @param int $deepest result of that method
      *
      * @throws UnserializableException
      */
@@ -92,20 +89,20 @@ final class Portable
     }
 
     /**
-     * The value again. PHP makes something else of an object whose class it does not find.
+     * Unserializes a value, and fails if a class does not exist, instead of creating an incomplete object.
      *
-     * @param callable-string $missing called with the name of a class or enum that is not there, to throw
+     * @param callable-string $missing receives the name of a class or enum that does not exist, and throws
      *
      * @throws \UnexpectedValueException when PHP cannot read the bytes
-     * @throws \Throwable by that, or by a class that refuses what it is given
+     * @throws \Throwable from $missing, or from a class that refuses its data
      */
     public static function unserialize(string $bytes, string $missing): mixed
     {
         if (!\in_array($bytes[0] ?? '', ['a', 'O', 'C', 'E'], true)) {
-            return unserialize($bytes); // no object is in it
+            return unserialize($bytes); // contains no object
         }
         $before = (string) \ini_get('unserialize_callback_func');
-        if ($before === '') { // or the application finds classes in a way of its own
+        if ($before === '') { // otherwise the application loads classes by this setting
             ini_set('unserialize_callback_func', $missing);
         }
         try {
@@ -127,14 +124,14 @@ final class Portable
     }
 
     /**
-     * Finds what serialize() would lose or what no other process could make anew: resources, anonymous classes, and
-     * what is nested too deeply to be read again.
+     * Finds parts that serialize() would lose or that no other process could restore: resources, anonymous classes,
+     * and levels too deep to be read again.
      *
      * @param (\Closure(): void)|null $closures called for each closure that is in no object; null refuses them
      * @param array<int|string, true>  $seen     objects and references by id
-     * @param int                      $depth    arrays and objects that the value is in
+     * @param int                      $depth    number of arrays and objects around the value
      *
-     * @return int the depth of the deepest part; more than there can be, where a class hides what it has
+     * @return int depth of the deepest part, or more where a class hides its contents
      *
      * @throws UnserializableException
      */
@@ -158,7 +155,7 @@ final class Portable
                 }
                 $reference = \is_array($item) ? \ReflectionReference::fromArrayElement($value, $key)?->getId() : null;
                 if ($reference !== null && isset($seen[$reference])) {
-                    continue; // an array may hold itself
+                    continue; // an array may contain itself
                 }
                 $seen[$reference ?? ''] = true;
                 $deepest = max($deepest, self::check($item, self::inArray($path, $key), $closures, $seen, $depth + 1));
@@ -217,7 +214,7 @@ final class Portable
         return $deepest;
     }
 
-    /** Asks the class by its name: some objects answer for another one, or refuse to be asked. */
+    /** Uses the class name, because some objects stand in for others, or refuse method calls. */
     private static function kind(object $value): int
     {
         $class = $value::class;
@@ -244,7 +241,7 @@ final class Portable
         return self::PROPERTIES;
     }
 
-    /** @return array<mixed> what serialize() will ask an object of PHP for, which has a method for that */
+    /** @return array<mixed> values that serialize() gets from the __serialize() of a PHP class */
     private static function partsOf(object $value): array
     {
         $method = new \ReflectionMethod($value::class, '__serialize');
@@ -256,7 +253,7 @@ final class Portable
     }
 
     /**
-     * Serializes in a fiber with a large stack. On the stack of most fibers, about 1,300 levels end the process.
+     * Serializes in a fiber with a large stack. On the stack of most fibers, about 1,300 levels crash the process.
      *
      * @throws UnserializableException
      */
@@ -287,14 +284,14 @@ final class Portable
         }
     }
 
-    /** What follows the name of an argument or result, to say which input it is of; nothing where that can't be said. */
+    /** Returns a suffix that names the input of an argument or result; '' if its key is no scalar. */
     public static function forKey(mixed $key): string
     {
         return \is_scalar($key) ? ' for ' . json_encode($key, \JSON_PARTIAL_OUTPUT_ON_ERROR | \JSON_UNESCAPED_SLASHES) : '';
     }
 
     /**
-     * An enum that is not there makes false of the whole, with a warning.
+     * Unserializes a value that may contain enums. A missing enum makes unserialize() fail with a warning.
      *
      * @param callable-string $missing
      */
@@ -315,7 +312,6 @@ final class Portable
         return $value;
     }
 
-    /** Which part of it serialize() has refused. */
     private static function explain(mixed $value, string $path, \Throwable $refused): UnserializableException
     {
         $seen = [];
@@ -327,10 +323,10 @@ final class Portable
     }
 
     /**
-     * The first part that is refused and has no such part itself. In a circle there may be none.
+     * Returns the first refused part that contains no other refused part; null if a circle has none.
      *
      * @param array<int|string, true>      $seen   objects and references by id
-     * @param UnserializableException|null $circle the first part of which nothing else is refused than what it is itself a part of
+     * @param UnserializableException|null $circle the first part whose refused parts all contain it
      */
     private static function culprit(mixed $value, string $path, \Throwable $refused, array &$seen, ?UnserializableException &$circle): ?UnserializableException
     {
@@ -393,7 +389,7 @@ final class Portable
         return self::cut($path) ?? $path . (\is_int($key) ? "[{$key}]" : "['" . addcslashes($key, "'\\") . "']");
     }
 
-    /** @param int|string $name as a cast to array has it: "\0class\0name" where it is not public */
+    /** @param int|string $name key of the object cast to an array: "\0class\0name" for a private property */
     private static function inObject(string $path, int|string $name): string
     {
         $name = (string) $name;
@@ -402,7 +398,7 @@ final class Portable
         return self::cut($path) ?? "{$path}->" . ($at === false ? $name : substr($name, $at + 1));
     }
 
-    /** @return string|null a path that is long enough; each level would need memory for all of it */
+    /** @return string|null a path that is too long to extend, with an ellipsis; null for a shorter one */
     private static function cut(string $path): ?string
     {
         return \strlen($path) < self::LONG_PATH ? null : (str_ends_with($path, '…') ? $path : "{$path}…");

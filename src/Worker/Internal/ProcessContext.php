@@ -11,10 +11,10 @@ use Spindle\Internal\Launcher\Protocol as LauncherProtocol;
 use Spindle\Internal\UnlinkedFile;
 use Spindle\Worker\WorkerStartException;
 
-/** Each worker is a PHP process of its own, started and ended by a launcher process. */
+/** Runs each worker as a PHP process of its own, which a launcher process starts and ends. */
 final class ProcessContext implements Context
 {
-    /** How many there may be at once is the pool's affair. */
+    /** Process limit of the launcher. The pool itself limits its workers. */
     private const UNLIMITED = 0x7FFF_FFFF;
 
     /** Bytes of EXITED's payload before the output. */
@@ -22,12 +22,12 @@ final class ProcessContext implements Context
 
     private ?LauncherProcess $launcher = null;
 
-    /** @var list<string> the command line of a worker */
+    /** @var list<string> command line of a worker */
     private readonly array $command;
 
     /**
-     * @param list<string> $options    for PHP
-     * @param float        $grace      in seconds
+     * @param list<string> $options options for PHP
+     * @param float        $grace   seconds between TERM and KILL
      */
     public function __construct(
         private readonly ContextEvents $events,
@@ -58,7 +58,7 @@ final class ProcessContext implements Context
 
     public function end(int $id): void
     {
-        if ($this->launcher?->isOurs() === true) { // a fork of this process shares its pipes
+        if ($this->launcher?->isOurs() === true) { // a fork of this process shares the pipes, and must not use them
             $this->launcher->send(LauncherProtocol::frame(LauncherProtocol::CANCEL, $id));
         }
     }
@@ -78,7 +78,7 @@ final class ProcessContext implements Context
 
     private function launch(): LauncherProcess
     {
-        // The callbacks hold no strong reference: a pool that nobody holds is to end.
+        // Weak references, so that an unreferenced pool can be destroyed.
         $weak = \WeakReference::create($this);
         $launcher = new LauncherProcess(
             $this->php,

@@ -10,32 +10,32 @@ use Spindle\Internal\WeakTimer;
 use Spindle\Worker\WorkerStartException;
 
 /**
- * Where workers come to: a socket without a name in the file system, which takes nobody who does not know its secret.
+ * Accepts workers on an abstract Unix socket, and only those that know its secret.
  *
- * Anybody on the machine can connect. Who has not proved to know the secret is a stranger, and costs a descriptor: of those there is
- * a bounded number, for a bounded time, of whom a bounded number of bytes is read.
+ * Any process on the machine can connect. A connection that has not proved to know the secret is a stranger. The
+ * number of strangers, their time and the bytes read from them are limited, because each needs a descriptor.
  */
 final class Reception
 {
-    /** Nobody needs longer for a greeting, in seconds. */
+    /** Seconds that a connection has for its greeting. */
     private const PATIENCE = 10.0;
 
-    /** Longer than a greeting, in bytes. */
+    /** Largest accepted greeting in bytes. */
     private const GREETING = Protocol::NONCE_SIZE + Protocol::PROOF_SIZE + 64;
 
-    /** So many strangers at once. Who comes then takes the place of the one who has been silent the longest. */
+    /** Largest number of strangers. Another connection replaces the one that has been silent the longest. */
     private const STRANGERS = 128;
 
-    /** For this long nobody has to give way, in nanoseconds: a worker greets as soon as it has connected. */
+    /** Nanoseconds in which a stranger is not replaced. A worker greets as soon as it has connected. */
     private const TURN = 100_000_000;
 
-    /** Let in one after the other, before the loop goes on with something else. */
+    /** Connections accepted in one turn of the loop. */
     private const AT_ONCE = 64;
 
-    /** Seconds until it is tried again, when nobody can be let in. */
+    /** Seconds until the next attempt, when no connection can be accepted. */
     private const PAUSE = 0.05;
 
-    /** What is told when that has been so for a second. */
+    /** Reason given when no connection could be accepted for one second. */
     private const NO_DESCRIPTOR = 'this process has too few descriptors left for the socket of another one (see ulimit -n)';
 
     private const HIGH_DESCRIPTOR = 'this process has so many descriptors open that stream_select() can not watch the socket of another one: have fewer workers, or install an extension from https://revolt.run/extensions';
@@ -47,21 +47,22 @@ final class Reception
     private readonly mixed $socket;
     private readonly string $accepting;
 
-    /** @var array<int, array{Link, string, int}> who has not proved to know the secret, in the order they came: the timer, and since when it is here */
+    /** @var array<int, array{Link, string, int}> unproven connections, oldest first: link, timer, time of arrival */
     private array $strangers = [];
     private int $last = 0;
 
     private ?string $pausing = null;
 
-    /** How often in a row there was no descriptor for somebody. */
+    /** Number of consecutive failures to accept, for lack of a descriptor. */
     private int $refused = 0;
 
-    /** A fork of this process shares the socket, and is to let nobody in. */
+    /** Process that owns the socket. A fork shares the socket, and must not accept connections. */
     private readonly int $owner;
 
     /**
-     * @param \Closure(Link, int, int, string): void $greeted   the link, the type and number of its greeting, the rest of it
-     * @param \Closure(string): void                 $exhausted those who come can't be let in, and why
+     * @param \Closure(Link, int, int, string): void $greeted   receives a connection, type and id of its greeting, and
+     *         the rest of the greeting
+     * @param \Closure(string): void                 $exhausted receives the reason why connections cannot be accepted
      *
      * @throws WorkerStartException
      */
@@ -91,7 +92,7 @@ final class Reception
         $this->close();
     }
 
-    /** @return array<string, mixed> without its secret */
+    /** @return array<string, mixed> without the secret */
     public function __debugInfo(): array
     {
         return ['name' => $this->name];
@@ -163,10 +164,10 @@ final class Reception
             $reception->dismiss($id)?->close();
         });
         $this->strangers[$id] = [$link, $timer, (int) hrtime(true)];
-        $link->drain(); // a worker has mostly done so by now, and is no stranger any more
+        $link->drain(); // a worker has usually sent its greeting by now
     }
 
-    /** @return bool whether a stranger was there who has had its turn; it is sent away */
+    /** @return bool whether the oldest stranger had its time, and was disconnected */
     private function hasOneGiveWay(): bool
     {
         $id = array_key_first($this->strangers);
@@ -178,7 +179,7 @@ final class Reception
         return true;
     }
 
-    /** There is no descriptor for somebody. */
+    /** Counts a failure to accept for lack of a descriptor. */
     private function refuse(): void
     {
         if (++$this->refused * self::PAUSE >= 1) {
@@ -188,11 +189,11 @@ final class Reception
         $this->pause();
     }
 
-    /** Somebody waits, and the loop would say so again and again. */
+    /** Stops accepting for a while: the loop would report the waiting connection again and again. */
     private function pause(): void
     {
         if (!\is_resource($this->socket)) {
-            return; // what was told has closed it
+            return; // the callback has closed the socket
         }
         EventLoop::disable($this->accepting);
         $this->pausing ??= WeakTimer::after(self::PAUSE, $this, static function (self $reception): void {

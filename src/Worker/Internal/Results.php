@@ -9,23 +9,21 @@ use Spindle\Worker\TaskException;
 use Spindle\Worker\TaskRetryPolicy;
 use Spindle\Worker\WorkerCrashedException;
 
-/**
- * What becomes of tasks that a worker has started: a result, items, a failure, or another attempt.
- */
+/** Handles the outcomes of tasks that a worker has started: a result, items, a failure, or a retry. */
 final class Results
 {
     /** Bytes of the payload of RESULTS before the results. */
     private const HEAD = 41;
 
-    /** Tasks that were run; of them, those that failed, and those of which their worker died. Each attempt counts. */
+    /** Number of attempts; of those that failed; and of those whose worker ended. */
     public int $run = 0;
     public int $failed = 0;
     public int $crashed = 0;
 
-    /** Tasks whose items are under way. */
+    /** Number of generator tasks whose items are being read. */
     private int $streams = 0;
 
-    /** @param \Closure(): void $streaming called when there is one more or less of those */
+    /** @param \Closure(): void $streaming called when the number of streams changes */
     public function __construct(
         private readonly TaskRetryPolicy $retry,
         private readonly Backlog $backlog,
@@ -38,7 +36,7 @@ final class Results
         return $this->streams;
     }
 
-    /** @return bool|null whether the batch is done with these; null when they are results of tasks that the worker does not have */
+    /** @return bool|null whether the batch is done; null for results of tasks that the worker does not have */
     public function take(WorkerHandle $worker, string $bytes, int $at, int $length): ?bool
     {
         $batch = $worker->first();
@@ -51,7 +49,7 @@ final class Results
         $worker->memory = $head['memory'];
         $worker->memoryPeak = max($worker->memoryPeak, $head['peak']);
         if ($worker->mark === null) {
-            $batch->since = hrtime(true); // when its next task starts, as far as can be known
+            $batch->since = hrtime(true); // earliest known start of the next task
         }
         $batch->elapsed += $head['elapsed'];
         $batch->longest = max($batch->longest, $head['longest']);
@@ -59,7 +57,7 @@ final class Results
             $batch->arrived = $from + $count;
             $worker->tasks += $count;
             $this->run += $count;
-            // Values that may be large are taken apart at once, for each copy of a large one takes its time.
+            // Large values are split at once, because each copy of a large one takes time.
             $results = ($flags & Protocol::PACKED) !== 0
                 ? Packing::split($bytes, $at + self::HEAD)
                 : substr($bytes, $at + self::HEAD, $length - self::HEAD);
@@ -73,7 +71,7 @@ final class Results
         return ($flags & Protocol::DONE) !== 0;
     }
 
-    /** Takes an item of the task that runs, or the news that it has items. */
+    /** Handles an item of the running task, or the frame that announces items. */
     public function takeItem(WorkerHandle $worker, string $payload): void
     {
         $batch = $worker->first();
@@ -106,9 +104,9 @@ final class Results
     }
 
     /**
-     * A task had been started and its result has not come, and won't.
+     * Handles a task that started and whose result will never arrive.
      *
-     * @param bool $ran whether it was the one that ran when the worker ended
+     * @param bool $ran whether it ran when the worker ended
      */
     public function lost(WorkerHandle $worker, Batch $batch, int $index, bool $ran): void
     {
@@ -123,7 +121,7 @@ final class Results
         }
     }
 
-    /** A task that runs will have no outcome of its own. */
+    /** Fails a running task with a reason of the pool. */
     public function abandon(WorkerHandle $worker, Batch $batch, int $index, \Throwable $reason): void
     {
         if ($worker->streaming === $index && $worker->streamOf === $batch) {
@@ -133,7 +131,7 @@ final class Results
         }
     }
 
-    /** @param array{string, list<string>} $results as {@see Packing::split()} has them */
+    /** @param array{string, list<string>} $results from {@see Packing::split()} */
     private function takeEach(WorkerHandle $worker, Batch $batch, int $from, array $results): void
     {
         [$kinds, $values] = $results;
@@ -141,7 +139,7 @@ final class Results
             $index = $from + $i;
             $kind = \ord($kinds[$i]);
             $failure = $worker->ending !== null && $worker->condemned === [$batch, $index]
-                ? ($worker->ending)($batch, $index) // it has ended by itself, but too late
+                ? ($worker->ending)($batch, $index) // the task has ended by itself, but too late
                 : null;
             $failure ??= $kind === Protocol::THROWN || $kind === Protocol::UNSERIALIZABLE
                 ? Outcome::failure($kind, $value, $batch->attempt, $batch->key($index))
@@ -177,7 +175,7 @@ final class Results
         return $stream;
     }
 
-    /** A task has no result: it is tried again, or this is its outcome. */
+    /** Retries a failed task, or makes the failure its outcome. */
     private function failed(Batch $batch, int $index, \Throwable $failure, bool $crashed): void
     {
         $task = $batch->tasks[$index];

@@ -4,24 +4,24 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** A closure as it travels. {@see ClosurePacker} makes it of one, {@see ClosureUnpacker} makes one of it. */
+/** Serializable form of a closure. {@see ClosurePacker} creates it, {@see ClosureUnpacker} reads it. */
 final class SentClosure
 {
-    /** @var array<string, mixed> values by name: in arrays, closures are replaced by what travels in their place */
+    /** @var array<string, mixed> captured values by name; closures in them, also in arrays, are in serializable form */
     public array $captured = [];
 
-    /** @var list<string> names that are captured by reference */
+    /** @var list<string> names of variables that are captured by reference */
     public array $references = [];
 
-    /** @var list<string> names whose values have closures in them */
+    /** @var list<string> names of variables whose values contain closures */
     public array $holders = [];
 
     /**
      * @param string      $code   PHP without the opening tag, that returns the closure
-     * @param int         $start  where its statement begins, after declarations and imports
-     * @param string      $file   where it stands
-     * @param object|null $object its $this, if it needs it
-     * @param string|null $scope  class whose private parts it may use
+     * @param int         $start  offset of the return statement, after declarations and imports
+     * @param string      $file   original file of the closure
+     * @param object|null $object its $this; null if it needs none
+     * @param string|null $scope  class whose private members it may use
      */
     public function __construct(
         public readonly string $code,

@@ -7,40 +7,38 @@ namespace Spindle\Worker\Internal;
 use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 
-/** Workers that ended before they began a task: when the pool starts another one, and when it gives up. */
+/** Counts workers that ended before they began a task, and decides when the pool gives up. */
 final class Setbacks
 {
-    /** How often in a row the pool may be left without a worker before it gives up. */
+    /** Consecutive failures that leave the pool without a worker, before it gives up. */
     private const MAX_FAILURES = 5;
 
-    /** After it gave up, a single failure is enough for this long, in nanoseconds. */
+    /** Nanoseconds after giving up in which a single failure is enough to give up again. */
     private const MEMORY = 10_000_000_000;
 
-    /** Seconds until another worker is started, while others work. */
+    /** Seconds until another worker is started while others work. */
     private const PAUSE = 0.5;
 
     private int $failures = 0;
 
-    /** When the last of them was, in nanoseconds of {@see hrtime()}. */
+    /** Time of the last failure, in nanoseconds of {@see hrtime()}. */
     private int $failedAt = 0;
 
-    /** Workers in a row that were started and did not become ready. */
+    /** Consecutive workers that did not become ready. */
     private int $failedStarts = 0;
 
     private ?string $pausing = null;
 
-    /** @param \Closure(): void $over called when a pause is */
+    /** @param \Closure(): void $over called when a pause is over */
     public function __construct(private readonly \Closure $over) {}
 
-    /** Some worker has begun a task. */
+    /** Resets the count of failures: a worker has begun a task. */
     public function areOver(): void
     {
         $this->failures = 0;
     }
 
-    /**
-     * Counts a failure that left the pool without any worker. Returns whether to start others for the tasks that wait.
-     */
+    /** Counts a failure that left the pool without a worker. Returns whether to start another one. */
     public function mayTryAgain(): bool
     {
         $now = (int) hrtime(true);
@@ -52,16 +50,13 @@ final class Setbacks
         return ++$this->failures < self::MAX_FAILURES;
     }
 
-    /** Some worker has become ready. */
+    /** Resets the count of failed starts. */
     public function oneIsReady(): void
     {
         $this->failedStarts = 0;
     }
 
-    /**
-     * Counts a worker that did not become ready. Returns whether more than so many failed in a row, so that the others
-     * that are being started are not waited for.
-     */
+    /** Counts a worker that did not become ready. Returns whether more than `$most` have failed in a row. */
     public function startFailed(int $most): bool
     {
         return ++$this->failedStarts > $most;

@@ -11,24 +11,23 @@ use Spindle\Worker\ResultBudget;
 use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerPoolOptions;
 
-/** What the workers of a pool are told at their start. */
+/** Settings that the workers of a pool receive when they start. */
 final class Settings
 {
-    /** Bytes of a result where this process has no memory_limit, and part of that where it has one. */
+    /** Default limit for a result in bytes, without a memory_limit; and the divisor of memory_limit otherwise. */
     private const MAX_RESULT = 1 << 30;
     private const SHARE_OF_MEMORY = 4;
 
     /** Signs closures. */
     public readonly string $key;
 
-    /** Bytes of a result. */
     public readonly int $maxResult;
 
     public readonly ?ResultBudget $budget;
     private readonly ?string $initialize;
     private readonly ?string $bootstrap;
 
-    /** @throws UnserializableException when the initialiser can't travel */
+    /** @throws UnserializableException when the option `initialize` cannot be serialized */
     public function __construct(private readonly WorkerPoolOptions $options)
     {
         $this->budget = $options->budget;
@@ -48,9 +47,7 @@ final class Settings
     }
 
     /**
-     * For one worker.
-     *
-     * @param int $siblings how many there may be in its pool, with it
+     * @param int $siblings largest number of workers in the pool, including this one
      *
      * @return array<string, mixed>
      */
@@ -65,7 +62,8 @@ final class Settings
             'files' => $this->files(),
             'initialize' => $this->initialize,
             'depth' => Boot::depth() + 1,
-            'siblings' => min(\PHP_INT_MAX >> 1, Boot::siblings() * $siblings), // more than any machine has CPUs
+            // more than any machine has CPUs, without an overflow
+            'siblings' => min(\PHP_INT_MAX >> 1, Boot::siblings() * $siblings),
             'timed' => $this->options->timeout !== null,
             'maxResult' => $this->maxResult,
             'maxGrowth' => $this->options->maxGrowth,
@@ -73,11 +71,7 @@ final class Settings
         ];
     }
 
-    /**
-     * Options for a worker's PHP: the configuration of this process.
-     *
-     * @return list<string>
-     */
+    /** @return list<string> options that give a worker's PHP the configuration of this process */
     public function phpOptions(): array
     {
         $file = php_ini_loaded_file();
@@ -90,11 +84,7 @@ final class Settings
         return [...$options, '-d', "memory_limit={$limit}"];
     }
 
-    /**
-     * What a worker loads first.
-     *
-     * @return list<string>
-     */
+    /** @return list<string> files that a worker loads first */
     private function files(): array
     {
         $files = [];
@@ -103,10 +93,11 @@ final class Settings
         }
         $files = array_values(array_filter($files, is_file(...)));
 
-        return $this->bootstrap === null ? $files : [...$files, $this->bootstrap]; // one that is gone since is to be missed
+        // unchecked, so that the worker reports a missing bootstrap file
+        return $this->bootstrap === null ? $files : [...$files, $this->bootstrap];
     }
 
-    /** Where a file is that was named from the present directory, whichever that is later. */
+    /** Makes a path absolute, because the working directory may change. */
     private static function absolute(string $path): string
     {
         return preg_match('~^(/|[a-z][a-z0-9+.-]+://)~i', $path) === 1 ? $path : getcwd() . "/{$path}";

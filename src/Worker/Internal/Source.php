@@ -4,48 +4,48 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** Where tasks come from, and their outcomes go to. */
+/** Provides tasks and receives their outcomes. */
 interface Source
 {
     public function pace(): Pace;
 
-    /** What all its tasks call, as {@see TaskCode} has it; null where each has its own. */
+    /** Returns the code that all its tasks call, from {@see TaskCode::encode()}; null if each task has its own. */
     public function code(): ?string;
 
-    /** A number of its own. */
+    /** Returns a number that no other source of the pool has. */
     public function id(): int;
 
-    /** How many workers could have a batch of it now. */
+    /** Returns how many workers could be given a batch now. */
     public function demand(): int;
 
     /**
-     * The next tasks, which then are in the caller's care; null when there are none now.
+     * Returns the next tasks, and leaves them to the caller; null if none is available now.
      *
-     * @param int $most    tasks
-     * @param int $workers that share what there is
+     * @param int $most    largest number of tasks
+     * @param int $workers number of workers that share the available tasks
      */
     public function take(int $most, int $workers): ?Batch;
 
     /**
-     * Results of some of a batch's tasks, none of which failed.
+     * Receives results of consecutive tasks of a batch, none of which failed.
      *
-     * @param string|array{string, list<string>} $results as {@see Packing::list()} or {@see Packing::split()} has them
-     * @param int                                $size    in bytes, about
+     * @param string|array{string, list<string>} $results from {@see Packing::list()} or {@see Packing::split()}
+     * @param int                                $size    approximate size in bytes
      */
     public function succeeded(Batch $batch, int $from, int $count, string|array $results, int $size): void;
 
-    /** The outcome of one task. */
+    /** Receives the failure of one task. */
     public function failed(Batch $batch, int $index, \Throwable $failure): void;
 
-    /** One task is a generator, and this yields its items. */
+    /** Receives the items of a task that returned a generator. */
     public function streams(Batch $batch, int $index, Stream $stream): void;
 
-    /** Whether nobody waits for its outcomes any more. */
+    /** Returns whether the caller no longer waits for outcomes. */
     public function isLeft(): bool;
 
-    /** No more input: what was taken from it is the last. */
+    /** Stops reading the input. */
     public function close(): void;
 
-    /** None of its tasks will have an outcome any more. */
+    /** Ends the source: none of its tasks gets another outcome. */
     public function abort(\Throwable $reason): void;
 }

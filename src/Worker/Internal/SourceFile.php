@@ -5,9 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /**
- * The closures in one version of a source file, each cut out at its tokens, with the namespace and imports around it.
- *
- * PHP knows the line that a closure begins on, not the column, so they are kept by line.
+ * The closures in one version of a source file, with their namespace and imports. They are grouped by line, because
+ * PHP knows the line on which a closure begins but not the column.
  */
 final class SourceFile
 {
@@ -15,40 +14,36 @@ final class SourceFile
     private const OPENING = ['(' => 1, '[' => 1, '{' => 1];
     private const CLOSING = [')' => 1, ']' => 1, '}' => 1];
 
-    /** By which a closure has other code see its variables, and so its $this. */
+    /** Statements that give other code access to the variables of a closure, and so to its $this. */
     private const SHARING = [\T_INCLUDE, \T_INCLUDE_ONCE, \T_REQUIRE, \T_REQUIRE_ONCE, \T_EVAL];
 
-    /** By which PHP may not come to what stands after them in the file. */
+    /** Statements after which PHP may not reach the rest of the file. */
     private const LEAVING = [
         \T_RETURN, \T_EXIT, \T_THROW, \T_GOTO, \T_IF, \T_SWITCH, \T_MATCH, \T_FOR, \T_FOREACH, \T_WHILE, \T_DO, \T_TRY,
     ];
 
-    /** @var array<int, list<ClosureSource>> by the line of `fn` or `function` */
+    /** @var array<int, list<ClosureSource>> closures by the line of `fn` or `function` */
     private array $closures = [];
 
-    /** @var array<string, true> classes and functions that loading the file declares, so that it is loaded once */
+    /** @var array<string, true> classes and functions that the file declares, so that PHP can load it only once */
     private array $declared = [];
 
-    /** @var list<\PhpToken> but for spaces and comments */
+    /** @var list<\PhpToken> tokens without spaces and comments */
     private array $tokens;
 
-    /** @var array<int, int> index of the closing bracket by that of the opening one, and the other way round */
+    /** @var array<int, int> index of the matching bracket, by the index of each bracket */
     private array $partners = [];
 
     /** @var list<array{int, string}> index at which a namespace begins, and its name */
     private array $namespaces = [[0, '']];
 
-    /** Whether PHP runs each statement of the file. */
+    /** Whether PHP runs every top-level statement of the file. */
     private bool $isWholly = true;
 
-    /**
-     * Index, number of the namespace, alias in lower case, kind ('', 'function ' or 'const '), statement.
-     *
-     * @var list<array{int, int, string, string, string}>
-     */
+    /** @var list<array{int, int, string, string, string}> index, namespace number, lower-case alias, kind, statement */
     private array $imports = [];
 
-    /** @var list<array{int, int, int, string}> index of first and last token, kind, and name or '' */
+    /** @var list<array{int, int, int, string}> classes: index of first and last token, kind, and name or '' */
     private array $classes = [];
 
     private bool $isStrict = false;
@@ -81,7 +76,7 @@ final class SourceFile
         return $this->closures[$line] ?? [];
     }
 
-    /** Whether both versions declare the same class or function, so that PHP can't have loaded one after the other. */
+    /** Returns whether both versions declare the same class or function, so that PHP cannot have loaded both. */
     public function excludes(self $other): bool
     {
         $both = array_intersect_key($this->declared, $other->declared);
@@ -89,7 +84,7 @@ final class SourceFile
             return $both !== [];
         }
 
-        // PHP declares functions before it runs the file. A class may be left out if the file returns before it.
+        // PHP declares functions before it runs the file. A class may be missing if the file returns before it.
         return array_filter(array_keys($both), static fn(string $name): bool => str_starts_with($name, 'function ')) !== [];
     }
 
@@ -108,7 +103,7 @@ final class SourceFile
         }
     }
 
-    /** A token of one character; '' for others, such as a part of a string that looks like one. */
+    /** Returns a token of one character; '' for any other token, such as part of a string. */
     private function sign(int $at): string
     {
         $token = $this->tokens[$at] ?? null;
@@ -116,7 +111,7 @@ final class SourceFile
         return $token !== null && $token->id < 256 ? $token->text : '';
     }
 
-    /** Index of the next such sign or token, past whatever is in brackets. */
+    /** Returns the index of the next such sign or token, and skips everything in brackets. */
     private function find(int $at, string|int $what): int
     {
         for (; isset($this->tokens[$at]); ++$at) {
@@ -129,7 +124,7 @@ final class SourceFile
         return \count($this->tokens) - 1;
     }
 
-    /** Reads namespaces, imports and declarations, which stand outside of all brackets but those of a namespace. */
+    /** Reads namespaces, imports and declarations. They are outside of all brackets except those of a namespace. */
     private function readTop(): void
     {
         $namespace = '';
@@ -139,7 +134,7 @@ final class SourceFile
             if ($token->is(\T_NAMESPACE)) {
                 $namespace = $next->is(self::NAMES) ? $next->text : '';
                 $this->namespaces[] = [$at, $namespace];
-                $at += $next->is(self::NAMES) ? 2 : 1; // past the brace, too
+                $at += $next->is(self::NAMES) ? 2 : 1; // skips the brace, too
             } elseif ($token->is(\T_DECLARE)) {
                 $at = $this->readDirectives($at + 1);
             } elseif ($token->is(\T_USE) && $this->sign($at - 1) !== ')') {
@@ -214,7 +209,7 @@ final class SourceFile
         $isArrow = $this->tokens[$at]->is(\T_FN);
         $open = $at + ($this->tokens[$at + 1]->text === '&' ? 2 : 1);
         if ($this->sign($open) !== '(') {
-            return; // it has a name, or is an import
+            return; // a named function, or an import
         }
         $end = $this->partners[$open];
         $parameters = $this->variables($open);
@@ -253,7 +248,7 @@ final class SourceFile
         return $names;
     }
 
-    /** Index of the last token of an arrow function: it takes all that an expression can take. */
+    /** Returns the index of the last token of an arrow function, which extends as far as an expression can. */
     private function arrowEnd(int $at): int
     {
         $ternaries = $yields = 0;
@@ -297,7 +292,7 @@ final class SourceFile
             if ($at > $classEnd && $this->isClass($at)) {
                 [$classBegin, $classEnd] = [$this->find($at, '{'), $this->classEnd($at)];
             }
-            $isWithin = $classBegin < $at && $at < $classEnd; // not so the arguments of an anonymous class
+            $isWithin = $classBegin < $at && $at < $classEnd; // the arguments of an anonymous class do not belong to it
             $isThis = $token->is(\T_VARIABLE) && $token->text === '$this';
             $usesThis = $usesThis || (!$isWithin && ($isThis || $token->is(self::SHARING)));
             $mayBeCall = $token->is(\T_DOUBLE_COLON) && ($this->sign($at + 2) === '(' || $this->sign($at + 1) === '{');
@@ -336,9 +331,9 @@ final class SourceFile
     }
 
     /**
-     * What the code says of its own place, which is another one where it is evaluated.
+     * Returns a literal for a constant that depends on the place of the code: its line, file, directory or class.
      *
-     * @param int|null $begin of the closure; null within a class of its own
+     * @param int|null $begin index of the closure; null within a class of its own
      */
     private function literal(\PhpToken $token, ?int $begin): ?string
     {
@@ -361,7 +356,7 @@ final class SourceFile
         [, , $kind, $name] = $around === [] ? [0, 0, 0, ''] : end($around);
         $isTrait = $kind === \T_TRAIT;
         if ($constant === \T_CLASS_C && ($isTrait || ($around !== [] && $name === ''))) {
-            return 'self::class'; // the class is known when it runs
+            return 'self::class'; // the class is known when the code runs
         }
 
         $isMeant = $name !== '' && $isTrait === ($constant === \T_TRAIT_C);
@@ -376,7 +371,7 @@ final class SourceFile
         return $namespaces === [] ? '' : end($namespaces)[1];
     }
 
-    /** @param array<string, string> $words that the closure has, by themselves in lower case */
+    /** @param array<string, string> $words words in the closure, by their lower case */
     private function preamble(int $begin, array $words): string
     {
         $namespace = $this->namespace($begin);
@@ -395,10 +390,10 @@ final class SourceFile
     }
 
     /**
-     * Imports of the namespace's own functions and constants. Without them, PHP would silently take the global ones where
+     * Imports the namespace's own functions and constants. Without imports, PHP would silently use the global ones if
      * the worker does not have these.
      *
-     * @param array<string, string> $words    as they are written, by themselves in lower case
+     * @param array<string, string> $words    words as written, by their lower case
      * @param array<string, true>   $imported kinds and aliases of the imports that the file has
      */
     private static function ownNames(string $namespace, array $words, array $imported): string

@@ -10,24 +10,24 @@ use Spindle\Worker\UnserializableException;
 /**
  * Finds the source of closures.
  *
- * A file's text is captured when its first closure is asked for, and only if it is certain that PHP has loaded this
- * very text; docs/decisions/0016-closures-of-changed-files.md has the rule.
+ * The text of a file is read when its first closure is needed, and only used if PHP has certainly loaded this very
+ * text: docs/decisions/0016-closures-of-changed-files.md has the rule.
  */
 final class SourceFiles
 {
-    /** Files that are kept. */
+    /** Number of cached files. */
     private const KEPT = 256;
 
-    /** An absolute path or a URL. */
+    /** Pattern of an absolute path or a URL. */
     private const PATH = '~^(?:/|[a-z]:[/\\\\]|[a-z][a-z0-9+.-]+://)~i';
 
-    /** What PHP calls the code of `php -r`. */
+    /** File name that PHP reports for the code of `php -r`. */
     private const COMMAND_LINE = 'Command line code';
 
     private const ADVICE = 'restart this process, or submit a named function or a static method, '
         . 'which run what the worker loads';
 
-    /** @var array<string, array{SourceFile, ?string, float}> by file: source, identity of the file, time of capture */
+    /** @var array<string, array{SourceFile, ?string, float}> source, identity and time of reading, by file */
     private static array $files = [];
 
     /** @var \WeakMap<\Closure, ClosureSource>|null */
@@ -41,7 +41,7 @@ final class SourceFiles
         return $known[$closure] ??= self::find(new \ReflectionFunction($closure), $path);
     }
 
-    /** @throws UnserializableException when the closure's line has others that may be it */
+    /** @throws UnserializableException when the closure is not found, or not distinguishable from others on its line */
     private static function find(\ReflectionFunction $closure, string $path): ClosureSource
     {
         $file = (string) $closure->getFileName();
@@ -74,9 +74,9 @@ final class SourceFiles
     }
 
     /**
-     * Closures with the same code are the same task.
+     * Returns the matching sources without duplicates: closures with the same code are the same task.
      *
-     * @param list<ClosureSource>            $sources
+     * @param list<ClosureSource>           $sources
      * @param \Closure(ClosureSource): bool $isMeant
      *
      * @return list<ClosureSource>
@@ -93,11 +93,7 @@ final class SourceFiles
         return array_values($distinct);
     }
 
-    /**
-     * The version of a file that PHP has loaded, at least on this line.
-     *
-     * @throws UnserializableException
-     */
+    /** @throws UnserializableException if PHP may have loaded another version of the file or line */
     private static function file(string $file, int $line, string $path): SourceFile
     {
         $known = self::$files[$file] ?? self::capture($file, $path);
@@ -121,12 +117,12 @@ final class SourceFiles
         if ($text !== null) {
             return self::$files[$file] = [new SourceFile($file, $text), null, 0.0];
         }
-        $isPath = preg_match(self::PATH, $file) === 1; // "Standard input code" is none
+        $isPath = preg_match(self::PATH, $file) === 1; // "Standard input code" is no path
         $text = $isPath && is_file($file) ? file_get_contents($file) : false;
         if ($text === false) {
             throw UnserializableException::at($path, 'a closure whose source is in no file');
         }
-        $identity = LoadedFiles::identity($file); // after the text, so that no change in between is missed
+        $identity = LoadedFiles::identity($file); // after the text, so that a change in between is noticed
         $changed = LoadedFiles::changed($file);
         if ($changed !== null) {
             $since = LoadedFiles::since($file);
@@ -136,14 +132,14 @@ final class SourceFiles
         return self::$files[$file] = [new SourceFile($file, $text), $identity, microtime(true)];
     }
 
-    /** Whether a captured version is the one of all closures on a line, though the file has changed. */
+    /** Returns whether a stored version still applies to the closures of a line, although the file has changed. */
     private static function isLoaded(SourceFile $captured, string $file, int $line): bool
     {
         $identity = LoadedFiles::identity($file);
         try {
             $now = is_file($file) ? new SourceFile($file, (string) file_get_contents($file)) : null;
         } catch (\ParseError) {
-            $now = null; // PHP can't have loaded it either
+            $now = null; // PHP cannot have loaded it either
         }
         $isSame = $now !== null && $now->text === $captured->text;
         if ($isSame || $captured->excludes($now ?? $captured) || self::isMainScript($file)) {
@@ -156,7 +152,7 @@ final class SourceFiles
         return $now !== null && $codes($captured) === $codes($now);
     }
 
-    /** Whether it is the script that PHP was started with: the first file, unless the code came with `php -r` or as input. */
+    /** Returns whether PHP was started with this script, and not with `php -r` or standard input. */
     private static function isMainScript(string $file): bool
     {
         $script = $_SERVER['SCRIPT_FILENAME'] ?? null;
@@ -164,7 +160,7 @@ final class SourceFiles
         return $file === (get_included_files()[0] ?? '') && \is_string($script) && realpath($script) === $file;
     }
 
-    /** @param string $since what may be older than the change, with a placeholder for its time */
+    /** @param string $since event that the change may precede, with a placeholder for its time */
     private static function changed(
         string $path,
         string $file,
@@ -178,7 +174,7 @@ final class SourceFiles
         return UnserializableException::at($path, $what, null, self::ADVICE);
     }
 
-    /** What follows `php -r`, where the system shows it. */
+    /** Returns the argument of `php -r`, if the system shows it. */
     private static function commandLine(string $file): ?string
     {
         if ($file !== self::COMMAND_LINE || \PHP_SAPI !== 'cli') {

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** Those that a pool has: its submissions, and the loops that are under way. They take turns. */
+/** Sources of a pool: its submissions and the running maps. They take turns. */
 final class Sources
 {
-    /** @var array<int, Source> by number; the first one is asked first, and the last one was asked last */
+    /** @var array<int, Source> sources by number, the one that waited longest first */
     private array $sources;
 
     public function __construct(private readonly Submissions $submissions)
@@ -26,10 +26,10 @@ final class Sources
     }
 
     /**
-     * Tasks for a worker; null when there are none now.
+     * Returns tasks for a worker; null if none is available now.
      *
-     * @param int  $workers that share what there is
-     * @param bool $quick   only of sources whose tasks take little time
+     * @param int  $workers number of workers that share the available tasks
+     * @param bool $quick   whether to use only sources whose tasks take little time
      */
     public function next(int $most, int $workers, bool $quick): ?Batch
     {
@@ -51,7 +51,7 @@ final class Sources
         return null;
     }
 
-    /** How many workers could have a batch now; a large number where there is no telling. */
+    /** Returns how many workers could be given a batch now; a large number if the input is of unknown length. */
     public function demand(): int
     {
         $demand = 0;
@@ -62,13 +62,13 @@ final class Sources
         return $demand;
     }
 
-    /** Whether somebody may wait for an outcome. */
+    /** Returns whether a caller may be waiting for an outcome. */
     public function areOpen(): bool
     {
         return $this->submissions->open() > 0 || \count($this->sources) > 1;
     }
 
-    /** Whether all tasks that were taken in have their outcomes, and no more will be. */
+    /** Returns whether all accepted tasks have outcomes, and no more will be accepted. */
     public function areSettled(): bool
     {
         foreach ($this->sources as $source) {

@@ -10,13 +10,13 @@ use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\OneWayGenerator;
 use Spindle\Worker\ResultBudget;
 
-/** The items of a task that is a generator, on this side. When nobody holds it any more, the task is told so. */
+/** The items of a generator task, in the pool's process. When the reader releases them, the task is cancelled. */
 final class Stream
 {
-    /** Bytes from which on an item counts in the budget, and is the last one until it was used. */
+    /** Items of this many bytes or more count in the budget, and the worker sends no other before such an item was used. */
     private const LARGE = Protocol::WINDOW_SIZE;
 
-    /** @var array<int, self> those of which an item is awaited: who waits may be in a fiber to which nothing else leads */
+    /** @var array<int, self> streams with a waiting reader, whose fiber may be unreachable otherwise */
     private static array $awaited = [];
 
     /** @var \SplQueue<string> */
@@ -25,13 +25,13 @@ final class Stream
     private mixed $result = null;
     private ?\Throwable $failure = null;
 
-    /** @var Suspension<null>|null of the one that waits for an item */
+    /** @var Suspension<null>|null reader that waits for an item */
     private ?Suspension $reader = null;
 
     /**
-     * @param \Closure(string): mixed  $decode key and value of an item
-     * @param \Closure(int, int): void $taken so many items, of so many bytes, were taken
-     * @param \Closure(): void         $left  no more are wanted
+     * @param \Closure(string): mixed  $decode returns key and value of an item
+     * @param \Closure(int, int): void $taken  called with the number of items that were read, and their bytes
+     * @param \Closure(): void         $left   called when the reader needs no more items
      */
     public function __construct(
         private readonly \Closure $decode,
@@ -75,7 +75,8 @@ final class Stream
     }
 
     /**
-     * By reference, so that its reader can free a large item: a generator keeps what it has yielded until it yields again.
+     * Returns a generator that yields references, so that a reader can free a large item: a generator keeps its last
+     * value until it yields again.
      *
      * @return \Generator<mixed, mixed, mixed, mixed>
      */
@@ -89,7 +90,7 @@ final class Stream
                 if ($counted === 0) {
                     $this->took($size);
                 } else {
-                    EventLoop::defer(fn() => $this->budget->release($counted)); // then its reader has said whether it is kept
+                    EventLoop::defer(fn() => $this->budget->release($counted)); // by then the reader has said whether it keeps the item
                 }
                 /** @var array{mixed, mixed} $item */
                 $item = ($this->decode)($bytes);

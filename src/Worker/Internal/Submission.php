@@ -6,28 +6,28 @@ namespace Spindle\Worker\Internal;
 
 use Amp\DeferredFuture;
 
-/** A task of its own, and the future that waits for its outcome. */
+/** A submitted task, with the future for its outcome. */
 final class Submission extends Encoded
 {
-    /** Somebody has cancelled it: this is its outcome, once it can do nothing more. */
+    /** Reason of a cancellation. It becomes the outcome once the task can have no more effect. */
     public ?\Throwable $cancelled = null;
 
-    /** No worker has had it yet. */
+    /** Whether no worker has had the task yet. */
     public bool $waits = true;
 
-    /** @var (\Closure(): void)|null called when it is over */
+    /** @var (\Closure(): void)|null called when the task is over */
     public ?\Closure $ended = null;
 
-    /** Its outcome is a generator, which has items to come. */
+    /** Whether its outcome is a generator that is not finished. */
     private bool $streams = false;
 
-    /** @param DeferredFuture<mixed>|null $deferred null once it has its outcome, which may be what keeps a generator going */
+    /** @param DeferredFuture<mixed>|null $deferred null after the outcome, which may hold a generator */
     public function __construct(string $code, int $kind, private ?DeferredFuture $deferred)
     {
         parent::__construct($code, $kind);
     }
 
-    /** Whether it has its outcome and, if that is a generator, all its items: nothing is left to be cancelled. */
+    /** Returns whether the task has its outcome and all items of a generator, so that a cancellation has no effect. */
     public function isOver(): bool
     {
         return $this->deferred === null && !$this->streams;
@@ -39,7 +39,7 @@ final class Submission extends Encoded
         $this->settle($stream->items());
     }
 
-    /** All that its generator has yielded has come. */
+    /** Called when all items of its generator have arrived. */
     public function streamed(): void
     {
         $this->streams = false;

@@ -6,7 +6,7 @@ namespace Spindle\Worker\Internal;
 
 use Amp\Cancellation;
 
-/** The tasks that were submitted one by one. */
+/** The submitted tasks of a pool. */
 final class Submissions implements Source
 {
     private readonly Pace $pace;
@@ -14,11 +14,11 @@ final class Submissions implements Source
     /** @var \SplQueue<Submission> */
     private \SplQueue $waiting;
 
-    /** Tasks without an outcome; and those of them that nobody has taken. */
+    /** Number of tasks without an outcome; and of those that no worker has had. */
     private int $open = 0;
     private int $waits = 0;
 
-    /** @var \WeakMap<Submission, Cancellation> those that can be cancelled */
+    /** @var \WeakMap<Submission, Cancellation> tasks that can be cancelled */
     private \WeakMap $cancellations;
 
     /** @param \Closure(): void $allSettled called when the last of them has its outcome */
@@ -45,25 +45,25 @@ final class Submissions implements Source
         return $this->open;
     }
 
-    /** How many tasks have no outcome and were not cancelled. */
+    /** Returns the number of tasks that have no outcome and were not cancelled. */
     public function unfinished(): int
     {
         $cancelled = 0;
         foreach ($this->cancellations as $submission => $cancellation) {
-            // The loop may not have turned since, by which the pool hears of it.
+            // The pool hears of a cancellation only when the loop runs, so ask the cancellation itself.
             $cancelled += !$submission->isOver() && $cancellation->isRequested() ? 1 : 0;
         }
 
         return $this->open - $cancelled;
     }
 
-    /** @return bool whether it has not been taken; it never will be then, and has this outcome */
+    /** @return bool whether the task was still waiting; if so, it has failed with the reason */
     public function withdraw(Submission $submission, \Throwable $reason): bool
     {
         if (!$submission->waits) {
             return false;
         }
-        $submission->waits = false; // and is passed over when its turn comes
+        $submission->waits = false; // take() skips it later
         --$this->waits;
         $submission->fail($reason);
         $this->settled(1);

@@ -7,14 +7,14 @@ namespace Spindle\Worker\Internal;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Callables as bytes: their name, their object, or for a closure its source and what it has captured.
+ * Encodes callables: as their name, their object, or for a closure its source and captured values.
  *
- * What can't be done right is refused: a closure that can't be told from another one on its line, a captured resource,
- * an anonymous class.
+ * It refuses what it cannot encode correctly: a closure that is not distinguishable from another one on its line, a
+ * captured resource, an anonymous class.
  */
 final class TaskCode
 {
-    /** For {@see Portable::unserialize()}. */
+    /** Callback for {@see Portable::unserialize()}. */
     public const MISSING = self::class . '::missingClass';
 
     private const FUNCTION = 'f';
@@ -26,18 +26,18 @@ final class TaskCode
 
     private const MAC = 'sha256';
 
-    /** Closures whose code is kept. */
+    /** Closures whose code is cached. */
     private const KEPT = 256;
 
-    /** @var array<string, string> of closures that have captured nothing, by place and key: the same each time */
+    /** @var array<string, string> code of closures without captured values, by source and key */
     private static array $pure = [];
 
-    /** @var \WeakMap<\Closure, array<string, string>>|null the same by the closure itself, which its file's change does not change, and by key */
+    /** @var \WeakMap<\Closure, array<string, string>>|null the same by closure and key, even if the file changes */
     private static ?\WeakMap $same = null;
 
     /**
-     * @param string $key    signs closures
-     * @param bool   $isPure whether it is the same for each call, with no object or captured variable in it
+     * @param string $key    key that signs closures
+     * @param bool   $isPure set to whether the code is the same for each call, without objects and captured values
      *
      * @throws UnserializableException
      *
@@ -63,9 +63,9 @@ final class TaskCode
     }
 
     /**
-     * @param string $key that it was signed with
+     * @param string $key key that signed the closure
      *
-     * @throws \UnexpectedValueException when there is no such function or method here
+     * @throws \UnexpectedValueException when the function or method does not exist in this process
      */
     public static function decode(string $code, #[\SensitiveParameter] string $key): \Closure
     {
@@ -82,11 +82,7 @@ final class TaskCode
         return \is_callable($task) ? $task(...) : throw self::missing(\is_string($task) ? "function {$task}()" : 'class ' . $task::class);
     }
 
-    /**
-     * For {@see Portable::unserialize()} in a worker.
-     *
-     * @throws \UnexpectedValueException
-     */
+    /** @throws \UnexpectedValueException always, as the callback of {@see Portable::unserialize()} in a worker */
     public static function missingClass(string $class): never
     {
         throw self::missing("class {$class}");
@@ -128,7 +124,7 @@ final class TaskCode
         return $code;
     }
 
-    /** Of a first-class callable: strlen(...), $object->method(...), SomeClass::method(...). */
+    /** Encodes a first-class callable: strlen(...), $object->method(...), SomeClass::method(...). */
     private static function encodeNamed(\ReflectionFunction $function): string
     {
         $target = self::target($function, self::PATH);
@@ -139,9 +135,9 @@ final class TaskCode
     }
 
     /**
-     * The object or class that a first-class callable is called on; null for a function.
+     * Returns the object or class on which a first-class callable is called; null for a function.
      *
-     * @throws UnserializableException when its name means another method there
+     * @throws UnserializableException when the method name refers to another method there
      */
     public static function target(\ReflectionFunction $function, string $path): object|string|null
     {
@@ -163,11 +159,11 @@ final class TaskCode
     }
 
     /**
-     * A first-class callable by its name.
+     * Creates a first-class callable from its name.
      *
      * @param object|string|null $class null for a function
      *
-     * @throws \UnexpectedValueException when there is no such function or method here
+     * @throws \UnexpectedValueException when the function or method does not exist in this process
      */
     public static function named(object|string|null $class, string $name): \Closure
     {
@@ -178,7 +174,7 @@ final class TaskCode
         return \is_callable($name) ? $name(...) : throw self::missing("function {$name}()");
     }
 
-    /** @throws \UnexpectedValueException when it was not signed with this key */
+    /** @throws \UnexpectedValueException when the closure was not signed with this key */
     private static function closure(string $payload, string $mac, #[\SensitiveParameter] string $key): \Closure
     {
         if (!hash_equals(hash_hmac(self::MAC, $payload, $key, true), $mac)) {
@@ -190,13 +186,14 @@ final class TaskCode
         return (new ClosureUnpacker())->unpack($sent);
     }
 
-    /** Also a private one, which a class may have made a callable of with $this->method(...). */
+    /** Creates a closure of a method. The method may be private, because a class can pass on $this->method(...). */
     private static function method(string|object $class, string $name): \Closure
     {
         $task = [$class, $name];
-        $method = method_exists($class, $name) ? new \ReflectionMethod($class, $name) : null; // or one of __call() or __callStatic()
+        // null for a method of __call() or __callStatic()
+        $method = method_exists($class, $name) ? new \ReflectionMethod($class, $name) : null;
         if (($method === null || $method->isPublic()) && \is_callable($task)) {
-            return $task(...); // a closure of the method itself would not know which class was called
+            return $task(...); // getClosure() would lose the called class
         }
 
         return $method?->getClosure(\is_object($class) ? $class : null) ?? throw self::missing('method ' . (\is_string($class) ? $class : $class::class) . "::{$name}()");

@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** Reports once, when the script has ended, how many submitted tasks end with it. docs/decisions/0017-unfinished-tasks.md */
+/** Reports, when the script ends, how many submitted tasks are lost. See docs/decisions/0017-unfinished-tasks.md */
 final class Unfinished
 {
-    /** Errors after which the script ends: they are what the user has to see first. */
+    /** Errors that end the script. After one of them there is no report, which would distract from the error. */
     private const FATAL = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR | \E_USER_ERROR | \E_RECOVERABLE_ERROR;
 
-    /** @var \WeakMap<Submissions, int>|null the process that each belongs to */
+    /** @var \WeakMap<Submissions, int>|null process that created each instance */
     private static ?\WeakMap $watched = null;
 
     private function __construct() {}

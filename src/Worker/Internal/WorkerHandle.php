@@ -6,39 +6,39 @@ namespace Spindle\Worker\Internal;
 
 use Spindle\Worker\WorkerStartException;
 
-/** What the pool knows of a worker. */
+/** State of a worker in the pool. */
 final class WorkerHandle
 {
-    /** Bytes of what was written to a standard error that are kept. */
+    /** Bytes of standard error that are kept. */
     public const STDERR_TAIL = 8192;
 
     public ?Link $link = null;
 
-    /** Its process, which it tells when it comes; 0 before. */
+    /** Process id, from the greeting; 0 before. */
     public int $pid = 0;
     public ?Mark $mark = null;
 
-    /** It may be given tasks. */
+    /** Whether the worker may be given tasks. */
     public bool $ready = false;
 
-    /** It is told to stop when it has nothing left to do; and has been told. */
+    /** Whether the worker stops when it has nothing to do; and whether the order to stop was sent. */
     public bool $retiring = false;
     public bool $stopping = false;
 
-    /** @var (\Closure(Batch, int): \Throwable)|null what becomes of the task that runs, once it was made to end */
+    /** @var (\Closure(Batch, int): \Throwable)|null failure of the running task, once the worker is being ended */
     public ?\Closure $ending = null;
 
-    /** @var array{Batch, int}|null the task that it was made to end for */
+    /** @var array{Batch, int}|null task for which the worker is being ended */
     public ?array $condemned = null;
 
-    /** @var list<Batch> sent and not done, in the order it works on them */
+    /** @var list<Batch> batches that were sent and are not done, in the order in which they run */
     public array $batches = [];
     public int $lastBatch = 0;
 
-    /** @var array<int, true> sources whose code it has */
+    /** @var array<int, true> sources whose code the worker has */
     public array $codes = [];
 
-    /** Tasks that it has run, since when it is ready, in nanoseconds of {@see hrtime()}, and how much memory it had then and had last, in bytes. */
+    /** Number of tasks run; start in nanoseconds of {@see hrtime()}; bytes of memory then, last, and at most. */
     public int $tasks = 0;
     public int $readyAt = 0;
     public int $memoryAtFirst = 0;
@@ -47,24 +47,24 @@ final class WorkerHandle
 
     public string $stderr = '';
 
-    /** Why it can't be made ready. */
+    /** Reason why the worker cannot become ready. */
     public ?WorkerStartException $startFailure = null;
 
-    /** What it said before its end: the text of a fatal error, or '' for exit(). */
+    /** Last message of the worker: the text of a fatal error, or '' after exit(). */
     public ?string $lastWords = null;
 
     /** @var array{?int, ?int, int}|null exit code, signal and memory peak */
     public ?array $exit = null;
 
-    /** @var \WeakReference<Stream>|null of the task that runs; its index, and its batch */
+    /** @var \WeakReference<Stream>|null items of the running task; followed by its index, or -1, and its batch */
     public ?\WeakReference $stream = null;
     public int $streaming = -1;
     public ?Batch $streamOf = null;
 
-    /** When it had nothing more to do, in nanoseconds of {@see hrtime()}. */
+    /** When the worker became idle, in nanoseconds of {@see hrtime()}. */
     public int $idleSince = 0;
 
-    /** @var array<string> identifiers of timers that are about it */
+    /** @var array<string> timers of this worker */
     public array $timers = [];
     public bool $timed = false;
 
@@ -89,13 +89,13 @@ final class WorkerHandle
         $this->lastWords = substr($payload, 9);
     }
 
-    /** What it works on. */
+    /** Returns the batch that the worker is running. */
     public function first(): ?Batch
     {
         return $this->batches[0] ?? null;
     }
 
-    /** It gets no more tasks. */
+    /** Returns whether the worker gets no more tasks. */
     public function isLeaving(): bool
     {
         return $this->retiring || $this->ending !== null;
@@ -111,7 +111,7 @@ final class WorkerHandle
         $this->stderr = substr($this->stderr . $error, -self::STDERR_TAIL);
     }
 
-    /** How many tasks of a batch it has started, as far as can be known. */
+    /** Returns the number of tasks of a batch that the worker has started, as far as known. */
     public function started(Batch $batch): int
     {
         $count = \count($batch->tasks);
@@ -119,11 +119,11 @@ final class WorkerHandle
             return max($batch->arrived, $this->mark->started($batch->id, $count));
         }
 
-        // It sends each result before it starts the next task.
+        // The worker sends each result before it starts the next task.
         return $batch === ($this->batches[0] ?? null) ? min($count, $batch->arrived + 1) : 0;
     }
 
-    /** @return array{Batch, int}|null the task that it started last of those that it has */
+    /** @return array{Batch, int}|null the last task that the worker started, among its present batches */
     public function running(): ?array
     {
         foreach (array_reverse($this->batches) as $batch) {
@@ -136,7 +136,7 @@ final class WorkerHandle
         return null;
     }
 
-    /** Takes back what it has not started of a batch; of what was taken back before, nothing. */
+    /** Takes back the tasks of a batch that have not started. Returns the number of tasks that remain. */
     public function revoke(Batch $batch): int
     {
         $started = $this->mark === null ? $batch->limit : max($batch->arrived, $this->mark->revoke($batch->id, $batch->limit));
@@ -144,16 +144,12 @@ final class WorkerHandle
         return min($batch->limit, $started);
     }
 
-    /** Whether it has begun any task at all. */
     public function hasBegun(): bool
     {
         return $this->tasks > 0 || $this->running() !== null || $this->hasDiedReading();
     }
 
-    /**
-     * Whether its memory was exhausted while it read its first batch, before it began a task of it: the arguments are
-     * too large.
-     */
+    /** Returns whether the worker ran out of memory while it read the arguments of its first batch. */
     public function hasDiedReading(): bool
     {
         $first = $this->first();
@@ -162,13 +158,13 @@ final class WorkerHandle
             && preg_match('/^(?:Allowed memory size of|Out of memory)/', $this->lastWords ?? '') === 1;
     }
 
-    /** Whether something from outside ended it, or the process that it was part of, before it began any task. */
+    /** Returns whether a signal ended the worker or its host, and no other reason is known. */
     public function wasKilled(): bool
     {
         return $this->startFailure === null && isset($this->exit[1]);
     }
 
-    /** How it has ended, as far as that is known. */
+    /** Describes how the worker ended, as far as known. */
     public function end(): string
     {
         [$exitCode, $signal] = $this->exit ?? [null, null];
@@ -176,7 +172,7 @@ final class WorkerHandle
         return $signal === null ? 'exit code ' . ($exitCode ?? 'unknown') : "signal {$signal}";
     }
 
-    /** Why nothing came of it. */
+    /** Returns the reason why the worker began no task. */
     public function failure(): WorkerStartException
     {
         $said = $this->lastWords === '' ? 'exit(' . ($this->exit[0] ?? '') . ')' : $this->lastWords;

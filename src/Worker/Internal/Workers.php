@@ -11,38 +11,37 @@ use Spindle\LauncherException;
 use Spindle\Worker\WorkerPoolOptions;
 use Spindle\Worker\WorkerStartException;
 
-/**
- * The workers of a pool: starts them when there is work, replaces them when they are due, ends them.
- */
+/** Manages the workers of a pool: starts them when there is work, replaces them when due, ends them. */
 final class Workers
 {
     private readonly Departures $departures;
 
-    /** Starts workers under the present credentials of this process. */
+    /** Crew that starts workers with the present credentials of this process. */
     private Crew $crew;
 
-    /** @var array<int, Crew> with former credentials, by object id; each ends with the last of its workers */
+    /** @var array<int, Crew> crews with former credentials, by object id; each is closed with its last worker */
     private array $retired = [];
 
     private readonly Lifespan $lifespan;
     private readonly Setbacks $setbacks;
 
-    /** @var array<int, WorkerHandle> by number */
+    /** @var array<int, WorkerHandle> workers by number */
     private array $workers = [];
     private int $lastId = 0;
     private ?string $idling = null;
     private bool $closed = false;
 
-    /** @var \Closure(): void|null called when the last one is gone */
+    /** @var \Closure(): void|null called when the last worker has ended */
     private ?\Closure $empty = null;
 
     /**
-     * @param int                                                       $size    that can be changed: it counts for what is started from then on
-     * @param \Closure(ContextEvents): Context                          $context
-     * @param \Closure(): void                                          $ready   one more can be given tasks
-     * @param \Closure(WorkerHandle, int, int, string, int, int): void  $frame   type, id, and where its payload lies: bytes, offset, length
-     * @param \Closure(WorkerHandle): void                              $gone    it is no more, and all that it sent was heard
-     * @param \Closure(WorkerStartException): void                      $failed  there is none, and none can be started
+     * @param int $size largest number of workers. It can be changed, and applies to later starts
+     * @param \Closure(ContextEvents): Context $context
+     * @param \Closure(): void $ready called when another worker can be given tasks
+     * @param \Closure(WorkerHandle, int, int, string, int, int): void $frame receives each frame: type, id, then bytes
+     *         that contain the payload, its offset and length
+     * @param \Closure(WorkerHandle): void $gone called when a worker has ended and all its frames were received
+     * @param \Closure(WorkerStartException): void $failed called when there is no worker and none can be started
      */
     public function __construct(
         public int $size,
@@ -72,8 +71,9 @@ final class Workers
     }
 
     /**
-     * Returns whether tasks that are given to the pool now must not go to the workers that there are, because this
-     * process has become another user or group. It is asked for every task, so it does not find each change.
+     * Returns whether existing workers must get no new tasks, because this process has another user or group.
+     *
+     * This is checked for every task, so it is fast and does not find each change at once.
      */
     public function hasOtherUser(): bool
     {
@@ -89,19 +89,19 @@ final class Workers
         return $this->crew->isOfRoot() && $this->crew->hasOtherUser();
     }
 
-    /** Returns whether the credentials of this process are not those of its workers. */
+    /** Returns whether the credentials of this process differ from those of its workers. */
     public function areOutdated(): bool
     {
         return $this->crew->isOutdated();
     }
 
-    /** Returns whether the workers run as root, so that tasks given to them may go to workers of any other user. */
+    /** Returns whether the workers run as root, so that their tasks may move to workers of any other user. */
     public function areOfRoot(): bool
     {
         return $this->crew->isOfRoot();
     }
 
-    /** Has all workers stop when they have nothing to do, and starts the next ones with the present credentials. */
+    /** Stops all workers when they have nothing to do. The next ones start with the present credentials. */
     public function renew(): void
     {
         $former = $this->crew;
@@ -123,7 +123,7 @@ final class Workers
         }
     }
 
-    /** Returns how many more workers to start for so many batches, up to the pool's size. */
+    /** Returns how many more workers to start for `$demand` batches, up to the pool's size. */
     public function missingFor(int $demand): int
     {
         if ($demand < 1 || $this->closed || $this->setbacks->isPausing()) {
@@ -152,24 +152,20 @@ final class Workers
         }
     }
 
-    /**
-     * Makes a worker end, with all that its task has started.
-     *
-     * @param \Closure(Batch, int): \Throwable $reason the outcome of the task that runs
-     */
+    /** @param \Closure(Batch, int): \Throwable $reason failure of the running task */
     public function end(WorkerHandle $worker, \Closure $reason): void
     {
         $this->departures->end($worker, $reason);
     }
 
-    /** It says what it can't: it is ended, and heard no more. */
+    /** Ends a worker that sent impossible results, and ignores further frames. */
     public function distrust(WorkerHandle $worker): void
     {
         $worker->link?->close();
         $this->departures->disconnected($worker, 'It sent results of tasks that it does not have');
     }
 
-    /** It has nothing to do now: it stops if it is due, or waits for as long as it may. */
+    /** Called when a worker has nothing to do: stops it if it is due, otherwise starts its idle time. */
     public function idle(WorkerHandle $worker): void
     {
         $worker->idleSince = hrtime(true);
@@ -183,7 +179,6 @@ final class Workers
         }
     }
 
-    /** How many more tasks it may be given. */
     public function allowance(WorkerHandle $worker): int
     {
         if (!$worker->ready || $worker->isLeaving()) {
@@ -197,7 +192,6 @@ final class Workers
         return $left;
     }
 
-    /** Has those stop that are more than the pool's size, as soon as they have nothing to do. */
     public function shrink(): void
     {
         foreach ($this->workers as $worker) {
@@ -210,11 +204,7 @@ final class Workers
         }
     }
 
-    /**
-     * Has all of them stop.
-     *
-     * @param \Closure(): void $empty called when they have, or their time is over
-     */
+    /** @param \Closure(): void $empty called when all workers have ended, or their time is over */
     public function stopAll(\Closure $empty): void
     {
         $this->closed = true;
@@ -231,7 +221,7 @@ final class Workers
         }
     }
 
-    /** Ends all of them, and returns when they have. */
+    /** Ends all workers, and returns when they have ended. */
     public function close(): void
     {
         $this->closed = true;
@@ -242,15 +232,15 @@ final class Workers
         $workers = $this->workers;
         $this->workers = [];
         foreach ($workers as $worker) {
-            $worker->link?->close(); // which has it end by itself
+            $worker->link?->close(); // makes the worker end by itself
         }
         foreach ([$this->crew, ...$this->retired] as $crew) {
             $crew->workers = [];
-            $crew->close(); // likewise those that wait to be let in
+            $crew->close(); // also closes connections that wait to be accepted
         }
         $this->retired = [];
         foreach ($workers as $worker) {
-            $this->release($worker); // now that none of them makes anything any more
+            $this->release($worker); // last, because now no worker can create anything
         }
     }
 
@@ -336,16 +326,18 @@ final class Workers
             $this->cameToNothing($worker);
         }
         if (!$this->closed) {
-            ($this->ready)(); // another one can be started
+            ($this->ready)(); // another worker can be started
         } elseif ($this->workers === []) {
             $this->isEmpty();
         }
     }
 
     /**
-     * A worker has ended before it began any task. If it was the last one, and another one would end in the same way,
-     * the tasks that wait fail. They fail too when more workers than the pool may have did not become ready in a row:
-     * otherwise slow starts that fail one after the other would keep them waiting for ever.
+     * Handles a worker that ended before it began any task.
+     *
+     * If it was the last worker, and another one would fail in the same way, the waiting tasks fail. They also fail
+     * when more consecutive workers than the pool's size did not become ready: otherwise slow starts that fail one
+     * after the other would keep tasks waiting for ever.
      */
     private function cameToNothing(WorkerHandle $worker): void
     {
@@ -356,7 +348,7 @@ final class Workers
         }
         $this->setbacks->endPause();
         if ($this->crew !== $worker->crew || $this->crew->isOutdated()) {
-            return; // the next one has other credentials
+            return; // the next worker has other credentials
         }
         $mayBeChance = $worker->ready || $worker->wasKilled();
         if (!$mayBeChance || !$this->setbacks->mayTryAgain()) {
@@ -373,13 +365,13 @@ final class Workers
         }
     }
 
-    /** Whether there are some that may be given tasks, now or soon. */
+    /** Returns whether any worker may be given tasks, now or soon. */
     private function hasOthers(): bool
     {
         return \count($this->workers) > $this->departures->count();
     }
 
-    /** Whether there are some that may be given tasks now. */
+    /** Returns whether any worker may be given tasks now. */
     private function hasReady(): bool
     {
         foreach ($this->workers as $worker) {
@@ -391,7 +383,7 @@ final class Workers
         return false;
     }
 
-    /** Nothing that belongs to it stays. */
+    /** Releases everything that belongs to a worker that has ended. */
     private function release(WorkerHandle $worker): void
     {
         $worker->crew->arrivals->forget($worker);
@@ -399,11 +391,11 @@ final class Workers
         array_map(EventLoop::cancel(...), $worker->timers);
         $worker->link?->close();
         if ($worker->mark === null) {
-            Mark::take($worker->markKey); // it may have made it, and not come to say so
+            Mark::take($worker->markKey); // the worker may have created the memory without reporting it
         }
     }
 
-    /** How many there are more than there should be. */
+    /** Returns by how much the number of workers exceeds the pool's size; negative if there are fewer. */
     private function surplus(): int
     {
         return \count($this->workers) - $this->departures->count() - $this->size;

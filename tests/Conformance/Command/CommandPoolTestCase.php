@@ -26,13 +26,13 @@ abstract class CommandPoolTestCase extends TestCase
 
     abstract protected function start(): StartMethod;
 
-    /** The PHP for the launcher, null for the usual one. */
+    /** Returns the PHP for the launcher; null for the default. */
     protected function launcherPhp(): ?string
     {
         return null;
     }
 
-    /** Whether the launcher has what it takes to reset an ignored SIGPIPE, and to be told of each exit. */
+    /** Whether the launcher can reset an ignored SIGPIPE and gets a signal for each exit. */
     protected function launcherHandlesSignals(): bool
     {
         return true;
@@ -65,7 +65,7 @@ abstract class CommandPoolTestCase extends TestCase
         return $this->pool(1)->execute($command);
     }
 
-    /** PHP code as a command; its arguments are $argv[1] and on. */
+    /** Returns a command that runs PHP code; its arguments start at $argv[1]. */
     protected function php(string $code, string ...$arguments): Command
     {
         return Command::of(\PHP_BINARY, '-n', '-d', 'memory_limit=-1', '-r', $code, '--', ...$arguments);

@@ -19,7 +19,7 @@ final class PosixSpawnTest extends CommandPoolTestCase
         self::assertSame($stat[0], $stat[4]);
     }
 
-    /** Without FFI it does: PHP's proc_open leaves the file to execvp(3), and that to the shell. */
+    /** Only with FFI: PHP's proc_open uses execvp(3), which runs such a file with the shell. */
     public function testAFileThatIsNeitherAProgramNorAScriptNeverMeetsAShell(): void
     {
         $result = $this->execute(Command::of($this->file('binary', "\x7fELF\0\0\necho a shell has read this", 0o755)));

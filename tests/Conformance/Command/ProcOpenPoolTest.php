@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Command;
 
 use PHPUnit\Framework\Attributes\Group;
 
-/** The pool behaves the same with every launcher: without --full, UsualPoolTest shows it for the usual one. */
+/** The pool is the same with each launcher, so UsualPoolTest covers it without --full. */
 #[Group('full')]
 final class ProcOpenPoolTest extends CommandPoolTestCase
 {

@@ -13,9 +13,9 @@ use Spindle\Command\CommandPool;
 use Spindle\Command\CommandResult;
 
 /**
- * Shares one pool among the tests of a class that run single commands: starting launchers took most of their time.
+ * Shares one pool among the tests of a class that run single commands, to save the time for starting launchers.
  *
- * Tests of what a pool does from its start to its end, or of its options, have a pool of their own.
+ * Tests of a pool's start, end or options have their own pool.
  *
  * @phpstan-require-extends CommandPoolTestCase
  */
@@ -23,10 +23,10 @@ trait SharesAPool
 {
     private static ?CommandPool $shared = null;
 
-    /** How many watchers the loop has while the pool is idle. */
+    /** Number of watchers in the loop while the pool is idle. */
     private static int $watchers = 0;
 
-    /** Before LeavesNothing looks around. */
+    /** Runs before the checks of LeavesNothing. */
     #[Before(20)]
     protected function startSharedPool(): void
     {
@@ -37,7 +37,7 @@ trait SharesAPool
         self::$watchers = \count(EventLoop::getIdentifiers());
     }
 
-    /** Input that a command left unread is still on its way to the launcher. The next command comes after it. */
+    /** Waits for input that a command left unread, by running another command after it. */
     #[After]
     protected function emptySharedPool(): void
     {

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Command;
 
 use Spindle\Command\StartMethod;
 
-/** A pool with the launcher that an application gets. */
+/** A pool with the default launcher. */
 final class UsualPoolTest extends CommandPoolTestCase
 {
     use Contract\DependsOnThePool;

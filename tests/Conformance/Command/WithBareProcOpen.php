@@ -8,7 +8,7 @@ use Spindle\Command\StartMethod;
 use Spindle\Tests\LauncherPhp;
 
 /**
- * A launcher whose PHP has neither FFI nor pcntl nor posix.
+ * A launcher whose PHP has none of FFI, pcntl and posix.
  *
  * @phpstan-require-extends CommandPoolTestCase
  */

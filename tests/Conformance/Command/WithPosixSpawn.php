@@ -9,7 +9,7 @@ use Spindle\Command\StartMethod;
 use Spindle\Tests\LauncherPhp;
 
 /**
- * A launcher that starts commands by posix_spawn() through FFI.
+ * A launcher that starts commands with posix_spawn() through FFI.
  *
  * @phpstan-require-extends CommandPoolTestCase
  */

@@ -7,7 +7,7 @@ namespace Spindle\Tests\Conformance\Command;
 use Spindle\Command\StartMethod;
 
 /**
- * A launcher that starts commands by proc_open().
+ * A launcher that starts commands with proc_open().
  *
  * @phpstan-require-extends CommandPoolTestCase
  */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Worker;
 
-/** All that a loop yields, whatever its keys are, and what it throws then. */
+/** Everything that a loop yields, with duplicate keys, and the exception that it throws. */
 final class Collected
 {
     /** @var list<mixed> */

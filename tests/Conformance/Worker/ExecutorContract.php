@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Worker;
 
-/** What every executor promises, wherever it runs tasks. */
+/** The contract of every executor, wherever it runs tasks. */
 abstract class ExecutorContract extends ExecutorTestCase
 {
     use Contract\OfExecutors;

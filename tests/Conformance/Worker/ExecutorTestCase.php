@@ -26,20 +26,20 @@ abstract class ExecutorTestCase extends TestCase
     use LeavesNothing;
     use OwnDirectory;
 
-    /** @var \SplObjectStorage<Executor, null>|null of this test, which end with it and not before, unless it drops them */
+    /** @var \SplObjectStorage<Executor, null>|null executors of this test, held until it ends or drops them */
     private ?\SplObjectStorage $executors = null;
 
     /**
-     * With room for two tasks at once, if it has any.
+     * Creates an executor with room for two concurrent tasks, if it runs tasks concurrently.
      *
      * @param (\Closure(mixed): void)|null $onReport
      */
     abstract protected function make(?\Closure $onReport): Executor;
 
-    /** Items of a generator that may be made before they are asked for. */
+    /** Returns how many items of a generator may be produced before they are read. */
     abstract protected function itemsAhead(): int;
 
-    /** Whether a task may ask for its cancellation, and is told of it. */
+    /** Returns whether a cancellation reaches a task that asks for it. */
     protected function tellsTasksOfTheirCancellation(): bool
     {
         return true;
@@ -58,10 +58,7 @@ abstract class ExecutorTestCase extends TestCase
         $this->executors = null;
     }
 
-    /**
-     * An exception that left the loop in the middle of something, such as that of a test which did not end in time,
-     * spoils it.
-     */
+    /** Replaces the event loop after a failure: an exception may have left it in the middle of an operation. */
     #[After(-5)]
     protected function renewTheLoop(): void
     {
@@ -111,7 +108,7 @@ abstract class ExecutorTestCase extends TestCase
         return new Gate($this->path($name));
     }
 
-    /** An executor has room for two tasks: when two others are in it, those that had started before them are over. */
+    /** Waits for all earlier tasks. The executor has room for two tasks, so they are over when two others run. */
     protected function awaitWhatRuns(Executor $executor, string $name): void
     {
         $gate = $this->gate($name);
@@ -125,7 +122,7 @@ abstract class ExecutorTestCase extends TestCase
     }
 
     /**
-     * The same loop in either order.
+     * Calls map() or mapUnordered().
      *
      * @template TKey
      * @template TValue

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Worker;
 
 use Spindle\Worker\WorkerContext;
 
-/** The part of the executor contract that forks can break; ForkExecutorRestTest has the rest. */
+/** Part of the executor contract that can fail for forks only. ForkExecutorRestTest has the rest. */
 final class ForkExecutorTest extends PoolTestCase
 {
     use Contract\HasContext;

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Worker;
 
 use Spindle\Worker\WorkerContext;
 
-/** The part of the pool contract that forks can break; ForkPoolRestTest has the rest. */
+/** Part of the pool contract that can fail for forks only. ForkPoolRestTest has the rest. */
 final class ForkPoolTest extends PoolTestCase
 {
     use Contract\CarriesOutput;

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Worker;
 
 use Spindle\Worker\WorkerContext;
 
-/** The contract of a pool about failing tasks and the tasks beside them. */
+/** Contract of a pool for failing tasks and the tasks beside them. */
 final class ProcessPoolFailuresTest extends PoolTestCase
 {
     use Contract\LimitsTime;

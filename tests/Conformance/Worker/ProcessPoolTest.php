@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Worker;
 
 use Spindle\Worker\WorkerContext;
 
-/** The contract of a pool about its workers; ProcessPoolFailuresTest has the part about failing tasks. */
+/** Contract of a pool for its workers. ProcessPoolFailuresTest has the part for failing tasks. */
 final class ProcessPoolTest extends PoolTestCase
 {
     use Contract\CarriesOutput;

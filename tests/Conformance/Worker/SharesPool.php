@@ -15,8 +15,8 @@ use function Amp\delay;
 use function Amp\Future\await;
 
 /**
- * Gives the tests of a class one pool with two workers. If a test changes the pool, the pool is killed, nothing of it
- * may be left, and the next test has a new pool.
+ * Gives the tests of a class one pool with two workers. If a test changes the pool, the pool is killed without
+ * remains, and the next test gets a new pool.
  *
  * @phpstan-require-extends PoolTestCase
  */
@@ -24,13 +24,16 @@ trait SharesPool
 {
     private static ?WorkerPool $shared = null;
 
-    /** @var array<int> the process ids of its workers */
+    /** @var array<int> process ids of its workers */
     private static array $workers = [];
 
     /**
      * The surroundings before the shared pool was started.
      *
-     * @var array{descriptors: array<string>, children: array<string>, files: array<string>, watchers: array<string>, memory: array<string>}
+     * @var array{
+     *     descriptors: array<string>, children: array<string>, files: array<string>, watchers: array<string>,
+     *     memory: array<string>,
+     * }
      */
     private static array $beforePool = ['descriptors' => [], 'children' => [], 'files' => [], 'watchers' => [], 'memory' => []];
 
@@ -41,7 +44,7 @@ trait SharesPool
         self::$shared = null;
     }
 
-    /** Starts both workers, so that no test does. */
+    /** Starts both workers before the first test. */
     #[Before(20)]
     protected function startSharedPool(): void
     {
@@ -72,7 +75,7 @@ trait SharesPool
         return $onReport === null ? self::$shared ?? self::fail('The shared pool is gone') : $this->ownExecutor($onReport);
     }
 
-    /** The loop of a failed test may be in disorder. */
+    /** Drops the pool after a failure, because its event loop may be unusable. */
     #[After(-4)]
     protected function dropSharedPoolAfterFailure(): void
     {
@@ -88,7 +91,7 @@ trait SharesPool
             self::killSharedPool();
             $this->before = self::$beforePool;
         } else {
-            $this->before['watchers'] = $this->surroundings()['watchers']; // those of the pool may be others
+            $this->before['watchers'] = $this->surroundings()['watchers']; // the watchers of the pool may have changed
         }
         parent::findNothingLeft();
     }
@@ -97,7 +100,7 @@ trait SharesPool
     {
         delay(0.005);
         if (array_filter(self::$workers, Processes::isAlive(...)) !== self::$workers) {
-            return false; // the worker in its place may not have started yet, and is not to be found as something left
+            return false; // a replacement worker may be starting, and must not be reported as a remainder
         }
         gc_collect_cycles();
         $now = $this->surroundings();

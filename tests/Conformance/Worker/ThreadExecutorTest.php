@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Worker;
 
 use Spindle\Tests\OnThreads;
 
-/** The part of the executor contract that threads can break; ThreadExecutorRestTest has the rest. */
+/** Part of the executor contract that can fail for threads only. ThreadExecutorRestTest has the rest. */
 final class ThreadExecutorTest extends PoolTestCase
 {
     use Contract\HasContext;

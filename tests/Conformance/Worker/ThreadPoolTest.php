@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Worker;
 
 use Spindle\Tests\OnThreads;
 
-/** The part of the pool contract that threads can break; ThreadPoolRestTest has the rest. */
+/** Part of the pool contract that can fail for threads only. ThreadPoolRestTest has the rest. */
 final class ThreadPoolTest extends PoolTestCase
 {
     use Contract\CarriesOutput;

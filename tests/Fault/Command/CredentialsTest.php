@@ -20,7 +20,7 @@ use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Processes;
 
-/** Commands have the user, the groups and the umask that the process has when it gives them to its pool. */
+/** Commands have the user, the groups and the umask of the process at the time when it submits them. */
 final class CredentialsTest extends TestCase
 {
     use EndsInTime;
@@ -97,7 +97,7 @@ final class CredentialsTest extends TestCase
     public static function change(string $start): array
     {
         umask(0o022);
-        $who = Command::of('cut', '-f', '2,3', '/proc/self/status'); // a shell makes its real user the effective one
+        $who = Command::of('cut', '-f', '2,3', '/proc/self/status'); // a shell would reset the effective user
         $commands = static function () use ($who): \Generator {
             yield $who;
             posix_seteuid(self::NOBODY);

@@ -16,7 +16,7 @@ use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Processes;
 use Symfony\Component\Process\Process;
 
-/** The source of Spindle is replaced while a pool lives. */
+/** Spindle's source files are replaced while a pool lives. */
 final class DeploymentTest extends TestCase
 {
     use EndsInTime;

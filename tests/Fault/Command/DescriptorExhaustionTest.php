@@ -73,7 +73,10 @@ final class DescriptorExhaustionTest extends TestCase
         self::assertSame([150, 0], Host::call(self::class . '::keepLargeOutputs', [$start->value], self::withDescriptors(128)));
     }
 
-    /** @return array{int, int} whole outputs, and temporary files that are open when the results are gone */
+    /**
+     * @return array{int, int} number of complete outputs, and of temporary files that are open after the results are
+     *                         gone
+     */
     public static function keepLargeOutputs(string $start): array
     {
         $commands = static function (): \Generator {
@@ -135,7 +138,7 @@ final class DescriptorExhaustionTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testAnyNumberOfJobsThreeHundredAtOnceNeedsNoMoreThanTheUsualDescriptors(StartMethod $start): void
     {
-        $count = Scale::isFull() ? 20_000 : 1_200; // more than descriptors
+        $count = Scale::isFull() ? 20_000 : 1_200; // more than the descriptor limit
 
         self::assertSame($count, Host::call(self::class . '::runMany', [$start->value, $count], self::withDescriptors(1024)));
     }
@@ -225,7 +228,7 @@ final class DescriptorExhaustionTest extends TestCase
     public static function useEveryDescriptor(string $start): string
     {
         $pool = new CommandPool(1, 0, new CommandPoolOptions(start: StartMethod::from($start)));
-        // Loaded beforehand, for a class file is a descriptor as well.
+        // Loaded now, because loading a class file later needs a descriptor.
         $pool->execute(Command::of('true'));
         class_exists(LauncherException::class);
         $pool->close();
@@ -257,7 +260,7 @@ final class DescriptorExhaustionTest extends TestCase
             while (($file = @fopen('/dev/null', 'r')) !== false) {
                 $files[] = $file;
             }
-            usleep(2000); // long enough for the run to let the event loop turn before the next result
+            usleep(2000); // long enough for the run to yield to the event loop before the next result
         }
         $summary = $run->getReturn();
         array_map(fclose(...), $files);
@@ -277,13 +280,16 @@ final class DescriptorExhaustionTest extends TestCase
         self::assertStringContainsString('signal 9', $death);
     }
 
-    /** @return list<int|bool|string> length of output and whether it timed out, of each; output of the closure; death */
+    /**
+     * @return list<int|bool|string> length of each output and whether it timed out, output of the closure, and message
+     *                               of the launcher's death
+     */
     public static function useWithoutDescriptors(string $start): array
     {
         $pool = new CommandPool(1, 0, new CommandPoolOptions(start: StartMethod::from($start)));
         $pool->run([Command::of('true')])->current();
         $commands = [
-            Command::of('cat')->withInput(str_repeat('x', 500_000)), // more than the launcher's pipe holds
+            Command::of('cat')->withInput(str_repeat('x', 500_000)), // more than the capacity of the launcher's pipe
             Command::of('echo', 'to a closure')->withStdout(static function (string $bytes) use (&$closure): void {
                 $closure .= $bytes;
             }),

@@ -14,7 +14,7 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Worker\WorkerPool;
 
-/** What waits for the event loop is called where PHP switches no fibers: in a destructor before version 8.4, in a signal handler. */
+/** Waiting where PHP can't switch fibers: in a signal handler, and before PHP 8.4 in a destructor. */
 final class DestructorTest extends TestCase
 {
     use EndsInTime;

@@ -18,7 +18,7 @@ use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Scale;
 
-/** No room on the disk, no processes. */
+/** A full disk, and no more processes. */
 final class ExhaustionTest extends TestCase
 {
     use EndsInTime;
@@ -42,7 +42,7 @@ final class ExhaustionTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testAFullDiskFailsTheCommandWhoseOutputDoesNotFitAndNoOther(StartMethod $start): void
     {
-        // More than the outputs that are kept at a time, with one of the launchers at least.
+        // More than the number of outputs that the pool keeps in files, for at least one of the start methods.
         $isUsual = $start === StartMethod::PosixSpawn || !LauncherPhp::hasFfi();
         $large = $isUsual || Scale::isFull() ? 66 : 6;
         $results = Host::call(self::class . '::fillTheDisk', [$start->value, $this->path(), $large], $this->withSmallDisk());
@@ -78,7 +78,7 @@ final class ExhaustionTest extends TestCase
         self::assertStringContainsString('No space left on device', $error);
     }
 
-    /** What is too much comes with the exit itself. */
+    /** The output that does not fit arrives together with the exit. */
     public static function fillTheDiskLast(string $start, string $directory): ?string
     {
         file_put_contents("{$directory}/filled", str_repeat('x', 7 << 19));
@@ -134,7 +134,7 @@ final class ExhaustionTest extends TestCase
     {
         $within = $this->withProcesses(20);
 
-        $count = Scale::isFull() ? 2000 : 600; // told one after the other, with a second each, they would end too late
+        $count = Scale::isFull() ? 2000 : 600; // one by one, failures would take a second each
         self::assertSame($count, Host::call(self::class . '::needProcessesInVain', [$start->value, $this->cgroup, $count], $within));
     }
 
@@ -163,7 +163,10 @@ final class ExhaustionTest extends TestCase
         return [$refused, $pool->execute(Command::of('echo', 'later'))->stdout()];
     }
 
-    /** @return list<string> a file system of four megabytes at the test's directory, for one process and its children */
+    /**
+     * @return list<string> wrapper that mounts a file system of 4 MB at the test's directory, for one process and its
+     *                      children
+     */
     private function withSmallDisk(): array
     {
         $within = ['unshare', '-m', 'sh', '-c', 'mount -t tmpfs -o size=4m none "$0" && exec "$@"', $this->path()];

@@ -18,7 +18,7 @@ use Spindle\Tests\OwnDirectory;
 
 use function Amp\delay;
 
-/** A fork of a process whose pool runs commands changes nothing for that process. */
+/** A fork of a process whose pool runs commands has no effect on that process. */
 #[RequiresPhpExtension('pcntl')]
 final class ForkedHostTest extends TestCase
 {
@@ -33,11 +33,11 @@ final class ForkedHostTest extends TestCase
         self::assertSame(['' => self::COMMANDS], Host::call(self::class . '::forkAndEnd'));
     }
 
-    /** @return array<string, int> the errors of the results, with their numbers */
+    /** @return array<string, int> errors of the results, with their counts */
     public static function forkAndEnd(): array
     {
         return self::errors(static function (): void {
-            exit(0); // which destroys the loop over the results, and the pool
+            exit(0); // destroys the run's generator and the pool
         });
     }
 
@@ -117,7 +117,7 @@ final class ForkedHostTest extends TestCase
     }
 
     /**
-     * Runs commands and forks with the first result.
+     * Runs commands and forks after the first result.
      *
      * @param \Closure(): void $inFork
      *

@@ -19,7 +19,7 @@ use Spindle\Tests\LauncherPhp;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 
-/** What a process may do to its signals, descriptors and functions without harming its pools. */
+/** Changes of signals, descriptors and functions of a process that must not harm its pools. */
 final class HostConditionsTest extends TestCase
 {
     use EndsInTime;
@@ -132,7 +132,7 @@ final class HostConditionsTest extends TestCase
         $pool->execute(Command::of('true'));
         $fork = pcntl_fork();
         if ($fork === 0) {
-            pcntl_exec('/bin/sleep', ['100']); // which holds the pool's pipes, for it closes nothing
+            pcntl_exec('/bin/sleep', ['100']); // keeps the pool's pipes open, because it closes nothing
         }
         $pool->close();
         $closed = posix_kill($fork, 0) ? 'closed' : 'closed with the fork';
@@ -202,7 +202,11 @@ final class HostConditionsTest extends TestCase
         return '';
     }
 
-    /** @return array{list<array{int|null, int|null}>, string, bool, bool} outcomes, blocked signals, whether a timeout ended one, and output */
+    /**
+     * @return array{list<array{int|null, int|null}>, string, bool, bool} outcomes, blocked signals, whether a timeout
+     *                                                                    ended a command, and whether its output was
+     *                                                                    right
+     */
     public static function work(string $start, ?string $php = null): array
     {
         $pool = new CommandPool(3, 0, new CommandPoolOptions(grace: 5.0, start: StartMethod::from($start), php: $php));

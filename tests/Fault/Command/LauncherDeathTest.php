@@ -32,7 +32,7 @@ final class LauncherDeathTest extends TestCase
     use LeavesNothing;
     use OwnDirectory;
 
-    /** Rounds in which a launcher is replaced run on, for up to a second each on a busy machine. */
+    /** A round takes up to a second on a busy machine when a launcher has to be replaced. */
     protected function deadline(): int
     {
         return 120;
@@ -148,7 +148,7 @@ final class LauncherDeathTest extends TestCase
     {
         mt_srand(Scale::seed());
         foreach (Scale::rounds(0.5) as $_) {
-            // Of a pool with one launcher, and of one that has several, where there are the CPUs.
+            // Pools with one launcher, and with several if there are enough CPUs.
             $this->killAtARandomMoment($start, 4 * mt_rand(1, 3), mt_rand(0, 60) / 1000);
         }
     }
@@ -173,7 +173,7 @@ final class LauncherDeathTest extends TestCase
                 self::assertSame($result->cancelled ? '' : "{$key}\n", $result->cancelled ? '' : $result->stdout());
                 $seen[] = $key;
             }
-            sort($seen); // it died before it had started anything, and was replaced
+            sort($seen); // the launcher died before it had started a command, and was replaced
             self::assertSame($pulled, $seen, "A launcher was killed after {$moment} s");
         } catch (LauncherException $exception) {
             $accounted = [...$seen, ...$exception->unfinished];
@@ -379,7 +379,7 @@ final class LauncherDeathTest extends TestCase
     }
 
     /**
-     * @param string               $program what the command lines begin with
+     * @param string               $program beginning of the command lines
      * @param callable(): mixed|null $kill    null to kill all launchers
      */
     private static function killLauncherOnceItRuns(int $count, string $program, ?callable $kill = null): void
@@ -399,7 +399,7 @@ final class LauncherDeathTest extends TestCase
         });
     }
 
-    /** @return array<int, string> the commands of all launchers whose lines begin so */
+    /** @return array<int, string> commands of all launchers whose lines begin with the program */
     private static function running(string $program): array
     {
         $commands = [];

@@ -21,7 +21,7 @@ use Spindle\Tests\Processes;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Text;
 
-/** However the process that has a pool ends, so does all that the pool has started. */
+/** When the process of a pool ends, in any way, everything that the pool has started ends. */
 final class ParentDeathTest extends TestCase
 {
     use EndsInTime;
@@ -59,7 +59,7 @@ final class ParentDeathTest extends TestCase
     {
         $mark = bin2hex(random_bytes(8));
         $host = Host::start(self::class . "::{$what}", [$start->value, $this->path('temporary')], environment: [self::VARIABLE => $mark]);
-        usleep($microseconds); // the moment is what varies
+        usleep($microseconds); // varies the moment of the kill
         $host->signal(\SIGKILL);
         $left = fn(): array => [...Processes::withVariable(self::VARIABLE, $mark), ...Text::names($this->path('temporary'))];
         $rest = $left();
@@ -70,7 +70,7 @@ final class ParentDeathTest extends TestCase
         $host->wait();
     }
 
-    /** Each lives for so short a time that a look at all processes may find neither it nor the one that it has started. */
+    /** Starts chains of processes that live so briefly that a search may find neither a process nor its child. */
     public static function startChains(string $start, string $temporary): void
     {
         $chain = 'h() { sleep 0.003; if [ $1 -gt 0 ]; then h $(($1-1)) & else exec sleep 100; fi; }; h 300 & wait; sleep 1';
@@ -101,7 +101,7 @@ final class ParentDeathTest extends TestCase
         }
     }
 
-    /** A kill may come between creating and unlinking a temporary file, of the pool or of anything else in its process. */
+    /** A name remains when the kill comes between creating and unlinking the file. */
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testTheNameOfATemporaryFileThatAKilledProcessLeftIsRemoved(StartMethod $start): void
     {
@@ -188,7 +188,7 @@ final class ParentDeathTest extends TestCase
         foreach ($pool->run([Command::of('true'), Command::of('sleep', '100'), Command::of('sleep', '100')]) as $_) {
             $fork = pcntl_fork();
             if ($fork === 0) {
-                pcntl_exec('/bin/sleep', ['60']); // keeps what is not closed on exec
+                pcntl_exec('/bin/sleep', ['60']); // keeps descriptors without close-on-exec
             }
             file_put_contents("{$file}.new", (string) $fork);
             rename("{$file}.new", $file);
@@ -208,7 +208,7 @@ final class ParentDeathTest extends TestCase
         $pool->execute(Command::of('true'));
         $fork = pcntl_fork();
         if ($fork === 0) {
-            exit(0); // with its copy of the pool
+            exit(0); // destroys its copy of the pool
         }
         pcntl_waitpid($fork, $status);
 

@@ -19,7 +19,7 @@ use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Processes;
 
-/** A launcher that is stopped (SIGSTOP) holds up nothing for ever, and one that is well is not taken for dead. */
+/** A stopped launcher (SIGSTOP) does not block its pool forever, and a healthy one does not count as dead. */
 final class StoppedLauncherTest extends TestCase
 {
     use EndsInTime;
@@ -96,7 +96,7 @@ final class StoppedLauncherTest extends TestCase
     {
         $host = Host::start(self::class . '::pause', [$start->value, $this->path('running')]);
         Eventually::holdsByItself(fn(): bool => is_file($this->path('running')), 'its command runs');
-        // With its launcher, as a container that is paused; then without.
+        // First with its launchers, like a container that is paused, then without them.
         $launchers = Processes::launchers((int) $host->getPid());
         foreach ([[...$launchers, (int) $host->getPid()], [(int) $host->getPid()]] as $stopped) {
             array_map(static fn(int $pid): bool => posix_kill($pid, \SIGSTOP), $stopped);

@@ -4,8 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Postgres;
 
+use Amp\CancelledException;
 use PHPUnit\Framework\Attributes\Group;
 use PHPUnit\Framework\TestCase;
+use Spindle\Postgres\ConnectionClosedException;
+use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\QueryException;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
@@ -121,6 +125,15 @@ final class ProcessFaultsTest extends TestCase
                 self::assertMatchesRegularExpression('/^Spindle.Postgres.(?:PoolTimeout|ConnectionFailed)Exception: .*too many open files/i', $outcome);
             }
         }
+    }
+
+    public function testWithoutADescriptorAFailureIsStillNamed(): void
+    {
+        $told = Host::call(ProcessPrograms::class . '::failWithoutDescriptors', [Cluster::shared()->dsn()], ['/bin/sh', '-c', 'ulimit -n 40; exec "$@"', 'sh']);
+        self::assertIsArray($told);
+        $names = array_map(static fn(mixed $outcome): string => \is_string($outcome) ? explode(':', $outcome)[0] : '', $told);
+
+        self::assertSame([QueryException::class, CancelledException::class, ConnectionLostException::class, ConnectionClosedException::class], $names);
     }
 
     public function testDescriptorsThatTheLoopCanNotWatchAreTold(): void

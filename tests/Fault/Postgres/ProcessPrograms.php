@@ -116,6 +116,29 @@ final class ProcessPrograms
         return array_map(Outcome::told(...), $outcomes);
     }
 
+    /** @return list<string> what comes of calls on a connection, when no descriptor is free to load what reports their failure */
+    public static function failWithoutDescriptors(string $dsn): array
+    {
+        $connection = PostgresConnection::connect($dsn);
+        $other = PostgresConnection::connect($dsn);
+        $calls = [
+            static fn(): mixed => $connection->query('SELECT $1::int', ['x']),
+            static fn(): mixed => $connection->query('SELECT pg_sleep(5)', [], new \Amp\TimeoutCancellation(0.05)),
+            static fn(): mixed => $connection->query('SELECT 5'),
+            static function () use ($other): void {
+                $other->close();
+                $other->query('SELECT 6');
+            },
+        ];
+        $connection->query('SELECT $1::int', ['1']);
+        Outcome::told(Outcome::of(static fn(): bool => true));
+        $files = self::takeAll();
+        $outcomes = array_map(Outcome::of(...), $calls);
+        unset($files);
+
+        return array_map(Outcome::told(...), $outcomes);
+    }
+
     /** @return array<string, string> with descriptors that select() can't watch, by the loop that does use it */
     public static function useHighDescriptors(string $dsn): array
     {

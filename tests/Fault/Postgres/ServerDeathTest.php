@@ -5,12 +5,16 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Postgres;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\CommitUnknownException;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\PostgresDriver;
+use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresLink;
+use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Postgres\Testing\TemporaryCluster;
@@ -47,6 +51,39 @@ final class ServerDeathTest extends TestCase
     protected function setUp(): void
     {
         self::restartWhereItIsDown();
+    }
+
+    #[TestWith([PostgresDriver::Native])]
+    #[TestWith([PostgresDriver::ExtPgsql])]
+    public function testAConnectionThatWasLostInATransactionSaysSoAtTheNextOne(PostgresDriver $driver): void
+    {
+        $link = PostgresConnection::connect(PostgresOptions::of(self::cluster()->dsn())->with(['driver' => $driver]));
+        $die = static fn(Transaction $transaction): mixed => $transaction->query('SELECT pg_terminate_backend(pg_backend_pid())');
+        $stream = static fn(): array => iterator_to_array($link->stream('SELECT 1'));
+        foreach ([static fn(): mixed => $link->transaction($die), static fn(): mixed => $link->transaction($die), $stream] as $work) {
+            $lost = Outcome::of($work);
+            self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
+        }
+    }
+
+    #[TestWith([PostgresDriver::Native])]
+    #[TestWith([PostgresDriver::ExtPgsql])]
+    public function testAnotherServerInItsPlaceHasTypesOfItsOwn(PostgresDriver $driver): void
+    {
+        [$first, $second] = [Cluster::start(['fsync' => false]), Cluster::start(['fsync' => false])];
+        $oids = [];
+        foreach ([[$first, 'bytea'], [$second, 'text']] as [$cluster, $type]) {
+            $connection = PostgresConnection::connect($cluster->dsn());
+            $connection->executeScript("CREATE DOMAIN d AS {$type}; CREATE TABLE t (a d[]); INSERT INTO t VALUES ('{\"\\\\x4142\"}')");
+            $oids[] = $connection->query("SELECT 'd[]'::regtype::oid")->value();
+        }
+        self::assertSame($oids[0], $oids[1], 'one number of two types');
+
+        $options = PostgresOptions::of($first->dsn())->with(['driver' => $driver, 'hosts' => [new PostgresHost($first->host, $first->port), new PostgresHost($second->host, $second->port)]]);
+        $pool = new PostgresPool($options, maxConnections: 1, poolOptions: new PostgresPoolOptions(validateAfter: 0.0));
+        self::assertSame(['AB'], $pool->query('SELECT a FROM t')->value());
+        $first->stop();
+        self::assertSame(['\x4142'], $pool->query('SELECT a FROM t')->value());
     }
 
     /** @return iterable<string, array{\Closure(int): mixed, list<string|null>}> what ends a backend, and the SQLSTATE that is told, or one of them */

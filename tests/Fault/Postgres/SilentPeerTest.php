@@ -13,6 +13,7 @@ use PHPUnit\Framework\Attributes\Group;
 use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\NotificationGap;
 use Spindle\Postgres\PoolTimeoutException;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresDriver;
@@ -23,6 +24,7 @@ use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Postgres\QueryCancelledException;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
+use Spindle\Tests\Conformance\Postgres\Journal;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\LeavesNothing;
@@ -181,6 +183,25 @@ final class SilentPeerTest extends TestCase
         }
         unset($link);
         $proxy->stop();
+    }
+
+    public function testAListenerOfASilentServerGetsAnotherConnection(): void
+    {
+        $journal = new Journal();
+        $link = PostgresConnection::connect($this->options()->with(['readTimeout' => self::TIMEOUT, 'connectTimeout' => self::TIMEOUT, 'logger' => $journal]));
+        $told = Async::run(static function () use ($link): mixed {
+            foreach ($link->listen('silence') as $first) {
+                return $first;
+            }
+
+            return null;
+        });
+        Eventually::holds(static fn(): bool => str_contains($journal->text(), 'Done: LISTEN'), 'it listens');
+        $this->proxy->swallow();
+        Eventually::holds(static fn(): bool => str_contains($journal->text(), 'no byte came within 0.4 s'), 'the silence is noticed');
+        $this->proxy->resume();
+
+        self::assertInstanceOf(NotificationGap::class, $told->await());
     }
 
     /** @param \Closure(PostgresLink, \Closure(): void): mixed $work */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Worker;
 
-/** A task: one of {@see Deeds} with its arguments. */
+/** A task that calls one of {@see Deeds} with arguments. */
 final class Call
 {
     /** @var array<mixed> */

@@ -15,7 +15,7 @@ use Spindle\Worker\TaskTimeoutException;
 
 use function Amp\delay;
 
-/** Tasks that are cancelled or run for too long, at any moment. */
+/** Tests tasks that are cancelled, or exceed the time limit, at any moment. */
 trait CancellationFaults
 {
     public function testOfManyTasksThatAreCancelledAtAnyMomentEachHasOneOutcome(): void
@@ -46,7 +46,7 @@ trait CancellationFaults
                 self::assertSame([$ended], self::numbersOf([$outcome]));
             }
         }
-        delay(0.006); // the last ones
+        delay(0.006); // enough time for the last tasks
 
         self::assertGreaterThan(0, $cancelled);
         self::assertSame([], array_filter(Numbered::starts($this->path('starts')), static fn(int $times): bool => $times !== 1), 'run twice');
@@ -57,7 +57,7 @@ trait CancellationFaults
     {
         $pool = $this->pool(1, grace: 0.1);
         foreach (Scale::rounds(0.5, Scale::isFull() ? 200 : 3) as $i) {
-            // A millisecond's worth of tasks is a batch.
+            // A batch has as many tasks as take one millisecond.
             self::outcomes(array_map(static fn(int $number): Future => $pool->submit(new Call('square', $number)), range(1, 50)));
             $before = $pool->submit(new Numbered($i, $this->path('starts'), 1_000));
             $cancellation = new DeferredCancellation();

@@ -16,12 +16,12 @@ use Spindle\Worker\WorkerStartException;
 
 use function Amp\delay;
 
-/** What processes of root do that become another user while they have a pool; see {@see CredentialsTest}. */
+/** Programs for {@see CredentialsTest}: processes of root that become another user while they have a pool. */
 final class CredentialPrograms
 {
     private const NOBODY = 65534;
 
-    /** @return list<mixed> what tasks say before and after, and processes of root that are left */
+    /** @return list<mixed> users of tasks before and after the change, and remaining processes of root */
     public static function drop(string $context): array
     {
         $pool = self::pool($context, 2);
@@ -34,7 +34,7 @@ final class CredentialPrograms
         return [self::unique($before), [$submitted], self::unique($mapped), self::leftOf($old)];
     }
 
-    /** @return list<mixed> what a task says after each change */
+    /** @return list<mixed> user of a task after each change */
     public static function changeEach(string $context): array
     {
         $pool = self::pool($context, 1);
@@ -51,17 +51,14 @@ final class CredentialPrograms
         $seen = [];
         foreach ($changes as $change) {
             $change();
-            usleep(2000); // a process that stays root is compared again after a millisecond
+            usleep(2000); // longer than the millisecond after which the pool compares all credentials of root again
             $seen[] = $pool->submit(self::who(...))->await();
         }
 
         return $seen;
     }
 
-    /**
-     * @return list<mixed> the users of a task that ran, of one that yielded, and of those that waited; and processes of
-     *                     root that are left
-     */
+    /** @return list<mixed> users of a running task, of a generator and of waiting tasks; remaining processes of root */
     public static function dropBeside(string $context, string $go): array
     {
         $pool = self::pool($context, 2);
@@ -83,7 +80,10 @@ final class CredentialPrograms
         return [$running->await(), iterator_to_array($items, false), $after, self::leftOf($old)];
     }
 
-    /** @return list<mixed> the first user, how many results, how many of a third user, whether root ran only the first few */
+    /**
+     * @return list<mixed> first user, number of results, number of results by a third user, whether root ran only the
+     *         first few
+     */
     public static function dropInALoop(string $context): array
     {
         $pool = self::pool($context, 2);
@@ -105,7 +105,9 @@ final class CredentialPrograms
         return [$users[0], \count($users), \count(array_diff($users, [0, self::NOBODY])), $last < 10];
     }
 
-    /** @return list<mixed> what comes of tasks of nobody after the process became root: two that ran, two that waited */
+    /**
+     * @return list<mixed> outcomes of tasks of "nobody" after the process became root: two that ran, two that waited
+     */
     public static function rise(string $context, string $go): array
     {
         $pool = self::pool($context, 2, new TaskRetryPolicy(2, delay: 0.0));
@@ -129,7 +131,7 @@ final class CredentialPrograms
         return [$running->await(), ...array_map(self::refusal(...), $waiting), $ofRoot, $attempts];
     }
 
-    /** @return list<mixed> the users of tasks; one was given by nobody, and its outcome awaited by root */
+    /** @return list<mixed> users of tasks; "nobody" submitted one of them, and root awaited its outcome */
     public static function giveAsNobody(string $context): array
     {
         $pool = self::pool($context, 2);
@@ -141,7 +143,7 @@ final class CredentialPrograms
         return [$before, $future->await(), $pool->submit(posix_geteuid(...))->await()];
     }
 
-    /** @return list<mixed> the users of tasks; the process was another one while its first worker came */
+    /** @return list<mixed> users of tasks; the process was "nobody" while its first worker connected */
     public static function beNobodyForAMoment(string $context): array
     {
         $pool = self::pool($context, 1);
@@ -153,11 +155,13 @@ final class CredentialPrograms
         return [$user, $pool->submit(posix_geteuid(...))->await()];
     }
 
-    /** @return list<mixed> what comes of a task of root whose launcher dies; the users of two others; what is left */
+    /**
+     * @return list<mixed> outcome of a task of root whose launcher dies; users of two other tasks; remaining processes
+     */
     public static function dropAndLoseTheLauncher(string $context, string $go): array
     {
         $pool = self::pool($context, 1);
-        $running = $pool->submit(self::killAndGoOn($go)); // as root, for the caller may not
+        $running = $pool->submit(self::killAndGoOn($go)); // runs as root, because the caller may not kill
         self::awaitFile("{$go}.begun", false)();
         $old = self::descendants();
         $launchers = Processes::launchers();
@@ -174,7 +178,9 @@ final class CredentialPrograms
         return [$outcome, $after, $pool->submit(posix_geteuid(...))->await(), self::leftOf($old)];
     }
 
-    /** The users and groups of this process: real and effective, and the largest of its further groups. */
+    /**
+     * Returns real and effective user, real and effective group, and the largest supplementary group of this process.
+     */
     public static function who(): string
     {
         $groups = posix_getgroups();
@@ -188,7 +194,7 @@ final class CredentialPrograms
         return posix_geteuid();
     }
 
-    /** @return \Closure(): int what waits for a file, and may say before that it does */
+    /** @return \Closure(): int waits for a file, and may announce that it waits */
     private static function awaitFile(string $file, bool $announces = true): \Closure
     {
         return static function () use ($file, $announces): int {
@@ -205,7 +211,7 @@ final class CredentialPrograms
         };
     }
 
-    /** @return \Closure(): int what kills the processes that a file names, and goes on for a while */
+    /** @return \Closure(): int kills the processes that a file names, and continues for a while */
     private static function killAndGoOn(string $file): \Closure
     {
         $await = self::awaitFile($file);
@@ -243,7 +249,7 @@ final class CredentialPrograms
         return array_values(array_unique($values));
     }
 
-    /** @return list<int> the launchers of this process, and all that they have started */
+    /** @return list<int> launchers of this process, and all their descendants */
     private static function descendants(): array
     {
         $self = (int) getmypid();
@@ -257,7 +263,7 @@ final class CredentialPrograms
     /**
      * @param list<int> $pids
      *
-     * @return list<string> those that are alive after a while
+     * @return list<string> processes that are still alive after a few seconds
      */
     private static function leftOf(array $pids): array
     {
@@ -274,7 +280,8 @@ final class CredentialPrograms
     {
         /** @var WorkerContext $case */
         $case = \constant(WorkerContext::class . "::{$context}");
-        foreach (ClassLoader::getRegisteredLoaders() as $loader) { // the workers would load what it loads at once
+        // otherwise the workers would load the same files at once
+        foreach (ClassLoader::getRegisteredLoaders() as $loader) {
             $loader->unregister();
             spl_autoload_register(static function (string $class) use ($loader): void {
                 $loader->loadClass($class);

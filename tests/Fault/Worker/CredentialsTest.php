@@ -11,7 +11,7 @@ use Spindle\Tests\Host;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 
-/** Tasks have the user and the groups that the process has when it gives them to its pool. */
+/** Tests that tasks run as the user and groups that the process had when it submitted them. */
 final class CredentialsTest extends TestCase
 {
     use EndsInTime;

@@ -7,10 +7,10 @@ namespace Spindle\Tests\Fault\Worker;
 use Spindle\Tests\Text;
 use Spindle\Worker\TaskContext;
 
-/** What the tasks of these tests do. */
+/** Functions that the tasks of these tests call. */
 final class Deeds
 {
-    /** @var list<mixed> kept until the process ends */
+    /** @var list<mixed> values that are kept until the process ends */
     public static array $kept = [];
 
     public static function square(int $number): int
@@ -23,7 +23,7 @@ final class Deeds
         return $value;
     }
 
-    /** The system's number of the worker: of its process, or of its thread, which a signal ends with its process. */
+    /** Returns the id of the worker's process or thread. A signal to a thread ends its process. */
     public static function pid(): int
     {
         return (int) basename((string) readlink('/proc/thread-self'));
@@ -44,7 +44,7 @@ final class Deeds
         return str_repeat('r', $size);
     }
 
-    /** Takes a while, and says that it has begun. */
+    /** Announces its start, and takes some time. */
     public static function sleep(string $file, float $seconds = 60.0): string
     {
         self::announce($file);
@@ -55,13 +55,13 @@ final class Deeds
         return 'slept';
     }
 
-    /** @return resource|\Closure|false what can't travel */
+    /** @return resource|\Closure|false a value that cannot be serialized */
     public static function unserializable(bool $closure): mixed
     {
         return $closure ? static fn(): int => 1 : tmpfile();
     }
 
-    /** At USR1 this ending happens, whatever the worker does then. */
+    /** Returns a large result. SIGUSR1 causes the ending, whatever the worker is doing then. */
     public static function large(int $bytes, string $file, Ending $atSignal): string
     {
         pcntl_signal(\SIGUSR1, static fn() => $atSignal->happens());
@@ -69,7 +69,7 @@ final class Deeds
         return self::largeAtCommand($bytes, $file);
     }
 
-    /** Calls of the system end early at USR1, which does nothing. */
+    /** Returns a large result. SIGUSR1 only interrupts system calls. */
     public static function interruptibleLarge(int $bytes, string $file): string
     {
         pcntl_signal(\SIGUSR1, static fn() => null, false);
@@ -77,7 +77,7 @@ final class Deeds
         return self::largeAtCommand($bytes, $file);
     }
 
-    /** Kills another worker and then itself. */
+    /** Kills another worker, and then itself. */
     public static function killAnother(string $directory, int $number): never
     {
         self::announce("{$directory}/{$number}");
@@ -126,7 +126,7 @@ final class Deeds
         return 'written';
     }
 
-    /** Last words, after many others. */
+    /** Writes many bytes to standard error, then dies. */
     public static function complainAndDie(int $bytes): never
     {
         self::writeErrors($bytes);
@@ -144,7 +144,7 @@ final class Deeds
         return 'reported';
     }
 
-    /** Both halves come back, one of them in a process that is no worker. */
+    /** Returns both in the worker and in a fork, which is no worker. */
     public static function forkAndReturn(): string
     {
         $fork = pcntl_fork();
@@ -179,7 +179,7 @@ final class Deeds
         return 'the worker';
     }
 
-    /** @return \Generator<int, string> of which the fork yields as well */
+    /** @return \Generator<int, string> items of the worker; a fork yields as well */
     public static function forkAndYield(): \Generator
     {
         yield 'before';
@@ -193,7 +193,7 @@ final class Deeds
         yield 'the worker';
     }
 
-    /** The fork has all descriptors of the worker, and stays. */
+    /** Leaves a fork that has all descriptors of the worker. */
     public static function forkThatLivesOn(): int
     {
         $fork = pcntl_fork();
@@ -204,7 +204,9 @@ final class Deeds
         return $fork;
     }
 
-    /** @return list<int> pids of what stays: a subprocess, one in a session of its own, the child of one that is gone */
+    /**
+     * @return list<int> ids of remaining processes: a child, one in a new session, the child of a process that ended
+     */
     public static function leaveThings(string $directory): array
     {
         self::$kept[] = stream_socket_server('tcp://127.0.0.1:0');
@@ -214,7 +216,7 @@ final class Deeds
         return self::startDescendants($directory);
     }
 
-    /** Starts descendants of several kinds, then takes a while, whatever TERM says. */
+    /** Starts several kinds of descendants, then takes some time even after SIGTERM. */
     public static function sleepAmongDescendants(string $directory, string $file): string
     {
         self::startDescendants($directory);
@@ -222,7 +224,7 @@ final class Deeds
         return self::sleep($file);
     }
 
-    /** Writes to all sockets that the process has, of which one is the pool's. */
+    /** Writes to all sockets of the process, one of which belongs to the pool. */
     public static function writeToSockets(string $bytes): string
     {
         foreach ((array) scandir('/proc/self/fd') as $descriptor) {
@@ -252,7 +254,7 @@ final class Deeds
         return (string) getcwd();
     }
 
-    /** @return string by a class that nothing else loads */
+    /** @return string result of a class that nothing else loads */
     public static function loadAnother(): string
     {
         return LoadedLate::class . ' ' . LoadedLate::answer();
@@ -273,7 +275,7 @@ final class Deeds
         return 'continued';
     }
 
-    /** Does not sleep before there is another file, so that who sleeps is known to wait for the pool. */
+    /** Never sleeps before the file appears, so that a sleeping worker is known to wait for the pool. */
     private static function largeAtCommand(int $bytes, string $file): string
     {
         $large = str_repeat('x', $bytes);
@@ -285,7 +287,7 @@ final class Deeds
         return $large;
     }
 
-    /** Its own number, in a file that is there in one piece. */
+    /** Writes the id of the worker to a file, atomically. */
     private static function announce(string $file): void
     {
         file_put_contents("{$file}.new", (string) self::pid());

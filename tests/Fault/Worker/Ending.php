@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Worker;
 
-/** How the process ends that a task runs in; or, with an error, does not. */
+/** Ways in which a task ends its process, or only throws an error. */
 enum Ending: string
 {
     case Error = 'an error';
@@ -24,7 +24,7 @@ enum Ending: string
             default => posix_kill((int) getmypid(), (int) $this->signal()),
         };
         while (true) {
-            usleep(1000); // it may come to another thread first
+            usleep(1000); // another thread may receive the signal first
         }
     }
 

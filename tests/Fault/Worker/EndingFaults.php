@@ -11,7 +11,7 @@ use Spindle\Worker\TaskTimeoutException;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 
-/** Workers that resist being ended. */
+/** Tests workers that resist being ended. */
 trait EndingFaults
 {
     public function testAStoppedWorkerIsEndedByItsTimeout(): void
@@ -85,7 +85,7 @@ trait EndingFaults
         $php = $this->script('php', 'exec ' . escapeshellarg(\PHP_BINARY) . ' -d disable_functions=shmop_open "$@"');
         $pool = new WorkerPool(1, 0, new WorkerPoolOptions(context: $this->context(), timeout: 0.5, php: $php));
         $task = static function (int $i): int {
-            usleep($i < 1000 ? 0 : 50_000); // those that seem tiny travel together
+            usleep($i < 1000 ? 0 : 50_000); // tasks that seem tiny are sent together
 
             return \function_exists('shmop_open') ? -1 : $i;
         };
@@ -95,7 +95,7 @@ trait EndingFaults
         self::assertUsable($pool);
     }
 
-    /** @return int the process id of the only worker */
+    /** @return int process id of the only worker */
     private function stopIdle(WorkerPool $pool): int
     {
         $pid = self::outcome($pool->submit('getmypid'));

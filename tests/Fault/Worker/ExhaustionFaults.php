@@ -9,7 +9,7 @@ use Revolt\EventLoop\Driver\StreamSelectDriver;
 use Spindle\Tests\Host;
 use Spindle\Worker\WorkerStartException;
 
-/** No descriptors, no processes. */
+/** Tests the lack of descriptors and of processes. */
 trait ExhaustionFaults
 {
     #[TestWith([1024])]
@@ -46,7 +46,7 @@ trait ExhaustionFaults
         self::assertSame(['done', 'done', 'done'], $with);
     }
 
-    /** With stream_select() the loop falls into disorder when it is to watch a descriptor above 1023. */
+    /** Opens many files: stream_select() fails for descriptors above 1023, and the event loop with it. */
     public function testAProcessWhoseLoopCanWatchNoOtherDescriptorIsToldSoAndTheWorkersThatItHasGoOn(): void
     {
         $limit = posix_getrlimit()['hard openfiles'] ?? 0;
@@ -113,7 +113,7 @@ trait ExhaustionFaults
         return ['sh', '-c', "ulimit -n {$limit} && exec \"\$@\"", 'sh'];
     }
 
-    /** @return string its folder */
+    /** @return string directory of the control group */
     private static function newCgroup(int $processes): string
     {
         foreach (['/sys/fs/cgroup/pids', '/sys/fs/cgroup'] as $root) {

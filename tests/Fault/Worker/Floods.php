@@ -6,7 +6,7 @@ namespace Spindle\Tests\Fault\Worker;
 
 use Spindle\Worker\TaskTimeoutException;
 
-/** Tasks that send and print more than the pool buffers. */
+/** Tests tasks that send and print more than the pool buffers. */
 trait Floods
 {
     private const FLOOD = 50 << 20;

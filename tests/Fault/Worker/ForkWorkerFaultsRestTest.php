@@ -7,7 +7,7 @@ namespace Spindle\Tests\Fault\Worker;
 use PHPUnit\Framework\Attributes\Group;
 use Spindle\Worker\WorkerContext;
 
-/** The rest of the contract: code that all kinds of workers share, which plain runs test with processes. */
+/** Faults in code that all kinds of workers share. Quick test runs cover it with processes only. */
 #[Group('full')]
 final class ForkWorkerFaultsRestTest extends WorkerPoolFaults
 {

@@ -9,7 +9,7 @@ use Spindle\Tests\Processes;
 use Spindle\Worker\TaskTimeoutException;
 use Spindle\Worker\WorkerContext;
 
-/** Faults that depend on how forks start, report and end. */
+/** Tests faults that depend on how forks start, report and end. */
 final class ForkWorkerFaultsTest extends WorkerPoolFaults
 {
     use EndingFaults;

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Fault\Worker;
 
 use Spindle\Worker\WorkerContext;
 
-/** Faults of starting forks, and of the process that owns the pool. */
+/** Tests faults while forks start, and faults of the process that owns the pool. */
 final class ForkWorkerStartsTest extends WorkerPoolFaults
 {
     use ExhaustionFaults;

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Worker;
 
-/** A task, an argument and a result, in the hands of which an ending happens at some moment, in a worker only. */
+/** A task, argument and result that ends its process at a chosen moment, but only in a worker. */
 final class Fragile
 {
     private readonly int $owner;
@@ -34,7 +34,7 @@ final class Fragile
         return self::through($this);
     }
 
-    /** As a task that is given one. */
+    /** Calls it as the argument of a task. */
     public static function through(self $fragile): self
     {
         $fragile->reach(Moment::Running);

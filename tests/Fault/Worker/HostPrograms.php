@@ -18,10 +18,10 @@ use Spindle\Worker\WorkerPoolOptions;
 
 use function Amp\delay;
 
-/** What processes do that have a pool and are no test themselves; see {@see \Spindle\Tests\Host}. */
+/** Programs for processes that own a pool outside of the test process; see {@see \Spindle\Tests\Host}. */
 final class HostPrograms
 {
-    /** Has all kinds of work done, for as long as it lives. */
+    /** Submits all kinds of tasks until it is killed. */
     public static function work(string $context): void
     {
         $pool = self::pool($context, 3, timeout: 0.4);
@@ -42,7 +42,9 @@ final class HostPrograms
         }
     }
 
-    /** @return list<string> the types of what came of two tasks: one with a result of this size, and a small one */
+    /**
+     * @return list<string> types of two outcomes: of a task with a result of this size, and of one with a small result
+     */
     public static function receive(string $context, int $bytes): array
     {
         $pool = self::pool($context, 1);
@@ -58,13 +60,13 @@ final class HostPrograms
         return $outcomes;
     }
 
-    /** @return list<string> what came of a task each, in a process that has so few descriptors */
+    /** @return list<string> outcomes of tasks in a process with few descriptors */
     public static function useFewDescriptors(string $context, int $tasks): array
     {
         return self::squares(self::pool($context, 2), $tasks);
     }
 
-    /** @return list<list<string>> what came of a task while no descriptor was to be had, and of one after that */
+    /** @return list<list<string>> outcomes of a task without a free descriptor, and of later tasks */
     public static function useUpDescriptors(string $context, bool $beforeTheFirst): array
     {
         $pool = self::pool($context, 1, startTimeout: 1.0);
@@ -85,11 +87,14 @@ final class HostPrograms
         return [$without, self::squares($pool, 3)];
     }
 
-    /** @return list<string> what came of a task each, by workers of which each has to come in among strangers who take all descriptors that there are */
+    /**
+     * @return list<string> outcomes of tasks, each in a new worker that has to connect while strangers take all
+     *         descriptors
+     */
     public static function resistStrangers(string $context): array
     {
         $pool = self::pool($context, 1, maxTasks: 1);
-        self::squares($pool, 3); // loads all classes, for a class file is a descriptor as well
+        self::squares($pool, 3); // loads all classes, because loading needs a descriptor
         [$siege, $end] = Strangers::besiege(Strangers::addresses()[0], 300);
         try {
             return self::squares($pool, 6);
@@ -99,7 +104,10 @@ final class HostPrograms
         }
     }
 
-    /** @return list<string> what came of a task each: while the loop could watch no other descriptor, after that, and beside a worker while it could not again */
+    /**
+     * @return list<string> outcomes while the loop can watch no more descriptors, afterwards, and while it cannot
+     *         again but has a worker
+     */
     public static function useHighDescriptors(string $context, string $file): array
     {
         $pool = self::pool($context, 2);
@@ -117,7 +125,10 @@ final class HostPrograms
         return $outcomes;
     }
 
-    /** @return list<string> what came of a task each: without a directory to be in, while a worker that has one works, after its end, and with one */
+    /**
+     * @return list<string> outcomes without a working directory, beside a worker that has one, after its end, and with
+     *         a working directory
+     */
     public static function loseDirectory(string $context, string $directory): array
     {
         $pool = self::pool($context, 2);
@@ -138,7 +149,7 @@ final class HostPrograms
         return [...$outcomes, ...self::squares($pool, 1)];
     }
 
-    /** @return list<string> what came of tasks whose results came while a fork of this process turned its loop */
+    /** @return list<string> outcomes of tasks that finished while a fork of this process ran its event loop */
     public static function forkThatLoops(string $context, string $file): array
     {
         $pool = self::pool($context, 2);
@@ -150,7 +161,7 @@ final class HostPrograms
             delay(0.5);
             posix_kill((int) getmypid(), \SIGKILL);
         }
-        pcntl_waitpid($fork, $status); // meanwhile this process takes nothing
+        pcntl_waitpid($fork, $status); // until then, this process reads nothing
 
         return array_map(static function (Future $future): string {
             $slept = $future->await(new TimeoutCancellation(5, 'There is no outcome'));
@@ -159,7 +170,7 @@ final class HostPrograms
         }, $running);
     }
 
-    /** @return list<list<string>> what came of a task while no process could be started, and of one after that */
+    /** @return list<list<string>> outcomes of a task while no process can be started, and of later tasks */
     public static function needProcesses(string $context, string $cgroup): array
     {
         $pool = self::pool($context, 1, startTimeout: 3.0);
@@ -172,7 +183,10 @@ final class HostPrograms
         return [$without, self::squares($pool, 3)];
     }
 
-    /** @return array{string, bool, list<mixed>} what a fork of this process is told, whether it exited as it wanted, and what is left to this one */
+    /**
+     * @return array{string, bool, list<mixed>} errors in a fork of this process, whether it exited as intended, and
+     *         later outcomes in this process
+     */
     public static function fork(string $context, string $file): array
     {
         $pool = self::pool($context, 2);
@@ -192,7 +206,7 @@ final class HostPrograms
             }
             file_put_contents($file, implode("\n", array_unique($said)));
             unset($pool, $running, $use);
-            exit(7); // with its copy of all that the pool has
+            exit(7); // with its copy of everything that the pool has
         }
         pcntl_waitpid($fork, $status);
         \assert(\is_int($status));
@@ -202,9 +216,9 @@ final class HostPrograms
     }
 
     /**
-     * Forks while there is work of all kinds. The fork cancels it, drops it and exits.
+     * Forks while tasks of all kinds run. The fork cancels them, drops the pool and exits.
      *
-     * @return array<string, mixed> whether it exited as it wanted, and what is left to this process
+     * @return array<string, mixed> whether the fork exited as intended, and outcomes in this process
      */
     public static function forkInALoop(string $context, string $directory): array
     {
@@ -229,7 +243,7 @@ final class HostPrograms
             $fork = pcntl_fork();
             if ($fork === 0) {
                 $cancellation->cancel();
-                $told = EventLoop::getSuspension(); // what is to be told of it is, and nothing else is done
+                $told = EventLoop::getSuspension(); // one turn of the loop delivers the cancellation, and nothing else
                 EventLoop::queue($told->resume(...));
                 $told->suspend();
                 unset($loop, $items, $task, $pool);

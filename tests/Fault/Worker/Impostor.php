@@ -7,25 +7,25 @@ namespace Spindle\Tests\Fault\Worker;
 use Spindle\Worker\Internal\Process\Boot;
 use Spindle\Worker\Internal\Protocol;
 
-/** Has a socket that a worker, or a host of workers, takes for that of the pool which has started it. */
+/** A socket that a worker, or a host of workers, mistakes for the socket of the pool that started it. */
 final class Impostor
 {
-    /** Seconds until one that neither ends nor obeys is given up. */
+    /** Seconds to wait for a process that neither ends nor obeys. */
     private const PATIENCE = 10.0;
 
     /** @var resource */
     private readonly mixed $socket;
 
-    /** @var array<string, mixed> as {@see \Spindle\Worker\Internal\Settings} has them */
+    /** @var array<string, mixed> settings in the format of {@see \Spindle\Worker\Internal\Settings} */
     private readonly array $settings;
 
-    /** All that those have told who came. */
+    /** Bytes received from all connections. */
     private string $told = '';
 
     /**
-     * @param 'fork'|'thread'|null     $kind   of the workers that the process is the host of; null for a worker
-     * @param \Closure(string): string $answer to a greeting, what is said before the orders
-     * @param string                   $file   that whoever obeys leaves behind
+     * @param 'fork'|'thread'|null     $kind   how the process, a host, runs its workers; null for a worker
+     * @param \Closure(string): string $answer returns the bytes that precede the orders, for a greeting
+     * @param string                   $file   file that the orders create
      */
     public function __construct(private readonly ?string $kind, string $token, private readonly \Closure $answer, private readonly string $file)
     {
@@ -51,9 +51,9 @@ final class Impostor
     }
 
     /**
-     * Returns when the process has ended, or was obedient.
+     * Waits until the process has ended, or has obeyed.
      *
-     * @return array{bool, string, string} whether it ended while it could have gone on; what it has printed, and told
+     * @return array{bool, string, string} whether it ended although it could have continued; its output; bytes it sent
      */
     public function deceive(): array
     {
@@ -71,7 +71,7 @@ final class Impostor
         return [$ended, $printed, $this->told];
     }
 
-    /** @param resource $output that is at its end when the process is */
+    /** @param resource $output output of the process, which ends with it */
     private function talk(mixed $output): bool
     {
         $links = [];
@@ -80,7 +80,7 @@ final class Impostor
             $none = null;
             stream_select($reads, $none, $none, 0, 20_000);
             if (\in_array($output, $reads, true)) {
-                return true; // what it prints, which it should not, is read later
+                return true; // the output, which should be empty, is read later
             }
             if (\in_array($this->socket, $reads, true) && ($newcomer = stream_socket_accept($this->socket)) !== false) {
                 $links[] = $newcomer;
@@ -100,7 +100,7 @@ final class Impostor
         return false;
     }
 
-    /** To a worker: a task. To a host: to have a worker, which comes and gets that. */
+    /** Returns orders. For a worker, a task. For a host, the start of a worker, which then receives the task. */
     private function orders(string $greeting): string
     {
         if ($greeting[4] === \chr(Protocol::HOST)) {

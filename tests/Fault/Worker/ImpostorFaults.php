@@ -9,10 +9,10 @@ use Spindle\Worker\Internal\Protocol;
 use Spindle\Worker\WorkerContext;
 use Spindle\Worker\WorkerStartException;
 
-/** A process that pretends to be the pool of a worker. */
+/** Tests a process that pretends to be the pool of a worker. */
 trait ImpostorFaults
 {
-    /** @return iterable<string, array{string}> what an impostor says before it gives orders */
+    /** @return iterable<string, array{string}> bytes that an impostor sends before its orders */
     public static function impostures(): iterable
     {
         $token = random_bytes(Protocol::TOKEN_SIZE);
@@ -25,7 +25,7 @@ trait ImpostorFaults
         yield 'a frame that is shorter than a welcome' => [Protocol::frame(Protocol::STOP, 0)];
     }
 
-    /** Workers come to whoever binds the name of a pool that is gone. */
+    /** Workers connect to any process that binds the name of a pool that is gone. */
     #[DataProvider('impostures')]
     public function testAnImpostorWhoHasTheNameOfTheSocketIsToldNoTokenAndObeyedInNothing(string $words): void
     {
@@ -39,7 +39,7 @@ trait ImpostorFaults
         self::assertNotSame('', $told, 'it has come');
     }
 
-    /** Shows that a worker would obey the orders of the test above, had they the right token. */
+    /** Shows that a worker would obey the orders of the test above with the right token. */
     public function testWhoProvesToKnowTheTokenIsObeyedAndNotToldItEither(): void
     {
         $token = random_bytes(Protocol::TOKEN_SIZE);

@@ -12,7 +12,7 @@ use Spindle\Worker\UnserializableException;
 
 use function Amp\delay;
 
-/** Inputs that fail, and values that can't travel. */
+/** Tests inputs that fail, and values that cannot be serialized. */
 trait InputFaults
 {
     #[TestWith([0])]

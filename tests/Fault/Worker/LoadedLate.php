@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Worker;
 
-/** For the autoloader of a worker whose task has changed what it could. */
+/** A class that a worker autoloads after its task has changed everything it could. */
 final class LoadedLate
 {
     public static function answer(): int

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Worker;
 
-/** What a worker is doing with a task. */
+/** Phases of a task in a worker. */
 enum Moment: string
 {
     case Unserializing = 'unserializing the task';

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Worker;
 
-/** A task that records its start where no kill undoes it, in a file that all workers append to. */
+/** A task that records its start in a file to which all workers append. The record survives the death of the worker. */
 final class Numbered
 {
     private const PID_BITS = 24;
@@ -13,7 +13,7 @@ final class Numbered
     private static mixed $starts = null;
     private static int $worker = 0;
 
-    /** @param int $microseconds that it takes */
+    /** @param int $microseconds duration of the task */
     public function __construct(public readonly int $number, private readonly string $file, private readonly int $microseconds) {}
 
     /** @return array{int, string, int} */
@@ -28,7 +28,7 @@ final class Numbered
         [$this->number, $this->file, $this->microseconds] = $data;
     }
 
-    /** @return int its number, and who ran it */
+    /** @return int number of the task, combined with the id of its worker */
     public function __invoke(): int
     {
         if (self::$starts === null) {
@@ -60,7 +60,7 @@ final class Numbered
         return $result & (1 << self::PID_BITS) - 1;
     }
 
-    /** @return array<int, int> how often each was started */
+    /** @return array<int, int> number of starts by task */
     public static function starts(string $file): array
     {
         /** @var list<int> $numbers */

@@ -10,7 +10,7 @@ use Spindle\Tests\Scale;
 use Spindle\Tests\SharedMemory;
 use Spindle\Tests\Text;
 
-/** The process that has a pool is killed, or forked. */
+/** Tests a process with a pool that is killed, or forked. */
 trait ParentFaults
 {
     public function testAfterASigkillOfItsProcessAtAnyMomentNothingOfThePoolLivesOnForASecond(): void
@@ -52,7 +52,10 @@ trait ParentFaults
         self::assertSame(['done', 'done'], Host::call(HostPrograms::class . '::forkThatLoops', [$this->context()->name, $this->path('begun')]));
     }
 
-    /** Shared memory is made by a worker, and its name taken away by the pool; where both were killed in between, by the next pool. */
+    /**
+     * Kills processes and checks their shared memory. If both worker and pool die at its creation, the next pool
+     * removes it.
+     */
     private function killAtRandomMoments(int $first, int $last): void
     {
         mt_srand(Scale::seed());
@@ -70,7 +73,7 @@ trait ParentFaults
         $mark = bin2hex(random_bytes(8));
         $environment = ['SPINDLE_TEST_HOST' => $mark, 'TMPDIR' => $this->path("temporary{$number}")];
         $host = Host::start(HostPrograms::class . '::work', [$this->context()->name], environment: $environment);
-        usleep($microseconds); // the moment is what varies
+        usleep($microseconds); // a different moment in each round
         $host->signal(\SIGKILL);
         $left = fn(): array => [
             ...Processes::withVariable('SPINDLE_TEST_HOST', $mark),

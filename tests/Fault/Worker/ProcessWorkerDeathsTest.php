@@ -6,7 +6,7 @@ namespace Spindle\Tests\Fault\Worker;
 
 use Spindle\Worker\WorkerContext;
 
-/** Workers that are killed, and that are ended. */
+/** Tests workers that are killed, and workers that are ended. */
 final class ProcessWorkerDeathsTest extends WorkerPoolFaults
 {
     use CancellationFaults;

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Fault\Worker;
 
 use Spindle\Worker\WorkerContext;
 
-/** Tasks that fail, and that harm their worker. */
+/** Tests tasks that fail, and tasks that harm their worker. */
 final class ProcessWorkerFaultsTest extends WorkerPoolFaults
 {
     use Floods;

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Fault\Worker;
 
 use Spindle\Worker\WorkerContext;
 
-/** Workers that do not start, and pools whose own process is killed. */
+/** Tests workers that do not start, and pools whose own process is killed. */
 final class ProcessWorkerStartsTest extends WorkerPoolFaults
 {
     use ExhaustionFaults;

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Fault\Worker;
 
 use Spindle\Worker\WorkerContext;
 
-/** Others on the machine who speak to a pool or to its workers. */
+/** Tests other processes that talk to a pool or to its workers. */
 final class ProcessWorkerStrangersTest extends WorkerPoolFaults
 {
     use ImpostorFaults;

@@ -11,7 +11,7 @@ use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 
-/** Results that are larger than the pool accepts. */
+/** Tests results that are larger than the pool accepts. */
 trait ResultSizes
 {
     #[TestWith([80, UnserializableException::class])]

@@ -14,7 +14,7 @@ use Spindle\Worker\WorkerStartException;
 
 use function Amp\delay;
 
-/** Workers, and processes that start workers, that are killed before any task has begun. */
+/** Tests workers, and processes that start workers, that are killed before any task has begun. */
 trait StartDeaths
 {
     #[TestWith([1, 'the launcher'])]
@@ -35,7 +35,7 @@ trait StartDeaths
         Eventually::holds(static fn(): bool => \count(Text::lines($begun)) === $workers, 'the initialisers have begun');
         $initialised = array_map(intval(...), Text::lines($begun));
         self::kill($victims);
-        // Forks outlive their host by a moment, in which they would begin a task.
+        // Forks outlive their host for a moment, in which they could begin a task.
         $alive = static fn(): array => array_filter($initialised, Processes::isAlive(...));
         Eventually::holds(static fn(): bool => $alive() === [], 'those that were started before are gone');
         touch($go);
@@ -48,7 +48,7 @@ trait StartDeaths
     public function testDeathsRightAfterTheFirstTasksWereSubmittedFailNothing(string $victims): void
     {
         foreach ([0.0, 0.005, 0.02] as $seconds) {
-            $pool = $this->pool(2, initialize: static fn() => usleep(200_000)); // no task begins before the death
+            $pool = $this->pool(2, initialize: static fn() => usleep(200_000)); // no task begins before the kill
             $starts = $this->path("starts-{$seconds}");
             $futures = $this->submitNumbered($pool, 50, $starts);
             delay($seconds);
@@ -109,7 +109,7 @@ trait StartDeaths
             fwrite($handle, 'x');
             $own = fstat($handle)['size'] ?? 0;
             flock($handle, \LOCK_UN);
-            do { // until the next one has begun, so that there is always one that may become ready
+            do { // until the next worker has begun, so that always one may become ready
                 usleep(1000);
                 clearstatcache();
             } while (filesize($file) === $own);
@@ -142,14 +142,14 @@ trait StartDeaths
         return array_map(static fn(int $i): Future => $pool->submit(new Numbered($i, $starts, 0)), range(0, $count - 1));
     }
 
-    /** @param list<Future<mixed>> $futures of {@see submitNumbered()} */
+    /** @param list<Future<mixed>> $futures futures of {@see submitNumbered()} */
     private function assertEachRanOnce(array $futures, ?string $starts = null): void
     {
         self::assertSame(range(0, \count($futures) - 1), self::numbersOf(self::outcomes($futures)));
         self::assertSame(array_fill(0, \count($futures), 1), Numbered::starts($starts ?? $this->path('starts')));
     }
 
-    /** Looks again as long as there are more: a host may fork until it is stopped itself. */
+    /** Stops all workers. Repeats this while new ones appear: a host may fork until it is stopped itself. */
     private static function stopWorkers(): void
     {
         $stopped = [];

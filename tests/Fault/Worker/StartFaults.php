@@ -13,10 +13,10 @@ use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 use Spindle\Worker\WorkerStartException;
 
-/** Workers that are never made ready, and those that are replaced. */
+/** Tests workers that never become ready, and workers that are replaced. */
 trait StartFaults
 {
-    /** @return iterable<string, array{string, string}> PHP code, and what is told */
+    /** @return iterable<string, array{string, string}> PHP code, and a pattern of the message */
     public static function bootstraps(): iterable
     {
         yield 'throws' => ['throw new \DomainException("not today");', '/DomainException: not today in .+bootstrap\.php:2/'];

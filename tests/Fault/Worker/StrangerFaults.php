@@ -14,7 +14,7 @@ use Spindle\Tests\Text;
 use Spindle\Worker\Internal\Protocol;
 use Spindle\Worker\WorkerPool;
 
-/** Somebody on the machine who has found the socket that a pool's workers come to, and is none of them. */
+/** Tests other processes that have found the socket to which a pool's workers connect. */
 trait StrangerFaults
 {
     public function testAStrangerIsSentAwayAndThePoolIsNotDisturbed(): void
@@ -36,7 +36,7 @@ trait StrangerFaults
 
             self::assertFalse($running->isComplete());
             self::assertUsable($pool);
-            // Two for a worker that was started since.
+            // The worker that was started since needs two.
             Eventually::holds(static fn(): bool => self::openDescriptors() <= $descriptors + 2, "its descriptor is closed, that {$name}");
         }
         $gate->open();
@@ -71,7 +71,7 @@ trait StrangerFaults
         }
     }
 
-    /** A stranger that says nothing holds a descriptor for ten seconds; ReceptionTest shows so in virtual time. */
+    /** Shows a timeout of ten seconds in real time. ReceptionTest shows it in virtual time. */
     #[Group('full')]
     public function testAStrangerThatSaysNothingIsSentAwayInTime(): void
     {
@@ -87,7 +87,7 @@ trait StrangerFaults
         self::assertUsable($pool);
     }
 
-    /** Each that was let in would hold a descriptor of this process for ten seconds. */
+    /** Limits the strangers: each would hold a descriptor of this process for ten seconds. */
     public function testOfManyStrangersThatSayNothingOnlySomeAreLetInAndWorkersStillAre(): void
     {
         $pool = $this->pool(2, maxTasks: 1);
@@ -127,7 +127,7 @@ trait StrangerFaults
         self::assertSame(array_fill(0, 6, 'done'), $outcomes);
     }
 
-    /** @return iterable<string, string> what they say, by what they do */
+    /** @return iterable<string, string> bytes that a stranger sends, by their description */
     private static function strangers(): iterable
     {
         $words = "\0";
@@ -148,7 +148,7 @@ trait StrangerFaults
         yield 'sends a result of a task' => Protocol::frame(Protocol::RESULTS, 1, str_repeat("\1", 50));
     }
 
-    /** @return resource that does not block, on the other side of the pool's socket */
+    /** @return resource a non-blocking connection to the pool's socket */
     private static function connectTo(WorkerPool $pool): mixed
     {
         self::assertNotSame(0, $pool->__debugInfo()['workers']);

@@ -6,10 +6,10 @@ namespace Spindle\Tests\Fault\Worker;
 
 use Spindle\Tests\Text;
 
-/** Finds the sockets of this process that workers come to, as anybody on the machine can. */
+/** Finds the sockets to which the workers of this process connect, as any process on the machine can. */
 final class Strangers
 {
-    /** @return list<string> addresses to connect to */
+    /** @return list<string> addresses of sockets */
     public static function addresses(): array
     {
         $inodes = [];
@@ -30,7 +30,7 @@ final class Strangers
     }
 
     /**
-     * Comes from another process, and comes again when it is sent away, until its standard input is closed.
+     * Connects many times from another process, and again after each disconnect, until its standard input is closed.
      *
      * @return array{resource, resource} the process, and its standard input
      */

@@ -9,7 +9,7 @@ use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerCrashedException;
 
-/** A task that fails, or ends its worker, fails alone. */
+/** Tests that a task that fails, or ends its worker, fails alone. */
 trait TaskFaults
 {
     /** @return iterable<string, array{Moment}> */
@@ -27,9 +27,9 @@ trait TaskFaults
         $file = $this->path('starts');
         foreach (Ending::cases() as $round => $ending) {
             if ($ending->signal() !== null && !$this->hasAProcessForEachWorker()) {
-                continue; // a signal ends the tasks of all of them
+                continue; // a signal ends the tasks of all workers
             }
-            self::assertUsable($pool); // so that tasks travel together
+            self::assertUsable($pool); // so that the next tasks are sent together
             $futures = [];
             $first = $round * 600;
             for ($i = $first; $i < $first + 300; ++$i) {
@@ -43,8 +43,8 @@ trait TaskFaults
 
             $this->assertToldHow($moment, $ending, $outcomes['fragile']);
             unset($outcomes['fragile']);
-            // A signal leaves the worker no time to send results that waited for company; those after it have run
-            // elsewhere.
+            // A signal leaves the worker no time to send results that wait. Tasks after the fatal one have run in
+            // another worker.
             $lost = array_filter($outcomes, static fn(mixed $outcome): bool => $outcome instanceof WorkerCrashedException);
             $numbers = [...array_keys($lost), ...self::numbersOf(array_diff_key($outcomes, $lost))];
             sort($numbers);

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Fault\Worker;
 
 use Spindle\Tests\OnThreads;
 
-/** Faults that depend on how threads start, report and end. */
+/** Tests faults that depend on how threads start, report and end. */
 final class ThreadWorkerFaultsTest extends WorkerPoolFaults
 {
     use EndingFaults;

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Fault\Worker;
 
 use Spindle\Tests\OnThreads;
 
-/** Faults of starting threads, and of the process that owns the pool. */
+/** Tests faults while threads start, and faults of the process that owns the pool. */
 final class ThreadWorkerStartsTest extends WorkerPoolFaults
 {
     use ExhaustionFaults;

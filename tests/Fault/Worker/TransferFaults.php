@@ -14,12 +14,12 @@ use Spindle\Tests\Streams;
 use Spindle\Worker\WorkerCrashedException;
 use Spindle\Worker\WorkerPool;
 
-/** What happens to a worker while something large is on its way. */
+/** Tests faults of a worker during a large transfer. */
 trait TransferFaults
 {
     private const LARGE = 64 << 20;
 
-    /** Without a php.ini this process, and so its workers, have too little memory for what is large. */
+    /** Removes the memory limit. The default limit is too small for large values. */
     #[Before]
     protected function haveRoom(): void
     {
@@ -84,7 +84,7 @@ trait TransferFaults
         self::assertLessThan(self::LARGE / 8, memory_get_usage() - $before, 'bytes that stay');
     }
 
-    /** Whatever is sent after a frame that was cut off must not be taken for its end. */
+    /** Shows that bytes after a frame that was cut off are not taken for its end. */
     #[TestWith([Ending::Error])]
     #[TestWith([Ending::ExitWith0])]
     #[TestWith([Ending::ExitWith3])]
@@ -92,7 +92,7 @@ trait TransferFaults
     {
         $this->needsAProcessForEachWorker('a handler is called in whichever of them, or in none');
         $pool = $this->pool(1);
-        // Bytes that do not fit into the socket at once.
+        // more bytes than fit into the socket at once
         foreach ([1, 5, 15, 50, 150, self::LARGE] as $round => $more) {
             $worker = $this->onlyWorkerOf($pool);
             $size = self::roomInASocket() + $more;
@@ -143,7 +143,7 @@ trait TransferFaults
         self::assertSame($worker, $this->onlyWorkerOf($pool));
     }
 
-    /** Nobody reads a result that is begun to be written before the loop turns again. */
+    /** Makes the worker begin to write a result, which this process reads only when the loop runs again. */
     private function haveItWritten(int $worker, string $begun): void
     {
         self::pidIn($begun);
@@ -151,7 +151,7 @@ trait TransferFaults
         self::awaitSleep($worker);
     }
 
-    /** @return int bytes that the socket of a worker takes at once */
+    /** @return int number of bytes that fit into the socket of a worker */
     private static function roomInASocket(): int
     {
         [$one, $other] = Streams::pair();
@@ -171,7 +171,7 @@ trait TransferFaults
         return $worker;
     }
 
-    /** Without turning the loop: until the worker waits for it to read or write. */
+    /** Waits, without running the loop, until the worker sleeps in a read or write. */
     private static function awaitSleep(int $worker): void
     {
         $asleep = 0;

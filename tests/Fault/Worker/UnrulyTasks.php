@@ -11,7 +11,7 @@ use Spindle\Tests\Processes;
 use Spindle\Worker\Internal\Protocol;
 use Spindle\Worker\WorkerCrashedException;
 
-/** Tasks that do with their process what nobody asked them to. */
+/** Tests tasks that misuse their process. */
 trait UnrulyTasks
 {
     #[TestWith(['forkAndReturn'])]
@@ -75,7 +75,7 @@ trait UnrulyTasks
         Eventually::holds(static fn(): bool => self::descendantsWith('sleep 1000') === [], 'nothing of it is left');
     }
 
-    /** @return iterable<string, array{string}> what no frame is, or the beginning of one that never ends */
+    /** @return iterable<string, array{string}> bytes that are no frame, or the beginning of one that never ends */
     public static function strayBytes(): iterable
     {
         foreach ([1, 4, 5, 9, 13] as $length) {
@@ -87,7 +87,7 @@ trait UnrulyTasks
         yield 'of a long one' => [pack('VCV', 50_000_000, Protocol::RESULTS, 1)];
     }
 
-    /** A task that writes to the socket of its own worker. */
+    /** Shows that the pool ends a worker whose task writes to the socket of the pool. */
     #[DataProvider('strayBytes')]
     public function testATaskThatWritesToTheSocketOfItsWorkerEndsIt(string $bytes): void
     {

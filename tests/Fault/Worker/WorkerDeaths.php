@@ -13,7 +13,7 @@ use Spindle\Worker\WorkerPool;
 
 use function Amp\delay;
 
-/** Workers, and what starts them, that are killed from outside. */
+/** Tests workers, and processes that start workers, that are killed from outside. */
 trait WorkerDeaths
 {
     public function testADeathIsReportedWithinASecondAndByItsOwnTaskOnly(): void
@@ -125,7 +125,7 @@ trait WorkerDeaths
         self::assertUsable($pool);
     }
 
-    /** A socket that is closed tells of a death as soon as the launcher does. */
+    /** Shows that the pool waits for the exit status after the socket of a worker closed. */
     public function testAWorkerThatIsKilledWhileItsLauncherIsStoppedIsToldOnceThatGoesOn(): void
     {
         $pool = $this->pool(1);
@@ -170,7 +170,9 @@ trait WorkerDeaths
         self::assertGreaterThan($count, array_sum(Numbered::starts($this->path('starts'))), 'some were run again');
     }
 
-    /** @return array{array<int, true>, array<int, true>} the tasks with a result, and those that a kill has failed */
+    /**
+     * @return array{array<int, true>, array<int, true>} tasks with a result, and tasks that failed because of a kill
+     */
     private function runWhileWorkersAreKilled(WorkerPool $pool, int $count): array
     {
         mt_srand(Scale::seed());
@@ -196,7 +198,7 @@ trait WorkerDeaths
             if ($ended >= $next && $kills > 0) {
                 $seen = array_filter($seen, static fn(int $at, int $pid): bool => $at > $ended - $apart / 2 && Processes::isAlive($pid), \ARRAY_FILTER_USE_BOTH);
                 if ($seen !== []) {
-                    usleep(mt_rand(0, 300)); // the moment is what varies
+                    usleep(mt_rand(0, 300)); // a different moment in each round
                     posix_kill(array_rand($seen), \SIGKILL);
                     --$kills;
                     $next = $ended + mt_rand(intdiv($apart, 3), $apart);

@@ -29,7 +29,7 @@ abstract class WorkerPoolFaults extends TestCase
     use OwnDirectory;
     use ProcessForEachWorker;
 
-    /** Seconds after which outcomes that have not come are missing: less than the deadline, which would leave the loop in disorder. */
+    /** Seconds to wait for outcomes. Less than the deadline of a test, which would leave the event loop unusable. */
     private const PATIENCE = 20.0;
 
     abstract protected function context(): WorkerContext;
@@ -39,7 +39,7 @@ abstract class WorkerPoolFaults extends TestCase
         return Scale::isFull() ? 280 : 55;
     }
 
-    /** @return WorkerPool that prints nothing */
+    /** @return WorkerPool a pool that prints nothing */
     protected function pool(
         int $workers,
         int|TaskRetryPolicy $retries = 0,
@@ -70,7 +70,7 @@ abstract class WorkerPoolFaults extends TestCase
     /**
      * @param Future<mixed> $future
      *
-     * @return mixed what came of it: its result, or what was thrown
+     * @return mixed the result, or the exception that was thrown
      */
     protected static function outcome(Future $future): mixed
     {
@@ -85,7 +85,7 @@ abstract class WorkerPoolFaults extends TestCase
     protected static function outcomes(array $futures): array
     {
         $patience = new DeferredCancellation();
-        // No TimeoutCancellation: exceptions that have arguments in their traces would hold it, and it them.
+        // A TimeoutCancellation would be held by exceptions with arguments in their traces, and would hold them.
         $timer = EventLoop::delay(self::PATIENCE, static fn() => $patience->cancel(new TimeoutException('There is no outcome')));
         $outcomes = [];
         foreach ($futures as $key => $future) {
@@ -100,7 +100,7 @@ abstract class WorkerPoolFaults extends TestCase
         return $outcomes;
     }
 
-    /** @param int $tasks that it runs at once; in a pool whose workers run one task each, the number of workers it starts */
+    /** @param int $tasks concurrent tasks; if each worker runs one task only, the number of workers to start */
     protected static function assertUsable(WorkerPool $pool, int $tasks = 20): void
     {
         $futures = array_map(static fn(int $number): Future => $pool->submit(new Call('square', $number)), range(1, $tasks));
@@ -108,7 +108,7 @@ abstract class WorkerPoolFaults extends TestCase
         self::assertSame(array_map(Deeds::square(...), range(1, $tasks)), self::outcomes($futures), 'the pool is usable');
     }
 
-    /** @param string $file that a task writes its process id to; @see Deeds */
+    /** @param string $file file to which a task writes its process id; @see Deeds */
     protected static function pidIn(string $file): int
     {
         Eventually::holds(static fn(): bool => is_file($file), 'the task has begun', self::PATIENCE);
@@ -116,20 +116,20 @@ abstract class WorkerPoolFaults extends TestCase
         return (int) file_get_contents($file);
     }
 
-    /** @return array<int, string> command lines by pid */
+    /** @return array<int, string> command lines by process id */
     protected static function startedByThisTest(): array
     {
         return Processes::withVariable('SPINDLE_TEST_OF', (string) getenv('SPINDLE_TEST_OF'));
     }
 
-    /** @return array<int, string> what this test has started, by pid, of which the command line has this */
+    /** @return array<int, string> processes of this test whose command line contains the text, by process id */
     protected static function descendantsWith(string $text): array
     {
         return array_filter(self::startedByThisTest(), static fn(string $line): bool => str_contains($line, $text));
     }
 
     /**
-     * @param array<mixed> $results of {@see Numbered}
+     * @param array<mixed> $results results of {@see Numbered}
      *
      * @return list<int>
      */
@@ -144,7 +144,7 @@ abstract class WorkerPoolFaults extends TestCase
         return $numbers;
     }
 
-    /** What is known of an exit code. */
+    /** Returns the exit code if the kind of worker reports it. */
     protected function known(?int $exitCode): ?int
     {
         return $this->hasAProcessForEachWorker() ? $exitCode : null;

@@ -3,8 +3,8 @@
 declare(strict_types=1);
 
 /*
- * Loads classes in workers of another user. Composer's own autoload.php loads files at once that the user may not read:
- * some packages are unpacked for their owner only.
+ * Loads classes in workers of another user. Composer's own autoload.php also loads files that only their owner may
+ * read.
  */
 
 use Composer\Autoload\ClassLoader;

@@ -14,14 +14,14 @@ use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Text;
 use Symfony\Component\Process\Process;
 
-/** Shows that another checkout is measured beside this one, each with its own code. No test here measures speed. */
+/** Shows that another checkout is measured beside this one, each with its own code. No test here checks speed. */
 final class AgainstTest extends TestCase
 {
     use EndsInTime;
     use LeavesNothing;
     use OwnDirectory;
 
-    /** The cells of a table's row: title, unit, the figures, their ratio and its quartiles; the same of CPU time. */
+    /** Cells of a table's row: title, unit, figures, their ratio and its quartiles; then the same for CPU time. */
     private const ROW = '/^\| %s +\| +%s \| +[\d.,]+ \| +[\d.,]+ \| +\d+\.\d{3} \| +\d+\.\d{3} … \d+\.\d{3} \|'
         . '( +[\d.,]+ \| +[\d.,]+ \| +\d+\.\d{3} \| +\d+\.\d{3} … \d+\.\d{3} \|)$/m';
 
@@ -61,10 +61,10 @@ final class AgainstTest extends TestCase
         $process->run();
 
         self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
-        // Without git, the name of the folder stands for the revision.
+        // Without git, the name of the folder replaces the revision.
         self::assertMatchesRegularExpression('/^This checkout beside older$/m', $process->getOutput());
-        // First the check of what its autoloader loads, then the warm-up and three rounds. This checkout leaves no
-        // mark.
+        // The other checkout runs in the check of its autoloader, in the warm-up and in three rounds. This checkout
+        // leaves no mark.
         $program = self::root() . '/bench/contestant.php';
         self::assertSame(
             ['Standard input code', $program, $program, $program, $program],
@@ -73,7 +73,7 @@ final class AgainstTest extends TestCase
     }
 
     /**
-     * Yields a file, what is changed in it, the options, and the reason.
+     * Yields a file, a text in it, its replacement, the options, and the reason.
      *
      * @return iterable<string, array{string, string, string, non-empty-list<string>, string}>
      */
@@ -192,7 +192,7 @@ final class AgainstTest extends TestCase
         return 150;
     }
 
-    /** A copy of the sources, with an autoloader that has the packages of this checkout. */
+    /** Makes a copy of the sources, with an autoloader for the packages of this checkout. */
     private function checkout(): string
     {
         $folder = $this->path('older');
@@ -242,7 +242,7 @@ final class AgainstTest extends TestCase
         return $this->process(\PHP_BINARY, self::root() . "/bench/{$script}", ...$arguments);
     }
 
-    /** Its temporary files are in the directory of the test. */
+    /** Runs a command whose temporary files are in the test's directory. */
     private function process(string ...$command): Process
     {
         $environment = ['TMPDIR' => $this->path(), 'PHP' => \PHP_BINARY] + getenv();

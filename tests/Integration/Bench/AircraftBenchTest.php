@@ -33,7 +33,9 @@ final class AircraftBenchTest extends TestCase
         self::assertMatchesRegularExpression('/^Cores in use \S+/m', $process->getOutput());
     }
 
-    /** @return iterable<string, array{list<string>, array<string, list<string>>}> options, and the rows with figures by title */
+    /**
+     * @return iterable<string, array{list<string>, array<string, list<string>>}> options; rows with figures by title
+     */
     public static function measurements(): iterable
     {
         yield 'sleep' => [['--only', 'sleep', '--clients', '1', '--peers', 'none'], [
@@ -55,7 +57,7 @@ final class AircraftBenchTest extends TestCase
         $this->assertPrintsTables($options, $tables);
     }
 
-    /** @return iterable<string, array{list<string>, array<string, list<string>>}> as above, with all peers */
+    /** @return iterable<string, array{list<string>, array<string, list<string>>}> the same with all peers */
     public static function comparisons(): iterable
     {
         $rows = self::fpmRows();
@@ -100,7 +102,7 @@ final class AircraftBenchTest extends TestCase
 
     /**
      * @param list<string> $options
-     * @param string       $until   what the command line has of a process that runs when the benchmark is interrupted
+     * @param string       $until   part of the command line of a process that runs when the benchmark is interrupted
      */
     private function assertEndsWhatItHasStarted(array $options, string $until): void
     {

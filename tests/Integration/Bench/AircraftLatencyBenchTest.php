@@ -25,7 +25,7 @@ final class AircraftLatencyBenchTest extends TestCase
         ]);
     }
 
-    /** Agents run at idle priority: beside other tests they get hardly any time. */
+    /** Needs a quiet machine: agents run at idle priority, so other tests would leave them hardly any CPU time. */
     #[Group('quiet')]
     public function testCertificatesAreMeasuredHereAndAtAgentsAndEveryAnswerIsRight(): void
     {

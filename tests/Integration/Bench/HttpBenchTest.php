@@ -15,7 +15,7 @@ use Spindle\Tests\Processes;
 use Spindle\Tests\Text;
 use Symfony\Component\Process\Process;
 
-/** That the benchmark runs, says what it should, and ends what it has started; never how fast anything is. */
+/** Shows that the benchmark runs, prints its tables, and ends all its processes. No test here checks speed. */
 final class HttpBenchTest extends TestCase
 {
     use EndsInTime;
@@ -23,7 +23,7 @@ final class HttpBenchTest extends TestCase
     use OwnDirectory;
     use ReadsSeries;
 
-    /** By its title, how often Spindle's row has figures, and the bare loop's. */
+    /** Number of rows with figures of Spindle and of the bare loop, by table title. */
     private const TABLES = [
         'Plain text, each request .*, 5 connections' => [1, 1],
         'Plain text, identical' => [1, 1],
@@ -83,7 +83,7 @@ final class HttpBenchTest extends TestCase
         self::needsWrk();
         $process = $this->bench('--only', 'text', '--rounds', '1', '--seconds', '600', '--peers', 'none');
         $process->start();
-        // Two processes are below it when the client sends: the server and wrk.
+        // Two child processes run while the client sends: the server and wrk.
         Eventually::holds(static fn(): bool => \count(Processes::childrenOf((int) $process->getPid())) === 2, 'the client sends', 15.0);
         $process->signal(\SIGINT);
         $process->wait();
@@ -113,13 +113,13 @@ final class HttpBenchTest extends TestCase
         }
     }
 
-    /** How often such a table has a row of this label that begins with a figure. */
+    /** Returns how many such tables have a row with this label and a figure. */
     private static function rows(Process $process, string $title, string $label): int
     {
         return (int) preg_match_all("~^{$title}.*\n\n(?:\|.*\n)*\| {$label} +\| +-?[\d,.]+ \|~m", $process->getOutput());
     }
 
-    /** Its temporary files are in the directory of the test. */
+    /** Runs the benchmark with its temporary files in the test's directory. */
     private function bench(string ...$arguments): Process
     {
         return new Process([\PHP_BINARY, \dirname(__DIR__, 3) . '/bench/http.php', ...$arguments], null, ['TMPDIR' => $this->path()] + getenv(), timeout: 110.0);

@@ -37,7 +37,7 @@ use Symfony\Component\Process\Process;
 /**
  * Pins the names that `--against` and readers of raw data rely on: programs, contestants, options and JSON keys.
  *
- * A new name is added here. A name that changes or goes breaks what others read: keep it beside the new one.
+ * A new name is added here. Changing or removing a name breaks readers: keep the old name beside the new one.
  */
 final class ProtocolTest extends TestCase
 {
@@ -45,7 +45,7 @@ final class ProtocolTest extends TestCase
     use LeavesNothing;
     use OwnDirectory;
 
-    /** Run over the Spindle of any checkout. */
+    /** Programs that run with the Spindle of any checkout. */
     private const PROGRAMS = [
         'contestant.php', 'task-contestant.php', 'postgres-contestant.php', 'http-contestant.php', 'http-app.php',
         'remote-agent.php', 'remote-script.php', 'Aircraft/app.php', 'Aircraft/timed-app.php',
@@ -235,7 +235,7 @@ final class ProtocolTest extends TestCase
         );
     }
 
-    /** @param list<string> $keys of the raw data of the only series */
+    /** @param list<string> $keys keys of the raw data of the only series */
     private static function assertRaw(array $keys, string $json): void
     {
         $data = self::figures((string) file_get_contents($json));
@@ -267,7 +267,7 @@ final class ProtocolTest extends TestCase
         return $process->mustRun()->getOutput();
     }
 
-    /** Its temporary files are in the directory of the test. */
+    /** Runs a script with its temporary files in the test's directory. */
     private function measure(string $script, string ...$arguments): void
     {
         $command = [\PHP_BINARY, self::bench($script), ...array_values($arguments)];

@@ -8,7 +8,7 @@ namespace Spindle\Tests\Integration\Bench;
 trait ReadsSeries
 {
     /**
-     * Returns the series of one round, after a check that each was measured, with the right answers.
+     * Returns the series of one round, after checking that each was measured with the right answers.
      *
      * @return list<array<mixed>>
      */

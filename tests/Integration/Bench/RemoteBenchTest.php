@@ -14,7 +14,7 @@ use Spindle\Tests\Processes;
 use Spindle\Tests\Text;
 use Symfony\Component\Process\Process;
 
-/** That the benchmark runs, says what it should, and ends what it has started; never how fast anything is. */
+/** Shows that the benchmark runs, prints its tables, and ends all its processes. No test here checks speed. */
 final class RemoteBenchTest extends TestCase
 {
     use EndsInTime;
@@ -26,7 +26,7 @@ final class RemoteBenchTest extends TestCase
 
     private const RECOVERY = 'From SIGKILL until the task runs again';
 
-    /** @return iterable<string, array{list<string>, string, list<string>}> options, the title, and the rows with figures */
+    /** @return iterable<string, array{list<string>, string, list<string>}> options, title, rows with figures */
     public static function measurements(): iterable
     {
         yield 'single' => [['--only', 'single', '-n', '200'], 'One task at a time', self::CONTESTANTS];
@@ -104,7 +104,7 @@ final class RemoteBenchTest extends TestCase
         return $all;
     }
 
-    /** Its temporary files are in the directory of the test. */
+    /** Runs the benchmark with its temporary files in the test's directory. */
     private function bench(string ...$arguments): Process
     {
         return new Process([\PHP_BINARY, \dirname(__DIR__, 3) . '/bench/remote.php', ...$arguments], null, ['TMPDIR' => $this->path()] + getenv(), timeout: 110.0);

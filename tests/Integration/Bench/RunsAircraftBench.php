@@ -13,7 +13,7 @@ use Spindle\Tests\Processes;
 use Spindle\Tests\Text;
 use Symfony\Component\Process\Process;
 
-/** Runs the benchmark of the aircraft application and checks what it prints and writes; never how fast anything is. */
+/** Runs the benchmark of the aircraft application, and checks its output and files, but no speed. */
 trait RunsAircraftBench
 {
     use EndsInTime;
@@ -47,7 +47,7 @@ trait RunsAircraftBench
         return $process;
     }
 
-    /** @return list<string> the rows of nginx with PHP-FPM: the same handlers, the same preloaded, and plain PHP */
+    /** @return list<string> rows of nginx with PHP-FPM: the same handlers, the same preloaded, and plain PHP */
     private static function fpmRows(): array
     {
         $same = 'nginx \+ PHP-FPM, the same handlers';
@@ -83,7 +83,7 @@ trait RunsAircraftBench
         }
     }
 
-    /** Its temporary files are in the directory of the test. */
+    /** Runs the benchmark with its temporary files in the test's directory. */
     private function bench(string ...$arguments): Process
     {
         $command = [\PHP_BINARY, \dirname(__DIR__, 3) . '/bench/aircraft.php', ...$arguments];

@@ -9,7 +9,7 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Bench\Support\LimitProgram;
 use Symfony\Component\Process\Process;
 
-/** That the benchmarks run and say what they should; never how fast anything is. */
+/** Shows that the benchmarks run and print their tables. No test here checks speed. */
 final class ScriptsTest extends TestCase
 {
     /** @return iterable<string, array{list<string>, string}> */

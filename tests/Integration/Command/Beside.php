@@ -9,7 +9,7 @@ use Spindle\Command\CommandCarrier;
 use Spindle\Command\CommandPool;
 use Spindle\Command\PortableCommand;
 
-/** Has commands run by a pool of its own, as an agent does. */
+/** Runs commands in its own pool, as an agent does. */
 final class Beside implements CommandCarrier
 {
     private readonly CommandPool $pool;

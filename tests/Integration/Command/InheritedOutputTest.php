@@ -32,7 +32,7 @@ final class InheritedOutputTest extends TestCase
         self::assertStringContainsString('result: ["","captured\n"]', $host->getOutput());
     }
 
-    /** @return list<string> what was captured of both */
+    /** @return list<string> captured bytes of both outputs */
     public static function inherit(string $start): array
     {
         $pool = new CommandPool(1, 0, new CommandPoolOptions(start: StartMethod::from($start)));

@@ -29,7 +29,7 @@ use Spindle\Tests\Processes;
 
 use function Amp\Future\awaitAll;
 
-/** What changes around a pool while it lives. */
+/** Changes of a process while its pool lives. */
 final class LongLivedPoolTest extends TestCase
 {
     use EndsInTime;
@@ -168,7 +168,7 @@ final class LongLivedPoolTest extends TestCase
         $done = 0;
         foreach ($pool->run($commands) as $result) {
             self::assertTrue($result->succeeded(), $result->describe());
-            // Four slots are taken for half a minute: were commands tied to a launcher, those behind would wait for them.
+            // Four slots are in use for 30 s. If commands could not move, those behind them would wait for them.
             if (++$done === 44) {
                 break;
             }
@@ -227,7 +227,7 @@ final class LongLivedPoolTest extends TestCase
         $ask = array_fill(0, 16, Command::shell('echo "$SPINDLE_TEST_NEWS"'));
         $pool->execute($ask[0]);
         putenv('SPINDLE_TEST_NEWS=first');
-        $pool->resize(8); // starts a further launcher, where there are the CPUs
+        $pool->resize(8); // starts another launcher if there are enough CPUs
         $answers = static fn(): array => array_unique(array_map(static fn(CommandResult $result): string => $result->stdout(), iterator_to_array($pool->run($ask))));
         self::assertSame(["first\n"], array_values($answers()));
         putenv('SPINDLE_TEST_NEWS=second');
@@ -269,7 +269,7 @@ final class LongLivedPoolTest extends TestCase
             } catch (LauncherException $exception) {
                 file_put_contents($answer, $exception->getMessage());
             }
-            posix_kill((int) getmypid(), \SIGKILL); // not to run the tests that follow
+            posix_kill((int) getmypid(), \SIGKILL); // so that the fork does not run the remaining tests
         }
         Eventually::holds(static fn(): bool => !Processes::isAlive($child), 'the fork has ended');
         pcntl_waitpid($child, $status);

@@ -8,7 +8,7 @@ use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Tests\Processes;
 
-/** What a web server answers with; uses nothing but the project's own classes and what they need. */
+/** The responses of a page. Uses only this project's classes and their dependencies. */
 final class Page
 {
     /** @return array<string, mixed> */

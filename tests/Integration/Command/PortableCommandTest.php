@@ -13,7 +13,7 @@ use Spindle\Command\Output;
 use Spindle\Command\PortableCommand;
 use Spindle\Tests\EndsInTime;
 
-/** A command as bytes, and a pool whose carrier is a pool beside it. */
+/** A command as bytes, and a pool whose carrier runs commands in another pool. */
 final class PortableCommandTest extends TestCase
 {
     use EndsInTime;

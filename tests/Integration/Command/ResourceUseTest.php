@@ -23,7 +23,7 @@ use Spindle\Tests\Scale;
 
 use function Amp\delay;
 
-/** Memory that does not grow with the work, and no work while there is none. */
+/** Memory does not grow with the number of commands, and an idle pool uses no CPU time. */
 final class ResourceUseTest extends TestCase
 {
     use EndsInTime;
@@ -37,7 +37,7 @@ final class ResourceUseTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testMemoryIsTheSameAfterManyCommandsAsAfterAFew(StartMethod $start): void
     {
-        // The pool is the same with each launcher: with one of them it is enough to see what the launcher itself needs.
+        // Only the launcher differs between the start methods, so the others need fewer commands.
         $isUsual = $start === StartMethod::PosixSpawn || !LauncherPhp::hasFfi();
         $share = $isUsual || Scale::isFull() ? 1.0 : 0.5;
         $growth = Host::call(self::class . '::runMany', [$start->value, (int) ($share * Scale::of(30_000))]);
@@ -118,7 +118,7 @@ final class ResourceUseTest extends TestCase
         $pool->execute(Command::of('true'));
         $launcher = Processes::launchers()[0];
         $before = self::processorTime($launcher);
-        delay(1.0); // the claim is of a share of this time: 1 hundredth, the least that is measured, is 1 % of it
+        delay(1.0); // the claim is relative to this second: 1 hundredth, the smallest measurable time, is 1 % of it
 
         self::assertLessThanOrEqual(1, self::processorTime($launcher) - $before, 'hundredths of a second');
     }
@@ -136,7 +136,7 @@ final class ResourceUseTest extends TestCase
         });
         Eventually::holds(static fn(): bool => self::sleepers() === 20, 'all commands sleep');
         $before = self::launchersTime();
-        delay(1.0); // the claim is of a share of this time: 2 hundredths are 2 % of it
+        delay(1.0); // the claim is relative to this second: 2 hundredths are 2 % of it
         $used = self::launchersTime() - $before;
         self::assertSame(20, self::sleepers(), 'none has ended');
         $end->cancel();
@@ -157,7 +157,7 @@ final class ResourceUseTest extends TestCase
         self::assertLessThanOrEqual(25, $used, 'hundredths of a second in half a second');
     }
 
-    /** What the launcher used while it ended a command that ignores TERM. */
+    /** Returns the CPU time of a launcher that ends a command which ignores TERM. */
     public static function closeStubborn(string $start): int
     {
         $pool = new CommandPool(1, 0, new CommandPoolOptions(grace: 0.5, start: StartMethod::from($start)));
@@ -179,7 +179,7 @@ final class ResourceUseTest extends TestCase
         return \PHP_INT_MAX;
     }
 
-    /** Of this process's children that have ended, in hundredths of a second. */
+    /** Returns the CPU time of this process's ended children, in hundredths of a second. */
     private static function childrensTime(): int
     {
         $times = posix_times();
@@ -192,7 +192,7 @@ final class ResourceUseTest extends TestCase
         return $used;
     }
 
-    /** How many commands run that sleep. */
+    /** Returns the number of commands that sleep. */
     private static function sleepers(): int
     {
         $children = array_map(Processes::childrenOf(...), Processes::launchers());
@@ -200,13 +200,13 @@ final class ResourceUseTest extends TestCase
         return \count((array) preg_grep('/^sleep /', array_merge(...$children)));
     }
 
-    /** In hundredths of a second. */
+    /** Returns hundredths of a second. */
     private static function launchersTime(): int
     {
         return array_sum(array_map(self::processorTime(...), Processes::launchers()));
     }
 
-    /** In hundredths of a second. */
+    /** Returns hundredths of a second. */
     private static function processorTime(int $pid): int
     {
         $stat = (string) file_get_contents("/proc/{$pid}/stat");
@@ -215,7 +215,7 @@ final class ResourceUseTest extends TestCase
         return (int) $fields[11] + (int) $fields[12];
     }
 
-    /** In kilobytes. */
+    /** Returns kilobytes. */
     private static function residentMemory(int $pid): int
     {
         return preg_match('/^VmRSS:\s+(\d+)/m', (string) @file_get_contents("/proc/{$pid}/status"), $match) === 1 ? (int) $match[1] : 0;

@@ -16,7 +16,7 @@ use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\ShellComparison;
 
-/** A shell line has the shell's outcome, whether a shell has run it or not. */
+/** A shell line has the same outcome with and without a shell. */
 final class ShellLineTest extends TestCase
 {
     use EndsInTime;
@@ -29,26 +29,26 @@ final class ShellLineTest extends TestCase
         "/bin/echo 'a  b' \"c  d\"", "/bin/echo a'b  c'd\"e  f\"g", '/bin/echo "" \'\' x', "/bin/echo '*' \"~\" '#' '\$HOME' '`x`' '\\n'",
         "'/bin/echo' x", '"/bin/echo" x', "/bin/ec'ho' x", "/bin/echo 'a\nb'", "/bin/echo \"a\nb\"", '/bin/echo -n x=1 a@b +c :d %e f,g',
         'dirname /a/b/c', 'expr 2 + 3', 'seq 3', 'cat data', 'cat ./data ../*/data', 'basename /usr/lib .x',
-        // What is missing, or no program.
+        // Missing programs, and files that are no programs.
         'no-such-program', 'no-such-program with arguments', '/no/such/program', './no-such-program', '/tmp', './folder', 'folder/', '.', '..', '/',
         './data', 'data', './unexecutable', 'unexecutable', './no-interpreter', 'no-interpreter', './bad-interpreter', './own-script a "b c"', 'own-script a', './empty',
         './folder/inner', 'folder/inner', './missing-link', './link-to-script x', "''", '"" x', "' ' x", '-x', '=x', '%1', '+x', '@x', '1', '1x', '_x',
-        // Found by PATH.
+        // Programs in PATH.
         'found', 'found in the second', 'shadowed', 'not-first', 'relative',
         // Assignments.
         'A=b', 'A=b printenv A', 'A=b B=c env -u PATH /usr/bin/printenv B', 'A= printenv A', '/bin/echo A=b', '1=b', 'A-=b', "A='b c' printenv A", '"A=b"', "'A'=b",
-        // Built-ins, reserved words, and words that look like them.
+        // Built-ins, reserved words, and similar words.
         'cd /; pwd', 'cd /', 'pwd', 'echo hi', 'echo -n hi', 'echo "\\t"', 'printf "%s\\n" a', 'exit 3', 'true', 'false', ':', '. ./sourced', 'eval "exit 4"', 'exec false', 'test -d folder',
         '[ -d folder ]', 'type cat', 'command cat data', 'kill -0 1', 'umask', 'ulimit -n', 'read x', 'set -- a', 'unset x', 'export X=1', 'alias', 'wait', 'times x', 'trap', 'if', 'then', 'do', 'done', 'case',
         'while', 'for', 'in', 'fi', '{ /bin/echo a; }', '{', '}', '! true', '! /bin/true', 'time -f x /bin/true', 'local x', 'return 3', 'break', 'shift', 'hash', 'getopts', 'jobs', 'fg', 'bg', 'let x', 'source x',
         'select', 'function', 'history', '"echo" a', "'cd' /", "e'xit' 5", '"if"', "'exit' 6", 'true x', 'false -x',
-        // What a shell expands or takes apart.
+        // Expansions and operators of the shell.
         '/bin/echo *', '/bin/echo d*a', '/bin/echo [d]ata', '/bin/echo ?ata', '/bin/echo ~', '/bin/echo ~root', '/bin/echo a~', '/bin/echo a=~', '/bin/echo $HOME', '/bin/echo "$HOME"', '/bin/echo ${#HOME}', '/bin/echo $((1+2))',
         '/bin/echo `pwd`', '/bin/echo $(pwd)', '/bin/echo {a,b}', '/bin/echo a\\ b', '/bin/echo a\\b', '/bin/echo "a\\$b" "a\\b"', '/bin/echo a # b', '# only', '#', '/bin/echo a#b', '/bin/echo "#" a', '/bin/echo a;/bin/echo b', '/bin/echo a && /bin/echo b',
         '/bin/false || /bin/echo b', '/bin/echo a | cat', '/bin/echo a > /dev/null', '/bin/echo a >&2', '/bin/echo 2>/dev/null', 'cat < data', '(/bin/echo a)', '/bin/echo a & wait', "/bin/echo a\n/bin/echo b", "\n/bin/echo a\n",
         "/bin/echo a\\\nb", "cat <<X\nhere\nX", '/bin/echo !', '/bin/echo ^', '/bin/echo a^b', '/bin/echo "!"', '/bin/echo é "é" \'é\'', "/bin/echo \xFF \"\xFF\"", "/bin/echo a\rb", "/bin/echo a\vb\fc", "/bin/echo a\u{A0}b",
         '/bin/echo "unfinished', "/bin/echo 'unfinished", '/bin/echo a"b', '"', "'", '/bin/echo )', '/bin/echo a;;b', '&', '|', ';', '<', '>',
-        // What only looks at its surroundings.
+        // Programs that read the environment they run in.
         'printenv PWD', '/bin/pwd', '/bin/pwd -L', 'printenv OLDPWD', 'printenv PATH', 'sh -c "exit 7"', 'readlink /proc/self/fd/0', 'env -i /bin/pwd', 'cat', 'cat -',
         '', ' ', "\t",
     ];
@@ -83,7 +83,7 @@ final class ShellLineTest extends TestCase
 
     public function testASimpleLineStartsNoShell(): void
     {
-        // The parent of a program that a shell has started would be that shell, unless it made way for the program.
+        // The parent process proves nothing, because a shell may replace itself with the program.
         $line = '/usr/bin/readlink /proc/self/exe';
         $pool = new CommandPool(1);
 
@@ -100,7 +100,7 @@ final class ShellLineTest extends TestCase
         return new CommandPool(2, 0, new CommandPoolOptions(start: $start));
     }
 
-    /** Files of every kind that a line may name. */
+    /** Makes files of every kind that a line may name. */
     private function furnish(): void
     {
         foreach (['folder', 'first', 'second'] as $name) {

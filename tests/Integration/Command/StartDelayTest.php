@@ -19,7 +19,7 @@ use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\LeavesNothing;
 
-/** CommandPoolOptions::$delay */
+/** Tests of CommandPoolOptions::$delay. */
 final class StartDelayTest extends TestCase
 {
     use EndsInTime;
@@ -27,13 +27,13 @@ final class StartDelayTest extends TestCase
 
     private const DELAY = 0.3;
 
-    /** Shortest accepted time between two starts, in seconds: processes on a busy machine read the clock late. */
+    /** Minimum accepted seconds between two starts: processes on a busy machine read the clock late. */
     private const AT_LEAST = 0.2;
 
     public function testStartsOfAllRunsAreApart(): void
     {
         $pool = $this->pool(8);
-        $pool->capacity(); // The first command does not wait for the launcher.
+        $pool->capacity(); // now, so that the first command does not wait for the launcher
         $true = Command::of('true');
         $runs = [
             Async::run(static fn(): array => iterator_to_array($pool->run([$true, $true]), false)),

@@ -11,7 +11,7 @@ use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\WebServer;
 use Symfony\Component\Process\Process;
 
-/** A pool in a page, where PHP_BINARY may be no command line and the sockets are the server's. */
+/** A pool in a web page, where PHP_BINARY may not be a command-line PHP and sockets belong to the server. */
 final class WebServerTest extends TestCase
 {
     use EndsInTime;
@@ -59,7 +59,7 @@ final class WebServerTest extends TestCase
         self::assertStringNotContainsString('socket:', $descriptors);
     }
 
-    /** @return string a page without Composer's autoloader, which another user may not be allowed to read */
+    /** @return string path of a page without Composer's autoloader, which another user may not be allowed to read */
     private function copyReadableToAll(): string
     {
         $project = \dirname(__DIR__, 3);

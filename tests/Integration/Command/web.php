@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-/* A page that runs commands, for whatever server asks for it. */
+/* A page that runs commands, for any web server. */
 
 use Spindle\Tests\Integration\Command\Page;
 

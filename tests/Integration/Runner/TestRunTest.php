@@ -17,7 +17,7 @@ use Spindle\Tests\Runner\TestClass;
 use Spindle\Tests\SharedMemory;
 use Symfony\Component\Process\Process;
 
-/** The runner that ./test uses, with test classes made for it. */
+/** Tests the runner of ./test with fixture classes. */
 final class TestRunTest extends TestCase
 {
     use EndsInTime;

@@ -11,7 +11,7 @@ use Spindle\Worker\Internal\Mark;
 #[RequiresPhpExtension('shmop')]
 final class MarkTest extends TestCase
 {
-    /** A worker that has results to send before a task takes that one's mark back until it has sent them; then it goes by the limit. */
+    /** Code of a worker that resets the mark of a task while it sends results, and obeys the limit afterwards. */
     private const WORKER = <<<'PHP'
         $memory = shmop_open((int) $argv[1], 'w', 0, 0);
         shmop_write($memory, pack('VV', 4, 1), 0);

@@ -12,7 +12,7 @@ use Spindle\Worker\WorkerContext;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 
-/** What a web server answers with. */
+/** The answer of a web server that uses pools. */
 final class Page
 {
     /** @return array<string, mixed> */
@@ -27,7 +27,7 @@ final class Page
         return $answer + ['left' => array_map(array_diff(...), self::surroundings(), $before)];
     }
 
-    /** @return list<string> those of the process that calls this */
+    /** @return list<string> sockets of this process */
     public static function sockets(): array
     {
         $targets = array_map(static fn(string $descriptor): string => (string) @readlink("/proc/self/fd/{$descriptor}"), Text::names('/proc/self/fd'));

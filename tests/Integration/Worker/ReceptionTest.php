@@ -16,7 +16,7 @@ final class ReceptionTest extends TestCase
     use LeavesNothing;
     use VirtualTime;
 
-    /** Shows that a stranger holds a descriptor no longer than that. */
+    /** Shows that a stranger does not hold a descriptor any longer. */
     public function testAStrangerThatSaysNothingIsSentAwayAfterTenSeconds(): void
     {
         $reception = new Reception(static fn() => self::fail('It has not greeted'), static fn() => self::fail('There are descriptors'));

@@ -10,7 +10,7 @@ use Spindle\Worker\WorkerContext;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 
-/** What one task changes in its worker, as the next task finds it. */
+/** Tests whether a task finds state that an earlier task changed in its worker. */
 final class RestoredStateTest extends TestCase
 {
     /** @return iterable<string, array{WorkerContext}> */

@@ -9,7 +9,7 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Tests\OwnDirectory;
 use Symfony\Component\Process\Process;
 
-/** What is reported when a script ends before its tasks. */
+/** Tests the report about tasks that are unfinished when a script ends. */
 final class UnfinishedTasksTest extends TestCase
 {
     use OwnDirectory;
@@ -17,7 +17,7 @@ final class UnfinishedTasksTest extends TestCase
     private const ADVICE = 'Await the futures, or call close() on the pool, which waits for its tasks, or kill(), which '
         . "ends them without this message\n";
 
-    /** @return iterable<string, array{string, string, 2?: int}> script, what is reported, exit status */
+    /** @return iterable<string, array{string, string, 2?: int}> script, reported tasks, exit status */
     public static function scripts(): iterable
     {
         $one = 'a task that was submitted and has no result';

@@ -10,7 +10,7 @@ use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\WebServer;
 
-/** A pool in a page, where PHP_BINARY may be no command line and the sockets are the server's. */
+/** Tests pools in a web page, where PHP_BINARY may not be a command-line PHP and sockets belong to the server. */
 final class WebServerTest extends TestCase
 {
     use EndsInTime;

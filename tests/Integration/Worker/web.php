@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-/* A page that runs tasks, for whatever server asks for it. */
+/* A page that runs tasks, for any web server. */
 
 use Spindle\Tests\Integration\Worker\Page;
 

@@ -10,7 +10,7 @@ use Spindle\Bench\Support\Statistics;
 
 final class QuartilesTest extends TestCase
 {
-    /** @return iterable<string, array{non-empty-list<int|float>, float, float}> as R's quantile() has them */
+    /** @return iterable<string, array{non-empty-list<int|float>, float, float}> quartiles of R's quantile() */
     public static function values(): iterable
     {
         yield 'one value' => [[4], 4.0, 4.0];
@@ -32,7 +32,7 @@ final class QuartilesTest extends TestCase
 
     public function testQuartilesOfRatiosAreThoseOfTheRoundsOwnRatios(): void
     {
-        // The ratios are 1, 2, 3, 4 and 5, though both sides go up and down.
+        // The ratios are 1, 2, 3, 4 and 5, although both sides vary.
         $ratios = Statistics::ofRatios([10.0, 2.0, 300.0, 8.0, 50.0], [10.0, 1.0, 100.0, 2.0, 10.0]);
 
         self::assertSame([2.0, 3.0, 4.0], [$ratios?->lower, $ratios?->median, $ratios?->upper]);

@@ -53,7 +53,7 @@ final class StatisticsTest extends TestCase
 
     public function testARatioIsTakenRoundByRound(): void
     {
-        // The machine slowed down to a half after the first round: the ratio never changed.
+        // The machine ran at half speed after the first round, but the ratio was constant.
         $ratios = Statistics::ofRatios([1 => 200.0, 2 => 100.0, 3 => 100.0], [1 => 400.0, 2 => 200.0, 3 => 200.0]);
 
         self::assertEquals(Statistics::of([0.5, 0.5, 0.5]), $ratios);

@@ -12,7 +12,7 @@ use Spindle\Cli\Internal\UsageException;
 final class CommandTemplateTest extends TestCase
 {
     /**
-     * What GNU parallel 20221122 makes of them.
+     * Yields paths with their parts in GNU parallel 20221122.
      *
      * @return iterable<string, array{string, string, string, string, string}> input, {.} {/} {//} {/.}
      */
@@ -142,7 +142,7 @@ final class CommandTemplateTest extends TestCase
         self::assertSame([0, $input], [$status, implode("\n", $output)]);
     }
 
-    /** @return iterable<string, array{string, string}> template, the replacement string and its place */
+    /** @return iterable<string, array{string, string}> template; the replacement string and its place */
     public static function refusals(): iterable
     {
         yield 'a comment' => ['true # {}', '{} in a comment'];

@@ -167,7 +167,7 @@ final class JobLogTest extends TestCase
         self::assertTrue($finished->isToRun(Outcome::job(1, "echo 'a\tb'; exit 3"), true));
     }
 
-    /** @return iterable<string, array{string, string}> the command as GNU parallel logs it, and as it is logged here */
+    /** @return iterable<string, array{string, string}> the command in GNU parallel's log, and in this one */
     public static function quotedCommands(): iterable
     {
         yield 'a blank' => ['echo a\\ b', "echo 'a b'"];
@@ -190,7 +190,7 @@ final class JobLogTest extends TestCase
         self::assertFalse($finished->isToRun(Outcome::job(1, $here), false));
     }
 
-    /** @return iterable<string, array{string, string}> the command in the log, another one */
+    /** @return iterable<string, array{string, string}> the command in the log, and another one */
     public static function differentCommands(): iterable
     {
         yield 'one argument or two' => ['echo a b', "echo 'a b'"];

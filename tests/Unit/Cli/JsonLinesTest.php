@@ -82,7 +82,7 @@ final class JsonLinesTest extends TestCase
         yield 'a surrogate' => ["\xed\xa0\x80", false];
         foreach (['é', '€', '😀'] as $character) {
             for ($shift = 0; $shift < 4; ++$shift) {
-                // Characters of several bytes that lie across every border between pieces.
+                // The shift makes characters of several bytes lie across every border between pieces.
                 yield "{$character} across pieces, {$shift}" => [str_repeat('x', $shift) . str_repeat($character, 600_000), true];
             }
         }

@@ -10,7 +10,7 @@ use Spindle\Command\CommandResult;
 use Spindle\Command\Internal\Capture;
 use Spindle\Command\Internal\CaptureStore;
 
-/** Jobs and results without processes. */
+/** Creates jobs and results without processes. */
 final class Outcome
 {
     public static function job(int $sequence, string $text = 'true'): Job

@@ -12,7 +12,7 @@ use Spindle\Command\CommandResult;
 use Spindle\Command\HaltPolicy;
 use Spindle\Command\RetryPolicy;
 
-/** When a command is tried again, when a run ends early, and which settings make no sense. */
+/** Retries, early ends of runs, and settings that are rejected. */
 final class PoliciesTest extends TestCase
 {
     use MakesResults;

@@ -73,7 +73,7 @@ final class LoadedFilesTest extends TestCase
         self::assertSame('', LoadedFiles::identity($file));
     }
 
-    /** A file that nobody edits while tests run. */
+    /** Returns a file that does not change while tests run. */
     private static function settled(): string
     {
         return (string) (new \ReflectionClass(TestCase::class))->getFileName();

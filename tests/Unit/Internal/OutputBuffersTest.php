@@ -44,7 +44,7 @@ final class OutputBuffersTest extends TestCase
         }
     }
 
-    /** A statement's fiber waits in this way. */
+    /** The fiber of a database statement waits in this way. */
     public function testAFiberThatIsResumedDirectlyKeepsItsOwn(): void
     {
         OutputBuffers::$shared = ob_get_level();

@@ -18,7 +18,7 @@ final class UsableMemoryTest extends TestCase
     private const V1 = ['proc/self/mountinfo' => "34 25 0:29 / /sys/fs/cgroup/memory rw shared:9 - cgroup cgroup rw,memory\n"
         . "33 25 0:28 / /sys/fs/cgroup/cpu rw shared:9 - cgroup cgroup rw,cpu\n"];
 
-    /** @return iterable<string, array{array<string, string>, int|null}> files, bytes */
+    /** @return iterable<string, array{array<string, string>, int|null}> files and expected bytes */
     public static function machines(): iterable
     {
         yield 'no cgroups' => [self::MACHINE, 8 << 30];

@@ -11,6 +11,8 @@ use Spindle\Postgres\DeadlockException;
 use Spindle\Postgres\ExclusionViolationException;
 use Spindle\Postgres\ForeignKeyViolationException;
 use Spindle\Postgres\Internal\ServerError;
+use Spindle\Postgres\Internal\Types\QuotedValues;
+use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\NotNullViolationException;
 use Spindle\Postgres\QueryCancelledException;
 use Spindle\Postgres\QueryException;
@@ -83,6 +85,18 @@ final class ServerErrorTest extends TestCase
     {
         self::assertSame($shown, (new ServerError(['M' => $message], $values))->message());
         self::assertSame($shown, (new ServerError(['M' => $message]))->hiding($values)->message());
+    }
+
+    public function testALongFieldIsCutAndShowsNoValue(): void
+    {
+        $secret = str_repeat('secret é ', 20_000);
+        $error = new ServerError(['C' => 'P0001', 'M' => "Bad: {$secret}!", 'D' => $secret]);
+        self::assertLessThanOrEqual(ServerError::LONGEST + 3, \strlen((string) $error->field('D')));
+        self::assertSame(1, preg_match('//u', (string) $error->field('D')));
+        self::assertSame('Bad: $2', $error->hiding(QuotedValues::of(new Types(), [25, 25], ['other', $secret], (string) $error->field('M')))->message());
+        self::assertSame('Bad: $1', $error->hiding(QuotedValues::of(new Types(), [1009], [[$secret]], (string) $error->field('M')))->message());
+
+        self::assertSame('invalid input: …', (new ServerError(['C' => '22P02', 'M' => "invalid input: \"{$secret}\""]))->hidingData()->message());
     }
 
     public function testWhatTheContextOfACopyQuotesIsHiddenInTheMessage(): void

@@ -19,7 +19,7 @@ final class BacklogTest extends TestCase
 {
     private int $ready = 0;
 
-    /** @var list<array{mixed, string}> keys of tasks that have failed, and the messages */
+    /** @var list<array{mixed, string}> keys and messages of failed tasks */
     private array $failed = [];
 
     private Backlog $backlog;
@@ -200,7 +200,7 @@ final class BacklogTest extends TestCase
         self::assertSame([0, null], [$this->backlog->count(), $this->backlog->shift(9)]);
     }
 
-    /** With a list of which the first is taken, or which is searched for each, it takes much longer. */
+    /** Fails when each operation copies or searches the list of all tasks: that takes much longer. */
     public function testEachOfManyTakesNoLongerThanEachOfFew(): void
     {
         $source = $this->source();
@@ -236,7 +236,7 @@ final class BacklogTest extends TestCase
         return $all;
     }
 
-    /** @param list<int|string|Submission> $tasks that are their own keys */
+    /** @param list<int|string|Submission> $tasks tasks, which are also their own keys */
     private function batch(Source $source, array $tasks, int $first = 0): Batch
     {
         return new Batch($source, $first, $tasks, $tasks, false);

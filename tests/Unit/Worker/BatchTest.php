@@ -75,7 +75,7 @@ final class BatchTest extends TestCase
         );
     }
 
-    /** @param array<int|string|null> $tasks by key */
+    /** @param array<int|string|null> $tasks tasks by key */
     private function batch(int $first, array $tasks, ?string $code = 'code'): Batch
     {
         return new Batch($this->source($code), $first, array_values($tasks), array_keys($tasks), false);
@@ -86,7 +86,7 @@ final class BatchTest extends TestCase
         $source = self::createStub(Source::class);
         $source->method('code')->willReturn($code);
         $source->method('id')->willReturn(7);
-        $source->method('pace')->willReturn(new Pace()); // which knows nothing yet
+        $source->method('pace')->willReturn(new Pace()); // a pace without any measurement
 
         return $source;
     }

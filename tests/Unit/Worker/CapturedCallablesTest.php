@@ -9,7 +9,7 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Worker\Internal\TaskCode;
 use Spindle\Worker\UnserializableException;
 
-/** First-class callables that closures have captured. */
+/** Tests first-class callables that closures have captured. */
 final class CapturedCallablesTest extends TestCase
 {
     private const KEY = 'a key';

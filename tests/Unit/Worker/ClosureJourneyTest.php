@@ -10,14 +10,17 @@ use Spindle\Tests\LoadsSource;
 use Spindle\Worker\Internal\TaskCode;
 use Spindle\Worker\UnserializableException;
 
-/** What closures have captured, and their $this: nothing of it is changed, and the task sees the same. */
+/** Tests that captured variables and $this stay unchanged, and that the task sees the same values. */
 final class ClosureJourneyTest extends TestCase
 {
     use LoadsSource;
 
     private const KEY = 'a key';
 
-    /** @return iterable<string, array{string, mixed}> code that returns a closure, and its result here and there */
+    /**
+     * @return iterable<string, array{string, mixed}> code that returns a closure, and its result before and after
+     *         decoding
+     */
     public static function closures(): iterable
     {
         yield 'a recursive one' => [

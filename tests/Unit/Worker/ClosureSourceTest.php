@@ -10,14 +10,17 @@ use Spindle\Tests\LoadsSource;
 use Spindle\Worker\Internal\TaskCode;
 use Spindle\Worker\UnserializableException;
 
-/** Which closure of a line it is, where it ends, and what it means in its file. */
+/** Tests which closure of a line is found, where its source ends, and what its names mean. */
 final class ClosureSourceTest extends TestCase
 {
     use LoadsSource;
 
     private const KEY = 'a key';
 
-    /** @return iterable<string, array{string, list<mixed>}> an expression that takes what $take() is given, and the results */
+    /**
+     * @return iterable<string, array{string, list<mixed>}> an expression that passes closures to $take(), and their
+     *         results
+     */
     public static function lines(): iterable
     {
         yield 'a task for each input' => ['array_map(fn($x) => $take(fn() => $x * 2), [1, 2])', [2, 4]];
@@ -164,7 +167,7 @@ final class ClosureSourceTest extends TestCase
         self::assertSame('6', shell_exec(implode(' ', $command) . ' 2>&1'));
     }
 
-    /** @return list<\Closure> what the expression hands to $take() */
+    /** @return list<\Closure> closures that the expression passes to $take() */
     private function taken(string $expression): array
     {
         $imports = 'use A\{Many as Several, B\Unused}; use B as Deep; use function strtoupper as upper; use const Place\Constant as Ten;';

@@ -18,7 +18,10 @@ use Spindle\Worker\WorkerPoolOptions;
 
 final class LifespanTest extends TestCase
 {
-    /** @return iterable<string, array{WorkerPoolOptions, \Closure(WorkerHandle): mixed, bool}> what happened to the worker, and whether it is to be replaced */
+    /**
+     * @return iterable<string, array{WorkerPoolOptions, \Closure(WorkerHandle): mixed, bool}> options, a change of the
+     *         worker, whether it must be replaced
+     */
     public static function lives(): iterable
     {
         $nothing = static fn(WorkerHandle $worker): mixed => null;
@@ -48,7 +51,7 @@ final class LifespanTest extends TestCase
         $worker = $this->worker();
         $worker->tasks = 10;
         $worker->batches = [$this->batch(5), $this->batch(4)];
-        $worker->batches[0]->arrived = 2; // which are among the ten
+        $worker->batches[0]->arrived = 2; // already counted in the ten
         $worker->batches[1]->limit = 1; // the others were taken back
 
         self::assertSame(6, (new Lifespan(new WorkerPoolOptions(maxTasks: 20)))->tasksLeft($worker));

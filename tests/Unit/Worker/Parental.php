@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Worker;
 
-/** Says which class was called. */
+/** Returns the called class in different ways. */
 class Parental
 {
     final public function __construct() {}
@@ -59,7 +59,7 @@ class Parental
         return self::called();
     }
 
-    /** Calls {@see pong()}, which calls it, and is late itself. */
+    /** Calls {@see pong()}, which calls this method, and also uses `static` itself. */
     public static function ping(int $number = 0): string
     {
         return $number > 0 ? self::pong($number) : static::class;

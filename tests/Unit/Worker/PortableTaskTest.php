@@ -16,10 +16,10 @@ use Spindle\Worker\TaskTimeoutException;
 use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerCrashedException;
 
-/** A portable task in the worker that runs it, and its outcome where that is read. */
+/** Tests a portable task in the worker that runs it, and its outcome where that is read. */
 final class PortableTaskTest extends TestCase
 {
-    /** @var list<mixed> what reached the pool */
+    /** @var list<mixed> values that reached the pool */
     private array $reports = [];
 
     private ?TaskContext $outer = null;

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Worker;
 
-/** An object that refuses to become bytes, whatever it holds. */
+/** An object that refuses to be serialized. */
 final class Refusing
 {
     public mixed $held = null;

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Worker;
 
-/** Things that a task may be, and some that it may not. */
+/** Methods and objects that can be tasks, and some that cannot. */
 final class Sample
 {
     public mixed $held = null;

@@ -172,7 +172,7 @@ final class TaskCodeTest extends TestCase
         TaskCode::encode($other, self::KEY);
     }
 
-    /** @return iterable<string, array{string, string}> what a file begins and ends with, and again after its change */
+    /** @return iterable<string, array{string, string}> beginning of a file, and text added at its end by a change */
     public static function changesThatDoNotMatter(): iterable
     {
         yield 'of other lines' => ['', "\n\$other = static fn(): int => 2;"];
@@ -236,7 +236,8 @@ final class TaskCodeTest extends TestCase
         $closures = $this->loaded('many.php', '<?php return [' . implode('', $lines) . '];');
         foreach ($closures as $i => $closure) {
             /** @var \Closure(int): (\Closure(): int) $task */
-            $task = TaskCode::decode(TaskCode::encode($closure, self::KEY), self::KEY); // in what counts as a file of its own
+            // in a generated file of its own
+            $task = TaskCode::decode(TaskCode::encode($closure, self::KEY), self::KEY);
             self::assertSame($i + 1, TaskCode::decode(TaskCode::encode($task(1), self::KEY), self::KEY)());
         }
         $kept = (new \ReflectionProperty(SourceFiles::class, 'files'))->getValue();

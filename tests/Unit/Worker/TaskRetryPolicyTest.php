@@ -15,7 +15,10 @@ use Spindle\Worker\WorkerCrashedException;
 
 final class TaskRetryPolicyTest extends TestCase
 {
-    /** @return iterable<string, array{TaskRetryPolicy, TaskException, int, int, bool}> policy, failure, attempts, crashes, whether it is tried again */
+    /**
+     * @return iterable<string, array{TaskRetryPolicy, TaskException, int, int, bool}> policy, failure, attempts,
+     *         crashes, whether to retry
+     */
     public static function decisions(): iterable
     {
         $threw = TaskFailedException::threw(Thrown::of(new \DomainException()), null, 1, null);

@@ -32,7 +32,7 @@ final readonly class AddAircraft implements RequestHandlerInterface
      *
      * @return array{Number, Particulars}
      *
-     * @throws InvalidInputException that tells of all faults at once
+     * @throws InvalidInputException with all faults at once
      */
     private static function checked(array $fields): array
     {

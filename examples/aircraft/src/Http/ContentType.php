@@ -7,7 +7,7 @@ namespace Aircraft\Http;
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\HttpException;
 
-/** What a body is, in UTF-8 and not compressed: nothing else is understood here. */
+/** Checks the media type of a body. Only uncompressed UTF-8 is accepted. */
 final class ContentType
 {
     private const CHARSET = '/;\s*charset\s*=\s*"?([^";\s]*)/i';
@@ -16,9 +16,9 @@ final class ContentType
     private function __construct() {}
 
     /**
-     * @param string $pattern of the type, a regular expression without delimiters
-     * @param string $name    of what it stands for
-     * @param string $wanted  what the client is told to send
+     * @param string $pattern regular expression for the type, without delimiters
+     * @param string $name    name of the format
+     * @param string $wanted  type that the error recommends
      *
      * @throws HttpException 415
      */

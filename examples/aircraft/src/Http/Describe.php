@@ -9,7 +9,7 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 use Spindle\Http\Response;
 
-/** GET /openapi.json: all this, described. */
+/** GET /openapi.json: the description of this interface. */
 final readonly class Describe implements RequestHandlerInterface
 {
     private const FILE = __DIR__ . '/../../openapi.json';

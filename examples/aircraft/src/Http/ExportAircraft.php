@@ -10,7 +10,7 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 use Spindle\Http\Response;
 
-/** GET /aircraft/export: all of them as CSV, sent as they come from the database. */
+/** GET /aircraft/export: all aircraft as CSV, sent while the database delivers them. */
 final readonly class ExportAircraft implements RequestHandlerInterface
 {
     public function __construct(private Transfer $transfer) {}
@@ -18,7 +18,7 @@ final readonly class ExportAircraft implements RequestHandlerInterface
     public function handle(ServerRequestInterface $request): ResponseInterface
     {
         $csv = $this->transfer->export(Leaving::of($request));
-        $csv->current(); // what is wrong shows before the answer begins
+        $csv->current(); // a failure shows before the response begins
 
         return Response::stream($csv, 'text/csv; charset=utf-8', headers: ['Content-Disposition' => 'attachment; filename="aircraft.csv"']);
     }

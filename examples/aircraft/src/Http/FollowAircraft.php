@@ -12,7 +12,7 @@ use Psr\Http\Server\RequestHandlerInterface;
 use Spindle\Http\Response;
 use Spindle\Http\ServerSentEvent;
 
-/** GET /aircraft/events: what changes, as it changes, for an EventSource. */
+/** GET /aircraft/events: changes as they happen, for an EventSource. */
 final readonly class FollowAircraft implements RequestHandlerInterface
 {
     public function __construct(private ChangeFeed $changes) {}
@@ -22,7 +22,9 @@ final readonly class FollowAircraft implements RequestHandlerInterface
         return Response::events($this->events($request));
     }
 
-    /** @return \Generator<int, ServerSentEvent> "added", "updated" and "deleted" with the number, and "missed" where some may have been */
+    /**
+     * @return \Generator<int, ServerSentEvent> "added", "updated" and "deleted" with the number; "missed" after a gap
+     */
     private function events(ServerRequestInterface $request): \Generator
     {
         foreach ($this->changes->follow(Leaving::of($request)) as $announced) {

@@ -11,7 +11,7 @@ use Psr\Http\Message\StreamInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 use Spindle\Http\Response;
 
-/** POST /aircraft/import: a CSV file straight into COPY. */
+/** POST /aircraft/import: a CSV file, streamed into COPY. */
 final readonly class ImportAircraft implements RequestHandlerInterface
 {
     private const PIECE = 65_536;

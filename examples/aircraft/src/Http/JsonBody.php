@@ -12,7 +12,7 @@ final class JsonBody
 {
     private const DEPTH = 8;
 
-    /** Many times what any object here has. Of 8 MB of keys that collide, PHP would decode for minutes. */
+    /** Largest size, many times that of any object here. PHP would decode 8 MB of colliding keys for minutes. */
     private const BYTES = 65_536;
 
     private function __construct() {}
@@ -20,7 +20,7 @@ final class JsonBody
     /**
      * @return array<array-key, mixed>
      *
-     * @throws HttpException when it is not there, too long, or no JSON object
+     * @throws HttpException when the body is missing, too long or not a JSON object
      */
     public static function of(ServerRequestInterface $request): array
     {

@@ -7,12 +7,12 @@ namespace Aircraft\Http;
 use Amp\Cancellation;
 use Psr\Http\Message\ServerRequestInterface;
 
-/** For what nobody needs any more when the client has left. */
+/** Cancels work whose client has disconnected. */
 final class Leaving
 {
     private function __construct() {}
 
-    /** @return Cancellation|null null where the server can't tell */
+    /** @return Cancellation|null null where the server can't detect this */
     public static function of(ServerRequestInterface $request): ?Cancellation
     {
         $leaving = $request->getAttribute(Cancellation::class);

@@ -8,7 +8,7 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 use Spindle\Http\HttpException;
 
-/** Stands for a handler where a process serves one request at a time: one that never ends would keep it from all others. */
+/** Replaces handlers of endless responses where a process serves one request at a time and would serve no other. */
 final readonly class NotServedHere implements RequestHandlerInterface
 {
     public function handle(ServerRequestInterface $request): never

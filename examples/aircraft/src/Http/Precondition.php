@@ -7,7 +7,7 @@ namespace Aircraft\Http;
 use Psr\Http\Message\ServerRequestInterface;
 
 /**
- * What a client has read before it changes something, so that it undoes no change of another.
+ * Versions that a client has read before a change, so that it does not overwrite other changes.
  *
  * @see https://www.rfc-editor.org/rfc/rfc9110#name-if-match
  */
@@ -15,14 +15,14 @@ final class Precondition
 {
     private function __construct() {}
 
-    /** @return list<string>|null versions of which it has to be one; null where any will do */
+    /** @return list<string>|null accepted versions; null accepts any */
     public static function of(ServerRequestInterface $request): ?array
     {
         $header = trim($request->getHeaderLine('If-Match'));
         if ($header === '' || $header === '*') {
             return null;
         }
-        // Weak tags never match here.
+        // Weak tags never match, because versions are strong tags.
         preg_match_all('~(?:W/)?"[^"]*+"~', $header, $tags);
 
         return $tags[0];

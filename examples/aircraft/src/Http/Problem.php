@@ -8,7 +8,7 @@ use Psr\Http\Message\ResponseInterface;
 use Spindle\Http\Response;
 
 /**
- * A problem document: what went wrong, for programs and for people.
+ * A problem document: describes an error for programs and for people.
  *
  * @see https://www.rfc-editor.org/rfc/rfc9457
  */

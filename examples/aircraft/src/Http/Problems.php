@@ -28,7 +28,7 @@ use Spindle\Worker\TaskTimeoutException;
 use Spindle\Worker\WorkerCrashedException;
 use Spindle\Worker\WorkerStartException;
 
-/** What goes wrong as problem documents. What nobody has thought of is left to whoever is around this. */
+/** Turns known errors into problem documents. The surrounding middleware handles all others. */
 final readonly class Problems implements MiddlewareInterface
 {
     private const RETRY_AFTER = ['Retry-After' => '1'];
@@ -67,9 +67,9 @@ final readonly class Problems implements MiddlewareInterface
     }
 
     /**
-     * What the database is in, and not what is wrong with a statement.
+     * Returns the condition of the database that caused the error.
      *
-     * @throws QueryException when it is that
+     * @throws QueryException when the statement caused it
      *
      * @see https://www.postgresql.org/docs/current/errcodes-appendix.html
      */

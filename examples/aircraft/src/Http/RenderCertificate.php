@@ -13,7 +13,7 @@ use Psr\Http\Server\RequestHandlerInterface;
 use Spindle\Http\Response;
 use Spindle\Worker\Executor;
 
-/** GET /aircraft/{number}/certificate: heavy work leaves this process, and the request waits without holding others up. */
+/** GET /aircraft/{number}/certificate: a worker process does the CPU-bound work, so that other requests go on. */
 final readonly class RenderCertificate implements RequestHandlerInterface
 {
     public function __construct(private AircraftService $aircraft, private Executor $executor) {}

@@ -15,7 +15,7 @@ use Symfony\Component\Routing\Exception\ResourceNotFoundException;
 use Symfony\Component\Routing\Matcher\CompiledUrlMatcher;
 use Symfony\Component\Routing\RequestContext;
 
-/** Has the handler that {@see Routes} names answer a request; what is variable in the path becomes attributes. */
+/** Passes a request to its handler in {@see Routes}. Variables of the path become attributes. */
 final readonly class Router implements RequestHandlerInterface
 {
     private RequestContext $context;
@@ -23,8 +23,8 @@ final readonly class Router implements RequestHandlerInterface
     private CompiledUrlMatcher $matcher;
 
     /**
-     * @param array<mixed>            $routes    as {@see Routes::compiled()} gives them
-     * @param RequestHandlerInterface $otherwise gets what no route is for
+     * @param array<mixed>            $routes    from {@see Routes::compiled()}
+     * @param RequestHandlerInterface $otherwise handles requests without a route
      */
     public function __construct(array $routes, private ContainerInterface $handlers, private RequestHandlerInterface $otherwise)
     {
@@ -34,7 +34,7 @@ final readonly class Router implements RequestHandlerInterface
 
     public function handle(ServerRequestInterface $request): ResponseInterface
     {
-        // The matcher is shared by all requests: nothing suspends between these two calls.
+        // All requests share the matcher. Nothing suspends between these two calls.
         $this->context->setMethod($request->getMethod());
         try {
             $match = $this->matcher->match($request->getUri()->getPath());

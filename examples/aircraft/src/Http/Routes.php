@@ -9,10 +9,10 @@ use Symfony\Component\Routing\Matcher\Dumper\CompiledUrlMatcherDumper;
 use Symfony\Component\Routing\Route;
 use Symfony\Component\Routing\RouteCollection;
 
-/** Which request is whose. The OpenAPI description has the same, and a test compares them. */
+/** The routes. The OpenAPI description lists the same ones, and a test compares them. */
 final class Routes
 {
-    /** @var list<array{string, string, class-string<RequestHandlerInterface>}> those without variables first */
+    /** @var list<array{string, string, class-string<RequestHandlerInterface>}> routes without variables first */
     public const ALL = [
         ['GET', '/aircraft', ListAircraft::class],
         ['POST', '/aircraft', AddAircraft::class],
@@ -28,14 +28,14 @@ final class Routes
         ['GET', '/openapi.json', Describe::class],
     ];
 
-    /** Anything but what is a path of its own: whether it is a number is for the handler to say. */
+    /** Any segment except the names of other paths. Its handler checks whether it is a valid number. */
     private const NUMBER = '(?!(?:import|export|events)(?:/|$))[^/]+';
 
     private const COMPILED = __DIR__ . '/../../routes.php';
 
     private function __construct() {}
 
-    /** @return array<mixed> for Symfony's matcher */
+    /** @return array<mixed> routes for Symfony's matcher */
     public static function compiled(): array
     {
         $routes = require self::COMPILED;
@@ -43,14 +43,14 @@ final class Routes
         return \is_array($routes) ? $routes : throw new \LogicException(self::COMPILED . ' returns no array');
     }
 
-    /** What compiled() gives has to be made anew after a change of the routes, and is kept, for that takes longer than most requests. */
+    /** Compiles the routes into a file, because compiling takes longer than most requests. Needed after each change. */
     public static function compile(): void
     {
         $text = self::dumper()->dump();
         file_put_contents(self::COMPILED, preg_replace('/^<\?php\n/', "<?php\n\ndeclare(strict_types=1);\n", $text));
     }
 
-    /** @return array<mixed> what compiled() should give */
+    /** @return array<mixed> the expected result of compiled() */
     public static function current(): array
     {
         return self::dumper()->getCompiledRoutes();

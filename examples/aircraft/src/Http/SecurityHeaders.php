@@ -9,7 +9,7 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\MiddlewareInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 
-/** Has browsers take each answer for what it says that it is, and run no code in it but the page's own. */
+/** Makes browsers trust the declared type of each response, and run no code but the page's own. */
 final readonly class SecurityHeaders implements MiddlewareInterface
 {
     private const POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

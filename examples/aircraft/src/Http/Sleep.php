@@ -13,7 +13,11 @@ use Spindle\Postgres\PostgresLink;
 use function Amp\async;
 use function Amp\Future\await;
 
-/** GET /sleep, or GET /sleep?n=10 for so many side by side: waits for the database, each on a connection of its own while it sleeps. */
+/**
+ * GET /sleep, or GET /sleep?n=10 for N statements at once: waits for the database.
+ *
+ * Each statement occupies a connection while it sleeps.
+ */
 final readonly class Sleep implements RequestHandlerInterface
 {
     private const MOST = 100;
@@ -30,7 +34,7 @@ final readonly class Sleep implements RequestHandlerInterface
             return ['affected' => $affected, 'uuid' => $this->database->query('SELECT gen_random_uuid()', [], $leaving)->value()];
         };
 
-        // They come in the order in which they end, with keys that JSON would take for an object's.
+        // Results arrive in the order of completion. Their keys would turn the list into a JSON object.
         return Response::json($count === 1 ? $sleep() : array_values(await(array_map(static fn() => async($sleep), range(1, $count)))));
     }
 }

@@ -10,7 +10,7 @@ final class WholeNumber
 {
     private function __construct() {}
 
-    /** @throws InvalidInputException that names the field, when it is none or out of range */
+    /** @throws InvalidInputException naming the field, when the value is not a whole number or out of range */
     public static function of(string $field, mixed $value, int $least, int $most): int
     {
         $number = \is_string($value) && preg_match('/^\d{1,18}$/D', $value) === 1 ? (int) $value : $value;

@@ -5,56 +5,55 @@ declare(strict_types=1);
 namespace Spindle\Internal\Launcher\Process;
 
 /**
- * How a launcher starts processes, hears of them and speaks to its pool. One for each means that PHP may have:
- * {@see SpawnBackend} through FFI, {@see ProcOpenBackend} without.
+ * Starts and watches processes, and writes to the pool: {@see SpawnBackend} with FFI, {@see ProcOpenBackend} without.
  */
 interface Backend
 {
     public function name(): string;
 
-    /** Commands that may run at once before descriptors run out. */
+    /** Number of commands that the descriptors allow at once. */
     public function capacity(): int;
 
-    /** @param list<string> $environment `NAME=value`, what every job starts from */
+    /** @param list<string> $environment `NAME=value`, for all jobs that follow */
     public function useEnvironment(array $environment): void;
 
     /**
      * Starts the job and opens its pipes.
      *
-     * @return bool false when descriptors or processes have run out for now and nothing was started
+     * @return bool false when there are no descriptors or processes now and nothing was started
      *
      * @throws StartFailure when it can't be started at all
      */
     public function start(Job $job): bool;
 
     /**
-     * Waits for the first of the events, at most until the deadline, and reports all that are there to the supervisor.
+     * Waits for the next event, and reports all that have occurred to the supervisor.
      *
      * @param int $deadline on the monotonic clock in nanoseconds; 0 for none
-     * @param bool $onlyPool hear nothing of the jobs' output, for the pool takes none
+     * @param bool $onlyPool ignore the jobs' output, because the pool does not receive now
      */
     public function wait(int $deadline, bool $onlyPool): void;
 
-    /** The job's process, while its exit was not reported. */
+    /** Returns the process id, as long as no exit was reported. */
     public function pidOf(Job $job): int;
 
     /**
-     * Waits for an exit, when the pool is of no more interest.
+     * Waits for an exit, without events of the pool.
      *
-     * @param int $nanoseconds the longest that it waits
+     * @param int $nanoseconds maximum time
      */
     public function awaitExit(int $nanoseconds): void;
 
-    /** Writes what the pool takes now, without blocking; returns the rest. */
+    /** Writes as much as the pool can receive now, without blocking; returns the rest. */
     public function send(string $bytes): string;
 
-    /** Writes what the job takes of its input now; closes it when all is written and none follows. */
+    /** Writes as much input as the job can receive now; closes the pipe after the end of the input. */
     public function feed(Job $job): void;
 
-    /** Stops or starts hearing of the job's output. */
+    /** Starts or stops reading the job's output. */
     public function listen(Job $job, bool $listen): void;
 
-    /** Gives up a job whose process can't be ended: its exit, if it comes, is nobody's. */
+    /** Gives up a job whose process can't be ended. Its exit will not be reported. */
     public function abandon(Job $job): void;
 
     public function signal(int $pid, int $signal): void;

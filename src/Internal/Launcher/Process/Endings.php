@@ -7,52 +7,51 @@ namespace Spindle\Internal\Launcher\Process;
 use Spindle\Internal\Launcher\Protocol;
 
 /**
- * Ends jobs with all that descends from them: those that reach a time limit and those that the pool cancels.
+ * Ends jobs with all their descendants, after a time limit or when the pool cancels them.
  *
- * A job goes through these states, and its properties tell which one it is in:
+ * A job has these states, which its properties show:
+ * - Running. When it ends by itself, it is over, and its descendants are left alone.
+ * - Ending, when `ending` has the reason: its tree has received TERM and CONT, and has time until `killAt`.
+ * - Killed, when `killed` is set: the rest of its tree has received KILL. If some of it exists at the next `killAt`, it
+ *   can't be killed. The job is given up, and reported with the flag SURVIVED.
+ * - Lingering, when `ended` is set: its own process has ended in one of the last two states. The job is over when
+ *   nothing of its tree is found any more. Until then `killAt` still applies.
  *
- * - Running. One that ends by itself is over with its exit, and what it leaves behind is left alone.
- * - Ending, when `ending` says why: its tree has got TERM and CONT, and until `killAt` it has its grace to end in.
- * - Killed, when `killed` is set: the grace was over, and what was left of its tree has got KILL. What is still there at
- *   the next `killAt` can't be killed: the job is given up, and its report says so.
- * - Lingering, when `ended` is set: in one of the last two states its own process has gone. It is over as soon as a look
- *   at the machine's processes finds nothing of its tree; until then its `killAt` holds.
- *
- * A job that is over is handed to the caller once, to be reported.
+ * A job that is over is returned to the caller once, to be reported.
  */
 final class Endings
 {
-    /** Of the grace that jobs get to end, at most this remains, in seconds, when the pool itself is gone. */
+    /** Maximum grace of jobs when the pool itself is gone, in seconds. */
     private const LAST_GRACE = 0.5;
 
-    /** A killed process is gone within this time, in nanoseconds, or it can't be killed. */
+    /** Nanoseconds within which a killed process ends, if it can be killed. */
     private const KILLED_WITHIN = 1_000_000_000;
 
-    /** Between two looks at what is left of an ended job: at first and at most, in nanoseconds. */
+    /** First and longest interval between two searches for the rest of ended jobs, in nanoseconds. */
     private const FIRST_LOOK = 1_000_000;
     private const LAST_LOOK = 50_000_000;
 
-    /** For points in time on the monotonic clock. */
+    /** Points in time on the monotonic clock. */
     private const AT_ONCE = 1;
     private const NEVER = \PHP_INT_MAX;
 
-    /** What jobs get to end by themselves when they are asked to, in seconds. */
+    /** Seconds that jobs have to end after SIGTERM. */
     public float $grace = 2.0;
 
-    /** @var array<int, Job> to be ended for the pool with the next {@see enforceLimits()}, by id */
+    /** @var array<int, Job> jobs that the next {@see enforceLimits()} ends for the pool, by id */
     private array $cancelled = [];
 
-    /** @var array<int, Job> of the running ones: ended, their own process gone */
+    /** @var array<int, Job> running jobs that are ended and whose own process is gone */
     private array $lingering = [];
 
-    /** No time limit, grace or wait for a killed one is over before this, on the monotonic clock. */
+    /** Earliest end of any time limit, grace or wait for a killed process, on the monotonic clock. */
     private int $deadline = self::NEVER;
     private int $lookAt = self::NEVER;
     private int $look = self::FIRST_LOOK;
 
     public function __construct(private readonly Backend $backend, private readonly Trees $trees) {}
 
-    /** Its time limits count from now on. */
+    /** Starts the job's time limits. */
     public function started(Job $job): void
     {
         if ($job->timeout > 0 || $job->idleTimeout > 0) {
@@ -60,7 +59,7 @@ final class Endings
         }
     }
 
-    /** @param Job $job that runs */
+    /** @param Job $job running job */
     public function cancel(Job $job): void
     {
         if ($job->ending === 0) {
@@ -68,14 +67,14 @@ final class Endings
         }
     }
 
-    /** The own process of a job that is being ended has gone. */
+    /** Notes that the own process of a job that is being ended is gone. */
     public function linger(Job $job): void
     {
         $this->lingering[$job->id] = $job;
         $this->lookAt = self::AT_ONCE;
     }
 
-    /** A descendant of some job, adopted by this process, is over. */
+    /** Notes that a descendant of some job, adopted by this process, has ended. */
     public function orphanEnded(): void
     {
         if ($this->lingering !== []) {
@@ -83,7 +82,7 @@ final class Endings
         }
     }
 
-    /** When {@see enforceLimits()} has something to do, on the monotonic clock in nanoseconds; 0 for never. */
+    /** Returns when {@see enforceLimits()} is due, on the monotonic clock in nanoseconds; 0 for never. */
     public function nextDeadline(): int
     {
         $next = min($this->deadline, $this->lookAt);
@@ -92,17 +91,17 @@ final class Endings
     }
 
     /**
-     * Does what is due. Mostly nothing is, and then it is a matter of a few comparisons.
+     * Does everything that is due. Mostly this is nothing, at the cost of a few comparisons.
      *
-     * @param array<int, Job> $running  started and not yet reported, by id
-     * @param bool            $onlyPool nothing is heard of the jobs' output now, for the pool takes none
+     * @param array<int, Job> $running  jobs that were started and not reported, by id
+     * @param bool            $onlyPool the jobs' output is ignored now, because the pool does not receive
      *
-     * @return list<Job> of them: those that are over
+     * @return list<Job> jobs of these that are over
      */
     public function enforceLimits(array $running, bool $onlyPool): array
     {
         if ($this->cancelled !== []) {
-            // Together, for each look at the processes of the machine takes milliseconds.
+            // All at once, because each search through the machine's processes takes milliseconds.
             $this->end(array_values(array_intersect_key($this->cancelled, $running)), Protocol::CANCELLED);
             $this->cancelled = [];
         }
@@ -115,25 +114,25 @@ final class Endings
         return $this->lookAt <= $now ? [...$over, ...$this->lookForSurvivors($now)] : $over;
     }
 
-    /** Ends everything that is alive, whatever it belongs to, for the pool is gone; returns when that is done. */
+    /** Ends all processes, because the pool is gone; returns when they have ended. */
     public function endAll(): void
     {
         $this->trees->endAll(min($this->grace, self::LAST_GRACE), self::KILLED_WITHIN);
     }
 
-    /** When it has run for too long. */
+    /** Returns the time at which it has run for too long. */
     private static function timeoutOf(Job $job): int
     {
         return $job->timeout > 0 ? $job->started + self::nanoseconds($job->timeout) : self::NEVER;
     }
 
-    /** When it has been silent for too long, unless it says something before. */
+    /** Returns the time at which it has been silent for too long. */
     private static function silenceOf(Job $job): int
     {
         return $job->idleTimeout > 0 ? $job->lastOutput + self::nanoseconds($job->idleTimeout) : self::NEVER;
     }
 
-    /** At most thirty years, so that a sum with the clock never overflows. */
+    /** Returns 30 years at most, so that a sum with the clock never overflows. */
     private static function nanoseconds(float $seconds): int
     {
         return (int) (min($seconds, 1e9) * 1e9);
@@ -163,17 +162,17 @@ final class Endings
     /**
      * @param array<int, Job> $running
      *
-     * @return list<Job> those that can't be ended
+     * @return list<Job> jobs that can't be ended
      */
     private function endOverdue(array $running, bool $onlyPool, int $now): array
     {
-        // The deadline was the earliest of all; the next one is found on the way, and is too early at worst.
+        // The next deadline is found below. It may be too early, but not too late.
         $this->deadline = self::NEVER;
         $timedOut = $idle = $kill = $over = [];
         foreach ($running as $job) {
             if ($job->ending === 0) {
                 if ($onlyPool || $job->untaken > Protocol::OUTPUT_WINDOW) {
-                    $job->lastOutput = $now; // it is not silent, it is not listened to
+                    $job->lastOutput = $now; // not silent, but ignored
                 }
                 $timeout = self::timeoutOf($job);
                 $silence = self::silenceOf($job);
@@ -203,7 +202,7 @@ final class Endings
         return $over;
     }
 
-    /** What neither ends nor can be ended keeps no slot and nobody waiting. */
+    /** Frees the slot of a job that neither ends nor can be ended, and reports it. */
     private function abandon(Job $job): void
     {
         $job->ending |= Protocol::SURVIVED;
@@ -215,7 +214,7 @@ final class Endings
         }
     }
 
-    /** @return list<Job> those that nothing is left of */
+    /** @return list<Job> jobs without any process left */
     private function lookForSurvivors(int $now): array
     {
         $alive = $this->trees->alive();
@@ -224,7 +223,7 @@ final class Endings
         $left = array_intersect_key($this->lingering, $alive);
         $over = array_values(array_diff_key($this->lingering, $alive));
         $this->lingering = $left;
-        // Adopted orphans announce their end; where there is no adoption, the looks get rarer.
+        // Adopted orphans report their end. Without adoption, searches become less frequent.
         $this->look = $left === [] ? self::FIRST_LOOK : min($this->look * 2, self::LAST_LOOK);
         $this->lookAt = $left === [] ? self::NEVER : $now + $this->look;
 

@@ -4,15 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/**
- * One epoll instance, level-triggered, and the memory that the kernel writes its events to.
- *
- * A descriptor that it reports may be closed by now and its number used again, and one that was closed may still be
- * reported: {@see SpawnBackend} says why that does no harm.
- */
+/** One epoll instance, level-triggered. It may report closed or reused descriptors: see {@see SpawnBackend}. */
 final class Epoll
 {
-    /** What is waited for, in epoll and in poll(2): EPOLLIN and POLLIN, EPOLLOUT and POLLOUT. */
+    /** Events, in epoll and in poll(2): EPOLLIN and POLLIN, EPOLLOUT and POLLOUT. */
     public const READABLE = 1;
     public const WRITABLE = 4;
 
@@ -25,7 +20,7 @@ final class Epoll
 
     private readonly int $epoll;
 
-    /** Size of a struct epoll_event in 32-bit words, and where its descriptor lies: it is packed on x86-64 alone. */
+    /** Size of a struct epoll_event in 32-bit words; packed on x86-64 only. The descriptor is the second last word. */
     private readonly int $eventWords;
 
     private readonly \FFI\CData $events;
@@ -52,11 +47,11 @@ final class Epoll
     }
 
     /**
-     * Waits for any of those that are watched.
+     * Waits for any watched descriptor.
      *
-     * @param int $milliseconds the longest that it waits; -1 for as long as it takes
+     * @param int $milliseconds maximum time; -1 for none
      *
-     * @return array<int, true> the descriptors that are ready; none also when a signal came first
+     * @return array<int, true> descriptors that are ready; none after a signal
      */
     public function wait(int $milliseconds): array
     {
@@ -75,11 +70,11 @@ final class Epoll
     }
 
     /**
-     * Waits for these alone, watched or not, with poll(2).
+     * Waits for these descriptors only, watched or not, with poll(2).
      *
-     * @param array<int, int> $descriptors with what is waited for; a handful
+     * @param array<int, int> $descriptors events by descriptor; a few
      *
-     * @return array<int, true> as of {@see wait()}
+     * @return array<int, true> as {@see wait()} returns them
      */
     public function waitFor(array $descriptors, int $milliseconds): array
     {

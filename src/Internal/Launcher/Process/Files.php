@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** Looks into /proc, where a folder may be missing, forbidden, or gone a moment later. */
+/** Reads folders of /proc, which may be missing, forbidden, or removed at any time. */
 final class Files
 {
-    /** @return list<string> the names in the folder; none where it can't be read */
+    /** @return list<string> names in the folder; none when it can't be read */
     public static function in(string $directory): array
     {
         $names = @scandir($directory);

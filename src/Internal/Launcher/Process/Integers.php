@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Internal\Launcher\Process;
 
 /**
- * An array of integers in C, as FFI shows it. Nothing implements it: it is its type.
+ * The type of a C array of integers in FFI. No class implements it.
  *
  * @extends \ArrayAccess<int, int>
  */

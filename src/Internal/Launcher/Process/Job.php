@@ -6,68 +6,66 @@ namespace Spindle\Internal\Launcher\Process;
 
 use Spindle\Internal\Launcher\Protocol;
 
-/**
- * One command in the launcher, from the frame that asked for it to the frame that reports it.
- */
+/** One command in the launcher, from the frame that requests it to the frame that reports its end. */
 final class Job
 {
-    /** Process id; 0 until it is started and again once its exit was taken. */
+    /** Process id; 0 before the start and after the exit. */
     public int $pid = 0;
 
     /** Unix time of the start, in seconds. */
     public float $startedAt = 0.0;
 
-    /** Start, and last sign of life, on the monotonic clock in nanoseconds. */
+    /** Times of the start and of the last output, on the monotonic clock in nanoseconds. */
     public int $started = 0;
     public int $lastOutput = 0;
 
-    /** Why it is being ended: 0, or one of Protocol's TIMED_OUT, IDLE, CANCELLED. */
+    /** Why the job is being ended: 0, or TIMED_OUT, IDLE or CANCELLED of Protocol. */
     public int $ending = 0;
 
-    /** When what is left of it gets SIGKILL, on the monotonic clock; 0 unless it is being ended. */
+    /** When the rest of the job gets SIGKILL, on the monotonic clock; 0 unless it is being ended. */
     public int $killAt = 0;
 
-    /** SIGKILL has been sent to what was left of it. */
+    /** Whether SIGKILL has been sent to the rest of the job. */
     public bool $killed = false;
     public int $exitCode = -1;
     public int $signal = 0;
     public int $ended = 0;
 
-    /** Bytes of memory that it had at most; 0 where the system does not tell. */
+    /** Maximum memory in bytes; 0 when unknown. */
     public int $memoryPeak = 0;
 
     public string $stdout = '';
     public string $stderr = '';
 
-    /** Output sent for a streamed command that the pool has not yet said it took, in bytes. */
+    /** Bytes of streamed output that were sent and that the pool has not acknowledged. */
     public int $untaken = 0;
 
-    /** Whether the pool will send more input; and input that was taken from $input but not yet reported so. */
+    /** Whether the pool will send more input. */
     public bool $inputFollows;
 
-    /** With FFI: descriptors of our ends of its pipes; -1 when there is none. */
+    /** With FFI: descriptors of our ends of the pipes; -1 for none. */
     public int $out = -1;
     public int $err = -1;
     public int $in = -1;
 
-    /** @var array<int, int> the child's ends of its pipes by what they become there, open only while it is started */
+    /** @var array<int, int> ends of the pipes for the child, by its descriptor; open only during the start */
     public array $childEnds = [];
 
-    /** @var array<int, resource> without FFI: our ends of its pipes, by the child's descriptor */
+    /** @var array<int, resource> without FFI: our ends of the pipes, by the child's descriptor */
     public array $pipes = [];
 
-    /** @var list<string> `NAME=value`, what it starts from: the launcher's environment when it got the job */
+    /** @var list<string> `NAME=value`, the launcher's environment when it received the job */
     public array $inherited = [];
 
-    /** @var resource|null without FFI: the process handle */
+    /** @var resource|null without FFI: process handle */
     public mixed $process = null;
 
     /**
-     * @param list<string> $changes   `NAME=value` to set, `NAME` to remove, against the launcher's environment
-     * @param list<string> $arguments the program first; empty for what only the shell can run
+     * @param list<string> $changes   `NAME=value` to set, `NAME` to remove, relative to the launcher's environment
+     * @param list<string> $arguments the program first; empty for a line that only a shell can run
      * @param float        $timeout   in seconds; 0 for none
      * @param float        $idleTimeout in seconds; 0 for none
-     * @param string       $line      the shell line, also where the arguments were split from it; '' for a program
+     * @param string       $line      the shell line, also when the arguments were split from it; '' for a program
      */
     public function __construct(
         public readonly int $id,
@@ -86,9 +84,9 @@ final class Job
     }
 
     /**
-     * The environment that the job gets, without its marker.
+     * Returns the environment of the job, without its marker.
      *
-     * @param array<string, string> $variables name => `NAME=value`, what it starts from
+     * @param array<string, string> $variables name => `NAME=value`, before the job's changes
      *
      * @return array<string, string>
      */
@@ -108,9 +106,9 @@ final class Job
     }
 
     /**
-     * Where its program is looked up: PATH in its own environment.
+     * Returns the PATH of the job's environment, where its program is searched.
      *
-     * @param array<string, string> $variables as for {@see environment()}
+     * @param array<string, string> $variables see {@see environment()}
      */
     public function path(array $variables): ?string
     {

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** Names of temporary files that a killed process had no time to remove (see Spindle\Internal\UnlinkedFile). */
+/** Names of temporary files that a killed process could not remove (see Spindle\Internal\UnlinkedFile). */
 final class Leftovers
 {
-    /** @param string $prefix what the paths of its files begin with, absolute */
+    /** @param string $prefix prefix of the paths of its files, absolute */
     public static function remove(int $pool, string $prefix): void
     {
         if (!self::isGone($pool)) {
@@ -20,7 +20,7 @@ final class Leftovers
         }
     }
 
-    /** A process that is ending has lost its memory, and with it its command line, before its pipes are closed. */
+    /** Whether the pool's process has ended. It loses its command line before its pipes are closed. */
     private static function isGone(int $pool): bool
     {
         return (string) @file_get_contents("/proc/{$pool}/cmdline") === ''

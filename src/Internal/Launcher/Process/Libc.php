@@ -4,18 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/**
- * The C library's calls that starting and watching a process take, through FFI.
- *
- * Opaque structures are given more room than any libc needs (glibc: 336 and 80 bytes, musl: 336 and 80).
- */
+/** The C library's functions for processes, through FFI. Opaque structures are larger than in glibc and musl. */
 final class Libc
 {
     public const EINTR = 4;
     public const EAGAIN = 11;
     public const SIGKILL = 9;
 
-    /** Of open(), pipe2() and all else that makes descriptors. */
+    /** Flags of open(), pipe2() and other functions that make descriptors. */
     public const CLOEXEC = 0o2000000;
     public const NONBLOCK = 0o4000;
 
@@ -84,7 +80,7 @@ final class Libc
         return $this->new($type);
     }
 
-    /** Where an array begins. */
+    /** Returns the address of an array. */
     public function address(\FFI\CData $array): int
     {
         $address = $this->integers('uint64_t[1]');
@@ -95,7 +91,7 @@ final class Libc
         return $address[0];
     }
 
-    /** The error of the last call that failed. */
+    /** Returns the error of the last call that failed. */
     public function errno(): int
     {
         return $this->functions->__errno_location()[0];

@@ -4,9 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/**
- * The C functions that {@see Libc} declares, as FFI shows them. Nothing implements it: it is their type.
- */
+/** The type of the C functions that {@see Libc} declares. No class implements it. */
 interface LibcFunctions
 {
     public function posix_spawn(Integers $pid, string $path, \FFI\CData $actions, \FFI\CData $attributes, \FFI\CData $argv, \FFI\CData $envp): int;

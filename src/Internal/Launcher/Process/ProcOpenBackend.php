@@ -5,26 +5,25 @@ declare(strict_types=1);
 namespace Spindle\Internal\Launcher\Process;
 
 /**
- * Starts processes with PHP's own proc_open and waits in stream_select: what is left where FFI is not.
+ * Starts processes with PHP's own proc_open and waits in stream_select, when there is no FFI.
  *
- * Each child holds one more pipe, whose end of file announces its exit; with pcntl, SIGCHLD interrupts the wait as well,
- * for a child whose descendants keep that pipe open. Where neither can tell, a look every now and then does, while
- * commands run (docs/decisions/0003-without-ffi.md).
+ * Each child has one more pipe, whose end of file announces its exit. A descendant may keep it open. Then SIGCHLD
+ * announces the exit (with pcntl), or a regular check finds it (docs/decisions/0003-without-ffi.md).
  */
 final class ProcOpenBackend implements Backend
 {
     private const READ_SIZE = 1 << 16;
 
-    /** What a process may enlarge a pipe to (/proc/sys/fs/pipe-max-size, by default), in bytes. */
+    /** Maximum size of a pipe (/proc/sys/fs/pipe-max-size, default), in bytes. */
     private const LARGEST_PIPE = 1 << 20;
 
-    /** stream_select takes no descriptor from here on. */
+    /** First descriptor that stream_select can't watch. */
     private const SELECTABLE = 1024;
 
-    /** Descriptors beyond those that the launcher has from its start, for what it opens for a moment. */
+    /** Descriptors that stay free for files that are open for a moment. */
     private const RESERVED = 16;
 
-    /** Between two looks for exits that nothing announced, in nanoseconds. */
+    /** Nanoseconds between two checks for exits that were not announced. */
     private const LOOK_WITH_PCNTL = 1_000_000_000;
     private const LOOK_WITHOUT = 100_000_000;
     private const FIRST_LOOK = 1_000_000;
@@ -34,26 +33,28 @@ final class ProcOpenBackend implements Backend
     /** @var array<int, Job> by id */
     private array $jobs = [];
 
-    /** @var array<int, Job> of them: their exit pipe is closed, their process was still there */
+    /** @var array<int, Job> jobs whose exit pipe was closed while their process still existed */
     private array $exiting = [];
 
-    /** @var array<int, array{running: bool, exitcode: int, signaled: bool, termsig: int}> known already, by job id */
+    /**
+     * @var array<int, array{running: bool, exitcode: int, signaled: bool, termsig: int}> already known ones, by job id
+     */
     private array $statuses = [];
 
-    /** @var array<int, resource> what is read, by the stream's number */
+    /** @var array<int, resource> streams that are read, by number */
     private array $reads = [];
 
-    /** @var array<int, resource> what waits to be written */
+    /** @var array<int, resource> streams that wait to be written, by number */
     private array $writes = [];
 
-    /** @var array<int, array{Job, int}> whose stream it is, and the child's descriptor, by the stream's number */
+    /** @var array<int, array{Job, int}> job and the child's descriptor, by the stream's number */
     private array $of = [];
 
-    /** How many may be open for jobs, and are. */
+    /** Maximum and current number of descriptors for jobs. */
     private readonly int $descriptors;
     private int $open = 0;
 
-    /** How long to wait before the next look for the exits that were announced, in nanoseconds. */
+    /** Nanoseconds before the next check for announced exits. */
     private int $look = self::FIRST_LOOK;
 
     /** @var list<resource|null> handles of processes that can't be ended */
@@ -77,7 +78,7 @@ final class ProcOpenBackend implements Backend
         }
     }
 
-    /** When this process ends PHP waits for each process that it has a handle of, so it must not end in the usual way. */
+    /** Kills this process if there are handles, because PHP would wait for each of their processes. */
     public function __destruct()
     {
         if ($this->abandoned !== [] || $this->jobs !== []) {
@@ -125,7 +126,7 @@ final class ProcOpenBackend implements Backend
             $status = proc_get_status($job->process);
             $job->pid = $status['pid'];
             if (!$status['running']) {
-                // The question has taken the exit, and before PHP 8.3 that is told once.
+                // PHP before 8.3 reports an exit once, and this call has taken it.
                 $this->statuses[$job->id] = $status;
                 $this->exiting[$job->id] = $job;
                 $this->look = 0;
@@ -163,7 +164,7 @@ final class ProcOpenBackend implements Backend
 
     public function awaitExit(int $nanoseconds): void
     {
-        usleep(max(1, intdiv($nanoseconds, 1000))); // which SIGCHLD interrupts, where there is pcntl
+        usleep(max(1, intdiv($nanoseconds, 1000))); // SIGCHLD interrupts this, with pcntl
         if (\function_exists('pcntl_signal_dispatch')) {
             pcntl_signal_dispatch();
         }
@@ -244,7 +245,7 @@ final class ProcOpenBackend implements Backend
         return !$this->everStarted;
     }
 
-    /** Those that jobs may have: some of the numbers that stream_select takes are in use, and can't be closed from PHP. */
+    /** Returns the descriptors that jobs may have: stream_select has a limit, and some below it are in use for good. */
     private static function descriptors(): int
     {
         $limit = \function_exists('posix_getrlimit') ? (posix_getrlimit()['soft openfiles'] ?? self::SELECTABLE) : self::SELECTABLE;
@@ -254,7 +255,7 @@ final class ProcOpenBackend implements Backend
         return max(0, $limit - self::RESERVED - \count($taken));
     }
 
-    /** Signals that a handler takes are default ones again after exec, as ignored and blocked ones are not. */
+    /** Handles signals: after exec those with a handler have their default again, unlike ignored and blocked ones. */
     private function takeSignals(): void
     {
         pcntl_sigprocmask(\SIG_SETMASK, []);
@@ -271,7 +272,7 @@ final class ProcOpenBackend implements Backend
      * @param array<resource> $reads
      * @param array<resource> $writes
      *
-     * @return array<int, Job> those whose exit pipe was closed
+     * @return array<int, Job> jobs whose exit pipe was closed
      */
     private function handle(array $reads, array $writes): array
     {
@@ -308,12 +309,12 @@ final class ProcOpenBackend implements Backend
 
     /**
      * @param array<int, Job> $announced
-     * @param bool            $look whether it is time to look at all of them
+     * @param bool            $look whether to check all jobs
      */
     private function takeExits(array $announced, bool $look): void
     {
         if ($look && \function_exists('posix_getppid') && posix_getppid() !== $this->poolPid) {
-            $this->supervisor->poolGone(); // a fork of it still holds the pipe
+            $this->supervisor->poolGone(); // a fork of the pool's process still has the pipe
         }
         $candidates = $announced + $this->exiting;
         if ($look || ($this->childEnded && $candidates === [])) {
@@ -325,7 +326,7 @@ final class ProcOpenBackend implements Backend
                 continue;
             }
             $status = $this->statuses[$id] ?? proc_get_status($job->process);
-            // Its descriptors are closed a moment before a process can be waited for.
+            // A process closes its descriptors a moment before its exit can be collected.
             for ($i = 0; $status['running'] && isset($announced[$id]) && $i < 20; ++$i) {
                 $status = proc_get_status($job->process);
             }
@@ -354,8 +355,7 @@ final class ProcOpenBackend implements Backend
     }
 
     /**
-     * Takes what the process left in its pipes, and no more than they can hold: a descendant may still be writing. As
-     * the streams block, only those are read that have something to give. Then closes all of them.
+     * Reads the rest of the pipes, up to their capacity, because a descendant may still be writing. Then closes them.
      */
     private function takeRest(Job $job): void
     {
@@ -374,7 +374,7 @@ final class ProcOpenBackend implements Backend
         }
     }
 
-    /** @return int bytes */
+    /** @return int number of bytes */
     private function read(Job $job, int $descriptor): int
     {
         $pipe = $job->pipes[$descriptor];

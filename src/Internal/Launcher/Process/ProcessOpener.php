@@ -7,24 +7,22 @@ namespace Spindle\Internal\Launcher\Process;
 use Spindle\Internal\Launcher\Protocol;
 
 /**
- * Starts processes with proc_open, after the checks that exec would make: each with the descriptors that its job asks
- * for and the write end of one pipe more.
+ * Starts processes with proc_open, after the checks that exec would make.
  *
- * Children share the launcher's process group, so that trees are found in /proc; orphans that have left them are only
- * found by their environment.
+ * They share the launcher's process group: trees are found in /proc, but orphans only by their environment.
  */
 final class ProcessOpener
 {
     /** The child's end of the pipe whose end of file announces its exit. */
     public const EXIT_PIPE = 3;
 
-    /** A string of this size, in bytes, or longer, exec refuses (MAX_ARG_STRLEN: 32 pages). */
+    /** First length of a string that exec refuses, in bytes (MAX_ARG_STRLEN: 32 pages). */
     private const ARGUMENT_LIMIT = 131072;
 
     /** @var resource /dev/null */
     private readonly mixed $null;
 
-    /** @var array<string, string> name => `NAME=value`, what each job starts from */
+    /** @var array<string, string> name => `NAME=value`, for all jobs that follow */
     private array $variables = [];
 
     public function __construct(private readonly string $token)
@@ -34,7 +32,7 @@ final class ProcessOpener
         $this->null = $null;
     }
 
-    /** @param list<string> $environment `NAME=value`, what every job starts from; it becomes the launcher's own */
+    /** @param list<string> $environment `NAME=value`, for all jobs that follow; becomes the launcher's own */
     public function useEnvironment(array $environment): void
     {
         $this->variables = [];
@@ -48,11 +46,11 @@ final class ProcessOpener
     }
 
     /**
-     * Starts the job: sets its process, and our ends of its pipes, of which only that of the input doesn't block.
+     * Starts the job and sets its process and our ends of its pipes. Only the pipe of the input does not block.
      *
      * @param int $available descriptors that may still be opened
      *
-     * @return bool false when descriptors or processes have run out for now and nothing was started
+     * @return bool false when there are no descriptors or processes now and nothing was started
      *
      * @throws StartFailure
      */
@@ -68,7 +66,7 @@ final class ProcessOpener
         if (\count($descriptors) > $available) {
             return false;
         }
-        // From PHP 8.3 on, the program is looked up in this process's own PATH.
+        // Since PHP 8.3, the program is searched in the PATH of this process.
         putenv($path === null ? 'PATH' : "PATH={$path}");
         error_clear_last();
         // @phpstan-ignore argument.type (what has no name is taken as it stands)
@@ -90,8 +88,8 @@ final class ProcessOpener
     }
 
     /**
-     * @return list<string>|null as `NAME=value`, for by names proc_open would drop empty values; null for the launcher's
-     *                           own environment, which costs it least
+     * @return list<string>|null as `NAME=value`, because proc_open would drop empty values by name; null (fastest) for
+     *                           the launcher's own
      */
     private function environmentOf(Job $job): ?array
     {
@@ -106,7 +104,7 @@ final class ProcessOpener
     }
 
     /**
-     * Refuses what exec would refuse with E2BIG: see execve(2), "Limits on size of arguments and environment".
+     * Refuses sizes that exec refuses with E2BIG: see execve(2), "Limits on size of arguments and environment".
      *
      * @param list<string> $strings arguments and environment
      *
@@ -120,14 +118,14 @@ final class ProcessOpener
             if ($length >= self::ARGUMENT_LIMIT) {
                 throw new StartFailure(126, 'Argument list too long');
             }
-            $size += $length + 9; // its NUL, and its address
+            $size += $length + 9; // and its NUL and its address
         }
         if ($size > self::ARGUMENT_LIMIT && $size > $this->sizeLimit()) {
             throw new StartFailure(126, 'Argument list too long');
         }
     }
 
-    /** In bytes: a quarter of what the stack may have, but no more than three quarters of 8 MiB. */
+    /** Returns bytes: a quarter of the stack limit, but no more than three quarters of 8 MiB. */
     private function sizeLimit(): int
     {
         $stack = \function_exists('posix_getrlimit') ? (posix_getrlimit()['soft stack'] ?? null) : null;
@@ -136,7 +134,7 @@ final class ProcessOpener
     }
 
     /**
-     * What exec would refuse is refused here, for proc_open tells of it as of a command that ended with 127.
+     * Refuses programs that exec would refuse, because proc_open would report them as exit code 127.
      *
      * @param non-empty-list<string> $arguments
      *
@@ -149,7 +147,7 @@ final class ProcessOpener
         $file = $arguments[0];
         if (!str_contains($file, '/')) {
             $file = Programs::find($file, $path ?? Programs::DEFAULT_PATH);
-            // Otherwise it is left to exec to find it again, so that the program is called by the name given.
+            // With a PATH, exec finds the program again, so that it is called by the given name.
             $arguments[0] = $path === null ? $file : $arguments[0];
         }
         $file = Programs::path($file);

@@ -9,26 +9,25 @@ use Spindle\Internal\Launcher\Protocol;
 /**
  * Finds in /proc the live processes that descend from commands.
  *
- * A process belongs to a command when its environment carries the command's marker, when it is in the command's process
- * group, or when its parent belongs to it. The first holds after setsid() and after its parents have died; only a
- * process that leaves the group, outlives its parents and clears its environment is not found by it, and where the
- * launcher is a subreaper, that one is still found as a descendant of the launcher when the pool ends.
+ * A process belongs to a command if its environment has the command's marker, if it is in the command's process group,
+ * or if its parent belongs. A process without marker and group whose parents are gone is not found. If the launcher is
+ * a subreaper, it finds that one as its own descendant when the pool ends.
  */
 final class ProcessTree
 {
-    /** The job that a process below $ancestor belongs to when no command claims it. */
+    /** The job of a descendant of $ancestor that belongs to no command. */
     public const UNCLAIMED = 0;
 
-    /** So often is looked again where others start processes all the time. */
+    /** Maximum number of searches while other programs start processes all the time. */
     private const LOOKS = 4;
 
     /**
      * @param array<int, int> $roots    job by the pid of its process
-     * @param int             $ancestor the launcher's pid: what descends from it is found, claimed or not
-     * @param array<string, int> $known what an earlier call found, which holds when its parents are gone; becomes what
-     *                                  this one finds: job by pid and start
+     * @param int             $ancestor pid of the launcher, whose descendants are all found
+     * @param array<string, int> $known result of an earlier call, for processes without parents; becomes the result of
+     *                                  this one: job by pid and start
      *
-     * @return array<int, int> job by pid, the roots included, zombies left out
+     * @return array<int, int> job by pid, with the roots and without zombies
      */
     public static function find(string $token, array $roots, int $ancestor, array &$known = []): array
     {
@@ -67,8 +66,8 @@ final class ProcessTree
     }
 
     /**
-     * Finds nothing only where no process was started meanwhile: a look misses one that is started during it by another, which
-     * has ended before its turn.
+     * Repeats a search that finds nothing but during which processes were started: it may have missed a child of a
+     * process that ended.
      *
      * @param \Closure(): list<int> $find
      *
@@ -86,10 +85,10 @@ final class ProcessTree
     }
 
     /**
-     * Kills them all: stopped first, until no more are found, so that none can start another meanwhile.
+     * Kills all processes. First stops them, until no more are found, so that none can start another one.
      *
      * @param \Closure(): list<int> $find
-     * @param \Closure(int, int): void $kill pid and signal
+     * @param \Closure(int, int): void $kill called with pid and signal
      */
     public static function kill(\Closure $find, \Closure $kill): void
     {
@@ -106,26 +105,26 @@ final class ProcessTree
         }
     }
 
-    /** The state of a process as one letter, as in proc(5); '' when the process does not exist or cannot be read. */
+    /** Returns the state of a process as one letter of proc(5); '' when the process does not exist or can't be read. */
     public static function state(int $pid): string
     {
         return self::stat($pid)[0] ?? '';
     }
 
-    /** @return array{string, int, int, int, int}|null state, parent, process group, session and start (in clock ticks since boot) */
+    /** @return array{string, int, int, int, int}|null state, parent, process group, session, start (clock ticks) */
     private static function stat(int $pid): ?array
     {
         $stat = @file_get_contents("/proc/{$pid}/stat");
         if ($stat === false || $stat === '') { // '' when it ended after the file was opened
             return null;
         }
-        // The name, in parentheses, may hold anything.
+        // The name, in parentheses, may contain any characters.
         $fields = explode(' ', substr($stat, (int) strrpos($stat, ')') + 2));
 
         return [$fields[0], (int) $fields[1], (int) $fields[2], (int) $fields[3], (int) $fields[19]];
     }
 
-    /** The pid that was given last. */
+    /** Returns the pid that was assigned last. */
     private static function newest(): string
     {
         $load = (string) @file_get_contents('/proc/loadavg');

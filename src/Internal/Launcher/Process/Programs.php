@@ -4,14 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/**
- * Where commands start from: the program's file, looked up as execvp does, and the working directory.
- */
+/** The program's file, found as execvp does, and the working directory of a command. */
 final class Programs
 {
     public const SHELL = '/bin/sh';
 
-    /** What the shell searches when PATH is not set. */
+    /** Directories that the shell searches when PATH is not set. */
     public const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
     /** @throws StartFailure */
@@ -34,14 +32,14 @@ final class Programs
             : new StartFailure(127, "No such program in PATH ({$path})");
     }
 
-    /** PHP takes a relative path that looks like a URL for one. */
+    /** Returns a path that PHP does not take for a URL. */
     public static function path(string $path): string
     {
         return preg_match('~^\.{0,2}/~', $path) === 1 ? $path : "./{$path}";
     }
 
     /**
-     * Whether the file is a script without `#!`, which exec refuses and execvp has the shell run.
+     * Whether the file is a script without `#!`, which exec refuses and execvp runs with the shell.
      *
      * @throws StartFailure when nothing can run it
      */
@@ -49,7 +47,7 @@ final class Programs
     {
         $handle = @fopen($file, 'r');
         if ($handle === false) {
-            return false; // it may be executable and not readable
+            return false; // may be executable without being readable
         }
         $start = (string) fread($handle, 256);
         fclose($handle);
@@ -63,13 +61,13 @@ final class Programs
             return false;
         }
 
-        return !str_contains($start, "\0"); // a binary has one near its beginning, as shells check as well
+        return !str_contains($start, "\0"); // a binary has one near its beginning; shells check the same
     }
 
     /**
-     * Returns the command line by which the shell runs a script without `#!`. The script gets its arguments unchanged.
+     * Returns the command line with which the shell runs a script without `#!`, with the same arguments.
      *
-     * @param list<string> $arguments those of the script, its name first
+     * @param list<string> $arguments arguments of the script, its name first
      *
      * @return non-empty-list<string>
      */
@@ -79,9 +77,8 @@ final class Programs
     }
 
     /**
-     * Makes the directory the current one, which the next process inherits. The launcher does it itself, rather than
-     * the child, so that a bad directory can be told from a missing program; and each time, for the name may mean
-     * another directory by now.
+     * Changes to the directory, which the next process inherits. The child could not report a bad one. Every start
+     * repeats this, because the path may lead to another directory by now.
      *
      * @throws StartFailure
      */

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** Sends signals where ext-posix may be missing. */
+/** Sends signals, also without ext-posix. */
 final class Signals
 {
-    /** Returns false where the process is gone, or belongs to a user whose processes this one must not signal. */
+    /** Returns false when the process does not exist, or when this process may not signal it. */
     public static function send(int $pid, int $signal): bool
     {
         if (\function_exists('posix_kill')) {

@@ -5,20 +5,18 @@ declare(strict_types=1);
 namespace Spindle\Internal\Launcher\Process;
 
 /**
- * Starts processes with posix_spawn and hears of everything through one epoll instance, by way of FFI.
+ * Starts processes with posix_spawn and gets all events from one epoll instance, through FFI.
  *
- * Exits come as SIGCHLD through a signalfd, which serves orphans that the launcher
- * adopts as well as its own children (docs/decisions/0002-exit-events.md compares it with a pidfd for each child).
+ * Exits of children and of adopted orphans arrive as SIGCHLD through a signalfd (docs/decisions/0002-exit-events.md).
  *
- * A read can find a descriptor closed and opened again since epoll reported it, and a child that has just been spawned
- * holds copies of ours until its exec is through, which keeps a closed one in the epoll set for that long. Both are
- * harmless here because every descriptor in the set is non-blocking and an event without a job is passed over.
+ * A reported descriptor may have been closed and opened again. Until its exec, a new child keeps closed descriptors in
+ * the epoll set. Both are harmless: all descriptors in the set are non-blocking, and an event without a job is ignored.
  */
 final class SpawnBackend implements Backend
 {
     private const READ_SIZE = 1 << 18;
 
-    /** Where a struct rusage has the most memory, in KiB: after two struct timeval. */
+    /** Index of the maximum memory in a struct rusage, in KiB: after two struct timeval. */
     private const MAXRSS = 4;
 
 
@@ -31,7 +29,7 @@ final class SpawnBackend implements Backend
     private readonly Epoll $epoll;
     private readonly int $signals;
 
-    /** A descriptor that becomes readable when the pool's process ends; -1 where the kernel has none (before 5.3). */
+    /** Readable when the pool's process ends; -1 when the kernel has no such descriptor (before 5.3). */
     private readonly int $poolProcess;
 
     private readonly \FFI\CData $buffer;
@@ -39,7 +37,7 @@ final class SpawnBackend implements Backend
     /** @var Integers */
     private readonly object $status;
 
-    /** @var Integers what a process has used, as wait4() tells it: a struct rusage, taken generously */
+    /** @var Integers a struct rusage, of more than the necessary size, for wait4() */
     private readonly object $usage;
 
     /** @var array<int, Job> by pid */
@@ -62,10 +60,9 @@ final class SpawnBackend implements Backend
         $this->c = $c = $this->libc->functions;
 
         $c->setsid();
-        // PR_SET_CHILD_SUBREAPER: a command's orphans become ours, so that they can be found and ended.
+        // PR_SET_CHILD_SUBREAPER: adopts the orphans of commands, so that they can be found and ended.
         $c->prctl(36, 1, 0, 0, 0);
-        // PR_SET_PDEATHSIG, SIGCONT: a stopped launcher continues when the pool's process dies, and then ends
-        // everything.
+        // PR_SET_PDEATHSIG, SIGCONT: a stopped launcher continues when the pool's process dies, and ends everything.
         $c->prctl(1, 18, 0, 0, 0);
         $this->closeOnExec();
 
@@ -84,7 +81,7 @@ final class SpawnBackend implements Backend
         }
         foreach ([0, 1] as $end) {
             $c->fcntl($end, 4, Libc::NONBLOCK | ($end === 0 ? 0 : 1)); // F_SETFL
-            $c->fcntl($end, 1031, 1 << 20); // F_SETPIPE_SZ: fewer wake-ups in a burst; a refusal does no harm
+            $c->fcntl($end, 1031, 1 << 20); // F_SETPIPE_SZ: fewer wake-ups in a burst; a refusal is harmless
         }
         if ($c->getppid() !== $poolPid) {
             exit(0);
@@ -100,7 +97,7 @@ final class SpawnBackend implements Backend
     {
         $limit = $this->libc->integers('uint64_t[2]');
         $this->c->getrlimit(7, $limit); // RLIMIT_NOFILE
-        // Two for each command, and some for the launcher itself; RLIM_INFINITY reads as -1.
+        // Two for each command, and some for the launcher itself. RLIM_INFINITY is -1 here.
         return $limit[0] < 0 ? \PHP_INT_MAX : max(0, intdiv($limit[0] - 24, 2));
     }
 
@@ -227,7 +224,7 @@ final class SpawnBackend implements Backend
 
     public function isDeserted(): bool
     {
-        // ECHILD is the only error: as a subreaper this process has every descendant below it.
+        // ECHILD is the only possible error: as a subreaper this process is the ancestor of all that it started.
         return $this->c->waitid(0, 0, $this->buffer, 1 | 4 | 0x01000000) < 0; // WNOHANG | WEXITED | WNOWAIT
     }
 
@@ -246,7 +243,7 @@ final class SpawnBackend implements Backend
     /** Blocks the signals that are read from a descriptor instead. */
     private function takeSignals(): int
     {
-        // A SIGCHLD ignored by whoever started us would have children reaped unseen.
+        // An ignored SIGCHLD, inherited from the parent, would hide exits of children.
         $this->c->signal(17, null);
         $set = $this->libc->new('signal_set[1]');
         $this->c->sigemptyset($set);
@@ -267,7 +264,7 @@ final class SpawnBackend implements Backend
         $this->handle($this->epoll->waitFor($descriptors, $milliseconds));
     }
 
-    /** @param array<int, true> $ready descriptors that have something for us */
+    /** @param array<int, true> $ready ready descriptors */
     private function handle(array $ready): void
     {
         if (isset($ready[0])) {
@@ -277,7 +274,7 @@ final class SpawnBackend implements Backend
         if (isset($ready[$this->poolProcess])) {
             $this->supervisor->poolGone();
         }
-        // Exits before output: an exit takes the rest of the output along, and most commands have both at once.
+        // Exits before output: an exit reads the rest of the output, and most commands have both at once.
         if (isset($ready[$this->signals])) {
             $this->takeExits();
         }
@@ -308,7 +305,7 @@ final class SpawnBackend implements Backend
         $received = $size > 0 ? \FFI::string($this->buffer, $size) : '';
         for ($i = 0; $i < $size; $i += 128) {
             if (\ord($received[$i]) !== 17) {
-                $this->supervisor->poolGone(); // told to end by TERM, INT or HUP
+                $this->supervisor->poolGone(); // TERM, INT or HUP
             }
         }
         while (($pid = $this->c->wait4(-1, $this->status, 1, $this->usage)) > 0) {
@@ -327,7 +324,7 @@ final class SpawnBackend implements Backend
         }
     }
 
-    /** Takes what the process left in its pipes, and no more: a descendant may still be writing. */
+    /** Reads the rest of the pipes, and no more, because a descendant may still be writing. */
     private function takeRest(Job $job): void
     {
         if ($job->out >= 0) {
@@ -347,7 +344,7 @@ final class SpawnBackend implements Backend
         if ($length > 0) {
             $this->supervisor->output($job, $isError, \FFI::string($this->buffer, $length));
         }
-        // F_GETPIPE_SZ: a pipe that the command has enlarged holds more than one read takes.
+        // F_GETPIPE_SZ: a pipe that the command has enlarged contains more than one read returns.
         for ($left = $last && $length === self::READ_SIZE ? $this->c->fcntl($descriptor, 1032) : 0; $left > 0 && $length > 0; $left -= $length) {
             $length = $this->c->read($descriptor, $this->buffer, self::READ_SIZE);
             if ($length > 0) {

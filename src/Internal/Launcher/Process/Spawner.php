@@ -7,8 +7,8 @@ namespace Spindle\Internal\Launcher\Process;
 use Spindle\Internal\Launcher\Protocol;
 
 /**
- * Starts processes with posix_spawn: each with a process group of its own, default signals, an empty signal mask, and no
- * descriptor beyond 2, for every other one of the launcher is close-on-exec.
+ * Starts processes with posix_spawn: with their own process group, default signals, no signal mask, and descriptors 0
+ * to 2.
  */
 final class Spawner
 {
@@ -19,10 +19,10 @@ final class Spawner
     private const ENOMEM = 12;
     private const EACCES = 13;
 
-    /** How long a program's place is remembered, in nanoseconds. */
+    /** Nanoseconds for which the path of a program is cached. */
     private const FOUND_FOR = 1_000_000_000;
 
-    /** Room for the marker, in bytes: its name, the pool's token and the largest number. */
+    /** Bytes for the marker: its name, the pool's token and the largest number. */
     private const MARKER_SIZE = 96;
 
     /** @var LibcFunctions */
@@ -40,17 +40,17 @@ final class Spawner
     private readonly Vector $arguments;
     private readonly Vector $environment;
 
-    /** @var array<string, string> name => `NAME=value`, what each job starts from */
+    /** @var array<string, string> name => `NAME=value`, for all jobs that follow */
     private array $variables = [];
 
-    /** The changes that the environment was last filled with; no list of changes is a lone NUL. */
+    /** Changes in the current environment array. A single NUL is no possible list of changes. */
     private string $environmentOf = "\0";
 
-    /** @var array<string, string> path by "PATH\0program", or "PATH\0program\0directory" where that matters */
+    /** @var array<string, string> path by "PATH\0program", or by "PATH\0program\0directory" for a relative PATH */
     private array $found = [];
     private int $foundSince = 0;
 
-    /** @var array<string, \FFI\CData> file actions by the three descriptors that a child gets */
+    /** @var array<string, \FFI\CData> file actions by the three source descriptors of a child */
     private array $actions = [];
 
     public function __construct(private readonly Libc $libc, private readonly string $token)
@@ -64,7 +64,7 @@ final class Spawner
         $this->environment = new Vector($libc);
     }
 
-    /** @param list<string> $environment `NAME=value`, what every job starts from */
+    /** @param list<string> $environment `NAME=value`, for all jobs that follow */
     public function useEnvironment(array $environment): void
     {
         $this->variables = [];
@@ -77,7 +77,7 @@ final class Spawner
     /**
      * Starts the job: sets its pid, and its ends of the pipes, which don't block.
      *
-     * @return bool false when descriptors or processes have run out for now and nothing was started
+     * @return bool false when there are no descriptors or processes now and nothing was started
      *
      * @throws StartFailure
      */
@@ -136,8 +136,8 @@ final class Spawner
     }
 
     /**
-     * Only what is ignored here needs it, and each signal in the set costs the child a system call. 32 and 33 are those
-     * that glibc keeps for itself: its posix_spawn has them ignored in the child unless they are in the set.
+     * Returns ignored signals; each costs the child a system call. glibc's posix_spawn leaves 32 and 33, which it
+     * reserves, ignored in the child unless they are in the set.
      *
      * @return int bit n - 1 for signal n
      */
@@ -154,7 +154,7 @@ final class Spawner
         $error = $this->spawn($path, $job);
         $wasFoundByPath = !str_contains($job->arguments[0] ?? '/', '/');
         if ($wasFoundByPath && ($error === self::ENOENT || $error === self::EACCES)) {
-            $this->found = []; // the program may have moved since it was found
+            $this->found = []; // the program may have moved
             $path = $this->resolve($job);
             $error = $this->spawn($path, $job);
         }
@@ -187,7 +187,7 @@ final class Spawner
     {
         $marker = Protocol::MARKER . "={$this->token}.{$job->id}";
         $changes = implode("\0", $job->changes);
-        // Consecutive commands mostly have the same changes, or none: then only the marker, the first entry, is new.
+        // Consecutive commands mostly have the same changes, or none. Then only the marker, the first entry, is new.
         if ($changes === $this->environmentOf) {
             $this->environment->replaceFirst($marker);
 
@@ -198,7 +198,7 @@ final class Spawner
         $this->environmentOf = $changes;
     }
 
-    /** Opens the pipes as pairs: ours go to $job->out, err and in, the child's to $job->childEnds. */
+    /** Opens the pipes as pairs: our ends in $job->out, err and in, the child's in $job->childEnds. */
     private function openPipes(Job $job): bool
     {
         $flags = $job->flags;
@@ -222,14 +222,14 @@ final class Spawner
                 1 => $job->out = $ours,
                 2 => $job->err = $ours,
             };
-            // Not by pipe2's own flag, which the child's end would have as well. F_SETFL, O_NONBLOCK and O_WRONLY.
+            // Not with a flag of pipe2, which the child's end would get as well. F_SETFL, O_NONBLOCK and O_WRONLY.
             $this->c->fcntl($ours, 4, Libc::NONBLOCK | (int) $isInput);
         }
 
         return true;
     }
 
-    /** What the child does with its descriptors; the numbers come again and again, so the lists are kept. */
+    /** Returns what the child does with its descriptors. The numbers repeat, so the lists are cached. */
     private function actions(Job $job): \FFI\CData
     {
         $sources = [

@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** A command that could not be started; never leaves the launcher but as a frame. */
+/** A command that could not be started. It leaves the launcher as a frame only. */
 final class StartFailure extends \Exception
 {
     /**
-     * @param int $exitCode what a shell would report: 127 for a missing program, 126 for any other reason
-     * @param int $why      0, or Protocol's EXHAUSTED
+     * @param int $exitCode exit code that a shell would report: 127 for a missing program, 126 for any other reason
+     * @param int $why      0, or EXHAUSTED of Protocol
      */
     public function __construct(public readonly int $exitCode, string $reason, public readonly int $why = 0)
     {

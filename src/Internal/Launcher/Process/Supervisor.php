@@ -8,21 +8,18 @@ use Spindle\Internal\FrameReader;
 use Spindle\Internal\Launcher\Protocol;
 
 /**
- * The launcher's own logic, whatever starts the processes: which job is next, what becomes of its input and output, what
- * the pool is told. It ends when the pool does, and everything that it started ends before it ({@see Endings}).
+ * Controls jobs and sends frames to the pool. When the pool ends, it ends all that it started ({@see Endings}), then
+ * itself.
  */
 final class Supervisor
 {
-    /** Frames may pile up to this size, in bytes, before jobs are neither started nor heard. */
+    /** Bytes of unsent frames after which jobs are neither started nor read. */
     private const BACKLOG = 4 << 20;
 
-    /**
-     * While other jobs wait for a slot, frames may wait this long for company, in nanoseconds: the pool then wakes
-     * once for several results.
-     */
+    /** Nanoseconds that frames may wait for others while jobs wait for a slot, so that the pool wakes less often. */
     private const GATHER = 2_000_000;
 
-    /** Captured output leaves in pieces of at least this size, in bytes. */
+    /** Bytes of captured output after which a piece is sent. */
     private const PIECE = 1 << 16;
 
     /** Bytes of RUN's payload before its strings. */
@@ -34,23 +31,23 @@ final class Supervisor
     private readonly Endings $endings;
     private readonly FrameReader $frames;
 
-    /** @var array<int, Job> started and not yet reported, by id */
+    /** @var array<int, Job> jobs that were started and not reported, by id */
     private array $running = [];
 
-    /** When frames were last sent; and when those that are gathered are to be, or 0. */
+    /** Time of the last sending of frames, and of the next if it is delayed, or 0. */
     private int $flushed = 0;
     private int $flushAt = 0;
 
-    /** @var list<string> what later jobs start from */
+    /** @var list<string> environment for later jobs */
     private array $environment = [];
 
-    /** @var list<string>|null what the backend starts jobs from now */
+    /** @var list<string>|null environment that the backend has now */
     private ?array $applied = null;
 
     private string $backlog = '';
     private bool $exhausted = false;
 
-    /** The pool is told of each start before it happens, so that it knows what ran should this process die of it. */
+    /** Whether each start is reported before it happens, so that the pool knows what ran if this process dies of it. */
     private bool $announcing = false;
     private bool $poolGone = false;
 
@@ -63,14 +60,14 @@ final class Supervisor
         $this->frames = new FrameReader($this->obey(...));
     }
 
-    /** Works until the pool is gone, then ends what is left. */
+    /** Works until the pool is gone, then ends all processes. */
     public function run(): void
     {
         $this->tell(Protocol::READY, 0, pack('VV', getmypid(), min($this->backend->capacity(), 0xFFFFFFFF)) . $this->backend->name());
         while (!$this->poolGone) {
             $this->flushInTime();
             $starting = $this->startNext();
-            $this->flushInTime(); // what the start had to tell
+            $this->flushInTime(); // frames about the start
             $this->backend->wait($starting ? 1 : $this->nextDeadline(), \strlen($this->backlog) > self::BACKLOG);
             foreach ($this->endings->enforceLimits($this->running, \strlen($this->backlog) > self::BACKLOG) as $job) {
                 $this->report($job);
@@ -119,14 +116,14 @@ final class Supervisor
         }
     }
 
-    /** The job has closed its standard input, or ended: what follows is not wanted. */
+    /** Notes that the job has closed its standard input, or ended, so that it needs no more input. */
     public function inputRefused(Job $job): void
     {
         $job->inputFollows = false;
         $this->inputTaken($job, 0xFFFFFFFF);
     }
 
-    /** The job's own process is over; -1 and a signal, or an exit code and 0. Its output has been reported. */
+    /** Notes an exit: an exit code and 0, or -1 and a signal. The output was reported before. */
     public function exited(Job $job, int $exitCode, int $signal): void
     {
         $job->pid = 0;
@@ -141,7 +138,7 @@ final class Supervisor
         }
     }
 
-    /** A descendant of some job, adopted by this process, is over. */
+    /** Notes that a descendant of some job, adopted by this process, has ended. */
     public function orphanEnded(): void
     {
         $this->endings->orphanEnded();
@@ -222,7 +219,7 @@ final class Supervisor
         $before = $job->untaken;
         /** @var array{bytes: int} $taken */
         $taken = unpack('Vbytes', $payload);
-        $job->untaken = max(0, $job->untaken - $taken['bytes']); // a launcher before this one may have sent some of them
+        $job->untaken = max(0, $job->untaken - $taken['bytes']); // an earlier launcher may have sent some of them
         if ($before > Protocol::OUTPUT_WINDOW && $job->untaken <= Protocol::OUTPUT_WINDOW) {
             $this->backend->listen($job, true);
         }
@@ -246,7 +243,7 @@ final class Supervisor
         }
     }
 
-    /** @return bool whether the next one may start at once */
+    /** @return bool whether the next one may start immediately */
     private function startNext(): bool
     {
         if (!$this->mayStart()) {
@@ -281,7 +278,7 @@ final class Supervisor
         }
         $this->running[$id] = $job;
         $this->endings->started($job);
-        $this->inputTaken($job, 0); // asks for the first of it
+        $this->inputTaken($job, 0); // requests the first piece
 
         return $this->mayStart();
     }
@@ -292,7 +289,7 @@ final class Supervisor
             && !$this->exhausted && \strlen($this->backlog) <= self::BACKLOG;
     }
 
-    /** A shell line that was split but can't be started goes to the shell, which has its own words for the reason. */
+    /** Starts a job. If a split shell line can't be started, the shell gets it and reports the reason itself. */
     private function startOrFallBack(Job $job): bool
     {
         if (($job->flags & Protocol::TOO_LARGE) !== 0) {
@@ -353,7 +350,7 @@ final class Supervisor
         $this->backlog = $this->backend->send($this->backlog);
     }
 
-    /** @return array<int, int> job by the pid of its own process, of those that are not gone yet */
+    /** @return array<int, int> job by the pid of its own process, for processes that have not ended */
     private function roots(): array
     {
         $roots = [];

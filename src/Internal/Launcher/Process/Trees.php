@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** The process trees of a launcher's jobs: what of them is alive, and how it is ended. */
+/** The process trees of a launcher's jobs: finds live processes and ends them. */
 final class Trees
 {
     private const LAST_LOOK = 50_000_000;
@@ -12,13 +12,13 @@ final class Trees
     private const TERM = 15;
     private const CONT = 18;
 
-    /** @var array<string, int> what an earlier look found, which holds when its parents are gone */
+    /** @var array<string, int> result of an earlier search, for processes whose parents are gone */
     private array $known = [];
 
-    /** @var array<int, int> those that were asked to end and are alive: job by pid */
+    /** @var array<int, int> live processes that were asked to end: job by pid */
     private array $asked = [];
 
-    /** @param \Closure(): array<int, int> $roots the jobs' own processes: job by pid */
+    /** @param \Closure(): array<int, int> $roots returns the jobs' own processes: job by pid */
     public function __construct(
         private readonly Backend $backend,
         private readonly string $token,
@@ -32,10 +32,10 @@ final class Trees
     }
 
     /**
-     * Asks the jobs' processes to end, each once: one that was being started is found the next time.
+     * Asks the jobs' processes to end, each once. A process that was being started is found next time.
      *
      * @param array<int, mixed> $jobs  by id
-     * @param array<int, int>   $alive as {@see alive()} has found them
+     * @param array<int, int>   $alive as {@see alive()} returns it
      */
     public function terminate(array $jobs, array $alive): void
     {
@@ -46,7 +46,7 @@ final class Trees
     }
 
     /**
-     * Leaves the jobs' processes no choice.
+     * Kills the jobs' processes.
      *
      * @param array<int, true> $jobs by id
      */
@@ -58,10 +58,10 @@ final class Trees
     }
 
     /**
-     * Ends everything that is alive, whatever it belongs to, and returns when it is gone.
+     * Ends all live processes and returns when they are gone.
      *
-     * @param float $grace        in seconds, before it is killed
-     * @param int   $killedWithin in nanoseconds, after which what is left can't be killed
+     * @param float $grace        seconds before they are killed
+     * @param int   $killedWithin nanoseconds after which the rest can't be killed
      */
     public function endAll(float $grace, int $killedWithin): void
     {
@@ -78,7 +78,7 @@ final class Trees
             }
             if (hrtime(true) >= $killAt) {
                 ProcessTree::kill($everything, $this->backend->signal(...));
-                // From the first kill on: this process may itself have been stopped until now.
+                // Counted from the first kill, because this process may have been stopped before it.
                 $giveUpAt = min($giveUpAt, hrtime(true) + $killedWithin);
             }
             $this->backend->awaitExit($pause);
@@ -98,7 +98,7 @@ final class Trees
     /** @param list<int> $pids */
     private function ask(array $pids): void
     {
-        foreach ([self::TERM, self::CONT] as $signal) { // a stopped process takes no other signal than CONT
+        foreach ([self::TERM, self::CONT] as $signal) { // a stopped process handles only CONT
             foreach ($pids as $pid) {
                 $this->backend->signal($pid, $signal);
             }

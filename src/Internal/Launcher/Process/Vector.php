@@ -5,10 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Internal\Launcher\Process;
 
 /**
- * A NULL-terminated array of C strings, as exec takes its arguments and its environment; its memory is used again.
+ * A reusable NULL-terminated array of C strings, for the arguments and the environment of exec.
  *
- * The strings lie end to end in one block and their addresses are computed in PHP, so that filling it takes two copies
- * whatever the number of strings.
+ * The strings are in one block and PHP computes their addresses. So filling it takes two copies for any number of
+ * strings.
  */
 final class Vector
 {
@@ -25,7 +25,7 @@ final class Vector
         $this->reserve(1 << 16, 1 << 10);
     }
 
-    /** @param list<string> $values without NUL bytes, but for a first one that is padded with them */
+    /** @param list<string> $values without NUL bytes, except a first one that is padded with them */
     public function fill(array $values): void
     {
         $block = implode("\0", $values) . "\0";
@@ -42,7 +42,7 @@ final class Vector
         \FFI::memcpy($this->pointers, $packed, \strlen($packed));
     }
 
-    /** @param string $value no longer than the first value that it was filled with */
+    /** @param string $value no longer than the first value of {@see fill()} */
     public function replaceFirst(string $value): void
     {
         \FFI::memcpy($this->strings, "{$value}\0", \strlen($value) + 1);

@@ -4,13 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/**
- * Jobs that wait for a slot, in lanes: the next one is the first of the lane whose turn it is, so that a run with few
- * commands does not wait behind one with many.
- */
+/** Jobs that wait for a slot. Lanes take turns, so that a run with few commands does not wait for one with many. */
 final class WaitingJobs
 {
-    /** @var array<int, non-empty-array<int, Job>> by lane and id; the lane whose turn it is comes first */
+    /** @var array<int, non-empty-array<int, Job>> by lane and id; the next lane comes first */
     private array $lanes = [];
 
     /** @var array<int, int> lane by id */
@@ -27,7 +24,7 @@ final class WaitingJobs
         return $this->lanes === [];
     }
 
-    /** Takes out the next one and puts its lane behind the others; there must be one. */
+    /** Removes and returns the next job, and moves its lane to the end. There must be a job. */
     public function next(): Job
     {
         $lane = array_key_first($this->lanes) ?? throw new \LogicException('No job waits');
@@ -35,7 +32,7 @@ final class WaitingJobs
         return $this->takeFrom($lane, array_key_first($this->lanes[$lane]));
     }
 
-    /** Puts back the one that was taken out last: it is the next one again. */
+    /** Puts the job back that was removed last, as the next one. */
     public function putBack(Job $job): void
     {
         $lane = $job->lane;
@@ -44,7 +41,7 @@ final class WaitingJobs
         $this->laneOf[$job->id] = $lane;
     }
 
-    /** @return bool whether it was there */
+    /** @return bool whether it was waiting */
     public function remove(int $id): bool
     {
         if (!isset($this->laneOf[$id])) {

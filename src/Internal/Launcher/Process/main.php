@@ -5,9 +5,9 @@ declare(strict_types=1);
 /*
  * The launcher: a process that starts and watches the commands of one pool, for as long as the pool lives.
  *
- * Arguments: the pool's token, its process id, how to start processes (auto, posix_spawn or proc_open), and
- * what the paths of its temporary files begin with.
- * Descriptors: 0 frames from the pool, 1 frames to it, 2 and 3 the standard error and output of the pool's process.
+ * - Arguments: the pool's token, its process id, the start method (auto, posix_spawn or proc_open), and the prefix of
+ *   the paths of its temporary files.
+ * - Descriptors: 0 frames from the pool, 1 frames to it, 2 and 3 the standard error and output of the pool's process.
  */
 
 use Spindle\Internal\Launcher\Process\Backend;
@@ -17,7 +17,7 @@ use Spindle\Internal\Launcher\Process\SpawnBackend;
 use Spindle\Internal\Launcher\Process\Supervisor;
 use Spindle\Internal\Launcher\Protocol;
 
-// Not the autoloader: this process stays small and starts in milliseconds.
+// No autoloader, so that this process stays small and starts in milliseconds.
 foreach (['Backend', 'Endings', 'Epoll', 'Files', 'Integers', 'Job', 'Leftovers', 'Libc', 'LibcFunctions', 'ProcOpenBackend', 'Programs', 'ProcessOpener', 'ProcessTree', 'Signals', 'SpawnBackend', 'Spawner', 'StartFailure', 'Supervisor', 'Trees', 'Vector', 'WaitingJobs'] as $class) {
     require __DIR__ . "/{$class}.php";
 }

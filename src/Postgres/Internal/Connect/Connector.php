@@ -91,7 +91,7 @@ final class Connector
             $setup->judge($answers);
             $deadline->throwIfCancelled();
 
-            return new Established($socket->release(), $startup->pid(), $startup->secretKey(), [...$startup->parameters(), ...$answers->parameters()], $endpoint, $socket->isEncrypted(), $answers->rest(), $setup->isPooled($answers));
+            return new Established($socket->release(), $startup->pid(), $startup->secretKey(), [...$startup->parameters(), ...$answers->parameters()], $endpoint, $socket->isEncrypted(), $answers->rest(), $setup->isPooled($answers), $setup->started($answers));
         } finally {
             $socket->close(isset($setup) ? Messages::TERMINATE : '');
         }

@@ -23,6 +23,7 @@ final readonly class Established
      * @param bool                  $tls        whether it is encrypted
      * @param string                $leftover   what has come already and was not read: whole messages or the beginning of one
      * @param bool                  $isPooled   whether there is a pooler between, which may give each transaction another session
+     * @param string|null           $started    when the server was started; null when that is not known
      */
     public function __construct(
         public mixed $stream,
@@ -34,6 +35,7 @@ final readonly class Established
         public bool $tls,
         public string $leftover,
         public bool $isPooled = false,
+        public ?string $started = null,
     ) {
         $this->host = $endpoint->host;
         $this->secretKey = new \SensitiveParameterValue($secretKey);

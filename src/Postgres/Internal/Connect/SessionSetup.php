@@ -20,6 +20,9 @@ final class SessionSetup
 
     private const CHECK = 'client_connection_check_interval';
 
+    /** The same whatever TimeZone is. */
+    private const STARTED = "pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())";
+
     /** By what a role may have for it, in which values can't be read or lose digits, and what is set instead. */
     private const READABLE = [
         'IntervalStyle' => ["in ('sql_standard', 'postgres_verbose')", 'postgres'],
@@ -51,7 +54,7 @@ final class SessionSetup
             // Only where this is the server's own process: behind a pooler it would stay set for the next client. A server on a
             // system that can't look gives an error, which does no harm.
             $check = isset($options->settings[self::CHECK]) ? '' : ", case when {$isOwn} and pg_catalog.current_setting('" . self::CHECK . "', true) = '0' then " . self::assignment(self::CHECK, self::CHECK_INTERVAL) . ' end';
-            $this->process = $this->add("select {$isOwn}{$check}");
+            $this->process = $this->add("select {$isOwn}, " . self::STARTED . $check);
         }
         if ($this->version() >= 12 && isset($parameters['IntervalStyle'])) {
             $this->add('select ' . implode(', ', array_map(static fn(string $name): string => self::readable($name, $pid), array_keys(self::READABLE))));
@@ -72,6 +75,12 @@ final class SessionSetup
     public function isPooled(Answers $answers): bool
     {
         return $this->process !== null && ($answers->rows($this->process)[0][0] ?? 't') === 'f';
+    }
+
+    /** When the server was started, by which one is told from another; null when it does not tell. */
+    public function started(Answers $answers): ?string
+    {
+        return $this->process === null ? null : $answers->rows($this->process)[0][1] ?? null;
     }
 
     /** @throws AttemptFailedException when the session is not of the kind asked for, or a setting is refused */

@@ -13,10 +13,15 @@ final class SimpleQueries implements Answers
     /** Bytes of one message; what is asked here has short answers. */
     private const LONGEST = 0x1_0000;
 
+    /** Bytes of all answers. */
+    private const MOST = 0x4_0000;
+
     private readonly MessageBuffer $buffer;
 
     /** Which statement's answer is being read. */
     private int $current = 0;
+
+    private int $received = 0;
 
     /** @var array<int, list<list<string|null>>> */
     private array $rows = [];
@@ -48,6 +53,10 @@ final class SimpleQueries implements Answers
      */
     public function receive(#[\SensitiveParameter] string $bytes): void
     {
+        $this->received += \strlen($bytes);
+        if ($this->received > self::MOST && !$this->isDone()) {
+            throw ProtocolException::malformed('the server sends much, and does not come to the end of its answers');
+        }
         $this->buffer->append($bytes);
         while (!$this->isDone() && ($message = $this->buffer->next()) !== null) {
             $this->handle(...$message);

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Native;
 
+use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\ProtocolException;
 
@@ -20,14 +21,15 @@ final class Backend
     /**
      * ErrorResponse and NoticeResponse.
      *
-     * @return array<string, string> by their letters
+     * @return array<string, string> by their letters; of a long one no more than shows that it is
      */
     public static function fields(#[\SensitiveParameter] string $payload): array
     {
         $fields = [];
-        foreach (explode("\0", $payload) as $field) {
-            if ($field !== '') {
-                $fields[$field[0]] = substr($field, 1);
+        for ($at = 0, $size = \strlen($payload); $at < $size; $at += $length + 1) {
+            $length = strcspn($payload, "\0", $at);
+            if ($length > 0) {
+                $fields[$payload[$at]] = substr($payload, $at + 1, min($length - 1, ServerError::LONGEST + 1));
             }
         }
 

@@ -182,7 +182,7 @@ final class MessageReader
     /** Nothing so large was read so far, since it is more than is read at a time. */
     private function passOver(string $type, int $length): string
     {
-        if ($type !== 'D' && $type !== 'd') {
+        if (!\in_array($type, ['D', 'd', 'N'], true)) {
             throw ProtocolException::malformed("a message of type '{$type}' with a length of {$length}, which is more than may be read into memory");
         }
         $this->tooLarge = $length;
@@ -190,7 +190,7 @@ final class MessageReader
         $this->buffer = '';
         $this->next = 0;
 
-        return self::TOO_LARGE;
+        return $type === 'N' ? '' : self::TOO_LARGE; // of a notice, which is ignored, the rest is passed over as it comes
     }
 
     private function readRows(int $size): void

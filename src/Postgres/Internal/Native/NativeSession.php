@@ -165,17 +165,23 @@ final class NativeSession implements Session
     {
         $cancellation?->throwIfRequested();
         self::check($sql, $parameters);
-        $statement = $this->statements->find($sql) ?? $this->prepare($sql, $cancellation);
-        $this->steps->log('Streaming', $sql);
-        if ($statement->changesSession && SessionChanges::suspects($sql)) {
-            $this->changes->note($sql);
-        }
-        $portal = new Portal($this->pipeline, 'spindle_' . ++$this->portals, function (#[\SensitiveParameter] Exchange $exchange, #[\SensitiveParameter] ServerError $error) use ($sql, $statement, $parameters): \Throwable {
+        $portal = new Portal($this->pipeline, 'spindle_' . ++$this->portals);
+        do {
+            $statement = $this->statements->find($sql) ?? $this->prepare($sql, $cancellation);
+            $this->steps->log('Streaming', $sql);
+            if ($statement->changesSession && SessionChanges::suspects($sql)) {
+                $this->changes->note($sql);
+            }
+            $exchange = $portal->exchange();
+            $exchange->onSent = $this->onSent($sql, $statement->changesSession);
+            $parts = $portal->opening($statement, $sql, $statement->encode($parameters));
+        } while (!$this->submit($exchange, $sql, $statement, $parts, $cancellation));
+        $failed = function (#[\SensitiveParameter] Exchange $exchange, #[\SensitiveParameter] ServerError $error) use ($sql, $statement, $parameters): \Throwable {
             $this->forgetStale($sql, $exchange, 1);
 
-            return $this->exception($sql, $error->hiding(QuotedValues::of($this->preparation->types, $statement->parameters, $parameters)));
-        }, $this->onSent($sql, $statement->changesSession));
-        yield from $portal->rows($statement, $sql, $statement->encode($parameters), $cancellation);
+            return $this->exception($sql, $error, $statement->parameters, $parameters);
+        };
+        yield from $portal->rows($exchange, $statement->columns, $failed, $cancellation);
     }
 
     public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation): int
@@ -226,10 +232,7 @@ final class NativeSession implements Session
             $exchange = new Exchange();
             $exchange->executes = false;
             $this->pipeline->submit($exchange, [Frontend::SYNC], $cancellation);
-            $this->pipeline->await($exchange, $cancellation);
-            if ($exchange->error !== null) {
-                throw QueryException::of($exchange->error, 'BEGIN');
-            }
+            $this->awaitBegin($exchange, $cancellation);
         }
     }
 
@@ -431,6 +434,11 @@ final class NativeSession implements Session
                 $statement = $exchange->parameters === null ? null : $this->preparation->register($name, $sql, $exchange, $cancellation);
             } else {
                 $exchange = $this->execute($sql, $statement, $parameters, $cancellation, $onSent);
+                if ($exchange === null) {
+                    --$tries; // nothing has failed
+
+                    continue;
+                }
             }
             $this->took = $exchange->took;
             $exchange->took = hrtime(true) - $begun; // what the caller waited is what a log is read for
@@ -455,8 +463,10 @@ final class NativeSession implements Session
     /**
      * @param list<mixed>                     $parameters
      * @param (\Closure(Exchange): void)|null $onSent
+     *
+     * @return Exchange|null null when the statement has to be prepared again: {@see submit()}
      */
-    private function execute(string $sql, Prepared $statement, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation, ?\Closure $onSent): Exchange
+    private function execute(string $sql, Prepared $statement, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation, ?\Closure $onSent): ?Exchange
     {
         $this->steps->log("Executing {$statement->name}", $sql);
         $values = $statement->encode($parameters);
@@ -464,14 +474,60 @@ final class NativeSession implements Session
         $exchange->binary = true;
         $exchange->once = $statement->once;
         $exchange->onSent = $onSent;
-        $this->pipeline->submit($exchange, [
+        $parts = [
             $statement->name === '' ? Frontend::parse('', $sql) : '',
             ...$statement->bind($values),
             Frontend::EXECUTE . Frontend::SYNC,
-        ], $cancellation);
+        ];
+        if (!$this->submit($exchange, $sql, $statement, $parts, $cancellation)) {
+            return null;
+        }
         $this->pipeline->await($exchange, $cancellation);
 
         return $exchange;
+    }
+
+    /**
+     * Submits what executes a prepared statement. Where that has to wait, other fibers may have the statement closed meanwhile, or change what its
+     * text means. Then only a Sync is sent, for an error would fail the transaction.
+     *
+     * @param non-empty-list<string> $parts
+     *
+     * @return bool false when nothing of it is executed, and the statement has to be prepared again
+     */
+    private function submit(#[\SensitiveParameter] Exchange $exchange, string $sql, Prepared $statement, #[\SensitiveParameter] array $parts, ?Cancellation $cancellation): bool
+    {
+        $pipeline = $this->pipeline;
+        $isAlone = ($exchange->once || $pipeline->begin !== '') && $pipeline->conversation->exchanges !== [];
+        if (!$isAlone && !$pipeline->cancelling->unsettled && !$pipeline->copy->taken) {
+            $pipeline->submit($exchange, $parts, $cancellation);
+
+            return true;
+        }
+        $generation = $this->statements->generation;
+        $onSent = $exchange->onSent;
+        $exchange->onSent = function (#[\SensitiveParameter] Exchange $exchange) use ($sql, $statement, $parts, $generation, $onSent): void {
+            $exchange->executes = $generation === $this->statements->generation && ($statement->name === '' || $this->statements->find($sql) === $statement);
+            array_map($this->pipeline->write(...), $exchange->executes ? $parts : [Frontend::SYNC]);
+            if ($exchange->executes && $onSent !== null) {
+                $onSent($exchange);
+            }
+        };
+        $pipeline->submit($exchange, [''], $cancellation);
+        if (!$exchange->executes) {
+            $this->awaitBegin($exchange, $cancellation);
+        }
+
+        return $exchange->executes;
+    }
+
+    /** Waits for what executes nothing but the beginning of a transaction, if one was ahead of it. */
+    private function awaitBegin(#[\SensitiveParameter] Exchange $exchange, ?Cancellation $cancellation): void
+    {
+        $this->pipeline->await($exchange, $cancellation);
+        if ($exchange->error !== null) {
+            throw QueryException::of($exchange->error, 'BEGIN');
+        }
     }
 
     /**
@@ -486,15 +542,18 @@ final class NativeSession implements Session
         if ($mayChange && SessionChanges::changesMeaning($sql)) {
             return $this->startGeneration(...);
         }
-        if (!$this->statements->unsettled || !SessionChanges::controlsTransaction($sql)) {
-            return null;
-        }
 
-        return match (true) {
-            $this->changing !== null => $this->endGeneration(...),
-            SessionChanges::rollsBack($sql) => fn() => $this->closeStatements($this->statements->rollBack()),
-            default => null,
-        };
+        return SessionChanges::controlsTransaction($sql) ? fn() => $this->controlsTransaction($sql) : null;
+    }
+
+    /** A statement was sent that may undo what is not settled. */
+    private function controlsTransaction(string $sql): void
+    {
+        if ($this->statements->unsettled && $this->changing !== null) {
+            $this->endGeneration();
+        } elseif ($this->statements->unsettled && SessionChanges::rollsBack($sql)) {
+            $this->closeStatements($this->statements->rollBack());
+        }
     }
 
     /** The statement itself was parsed before. */
@@ -597,7 +656,7 @@ final class NativeSession implements Session
         $isStale = $this->forgetStale($sql, $exchange, $tries);
         $isUndone = $exchange->struck && (!$exchange->executes || SqlText::isRepeatable($sql));
         if (!($isStale || $isUndone) || $exchange->status !== 'I' || $tries > self::TRIES) {
-            throw $this->exception($sql, $error->hiding(QuotedValues::of($this->preparation->types, $types, $parameters)));
+            throw $this->exception($sql, $error, $types, $parameters);
         }
     }
 
@@ -617,8 +676,13 @@ final class NativeSession implements Session
         return true;
     }
 
-    private function exception(string $sql, #[\SensitiveParameter] ServerError $error): QueryException|MultipleStatementsException
+    /**
+     * @param list<int>    $types      of the parameters, as far as they are known
+     * @param array<mixed> $parameters
+     */
+    private function exception(string $sql, #[\SensitiveParameter] ServerError $error, array $types, #[\SensitiveParameter] array $parameters): QueryException|MultipleStatementsException
     {
+        $error = $error->hiding(QuotedValues::of($this->preparation->types, $types, $parameters, $error->field('M') ?? ''));
         $second = $error->sqlState() === '42601' && str_contains((string) $error->field('R'), 'exec_parse_message') ? SqlText::second($sql) : null;
 
         return $second === null ? QueryException::of($error, $sql) : MultipleStatementsException::in(...$second);

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Native;
 
 use Amp\Cancellation;
+use Spindle\Postgres\Internal\Columns;
 use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\Result;
 
@@ -16,25 +17,42 @@ final readonly class Portal
     private const BYTES = 0x4_0000;
     private const MOST_ROWS = 5_000;
 
-    /**
-     * @param string                                      $name   of no other portal of the session
-     * @param \Closure(Exchange, ServerError): \Throwable $failed makes what is thrown of an error
-     * @param (\Closure(Exchange): void)|null             $onSent of the statement
-     */
-    public function __construct(private Pipeline $pipeline, private string $name, private \Closure $failed, private ?\Closure $onSent = null) {}
+    /** @param string $name of no other portal of the session */
+    public function __construct(private Pipeline $pipeline, private string $name) {}
+
+    /** For rows that are to come. */
+    public function exchange(): Exchange
+    {
+        $exchange = new Exchange();
+        $exchange->binary = $exchange->flows = true;
+
+        return $exchange;
+    }
 
     /**
+     * Messages that open it and fetch the first rows.
+     *
      * @param list<string|null> $values
      *
-     * @return \Generator<int, array<string, mixed>>
+     * @return non-empty-list<string>
      */
-    public function rows(Prepared $statement, string $sql, #[\SensitiveParameter] array $values, ?Cancellation $cancellation): \Generator
+    public function opening(Prepared $statement, string $sql, #[\SensitiveParameter] array $values): array
     {
-        $exchange = $this->send([
+        return [
             $statement->name === '' ? Frontend::parse('', $sql) : '',
             ...$statement->bind($values, $this->name),
             Frontend::execute($this->name, self::FIRST_ROWS) . Frontend::SYNC,
-        ], $cancellation, $this->onSent);
+        ];
+    }
+
+    /**
+     * @param Exchange                                    $exchange in which it is opened
+     * @param \Closure(Exchange, ServerError): \Throwable $failed   makes what is thrown of an error
+     *
+     * @return \Generator<int, array<string, mixed>>
+     */
+    public function rows(#[\SensitiveParameter] Exchange $exchange, ?Columns $columns, #[\SensitiveParameter] \Closure $failed, ?Cancellation $cancellation): \Generator
+    {
         $next = null;
         try {
             for ($index = 0; $exchange !== null; [$exchange, $next] = [$next, null]) {
@@ -47,11 +65,11 @@ final readonly class Portal
                     $cancellation?->throwIfRequested();
                     $rows = $exchange->take();
                     $this->pipeline->pause(false);
-                    foreach (new Result($statement->columns, $rows, $rows->rows, 0) as $row) {
+                    foreach (new Result($columns, $rows, $rows->rows, 0) as $row) {
                         yield $index++ => $row;
                     }
                 } while ($exchange->chunks !== [] || !$exchange->done);
-                $this->ensureComplete($exchange);
+                self::ensureComplete($exchange, $failed);
                 $next ??= $this->fetchMore($exchange, $cancellation);
             }
         } finally {
@@ -67,7 +85,8 @@ final readonly class Portal
         }
     }
 
-    private function ensureComplete(#[\SensitiveParameter] Exchange $exchange): void
+    /** @param \Closure(Exchange, ServerError): \Throwable $failed */
+    private static function ensureComplete(#[\SensitiveParameter] Exchange $exchange, #[\SensitiveParameter] \Closure $failed): void
     {
         if ($exchange->copy !== '') {
             throw new \LogicException('A COPY is for copyFrom() or copyTo()');
@@ -76,7 +95,7 @@ final readonly class Portal
             throw $exchange->refusal;
         }
         if ($exchange->error !== null) {
-            throw ($this->failed)($exchange, $exchange->error);
+            throw $failed($exchange, $exchange->error);
         }
     }
 
@@ -88,19 +107,8 @@ final readonly class Portal
         }
         $rows = self::BYTES / ($last->size / max(1, $last->rows) + 1);
 
-        return $this->send([Frontend::execute($this->name, (int) max(1, min(self::MOST_ROWS, $rows))) . Frontend::SYNC], $cancellation);
-    }
-
-    /**
-     * @param non-empty-list<string>          $parts
-     * @param (\Closure(Exchange): void)|null $onSent
-     */
-    private function send(#[\SensitiveParameter] array $parts, ?Cancellation $cancellation, ?\Closure $onSent = null): Exchange
-    {
-        $exchange = new Exchange();
-        $exchange->binary = $exchange->flows = true;
-        $exchange->onSent = $onSent;
-        $this->pipeline->submit($exchange, $parts, $cancellation);
+        $exchange = $this->exchange();
+        $this->pipeline->submit($exchange, [Frontend::execute($this->name, (int) max(1, min(self::MOST_ROWS, $rows))) . Frontend::SYNC], $cancellation);
 
         return $exchange;
     }

@@ -67,7 +67,7 @@ final class PgsqlConnector
         $persistent = $this->options->persistent ? Persistent::take($conninfo, $this->options->connectTimeout) : null;
         try {
             $connection = $persistent === null ? $this->open($conninfo, $deadline) : $this->reuse($persistent, $deadline);
-            [$setup, $isPooled] = $this->setUp($connection, $target, $deadline);
+            [$setup, $isPooled, $types] = $this->setUp($connection, $target, $deadline);
             $tls = $this->options->tlsFor($endpoint->host) !== TlsMode::Disable;
             if ($tls) {
                 Setup::makeRoom($connection, $deadline);
@@ -90,7 +90,7 @@ final class PgsqlConnector
         });
         $statements = new Statements($this->options->statementCache ?? ($isPooled ? 0 : Statements::MOST));
 
-        return new PgsqlSession($handle, new Preparation($handle, $statements, $this->types, $steps), pg_get_pid($connection), new SessionChanges($setup->statements()), $steps, new SizeLimits($this->options->maxValueBytes));
+        return new PgsqlSession($handle, new Preparation($handle, $statements, $types, $steps), pg_get_pid($connection), new SessionChanges($setup->statements()), $steps, new SizeLimits($this->options->maxValueBytes));
     }
 
     /** Where libpq can't be held to what is allowed, the native driver logs in before it: once in a process where connections persist. */
@@ -161,7 +161,7 @@ final class PgsqlConnector
         }
     }
 
-    /** @return array{SessionSetup, bool} and whether there is a pooler between */
+    /** @return array{SessionSetup, bool, Types} and whether there is a pooler between, and the server's types */
     private function setUp(Connection $connection, TargetSession $target, Deadline $deadline): array
     {
         $parameters = [];
@@ -174,7 +174,7 @@ final class PgsqlConnector
         $answers = Setup::of($connection, $setup->statements(), $deadline);
         $setup->judge($answers);
 
-        return [$setup, $setup->isPooled($answers)];
+        return [$setup, $setup->isPooled($answers), $this->types->of($setup->started($answers))];
     }
 
     private function failure(string $text): AttemptFailedException

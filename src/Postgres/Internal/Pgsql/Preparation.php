@@ -323,6 +323,6 @@ final class Preparation
      */
     public function exception(string $sql, array $types, #[\SensitiveParameter] array $parameters, #[\SensitiveParameter] ServerError $error): QueryException|MultipleStatementsException
     {
-        return Errors::exception($sql, $error->hiding(QuotedValues::of($this->types, $types, $parameters)));
+        return Errors::exception($sql, $error->hiding(QuotedValues::of($this->types, $types, $parameters, $error->field('M') ?? '')));
     }
 }

@@ -4,57 +4,102 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Types;
 
+use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\InvalidParameterException;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\Range;
 
-/** Values of parameters as messages of the server may quote them: as they were sent, and what they are made of. */
+/**
+ * Values of parameters that a message of the server quotes: as they were sent, and what they are made of. Only those are kept that stand in the
+ * message, for there may be millions of others.
+ */
 final class QuotedValues
 {
+    /** Bytes of a text that is read again to see what it is made of. */
+    private const READ = 0x10_0000;
+
+    /** Bytes by which the beginning of a value is known at the end of a message that was cut. */
+    private const BEGINNING = 64;
+
+    private function __construct(private readonly Types $types, private readonly string $message) {}
+
     /**
      * @param list<int>    $oids   of the parameters' types, as far as they are known
      * @param array<mixed> $values
      *
-     * @return list<list<string>> of each the text that was sent, and then its parts
+     * @return list<list<string>> of each the text that was sent, '' where the message does not have it, and then its parts
      */
-    public static function of(Types $types, array $oids, #[\SensitiveParameter] array $values): array
+    public static function of(Types $types, array $oids, #[\SensitiveParameter] array $values, #[\SensitiveParameter] string $message): array
     {
+        $self = new self($types, $message);
         $quoted = [];
         foreach (array_values($values) as $index => $value) {
-            $quoted[] = self::texts($types, $oids[$index] ?? 0, $value, $index + 1);
+            $quoted[] = $self->texts($oids[$index] ?? 0, $value, $index + 1);
         }
 
         return $quoted;
     }
 
+    /** @return array<string, mixed> */
+    public function __debugInfo(): array
+    {
+        return [];
+    }
+
     /** @return list<string> */
-    private static function texts(Types $types, int $oid, #[\SensitiveParameter] mixed $value, int $position): array
+    private function texts(int $oid, #[\SensitiveParameter] mixed $value, int $position): array
     {
         try {
-            $text = $types->encode($oid, $value, $position);
+            $text = $this->types->encode($oid, $value, $position);
         } catch (InvalidParameterException) {
             return [];
         }
         if ($text === null) {
             return [];
         }
+        $texts = [$this->found($text)];
         if (Types::kind($oid) === Types::BYTEA) {
-            return [$text, Types::hex($text)];
+            return [...$texts, $this->found(Types::hex(substr($text, 0, ServerError::LONGEST)))];
         }
         try {
-            $parts = self::parts($types->decode($oid, $text));
+            $read = \strlen($text) > self::READ ? null : $this->types->decode($oid, $text);
         } catch (ProtocolException) {
-            $parts = []; // the server alone can read it
+            $read = null; // the server alone can read it
+        }
+        foreach ([$read, $value] as $one) {
+            foreach (self::parts($one) as $part) {
+                $found = $this->found($part);
+                if ($found !== '') {
+                    $texts[] = $found;
+                }
+            }
         }
 
-        return [$text, ...$parts, ...self::parts($value)];
+        return $texts;
     }
 
-    /** @return list<string> */
-    private static function parts(#[\SensitiveParameter] mixed $value): array
+    /** What the message has of it: all, or its beginning up to where the message was cut. */
+    private function found(#[\SensitiveParameter] string $text): string
     {
-        return match (true) {
-            \is_array($value) => array_merge(...array_map(self::parts(...), array_values($value))),
+        if (str_contains($this->message, $text)) {
+            return $text;
+        }
+        $isCut = \strlen($this->message) >= ServerError::LONGEST && \strlen($text) > self::BEGINNING;
+
+        return $isCut ? (string) strstr($this->message, substr($text, 0, self::BEGINNING)) : '';
+    }
+
+    /** @return iterable<string> */
+    private static function parts(#[\SensitiveParameter] mixed $value): iterable
+    {
+        if (\is_array($value)) {
+            foreach ($value as $part) {
+                yield from self::parts($part);
+            }
+
+            return;
+        }
+        yield from match (true) {
             \is_string($value) => self::escaped($value),
             \is_int($value), \is_float($value) => [(string) $value],
             $value instanceof \BackedEnum => [(string) $value->value],
@@ -67,7 +112,8 @@ final class QuotedValues
     /** @return list<string> as it stands by itself, within an array, and within JSON */
     private static function escaped(#[\SensitiveParameter] string $text): array
     {
-        $json = json_encode($text, \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE);
+        $text = substr($text, 0, ServerError::LONGEST + 1); // no message has more of it
+        $json = json_encode($text, \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_INVALID_UTF8_IGNORE);
 
         return array_values(array_unique([$text, addcslashes($text, '"\\'), $json === false ? $text : substr($json, 1, -1)]));
     }

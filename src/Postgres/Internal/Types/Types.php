@@ -66,7 +66,27 @@ final class Types
     /** @var array<int, Type> made so far */
     private array $types = [];
 
+    /** When the server was started whose types these are; null as long as that is not known. */
+    private ?string $started = null;
+
+    private ?self $other = null;
+
     public function __construct(private readonly JsonMode $json = JsonMode::Arrays) {}
+
+    /** Those of the server that was started then: an OID may be that of another type on another server. */
+    public function of(?string $started): self
+    {
+        $this->started ??= $started;
+        if ($started === null || $this->started === $started) {
+            return $this;
+        }
+        if ($this->other?->started !== $started) {
+            $this->other = new self($this->json);
+            $this->other->started = $started;
+        }
+
+        return $this->other;
+    }
 
     public static function kind(int $oid): int
     {

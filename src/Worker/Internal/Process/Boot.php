@@ -7,28 +7,26 @@ namespace Spindle\Worker\Internal\Process;
 use Spindle\Worker\Internal\Protocol;
 use Spindle\Worker\Thrown;
 
-/**
- * How a process becomes a worker, or the host of workers: it finds its pool, loads what it is told to load, works.
- */
+/** Turns a process into a worker, or into the host of workers: connects to the pool, loads files, runs tasks. */
 final class Boot
 {
-    /** Of this process, or thread: in no variable, for what a task prints of those is not to have secrets of the pool in it. */
+    /** Instance of this process or thread. Not in a variable, which a task might print with its secrets. */
     private static ?self $current = null;
 
-    /** Pools around this process, and workers beside it in all of them: a pool that a task makes is the smaller for it. */
+    /** Nesting of pools around this process; and workers in all of them, by which a nested pool is smaller. */
     private static int $depth = 0;
     private static int $siblings = 1;
 
     private ?Wire $wire = null;
     private ?Worker $worker = null;
 
-    /** @var list<string> still to be loaded */
+    /** @var list<string> files to load */
     private array $files = [];
 
-    /** Code of what is called before the first task. */
+    /** Code of the callable to run before the first task. */
     private ?string $initialize = null;
 
-    /** @param 'fork'|'thread'|null $kind of the workers that this is the host of; null for a worker */
+    /** @param 'fork'|'thread'|null $kind how this host runs its workers; null for a worker */
     private function __construct(private readonly ?string $kind) {}
 
     public static function fromInput(): void
@@ -52,17 +50,13 @@ final class Boot
         require_once __DIR__ . '/ThreadHost.php';
         /** @var list<string> $files */
         $files = $settings['files'];
-        $boot->files = $kind === 'thread' ? [] : $files; // each thread loads them for itself
+        $boot->files = $kind === 'thread' ? [] : $files; // each thread loads the files itself
         $boot->wire = self::connect($settings);
         $token = \is_string($settings['token']) ? $settings['token'] : '';
         $boot->wire->greet(Protocol::HOST, 0, $token, pack('V', getmypid()));
     }
 
-    /**
-     * All that a thread does as a worker.
-     *
-     * @param string $settings emptied, for the caller is in the trace of each task
-     */
+    /** @param string $settings settings of a worker; emptied, because they appear in the stack trace of each task */
     public static function inThread(#[\SensitiveParameter] string &$settings): void
     {
         self::showErrorsApart();
@@ -82,11 +76,7 @@ final class Boot
         self::work();
     }
 
-    /**
-     * What a thread does last, however it has ended.
-     *
-     * @param int $descriptor of a socket, which says so
-     */
+    /** @param int $descriptor descriptor of a socket that reports the end of the thread */
     public static function leaveThread(int $descriptor): void
     {
         self::$current?->worker?->lastWords();
@@ -108,7 +98,7 @@ final class Boot
         return self::$siblings;
     }
 
-    /** Whether there is one more to be required, where globals are global. */
+    /** Returns whether there is another file to load. The main script loads it, in the global scope. */
     public static function hasFile(): bool
     {
         return self::current()->files !== [];
@@ -130,7 +120,7 @@ final class Boot
         exit(255);
     }
 
-    /** Returns when the pool has no more for it, or is gone. */
+    /** Runs tasks until the pool has no more for this worker, or is gone. */
     public static function work(): void
     {
         $boot = self::current();
@@ -150,7 +140,7 @@ final class Boot
         return self::$current ?? throw new \LogicException('It is no worker');
     }
 
-    /** Not to where the results of the pool's own process are printed. */
+    /** Sends PHP errors to standard error, so that they do not mix with standard output of the pool's process. */
     private static function showErrorsApart(): void
     {
         if (!\in_array(strtolower((string) \ini_get('display_errors')), ['', '0', 'off', 'no', 'false', 'stderr'], true)) {
@@ -158,7 +148,7 @@ final class Boot
         }
     }
 
-    /** Its variables become globals, as they do where it is required outside of a function. */
+    /** Loads a file, and makes its variables global as if it were loaded in the global scope. */
     private static function load(string $file): void
     {
         (static function () use ($file): void {
@@ -170,7 +160,7 @@ final class Boot
         })();
     }
 
-    /** @return bool whether this process is a worker now, as a fork of the one that called */
+    /** @return bool whether this process is a worker now: a fork of the process that called */
     private function host(Wire $wire): bool
     {
         if ($this->kind === 'thread') {
@@ -188,18 +178,19 @@ final class Boot
         return true;
     }
 
-    /** @param array<string, mixed> $settings of which no secret is kept */
+    /** @param array<string, mixed> $settings settings whose secrets are not kept */
     private function attach(#[\SensitiveParameter] array $settings, bool $isThread): void
     {
         /**
          * @var array{
          *     key: string, timed: bool, maxResult: int, maxGrowth: int|null, restoresState: bool, depth: int,
-         *     siblings: int, mark: int, token: string, id: int, socket: string, files: list<string>, initialize: string|null,
+         *     siblings: int, mark: int, token: string, id: int, socket: string, files: list<string>,
+         *     initialize: string|null,
          * } $settings
          */
         self::$depth = $settings['depth'];
         self::$siblings = $settings['siblings'];
-        $this->files = $this->kind === null ? $settings['files'] : []; // a fork has them of its host
+        $this->files = $this->kind === null ? $settings['files'] : []; // the host has loaded the files for its forks
         $this->initialize = $settings['initialize'];
         $wire = self::connect($settings);
         $this->worker = new Worker(

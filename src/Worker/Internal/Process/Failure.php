@@ -10,7 +10,7 @@ use Spindle\Worker\Internal\Protocol;
 use Spindle\Worker\Thrown;
 use Spindle\Worker\UnserializableException;
 
-/** What a task has thrown, as bytes: as data, and the object itself if it can travel. */
+/** Serializes an exception of a task: as data, and as the object itself if it can be serialized. */
 final class Failure
 {
     public static function pack(\Throwable $thrown): string
@@ -24,20 +24,20 @@ final class Failure
             [$part, $data] = [$part->getPrevious(), $data->previous];
         }
         if ($part !== null) {
-            return $packing->head() . $packing->bytes(); // a long chain, of which only data is sent
+            return $packing->head() . $packing->bytes(); // for a long chain, only data is sent
         }
         try {
             $packing->add(Protocol::SERIALIZED, Portable::serialize($thrown, 'The exception'));
         } catch (UnserializableException) {
-            // Its class, message, code, trace and previous ones have come through as data.
+            // The data is complete: class, message, code, trace and previous exceptions.
         }
 
         return $packing->head() . $packing->bytes();
     }
 
     /**
-     * Gives it the trace that it has as data: without the arguments of each call, which are nobody's business elsewhere and
-     * often can't travel, and with the places where closures stand.
+     * Gives an exception the file, line and trace of its data: the original places of closures, and no arguments,
+     * which may be secret and often cannot be serialized.
      */
     private static function tidy(\Throwable $thrown, Thrown $data): void
     {

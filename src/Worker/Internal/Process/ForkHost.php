@@ -9,8 +9,8 @@ use Spindle\Internal\Launcher\Process\ProcessTree;
 use Spindle\Worker\Internal\Protocol;
 
 /**
- * The process whose forks are workers: it has loaded what they need, holds nothing of the pool's process, and does nothing
- * but to fork, to signal and to wait.
+ * The process whose forks are workers. It has loaded what they need, holds nothing of the pool's process, and only
+ * forks, sends signals and waits.
  */
 final class ForkHost
 {
@@ -18,22 +18,22 @@ final class ForkHost
     private const CONT = 18;
     private const READ_SIZE = 1 << 16;
 
-    /** A process whose standard error is closed is gone within this time, in milliseconds, or goes on without it. */
+    /** Milliseconds within which a process whose standard error is closed ends, unless it continues without it. */
     private const GOING = 50;
 
-    /** @var array<int, int> pid by worker */
+    /** @var array<int, int> process ids by worker */
     private array $pids = [];
 
-    /** @var array<int, true> workers that were told to end */
+    /** @var array<int, true> workers that are being ended */
     private array $ending = [];
 
-    /** @var array<int, resource> the reading end of its standard error, by worker, where that is its own */
+    /** @var array<int, resource> reading end of each worker's own standard error, by worker */
     private array $errors = [];
 
-    /** Gives each fork a standard error of its own; without it they share one. */
+    /** Gives each fork its own standard error. Without it, the forks share one. */
     private readonly ?Libc $libc;
 
-    /** What marks processes of this pool in their environment, without the number that follows. */
+    /** Environment value of all processes of this pool, without the number at its end. */
     private readonly string $token;
 
     public function __construct(private readonly Wire $wire)
@@ -43,13 +43,13 @@ final class ForkHost
     }
 
     /**
-     * Works until the pool is gone, in this process; in each fork it returns what that is to do.
+     * Works until the pool is gone. Returns in each fork as well.
      *
-     * @return array<string, mixed>|null settings of a worker, in a fork
+     * @return array<string, mixed>|null settings of a worker in a fork; null in this process
      */
     public function run(): ?array
     {
-        // A signal that comes before the wait begins would be lost, so ends are noticed by the closing of descriptors, too.
+        // A signal before the wait would be lost, so the closing of standard error also reports an end.
         pcntl_async_signals(true);
         pcntl_signal(\SIGCHLD, static fn() => null, false);
         $this->wire->send(Protocol::READY, 0, '');
@@ -62,7 +62,7 @@ final class ForkHost
             }
             foreach ($reads as $id => $_) {
                 if ($id >= 0) {
-                    if (isset($this->errors[$id])) { // it may have been reaped since
+                    if (isset($this->errors[$id])) { // the worker may have been reaped since
                         $this->relay($id);
                     }
                     continue;
@@ -129,12 +129,12 @@ final class ForkHost
         return null;
     }
 
-    /** @param array{int, int}|null $pipe for its standard error */
+    /** @param array{int, int}|null $pipe pipe for its standard error */
     private function becomeWorker(int $id, ?array $pipe): void
     {
         $this->wire->close();
         posix_setpgid(0, 0);
-        putenv("SPINDLE_COMMAND={$this->token}.{$id}"); // what its tasks start is found by this
+        putenv("SPINDLE_COMMAND={$this->token}.{$id}"); // identifies the processes that its tasks start
         foreach ($this->errors as $stream) {
             fclose($stream);
         }
@@ -144,7 +144,7 @@ final class ForkHost
         }
         pcntl_signal(\SIGCHLD, \SIG_DFL);
         pcntl_async_signals(false);
-        mt_srand(random_int(0, \PHP_INT_MAX)); // or all of them would draw the same numbers
+        mt_srand(random_int(0, \PHP_INT_MAX)); // otherwise all forks would draw the same numbers
     }
 
     private function kill(int $id, int $signal): void
@@ -159,14 +159,14 @@ final class ForkHost
             return;
         }
         $pids = $this->tree($id, $this->pids[$id]);
-        foreach ([$signal, self::CONT] as $each) { // a stopped process takes no other signal than CONT
+        foreach ([$signal, self::CONT] as $each) { // a stopped process handles other signals only after CONT
             foreach ($pids as $pid) {
                 posix_kill($pid, $each);
             }
         }
     }
 
-    /** @return list<int> the pids of a worker and of what its tasks have started */
+    /** @return list<int> process ids of a worker and of everything its tasks started */
     private function tree(int $id, int $pid): array
     {
         return array_keys(array_filter(
@@ -219,7 +219,7 @@ final class ForkHost
                 fclose($this->errors[$id]);
             }
             if (isset($this->ending[$id])) {
-                $this->killTree($id, $pid); // what it has left behind, for it was to end with all of that
+                $this->killTree($id, $pid); // a worker that was ended must not leave processes behind
             }
             unset($this->pids[$id], $this->errors[$id], $this->ending[$id]);
             /** @var array<string, int> $usage */
@@ -227,7 +227,7 @@ final class ForkHost
         }
     }
 
-    /** @return array{int, int}|null the descriptors to read from and to write to */
+    /** @return array{int, int}|null descriptors to read from and to write to */
     private function pipe(): ?array
     {
         if ($this->libc === null) {

@@ -7,16 +7,13 @@ namespace Spindle\Worker\Internal\Process;
 use Spindle\Worker\Internal\Protocol;
 use Spindle\Worker\UnserializableException;
 
-/** Sends the items of tasks that are generators, as many ahead as the pool has room for. */
+/** Sends the items of generator tasks, as far ahead of the reader as the pool allows. */
 final class Items
 {
-    /** @var list<array{int, int, string}> frames that came while a generator waited for one of its own */
+    /** @var list<array{int, int, string}> other frames that arrived while a generator waited */
     private array $frames = [];
 
-    /**
-     * Memory with the time at which the task started; null without a time limit. See {@see
-     * \Spindle\Worker\Internal\Mark}.
-     */
+    /** Memory with the start time of the task, see {@see \Spindle\Worker\Internal\Mark}; null without a time limit. */
     public ?\Shmop $clock = null;
 
     public function __construct(
@@ -25,24 +22,24 @@ final class Items
         private readonly ResultBuffer $results,
     ) {}
 
-    /** @return array{int, int, string}|null a frame that came meanwhile and is not about items */
+    /** @return array{int, int, string}|null a frame about something else that arrived while a generator waited */
     public function shift(): ?array
     {
         return array_shift($this->frames);
     }
 
     /**
-     * Sends all items, then leaves the result to be sent. While an item waits for its reader, the time limit of the
-     * task pauses.
+     * Sends all items, and adds the generator's result to the results. The time limit of the task pauses while an item
+     * waits for its reader.
      *
-     * @param int                                    $index of the task
+     * @param int                                    $index index of the task
      * @param \Generator<mixed, mixed, mixed, mixed> $items
      */
     public function send(int $index, \Generator $items): void
     {
         $spent = $this->stopClock();
         $this->life->flush(0);
-        $this->results->full = true; // nobody is to wait for its end, whatever that is
+        $this->results->full = true; // send the result of a generator at once, whatever it is
         $this->tell($index, '');
         $ahead = $size = 0;
         $goOn = function (int $spent): void {
@@ -108,7 +105,8 @@ final class Items
     /**
      * Waits for a frame.
      *
-     * @return array{int, int}|null items that the reader has taken, and their bytes; null when nobody reads them any more
+     * @return array{int, int}|null number of items that the reader has read, and their bytes; null when it needs no
+     *         more
      */
     private function taken(int $index): ?array
     {
@@ -121,7 +119,7 @@ final class Items
         /** @var array{index: int} $of */
         $of = unpack('Vindex', $frame[2]);
         if ($of['index'] !== $index) {
-            return [0, 0]; // it came too late for a generator before this one
+            return [0, 0]; // the frame is late, and belongs to an earlier generator
         }
         if ($frame[0] === Protocol::UNWANTED) {
             return null;

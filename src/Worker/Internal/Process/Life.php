@@ -10,10 +10,9 @@ use Spindle\Worker\Internal\Mark;
 use Spindle\Worker\Internal\Protocol;
 
 /**
- * A worker's way from its start to its end, and what the pool is told on it beside results: what tasks print, what they
- * report, and how it ends.
+ * The lifecycle of a worker, and its messages besides results: output of tasks, reports, and how the worker ends.
  *
- * Nothing ends a worker in the middle of a frame, nor in a fork that a task has made: that one is no worker, and says nothing.
+ * No signal ends a worker in the middle of a frame. A fork that a task creates is no worker, and sends nothing.
  */
 final class Life
 {
@@ -26,30 +25,30 @@ final class Life
 
     private const FATAL = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR;
 
-    /** Whose code runs: while it is BUSY, the worker's own, a signal waits until {@see enter()}. */
+    /** Which code is running. During BUSY, the worker's own code, a signal waits until {@see enter()}. */
     public int $state = self::IDLE;
 
-    /** Of the task that runs, once that has asked for it. */
+    /** Cancellation of the running task; null until the task asks for it. */
     public ?DeferredCancellation $cancellation = null;
 
     private readonly int $pid;
 
-    /** Whether it has made shared memory under the key, or is about to. */
+    /** Whether shared memory exists under the key, or is about to. */
     private bool $hasMark = false;
     private bool $terminating = false;
 
-    /** It was told to end, and its task has asked to end by itself. */
+    /** Whether the worker ends after the running task, which has asked for its cancellation. */
     private bool $leaving = false;
 
-    /** It has ended as it should. */
+    /** Whether the worker has ended normally, so that it sends no last words. */
     private bool $over = false;
 
-    /** @var string|null given back to PHP when it has no memory left and there is something to tell */
+    /** @var string|null memory that is released for the last words when PHP has no memory left */
     private ?string $reserve; // @phpstan-ignore property.onlyWritten
 
     /**
-     * @param int  $markKey for the shared memory, see {@see Mark}; 0 for none
-     * @param bool $isThread where signals are the process's, and a shutdown function runs when it is too late
+     * @param int  $markKey  key of the shared memory, see {@see Mark}; 0 for none
+     * @param bool $isThread whether this is a thread: it gets no signals, and its shutdown functions run too late
      */
     public function __construct(
         private readonly Wire $wire,
@@ -62,9 +61,9 @@ final class Life
     }
 
     /**
-     * From here on what is printed goes to the pool, and the pool is told how this process ends.
+     * Starts to send output to the pool, and prepares to report how this process ends.
      *
-     * @return \Shmop|null the mark, whose name is taken away however this ends
+     * @return \Shmop|null the mark, whose name is removed however this process ends
      */
     public function begin(): ?\Shmop
     {
@@ -73,21 +72,18 @@ final class Life
             register_shutdown_function($this->lastWords(...));
             if (\function_exists('pcntl_signal')) {
                 pcntl_async_signals(true);
-                pcntl_signal(self::TERM, $this->terminate(...), false); // or it would be answered only when something comes
+                // interrupts system calls; otherwise a waiting worker would handle the signal at the next frame
+                pcntl_signal(self::TERM, $this->terminate(...), false);
             }
         }
-        $this->hasMark = $this->markKey !== 0; // before it is made: SIGTERM may come at any moment
+        $this->hasMark = $this->markKey !== 0; // before the memory exists, because SIGTERM may arrive at any time
         $mark = Mark::make($this->markKey);
         $this->hasMark = $mark !== null;
 
         return $mark;
     }
 
-    /**
-     * Waits for a frame, and may be told to end while it does.
-     *
-     * @return array{int, int, string}|null
-     */
+    /** @return array{int, int, string}|null the next frame; a signal may end the worker during the wait */
     public function receive(): ?array
     {
         $this->enter(self::IDLE);
@@ -97,7 +93,7 @@ final class Life
         return $frame;
     }
 
-    /** Leaves the worker's own code; a signal that came in it is answered now. */
+    /** Leaves the worker's own code, and handles a signal that arrived in it. */
     public function enter(int $state): void
     {
         $this->state = $state;
@@ -106,7 +102,7 @@ final class Life
         }
     }
 
-    /** Sends the results that wait. Whatever ends this process, it does between two frames. */
+    /** Sends the waiting results. A signal waits until they are sent. */
     public function flush(int $flags): void
     {
         $this->vanishInFork();
@@ -116,7 +112,7 @@ final class Life
         $this->enter($state);
     }
 
-    /** Sends something of a task's while it runs. */
+    /** Sends output or a report of the running task. */
     public function tell(int $type, string $bytes): void
     {
         if (getmypid() === $this->pid) {
@@ -132,7 +128,7 @@ final class Life
         return ($this->cancellation ??= new DeferredCancellation())->getCancellation();
     }
 
-    /** A task that had asked for its cancellation has ended. */
+    /** Called after a task. Ends the worker if it was ordered to end while the task ran. */
     public function leaveIfTold(): void
     {
         $this->cancellation = null;
@@ -142,12 +138,12 @@ final class Life
         }
     }
 
-    /** A fork that a task has made and that has come back from it ends here; and buffers that were left open, or closed. */
+    /** Ends this process if it is a fork by a task. Repairs output buffers that a task left open or closed. */
     public function tidy(): void
     {
         $this->vanishInFork();
         if (ob_get_level() !== 1) {
-            while (ob_get_level() > 1 && @ob_end_flush()); // one that can not be removed stays
+            while (ob_get_level() > 1 && @ob_end_flush()); // a buffer that cannot be removed stays
             if (ob_get_level() === 0) {
                 $this->captureOutput();
             }
@@ -161,12 +157,12 @@ final class Life
         }
     }
 
-    /** Ends, by this signal if it may, without anything more of the task being run, be it a destructor or a shutdown function. */
+    /** Ends this process without running destructors or shutdown functions of the task, if possible by this signal. */
     public function vanish(int $signal = self::KILL): never
     {
         $this->removeMark();
         if (\function_exists('posix_kill') && !($this->isThread && getmypid() === $this->pid)) {
-            foreach ([$signal, self::KILL] as $each) { // a task may have blocked the first
+            foreach ([$signal, self::KILL] as $each) { // a task may have blocked the first signal
                 posix_kill((int) getmypid(), $each);
             }
         }
@@ -174,13 +170,13 @@ final class Life
         exit(255);
     }
 
-    /** It ends as it should: there are no last words. */
+    /** Declares that the worker ends normally, without last words. */
     public function conclude(): void
     {
         $this->over = true;
     }
 
-    /** How this process, or thread, has ended; nothing if it was as it should. */
+    /** Sends how this process or thread has ended, unless it ended normally. */
     public function lastWords(): void
     {
         if ($this->over) {
@@ -189,7 +185,7 @@ final class Life
             return;
         }
         if (getmypid() !== $this->pid) {
-            $this->over = true; // a fork that a task has made, and that has called exit()
+            $this->over = true; // a task created this fork, and it called exit()
 
             return;
         }
@@ -208,7 +204,7 @@ final class Life
         $this->removeMark();
     }
 
-    /** The pool wants this process to end. A task that has asked for its cancellation may go on until it is killed. */
+    /** Handles SIGTERM from the pool. A task that asked for its cancellation may continue until it is killed. */
     private function terminate(): void
     {
         $this->vanishInFork();
@@ -224,14 +220,14 @@ final class Life
             return;
         }
         pcntl_signal(self::TERM, \SIG_DFL);
-        $this->vanish(self::TERM); // the signal that it was sent
+        $this->vanish(self::TERM); // so that the exit status shows the original signal
     }
 
     private function captureOutput(): void
     {
         ob_start(function (string $output): string {
             if (getmypid() !== $this->pid) {
-                return $output; // a fork that a task has made has the same standard output, which the pool gets as well
+                return $output; // a fork by a task shares the standard output, which the pool also receives
             }
             for ($at = 0; $at < \strlen($output); $at += Protocol::OUTPUT_SIZE) {
                 $this->tell(Protocol::OUTPUT, substr($output, $at, Protocol::OUTPUT_SIZE));

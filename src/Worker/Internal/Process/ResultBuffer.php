@@ -12,32 +12,33 @@ use Spindle\Worker\UnserializableException;
 /**
  * Results of a batch that wait to be sent, in the order of their tasks.
  *
- * While all of them are plain they are a list, to which the loop that runs tasks adds directly: tiny tasks take less time than a call would.
+ * While all results are plain, the loop that runs tasks adds them directly to a list. A method call would take longer
+ * than a tiny task.
  */
 final class ResultBuffer
 {
     /** Bytes of results that are enough to be sent. */
     private const ENOUGH = 1 << 18;
 
-    /** @var list<bool|int|float|string|null> those since the last that was not plain */
+    /** @var list<bool|int|float|string|null> results since the last one that was not plain */
     public array $values = [];
 
-    /** Whether all of those are. */
+    /** Whether all values in that list are integers. */
     public bool $integers = true;
 
-    /** Whether it is time to send them. */
+    /** Whether the results should be sent now. */
     public bool $full = false;
 
-    /** As {@see Protocol} has it. */
+    /** Number of the batch in the pool. */
     public int $batch = 0;
 
-    /** When they were sent last, or the batch has begun, in nanoseconds. */
+    /** When results were last sent, or the batch began, in nanoseconds. */
     public int $flushed = 0;
 
     /** @var int nanoseconds that the longest task took */
     private int $longest = 0;
 
-    /** The number of the first in the batch. */
+    /** Index of the first waiting result in the batch. */
     private int $from = 0;
 
     private Packing $packed;
@@ -49,7 +50,6 @@ final class ResultBuffer
         $this->packed = new Packing();
     }
 
-    /** The results of another batch follow. */
     public function begin(int $batch): void
     {
         $this->batch = $batch;
@@ -58,7 +58,7 @@ final class ResultBuffer
         $this->flushed = hrtime(true);
     }
 
-    /** A task took so many nanoseconds; or it, and tiny ones before it. */
+    /** Records the duration of a task, or of several tiny ones together. */
     public function took(int $nanoseconds): void
     {
         $this->longest = max($this->longest, $nanoseconds);
@@ -151,7 +151,7 @@ final class ResultBuffer
 
     private function pack(int $kind, string $bytes): void
     {
-        $this->packValues(); // they came before it
+        $this->packValues(); // plain values that precede this one
         $this->packed->add($kind, $bytes);
         $this->full = $this->full || $this->packed->size() > self::ENOUGH;
     }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal\Process;
 
-/** What tasks may change of a worker's process, as it was before the first task. */
+/** State of a worker's process before its first task, which tasks may change. */
 final class State
 {
     private readonly string|false $directory;
@@ -18,10 +18,10 @@ final class State
     /** @var array<string, string|null> */
     private readonly array $settings;
 
-    /** @var list<array<array-key, mixed>> superglobals that libraries change with the environment */
+    /** @var list<array<array-key, mixed>> superglobals that libraries change together with the environment */
     private readonly array $variables;
 
-    /** @param bool $isThread which shares umask, locale and environment with the others */
+    /** @param bool $isThread whether this is a thread, which shares umask, locale and environment with other workers */
     public function __construct(private readonly bool $isThread)
     {
         $this->directory = getcwd();
@@ -33,20 +33,19 @@ final class State
         $this->variables = [$_ENV, $_SERVER];
     }
 
-    /** Restores what has changed. */
     public function restore(): void
     {
         $settings = self::settings();
         if ($settings !== $this->settings) {
             foreach ($this->settings as $name => $value) {
                 if (\array_key_exists($name, $settings) && $settings[$name] !== $value) {
-                    @ini_set($name, $value ?? ''); // some can be changed only in one direction
+                    @ini_set($name, $value ?? ''); // some settings can be changed only in one direction
                 }
             }
         }
         date_default_timezone_set($this->timeZone);
         if ($this->directory !== false && getcwd() !== $this->directory) {
-            @chdir($this->directory); // it may be gone
+            @chdir($this->directory); // the directory may no longer exist
         }
         [$_ENV, $_SERVER] = $this->variables;
         if ($this->isThread) {
@@ -59,7 +58,7 @@ final class State
         $this->restoreEnvironment(getenv());
     }
 
-    /** @param array<array-key, string> $environment as it is now */
+    /** @param array<array-key, string> $environment present environment */
     private function restoreEnvironment(array $environment): void
     {
         if ($environment === $this->environment) {
@@ -75,7 +74,7 @@ final class State
         }
     }
 
-    /** @return array<string, string|null> of php.ini */
+    /** @return array<string, string|null> php.ini settings */
     private static function settings(): array
     {
         /** @var array<string, string|null> */

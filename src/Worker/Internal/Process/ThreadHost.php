@@ -9,29 +9,27 @@ use Spindle\Worker\Internal\Mark;
 use Spindle\Worker\Internal\Protocol;
 
 /**
- * The process whose threads are workers. It loads nothing of the user's itself, and does nothing but to start threads, to
- * end them and to wait.
+ * The process whose threads are workers. It loads no code of the user, and only starts threads, ends them and waits.
  *
- * ext-parallel (1.2) has traps that this goes around. A Future of a task that ends by exit() or an exception reads freed
- * memory, so no task has one: each thread gets a second task, which runs after the first however that ended, and says so
- * through a socket. A Runtime that has ended is not used again.
+ * The code avoids two bugs of ext-parallel 1.2. The Future of a task that ends by exit() or an exception reads freed
+ * memory. So no task has a Future: each thread gets a second task that runs after the first, however that ended, and
+ * reports the end through a socket. And a Runtime that has ended is not used again.
  */
 final class ThreadHost
 {
     private const KILL = 9;
 
-    /** @var array<int, Runtime> by worker */
+    /** @var array<int, Runtime> threads by worker */
     private array $threads = [];
 
-    /** @var array<int, array{resource, resource}> by worker: this end of the socket that tells of its end, and the thread's */
+    /** @var array<int, array{resource, resource}> both ends of the socket that reports the end, by worker */
     private array $ends = [];
 
-    /** @var array<int, int> the key of its {@see Mark}, by worker */
+    /** @var array<int, int> keys of the {@see Mark}, by worker */
     private array $marks = [];
 
     public function __construct(private readonly Wire $wire) {}
 
-    /** Works until the pool is gone. */
     public function run(): never
     {
         $this->wire->send(Protocol::READY, 0, '');
@@ -62,7 +60,8 @@ final class ThreadHost
         if ($type === Protocol::START) {
             $this->start($id, $payload);
         } elseif ($type === Protocol::KILL && isset($this->threads[$id])) {
-            $this->threads[$id]->kill(); // returns when the thread is gone; for one that blocks, the pool's patience ends first
+            // returns when the thread has ended; if the thread blocks, the pool kills this process after its grace
+            $this->threads[$id]->kill();
             $this->forget($id);
             $this->wire->send(Protocol::ENDED, $id, pack('llP', -1, self::KILL, 0));
         }
@@ -82,7 +81,7 @@ final class ThreadHost
         /** @var array{mark: int} $words */
         $words = unserialize($settings, ['allowed_classes' => false]);
         $this->marks[$id] = $words['mark'];
-        // The bodies below are compiled anew in the thread, which forbids much in them; what they call may be anything.
+        // The thread compiles these functions again, and allows few constructs in them, but any in what they call.
         $thread->run(static function (string $classes, string $settings) {
             require $classes;
             Boot::inThread($settings);
@@ -105,7 +104,7 @@ final class ThreadHost
         $this->wire->send(Protocol::ENDED, $id, pack('llP', -1, 0, 0));
     }
 
-    /** To end in the usual way would wait for each thread; and none of them comes to remove anything. */
+    /** Kills this process. A normal end would wait for each thread, and no thread would remove its mark. */
     private function vanish(): never
     {
         array_map(Mark::remove(...), $this->marks);

@@ -6,41 +6,41 @@ namespace Spindle\Worker\Internal\Process;
 
 use Spindle\Worker\Internal\Protocol;
 
-/** A worker's end of the socket to its pool. It blocks, for a worker does one thing at a time. */
+/** A worker's end of the socket to its pool. It blocks, because a worker does one thing at a time. */
 final class Wire
 {
-    /** Read at once at least and at most, in bytes. */
+    /** Smallest and largest read, in bytes. */
     private const READ_SIZE = 1 << 16;
     private const LARGE_READ = 1 << 20;
 
-    /** A payload from this size on, in bytes, is not copied behind its header to be sent in one call. */
+    /** A payload of at least this size, in bytes, is sent separately from its header, so that it is not copied. */
     private const LARGE = 1 << 16;
 
     private const HEADER = 9;
 
-    /** For a place in the pool's queue, in nanoseconds. */
+    /** Nanoseconds to wait for a place in the pool's accept queue, and the error code when that queue is full. */
     private const PATIENCE = 30_000_000_000;
     private const AGAIN = 11;
 
     private string $buffer = '';
 
-    /** The frame that has to come before all others; null when it has. */
+    /** Bytes that the pool has to send first; null when they have arrived. */
     private ?string $welcome = null;
 
     /** @param resource $socket */
     private function __construct(private readonly mixed $socket) {}
 
-    /** @param string $name of an abstract Unix socket */
+    /** @param string $name name of an abstract Unix socket */
     public static function connect(string $name): ?self
     {
-        // A stream takes its timeout from this setting when it is made, and a worker may wait for its next task for days.
+        // A stream takes its timeout from this setting when it is created. A worker may wait for days.
         $timeout = ini_set('default_socket_timeout', '-1');
         $end = hrtime(true) + self::PATIENCE;
         do {
             $socket = @stream_socket_client("unix://\0{$name}", $code, $message, 30.0);
             $isFull = $socket === false && $code === self::AGAIN && hrtime(true) < $end;
             if ($isFull) {
-                usleep(1_000); // more wait to be let in than the socket has room for
+                usleep(1_000); // the accept queue of the socket is full
             }
         } while ($isFull);
         ini_set('default_socket_timeout', (string) $timeout);
@@ -54,10 +54,10 @@ final class Wire
     }
 
     /**
-     * Proves to the pool that this is its worker, or its host; whether the other end is the pool is looked at by the first
-     * {@see receive()}, so that nobody waits for the answer.
+     * Proves to the pool that this is its worker or host. The first {@see receive()} checks the answer, so that this
+     * method need not wait.
      *
-     * @param string $words that go with it
+     * @param string $words further data of the greeting
      */
     public function greet(int $type, int $id, #[\SensitiveParameter] string $token, string $words = ''): void
     {
@@ -70,13 +70,15 @@ final class Wire
     /**
      * Waits for the next frame.
      *
-     * @return array{int, int, string}|null type, id and payload; null when the pool is gone, or the other end is not the pool
+     * @return array{int, int, string}|null type, id and payload; null when the pool is gone, or the peer is not the
+     *         pool
      */
     public function receive(): ?array
     {
         if ($this->welcome !== null) {
             if (!$this->isWelcomedWith($this->welcome)) {
-                @stream_socket_shutdown($this->socket, \STREAM_SHUT_RDWR); // who took the pool's place is told nothing more
+                // another process has taken the pool's place, and gets no more data
+                @stream_socket_shutdown($this->socket, \STREAM_SHUT_RDWR);
 
                 return null;
             }
@@ -88,7 +90,7 @@ final class Wire
                 /** @var array{length: int, type: int, id: int} $header */
                 $header = unpack('Vlength/Ctype/Vid', $this->buffer);
                 if ($header['length'] < 5 || $header['type'] < Protocol::CODE || $header['type'] > Protocol::REAP) {
-                    return null; // something else has read from the socket: what follows cannot be told apart
+                    return null; // a task has read from the socket, so frames cannot be found any more
                 }
                 $missing = 4 + $header['length'] - \strlen($this->buffer);
                 if ($missing <= 0) {
@@ -104,19 +106,19 @@ final class Wire
         }
     }
 
-    /** @return resource to wait for beside others, unless something of it is {@see isBuffered()} */
+    /** @return resource stream to wait for, unless data {@see isBuffered()} */
     public function stream(): mixed
     {
         return $this->socket;
     }
 
-    /** Whether more was read than has been received. */
+    /** Returns whether more bytes were read than were received as frames. */
     public function isBuffered(): bool
     {
         return $this->buffer !== '';
     }
 
-    /** Whether a frame, or a part of one, is there. */
+    /** Returns whether at least part of a frame is available. */
     public function isReadable(): bool
     {
         $reads = [$this->socket];
@@ -135,13 +137,13 @@ final class Wire
             : $this->write($header) && $this->write($payload);
     }
 
-    /** In a fork of the worker, which is none. */
+    /** Closes the socket, in a fork of the host. */
     public function close(): void
     {
         fclose($this->socket);
     }
 
-    /** Takes it from what came first, of which nothing is believed, not even a length. */
+    /** Checks the first bytes against the expected frame, without trusting any of them, not even a length. */
     private function isWelcomedWith(string $welcome): bool
     {
         $size = \strlen($welcome);
@@ -158,7 +160,7 @@ final class Wire
         return true;
     }
 
-    /** @return bool false when the pool is gone; a signal may have come instead of bytes */
+    /** @return bool false when the pool is gone; true without new bytes after a signal */
     private function read(int $missing): bool
     {
         $bytes = @fread($this->socket, max(self::READ_SIZE, min($missing, self::LARGE_READ)));
@@ -183,18 +185,14 @@ final class Wire
                     return false;
                 }
             }
-            $bytes = substr($bytes, $written); // a signal came in between
+            $bytes = substr($bytes, $written); // a signal interrupted the write
             if ($bytes === '') {
                 return true;
             }
         }
     }
 
-    /**
-     * As fwrite(), but tells what is wrong whatever handler of errors a task has left behind.
-     *
-     * @return array{int, string} bytes that were written; the error
-     */
+    /** @return array{int, string} number of bytes written; the error, whatever error handler a task has left behind */
     private function writeOrSay(string $bytes): array
     {
         $error = '';

@@ -12,27 +12,24 @@ use Spindle\Worker\Internal\TaskCode;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\Thrown;
 
-/**
- * A worker: takes batches of tasks, runs one task after the other, sends what comes of them.
- */
+/** A worker: receives batches of tasks, runs one task after the other, sends their outcomes. */
 final class Worker
 {
-    /** Results of tiny tasks wait this long for company, in nanoseconds: so little is late when a long task follows, or lost when it ends the process. */
+    /** Nanoseconds that results of tiny tasks may wait for more. A task that ends the process loses only those. */
     private const GATHER = 100_000;
 
     /** Bytes of the payload of TASKS before the tasks. */
     private const HEAD = 9;
 
-    /** Nothing forks in less time than this, in nanoseconds. */
+    /** Nanoseconds in which no task can have forked. */
     private const FORK_TIME = 50_000;
 
-    /** Of what can be called again and again, this many are kept. */
     private const KEPT_CODES = 256;
 
-    /** @var array<int, string> numbers as {@see Mark} has them */
+    /** @var array<int, string> encoded task indexes for {@see Mark} */
     private static array $words = [];
 
-    /** Signs closures. Of the only worker here; and not a part of any object, which a task might print. */
+    /** Key of closure signatures. In no object, because a task might print it. */
     private static string $key = '';
 
     private readonly ResultBuffer $results;
@@ -42,20 +39,18 @@ final class Worker
     private int $memoryAtFirst = 0;
     private ?State $state = null;
 
-    /** @var array<int, string> by the number that the pool gave it */
+    /** @var array<int, string> code by source number */
     private array $codes = [];
 
-    /** @var array<int|string, \Closure> by that number, or by the code itself where it has no state */
+    /** @var array<int|string, \Closure> callables by source number, or by code if they have no state */
     private array $callables = [];
 
     /**
-     * @param string $key      that closures are signed with
-     * @param int    $markKey  for the shared memory, see {@see Mark}; 0 for none
-     * @param bool   $timed    whether the pool wants to know when a task was started
-     * @param int    $maxResult bytes of a result
+     * @param int    $markKey     key of the shared memory, see {@see Mark}; 0 for none
+     * @param bool   $timed       whether to record when each task starts
      * @param int|null $maxGrowth bytes of memory that tasks may leave behind before the batch is cut short
-     * @param bool   $restoresState whether to undo after each task what {@see State} knows
-     * @param bool   $isThread where signals are the process's, and a shutdown function runs when it is too late
+     * @param bool   $restoresState whether to restore {@see State} after each task
+     * @param bool   $isThread    whether this is a thread: it gets no signals, and its shutdown functions run too late
      */
     public function __construct(
         private readonly Wire $wire,
@@ -74,7 +69,6 @@ final class Worker
         $this->items = new Items($wire, $this->life, $this->results);
     }
 
-    /** From here on what is printed goes to the pool, and the pool is told how this process ends. */
     public function attach(): void
     {
         $this->mark = $this->life->begin();
@@ -86,7 +80,7 @@ final class Worker
         return $this->mark !== null;
     }
 
-    /** @param string|null $code of what is to be called first */
+    /** @param string|null $code code of the callable to run first */
     public function initialize(?string $code): void
     {
         if ($code !== null) {
@@ -100,7 +94,6 @@ final class Worker
         $this->wire->send(Protocol::NOT_READY, 0, serialize(Thrown::of($failure)));
     }
 
-    /** Works until the pool has no more for it, or is gone. */
     public function work(): void
     {
         $this->state = $this->restoresState ? new State($this->isThread) : null;
@@ -108,7 +101,7 @@ final class Worker
         $this->wire->send(Protocol::READY, 0, pack('P', $this->memoryAtFirst));
         while (($frame = $this->items->shift() ?? $this->life->receive()) !== null) {
             [$type, $id, $payload] = $frame;
-            $frame = null; // large ones are not kept
+            $frame = null; // release a large payload early
             if ($type === Protocol::TASKS) {
                 $this->perform($id, $payload);
             } elseif ($type === Protocol::CODE) {
@@ -123,7 +116,6 @@ final class Worker
         $this->life->conclude();
     }
 
-    /** How this process, or thread, has ended; nothing if it was as it should. */
     public function lastWords(): void
     {
         $this->life->lastWords();
@@ -145,11 +137,11 @@ final class Worker
     }
 
     /**
-     * The loop that every task goes through: tiny tasks take less than what is done here for each. What need not be done
-     * for each is done when {@see Mark::LOOK} is over, and so after every task that took longer.
+     * Runs the tasks of a batch. A tiny task takes less time than the work around it, so this loop does only what each
+     * task needs. Everything else is done once {@see Mark::LOOK} has passed, and so after each longer task.
      *
-     * @param string $payload is let go as soon as it was read, for it may be large
-     * @param int    $gather  how long results may wait, in nanoseconds
+     * @param string $payload emptied as soon as it was read, because it may be large
+     * @param int    $gather  nanoseconds that results may wait
      */
     private function performEach(int $code, bool $isPacked, string &$payload, int $gather): void
     {
@@ -160,10 +152,11 @@ final class Worker
         $limit = \count($items);
         $task = null;
         $results = $this->results;
-        $values = &$results->values; // what has run is told even if a task ends the process
+        $values = &$results->values; // a reference, so that the results are sent even if a task ends the process
         $plain = $code !== 0 && $kinds === '';
         $timed = $this->timed && $mark !== null;
-        $careful = !$plain || $timed || $gather === 0 || $this->state !== null; // whether there is something to do after a task
+        // whether there is work to do after each task
+        $careful = !$plain || $timed || $gather === 0 || $this->state !== null;
         $life = $this->life;
         $cancellation = &$life->cancellation;
         $before = $results->flushed;
@@ -198,7 +191,7 @@ final class Worker
                     $value = ($task ??= $this->decoded($code))(self::unpack(\ord($kinds[$i]), (string) $items[$i]));
                 }
                 if (\is_int($value)) {
-                    $values[] = $value; // of the tiniest results there are the most
+                    $values[] = $value; // the shortest path, because the smallest results are the most numerous
                 } elseif ($value === null || \is_bool($value) || \is_float($value) || (\is_string($value) && \strlen($value) < Protocol::LONG)) {
                     $results->integers = false;
                     $values[] = $value;
@@ -220,7 +213,7 @@ final class Worker
                 }
                 $life->leaveIfTold();
                 try {
-                    $items[$i] = $value = $thrown = null; // they may be large
+                    $items[$i] = $value = $thrown = null; // release values, which may be large
                 } catch (\Throwable $late) { // @phpstan-ignore catch.neverThrown (a destructor may)
                     error_log("What a task has left behind threw when it was let go: {$late}");
                     $late = null;
@@ -236,11 +229,7 @@ final class Worker
         $this->took(hrtime(true) - $before);
     }
 
-    /**
-     * Numbers as {@see Mark} has them.
-     *
-     * @return array<int, string> at least so many
-     */
+    /** @return array<int, string> encoded indexes of at least `$count` tasks for {@see Mark} */
     private static function words(int $count): array
     {
         for ($i = \count(self::$words); $i < $count; ++$i) {
@@ -250,7 +239,6 @@ final class Worker
         return self::$words;
     }
 
-    /** A task took so many nanoseconds; or it, and tiny ones before it. */
     private function took(int $nanoseconds): void
     {
         $this->results->took($nanoseconds);
@@ -260,9 +248,10 @@ final class Worker
     }
 
     /**
-     * Sends the results that wait, while the next task, though marked, has not started.
+     * Sends the waiting results. The next task is already marked, but has not started, so its mark is
+     * removed until it starts.
      *
-     * @return int when it starts
+     * @return int time at which the next task starts
      */
     private function flushBefore(int $index): int
     {
@@ -277,7 +266,7 @@ final class Worker
         return hrtime(true);
     }
 
-    /** From which task on the batch was taken back. */
+    /** Returns the index of the first task of the batch that must not start. */
     private function limit(int $count): int
     {
         if ($this->mark === null) {
@@ -294,7 +283,7 @@ final class Worker
         return $this->maxGrowth !== null && memory_get_usage() - $this->memoryAtFirst > $this->maxGrowth;
     }
 
-    /** What all tasks of a batch call. */
+    /** Returns the callable of all tasks of a batch. */
     private function decoded(int $code): \Closure
     {
         return $this->callables[$code] ??= TaskCode::decode($this->codes[$code], self::$key);

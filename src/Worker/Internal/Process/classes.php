@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 /*
- * What a worker is made of: loaded before there is an autoloader, and as little as possible, for it is to start soon.
+ * The classes of a worker, loaded before any autoloader exists. As few as possible, so that a worker starts fast.
  */
 
 require_once dirname(__DIR__, 3) . '/SpindleException.php';

@@ -3,15 +3,15 @@
 declare(strict_types=1);
 
 /*
- * A worker process, or the host of workers that are its forks or threads. Its settings come through its standard input,
- * for they hold secrets.
+ * Main script of a worker process, or of the host of workers that are its forks or threads. It reads its settings from
+ * standard input, because they contain secrets.
  */
 
 require __DIR__ . '/classes.php';
 Spindle\Worker\Internal\Process\Boot::fromInput();
 try {
     while (Spindle\Worker\Internal\Process\Boot::hasFile()) {
-        require_once Spindle\Worker\Internal\Process\Boot::nextFile(); // here, where globals are global
+        require_once Spindle\Worker\Internal\Process\Boot::nextFile(); // here, in the global scope
     }
 } catch (Throwable $spindleFailure) {
     Spindle\Worker\Internal\Process\Boot::fail($spindleFailure);

@@ -47,7 +47,7 @@ trait CancelsCommands
             break;
         }
         $running = static fn(): array => array_filter(Text::numbersIn($pids), Processes::isAlive(...));
-        // The descendant of the command that has ended lives as long as the pool.
+        // One descendant may be left: that of a command that has ended lives as long as the pool.
         Eventually::holds(static fn(): bool => \count($running()) <= 1, 'what ran has ended', 3.0);
         self::assertLessThanOrEqual(10, 2 * \count(Text::lines($pids)), 'nothing more was started');
     }

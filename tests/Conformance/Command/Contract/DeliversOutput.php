@@ -15,7 +15,7 @@ use Spindle\Tests\Streams;
 use function Amp\delay;
 
 /**
- * Tests how callbacks and open streams that receive output affect their own command and others.
+ * Effects of callbacks and open streams for output on their own command and on others.
  *
  * @phpstan-require-extends CommandPoolTestCase
  */

@@ -7,7 +7,7 @@ namespace Spindle\Tests\Conformance\Command\Contract;
 use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 
 /**
- * The part of the contract that the pool itself implements, independent of the start method.
+ * The part of the contract that is independent of the start method.
  *
  * @phpstan-require-extends CommandPoolTestCase
  */

@@ -12,7 +12,7 @@ use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 use function Amp\delay;
 
 /**
- * Runs that end before their input does.
+ * Runs that end before their input ends.
  *
  * @phpstan-require-extends CommandPoolTestCase
  */

@@ -20,7 +20,7 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Text;
 
 /**
- * Resizing, killing, closing, cancelling; and the pool afterwards.
+ * Resizing, killing, closing and cancelling a pool, and its state after that.
  *
  * @phpstan-require-extends CommandPoolTestCase
  */
@@ -31,7 +31,7 @@ trait IsControlled
         $pool = $this->pool(1);
         $waiting = $this->path('waiting');
         mkdir($waiting);
-        // Each waits until all five are there.
+        // Each command waits until all five run.
         $run = Async::run(fn() => self::outputs($pool->run(array_fill(0, 5, Command::shell("touch {$waiting}/\$\$; until test \$(ls {$waiting} | wc -l) -ge 5; do sleep 0.02; done; echo met")))));
         Eventually::holds(static fn(): bool => \count(Text::names($waiting)) === 1, 'one has started');
         $pool->resize(5);

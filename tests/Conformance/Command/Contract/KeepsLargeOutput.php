@@ -11,7 +11,7 @@ use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 use Spindle\Tests\Text;
 
 /**
- * Captured output that does not stay in memory.
+ * Captured output that is moved to files.
  *
  * @phpstan-require-extends CommandPoolTestCase
  */

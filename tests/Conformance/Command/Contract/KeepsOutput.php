@@ -10,7 +10,7 @@ use Spindle\Command\Output;
 use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 
 /**
- * Captured output: every byte, and nothing but what was written before the exit.
+ * Captured output: every byte that was written before the exit, and no others.
  *
  * @phpstan-require-extends CommandPoolTestCase
  */
@@ -69,7 +69,7 @@ trait KeepsOutput
         if (!is_executable('/usr/bin/perl')) {
             self::markTestSkipped('Perl is not here to enlarge a pipe');
         }
-        // F_SETPIPE_SZ; the launcher is stopped until the command is over, so that all is in the pipe when it hears of that.
+        // F_SETPIPE_SZ. The launcher is stopped until the command has ended, so that the pipe contains all output then.
         $result = $this->execute(Command::of('/usr/bin/perl', '-e', <<<'PERL'
             fcntl(STDOUT, 1031, 1 << 20) or die "no larger pipe: $!";
             my ($command, $launcher) = ($$, getppid());

@@ -8,7 +8,7 @@ use Spindle\Command\Command;
 use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 
 /**
- * How a command ended, and what can't be started.
+ * Reports about how a command ended, or why it could not start.
  *
  * @phpstan-require-extends CommandPoolTestCase
  */

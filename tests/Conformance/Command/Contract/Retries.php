@@ -15,13 +15,13 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Text;
 
 /**
- * Further attempts.
+ * Attempts after the first one.
  *
  * @phpstan-require-extends CommandPoolTestCase
  */
 trait Retries
 {
-    /** A line that appends to a file how often it ran and then does what is asked. */
+    /** Returns a shell line that counts its attempts in a file and then runs the given commands. */
     private function counting(string $then): string
     {
         return "echo x >> {$this->path('attempts')}; n=\$(wc -l < {$this->path('attempts')}); echo out \$n; {$then}";

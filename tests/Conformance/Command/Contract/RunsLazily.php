@@ -17,7 +17,7 @@ use Spindle\Tests\Text;
 use function Amp\delay;
 
 /**
- * How the input is pulled.
+ * When the input is pulled.
  *
  * @phpstan-require-extends CommandPoolTestCase
  */
@@ -139,7 +139,7 @@ trait RunsLazily
         $log = $this->path('log');
         $command = Command::shell("echo x >> {$log}; sleep 0.05");
         foreach ($pool->run(array_fill(0, 20, $command)) as $_) {
-            // The loop body blocks; what was handed out before goes on.
+            // While the loop body blocks, commands that were sent before it continue.
             Eventually::holdsByItself(static fn(): bool => \count(Text::lines($log)) === 20, 'all were started');
             break;
         }

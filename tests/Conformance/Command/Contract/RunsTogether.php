@@ -13,7 +13,7 @@ use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 use function Amp\Future\await;
 
 /**
- * Fibers, pools and runs beside one another.
+ * Several fibers, pools and runs at the same time.
  *
  * @phpstan-require-extends CommandPoolTestCase
  */

@@ -15,7 +15,7 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Streams;
 
 /**
- * What a command starts with: environment, working directory, name, descriptors, signals.
+ * State of a started command: environment, working directory, name, descriptors, signals.
  *
  * @phpstan-require-extends CommandPoolTestCase
  */
@@ -231,7 +231,7 @@ trait StartsCommands
         }
         $status = $this->execute(Command::of('grep', '-E', '^Sig(Blk|Ign)', '/proc/self/status'))->stdout();
 
-        // Signals 32 and 33 are the C library's own; its posix_spawn has them ignored.
+        // Signals 32 and 33 are reserved by the C library, whose posix_spawn ignores them in the child.
         self::assertMatchesRegularExpression('/^SigBlk:\t0{16}\nSigIgn:\t(0{16}|0000000180000000)\n$/', $status);
     }
 

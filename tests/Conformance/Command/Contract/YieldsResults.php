@@ -9,7 +9,7 @@ use Spindle\Command\Command;
 use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 
 /**
- * Keys and order.
+ * Keys and order of results.
  *
  * @phpstan-require-extends CommandPoolTestCase
  */

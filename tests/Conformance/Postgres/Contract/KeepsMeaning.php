@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Postgres\Contract;
 
+use Amp\Future;
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\Before;
 use PHPUnit\Framework\Attributes\DataProvider;
@@ -11,6 +12,8 @@ use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Conformance\Postgres\ConnectionContract;
 use Spindle\Tests\Conformance\Postgres\Observer;
+
+use function Amp\async;
 
 /**
  * The same text names other tables once search_path, role or temporary tables change. What stays prepared must not hide that.
@@ -41,6 +44,19 @@ trait KeepsMeaning
     protected function dropSchemas(): void
     {
         Observer::ask("DROP SCHEMA {$this->first}, {$this->second} CASCADE");
+    }
+
+    public function testAStatementThatWaitsHasTheTypesOfItsTurn(): void
+    {
+        $connection = $this->connect();
+        $connection->transaction(function (Transaction $transaction): void {
+            $transaction->execute("SET LOCAL search_path = {$this->first}");
+            $insert = static fn(): int => $transaction->execute(self::INSERT, [new \DateTimeImmutable('2026-01-31 12:00:00+05:00')]);
+            $insert();
+            Future\await([async($insert), async(fn() => $transaction->execute("SET LOCAL search_path = {$this->second}")), async($insert)]);
+        });
+        $stored = "SELECT (SELECT count(*) FROM {$this->first}.events) AS first, (SELECT min(at) = '2026-01-31 07:00:00+00' FROM {$this->second}.events) AS second";
+        self::assertSame([['first' => '2', 'second' => 't']], Observer::ask($stored));
     }
 
     /** @return iterable<string, array{string, list<string>}> statements that make the second schema the current one */

@@ -6,8 +6,10 @@ namespace Spindle\Tests\Conformance\Postgres\Contract;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\QueryException;
 use Spindle\Postgres\ResultTooLargeException;
 use Spindle\Postgres\Transaction;
+use Spindle\Postgres\UniqueViolationException;
 use Spindle\Tests\Conformance\Postgres\ConnectionContract;
 
 /**
@@ -75,6 +77,42 @@ trait LimitsSizes
     }
 
     /** Rows become wide only after so many narrow ones that many are fetched at a time. */
+    public function testALargeNoticeIsIgnoredAsOthersAre(): void
+    {
+        $connection = $this->connect(maxValueBytes: 2_000_000);
+        $connection->transaction(static function (Transaction $transaction): void {
+            $transaction->query("DO $$ BEGIN RAISE NOTICE '%', repeat('x', 4000000); RAISE NOTICE 'y'; END $$");
+            self::assertUsable($transaction);
+        });
+    }
+
+    public function testAnErrorThatQuotesALargeValueIsShort(): void
+    {
+        $connection = $this->connect();
+        $value = str_repeat('secret', 1_000_000);
+        foreach ([['SELECT $1::int', [$value]], ["SELECT repeat('secret', 1000000)::int", []], ['SELECT $1::json', ["{\"a\": \"{$value}\""]]] as [$sql, $parameters]) {
+            $growth = self::growth(static function () use ($connection, $sql, $parameters): void {
+                $message = self::thrown(QueryException::class, static fn(): mixed => $connection->query($sql, $parameters))->getMessage();
+                self::assertStringNotContainsString('secret', $message);
+                self::assertLessThan(200, \strlen($message));
+            });
+            self::assertLessThan(26 << 20, $growth);
+        }
+        self::assertUsable($connection);
+    }
+
+    public function testAnErrorOfAStatementWithManyValuesTakesLittleMemory(): void
+    {
+        $connection = $this->connect();
+        $table = self::table('id int PRIMARY KEY');
+        $connection->execute("INSERT INTO {$table} VALUES (77777)");
+        $ids = range(1, 100_000);
+        $growth = self::growth(static function () use ($connection, $table, $ids): void {
+            self::thrown(UniqueViolationException::class, static fn(): mixed => $connection->query("INSERT INTO {$table} SELECT * FROM unnest($1::int[])", [$ids]));
+        });
+        self::assertLessThan(20 << 20, $growth);
+    }
+
     public function testAStreamWhoseRowsBecomeWideIsBoundedByBytes(): void
     {
         $connection = $this->connect(maxValueBytes: 2_000_000);

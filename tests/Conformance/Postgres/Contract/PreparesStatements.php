@@ -15,6 +15,7 @@ use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\ConnectionContract;
 use Spindle\Tests\Conformance\Postgres\Observer;
 
+use function Amp\async;
 use function Amp\delay;
 
 /**
@@ -309,5 +310,26 @@ trait PreparesStatements
             $connection->execute("SET search_path = {$schema}_{$which}");
             self::assertSame($row, $connection->query('SELECT * FROM t')->one());
         }
+    }
+
+    public function testWhatWaitsForOthersIsPreparedAgainWhereTheyHaveItForgotten(): void
+    {
+        $connection = $this->connect(statementCache: 2);
+        $connection->transaction(static function (Transaction $transaction): void {
+            $ask = static fn(string $sql): \Closure => static fn(): mixed => $transaction->query($sql, ['x'])->value();
+            $stream = static fn(): mixed => array_column(iterator_to_array($transaction->stream('SELECT $1::text AS a', ['x'])), 'a')[0];
+            // What may not be sent twice waits for all that is ahead, and what comes behind it waits with it.
+            $wait = static fn(): mixed => $transaction->execute('NOTIFY nothing') + 1;
+            $do = static fn(): mixed => $transaction->execute('SET LOCAL search_path = public') + 1;
+            $futures = [];
+            for ($i = 0; $i < 5; ++$i) {
+                foreach ([$ask('SELECT $1::text AS a'), $wait, $ask('SELECT $1::text AS b'), $ask('SELECT $1::text AS c'), $do, $stream, $ask('SELECT $1::text AS a')] as $task) {
+                    $futures[] = async($task);
+                }
+            }
+            foreach (Future\await($futures) as $result) {
+                self::assertContains($result, ['x', 1]);
+            }
+        });
     }
 }

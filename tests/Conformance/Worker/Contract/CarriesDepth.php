@@ -14,13 +14,13 @@ use Spindle\Worker\UnserializableException;
 use function Amp\async;
 
 /**
- * Values that are nested deeply: they arrive whole, or are refused.
+ * Tests deeply nested values: they arrive complete, or are refused.
  *
  * @phpstan-require-extends ExecutorTestCase
  */
 trait CarriesDepth
 {
-    /** The stack of a fiber has room for about 1,300 levels of what serialize() does. */
+    /** Needs a larger stack than that of a fiber, which is enough for about 1,300 levels in serialize(). */
     public function testWhatIsNestedDeeplyArrivesWholeThoughItIsMadeBytesInAFiber(): void
     {
         $executor = $this->executor();

@@ -14,7 +14,7 @@ use Spindle\Worker\WorkerPool;
 use function Amp\delay;
 
 /**
- * What tasks print.
+ * Tests the output of tasks.
  *
  * @phpstan-require-extends PoolTestCase
  */
@@ -61,7 +61,7 @@ trait CarriesOutput
         self::assertUsable($pool);
 
         self::assertSame([5, [7]], [$result, $answers]);
-        $pool = null; // the callback holds it, too
+        $pool = null; // also held by the callback
     }
 
     public function testWhatATaskPrintsArrivesInItsOrderBeforeTheResult(): void

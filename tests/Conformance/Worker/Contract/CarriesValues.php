@@ -10,7 +10,7 @@ use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Conformance\Worker\Task\Suit;
 
 /**
- * What a task may be given and may return.
+ * Tests which values tasks can receive and return.
  *
  * @phpstan-require-extends ExecutorTestCase
  */
@@ -148,7 +148,7 @@ trait CarriesValues
         self::assertSame($one, $other);
     }
 
-    /** Without the arguments of its callers in its trace, whatever php.ini says: they are of PHPUnit, and can't travel. */
+    /** Returns an exception whose trace has no arguments: those of PHPUnit cannot be serialized. */
     private static function exception(): \DomainException
     {
         $before = (string) ini_set('zend.exception_ignore_args', '1');
@@ -164,7 +164,7 @@ trait CarriesValues
             self::assertSame(get_debug_type($expected), get_debug_type($actual));
             self::assertEquals($expected, $actual);
         } else {
-            // Also for NAN, and -0.0, which equals 0.0.
+            // distinguishes NAN, and -0.0 from 0.0
             self::assertSame(serialize($expected), serialize($actual));
         }
     }

@@ -17,7 +17,7 @@ use Spindle\Tests\Text;
 use Spindle\Worker\PoolClosedException;
 
 /**
- * How a pool ends.
+ * Tests how a pool ends.
  *
  * @phpstan-require-extends PoolTestCase
  */
@@ -83,7 +83,7 @@ trait Closes
             self::assertUsable($pool);
             $first === 'close' ? $pool->close() : $pool->kill();
             $second === 'close' ? $pool->close() : $pool->kill();
-            $idle = $this->pool(1); // of which nothing has begun
+            $idle = $this->pool(1); // a pool without any worker
             $second === 'close' ? $idle->close() : $idle->kill();
         }
     }
@@ -147,7 +147,7 @@ trait Closes
         $this->dropExecutors();
 
         self::assertSame(range(0, 49), array_map(static fn(Future $future): int => $future->await(), $futures));
-        EventLoop::run(); // its workers stop
+        EventLoop::run(); // lets its workers stop
     }
 
     public function testAPoolThatIsDroppedIsGoneWithTheOutcomeOfItsLastTask(): void
@@ -156,7 +156,7 @@ trait Closes
         $this->dropExecutors();
         $pid = $future->await();
 
-        // Nobody turns the loop any more.
+        // The event loop no longer runs.
         Eventually::holdsByItself(static fn(): bool => !Processes::isAlive($pid), 'its worker is gone');
     }
 

@@ -14,7 +14,7 @@ use Spindle\Worker\UnserializableException;
 use function Amp\delay;
 
 /**
- * What a task can ask for.
+ * Tests the context of a task.
  *
  * @phpstan-require-extends ExecutorTestCase
  */

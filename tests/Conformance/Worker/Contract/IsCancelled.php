@@ -15,7 +15,7 @@ use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 
 /**
- * Cancelling, before, during and after; and the executor afterwards.
+ * Tests cancellations before, during and after a task, and the executor afterwards.
  *
  * @phpstan-require-extends ExecutorTestCase
  */
@@ -38,7 +38,7 @@ trait IsCancelled
     {
         $gate = $this->gate();
         $cancellation = new DeferredCancellation();
-        $executor = $this->ownExecutor(); // of a pool that has workers one may have started it
+        $executor = $this->ownExecutor(); // a running worker might have started the task at once
         $future = $executor->submit(static fn(): string => $gate->say('submitted'), $cancellation->getCancellation());
         $cancellation->cancel();
 

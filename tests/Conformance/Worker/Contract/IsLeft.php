@@ -8,7 +8,7 @@ use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 
 /**
- * Loops that are not run to their end.
+ * Tests loops that are left before their end.
  *
  * @phpstan-require-extends ExecutorTestCase
  */
@@ -22,7 +22,7 @@ trait IsLeft
             foreach (self::loop($executor, $verb, array_map(strval(...), range(1, 2000)), $gate->say(...)) as $_) {
                 break;
             }
-            $this->awaitWhatRuns($executor, "{$verb} is left"); // a worker may have been given one that it begins now
+            $this->awaitWhatRuns($executor, "{$verb} is left"); // a worker may have received a task just now
             $started = $gate->names();
             $this->awaitWhatRuns($executor, "{$verb} is over");
             self::assertUsable($executor);

@@ -12,7 +12,7 @@ use Spindle\Tests\Conformance\Worker\Task\Number;
 use function Amp\delay;
 
 /**
- * One executor, used by many at once.
+ * Tests an executor that many callers use at once.
  *
  * @phpstan-require-extends ExecutorTestCase
  */

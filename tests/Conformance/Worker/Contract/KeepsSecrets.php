@@ -10,7 +10,7 @@ use Spindle\Worker\Internal\Reception;
 use Spindle\Worker\Internal\Settings;
 
 /**
- * Tasks print what they find, into logs and pages; what lets somebody speak to the pool as a worker, or sign a closure, is not in that.
+ * Tests that a task cannot print the secrets of its pool, which open its socket and sign closures.
  *
  * @phpstan-require-extends PoolTestCase
  */
@@ -31,7 +31,7 @@ trait KeepsSecrets
     }
 
     /**
-     * The object of a class that an object holds, or that one holds which it holds.
+     * Returns the object of a class that an object holds, directly or through other objects.
      *
      * @template T of object
      *

@@ -14,7 +14,7 @@ use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\WorkerStartException;
 
 /**
- * What becomes of an object whose class is on one side only: nothing is made of it that it is not.
+ * Tests objects whose class exists only on one side: no other object is created in their place.
  *
  * @phpstan-require-extends PoolTestCase
  */
@@ -142,7 +142,7 @@ trait KnowsClasses
         self::assertSame('__PHP_Incomplete_Class', $seen());
     }
 
-    /** @return string a class of this process only, with an enum beside it */
+    /** @return string class that exists only in this process, with an enum */
     private function classHere(): string
     {
         $class = 'Here' . bin2hex(random_bytes(6));
@@ -153,7 +153,7 @@ trait KnowsClasses
         return $class;
     }
 
-    /** @return array{string, string} a class of workers only, and the file that they have it from */
+    /** @return array{string, string} class that exists only in workers, and its file */
     private function classInWorkers(): array
     {
         $class = 'There' . bin2hex(random_bytes(6));

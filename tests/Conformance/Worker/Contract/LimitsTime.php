@@ -21,7 +21,7 @@ use Spindle\Worker\TaskTimeoutException;
 use function Amp\delay;
 
 /**
- * Tasks that are ended: they ran for too long, or are not wanted any more.
+ * Tests tasks that are ended because they exceeded the time limit, or were cancelled.
  *
  * @phpstan-require-extends PoolTestCase
  */
@@ -49,7 +49,7 @@ trait LimitsTime
         self::assertSame(42, $behind->await());
     }
 
-    /** A generator runs ahead of its reader until 64 items are on their way. */
+    /** The generator works ahead of its reader until 64 items are unread. */
     public function testTheTimeOfAGeneratorDoesNotRunWhileItsReaderPauses(): void
     {
         $pool = $this->pool(1, timeout: 0.3);
@@ -106,7 +106,7 @@ trait LimitsTime
         self::assertSame(range(1, 10), iterator_to_array($pool->map(range(1, 10), $task), false));
     }
 
-    /** A large one is still being written when the time is over, a small one has come and was not read. */
+    /** A large result is still being written when the time limit passes. A small one has arrived and was not read. */
     #[TestWith([10])]
     #[TestWith([8 << 20])]
     public function testAResultThatIsReadLateIsNoneThatCameTooLate(int $bytes): void
@@ -207,7 +207,8 @@ trait LimitsTime
         $cancellation = new DeferredCancellation();
         $pool = $this->pool(1);
         for ($i = 0; $i < 20; ++$i) {
-            $pool->submit(Number::answer(...))->await(); // they are seen to be quick, so that a worker gets one before it is free
+            // measured as quick, so that a busy worker gets the next task early
+            $pool->submit(Number::answer(...))->await();
         }
         $loop = Async::run(static fn(): Collected => new Collected($pool->map(['running'], $gate->pass(...))));
         $gate->awaitTasks(1);
@@ -233,7 +234,8 @@ trait LimitsTime
         $cancellation = new DeferredCancellation();
         $pool = $this->pool();
         for ($i = 0; $i < 20; ++$i) {
-            $pool->submit(Number::answer(...))->await(); // they are seen to be quick, so that a worker gets one before it is free
+            // measured as quick, so that a busy worker gets the next task early
+            $pool->submit(Number::answer(...))->await();
         }
         $long = $pool->submit(static fn(): string => $gate->pass('long'));
         $behind = $pool->submit(static fn() => Deed::hang($pid), $cancellation->getCancellation());

@@ -13,7 +13,7 @@ use Spindle\Tests\Conformance\Worker\Task\Suit;
 use function Amp\delay;
 
 /**
- * Which results a loop gets, in which order and under which keys.
+ * Tests which results a loop yields, in which order and under which keys.
  *
  * @phpstan-require-extends ExecutorTestCase
  */
@@ -145,7 +145,7 @@ trait MapsInput
         foreach (['map', 'mapUnordered'] as $verb) {
             $input = new \ArrayIterator([1, 2, 3]);
             $weak = \WeakReference::create($input);
-            gc_disable(); // which would find it later, and of a large input too late
+            gc_disable(); // otherwise it would release the input later
             try {
                 $results = iterator_to_array(self::loop($executor, $verb, $input, 'abs'), false);
                 unset($input);

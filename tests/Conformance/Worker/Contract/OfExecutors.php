@@ -7,7 +7,7 @@ namespace Spindle\Tests\Conformance\Worker\Contract;
 use Spindle\Tests\Conformance\Worker\ExecutorTestCase;
 
 /**
- * All that executors promise.
+ * The complete contract of executors.
  *
  * @phpstan-require-extends ExecutorTestCase
  */

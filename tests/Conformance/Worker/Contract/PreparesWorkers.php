@@ -14,7 +14,7 @@ use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerStartException;
 
 /**
- * What a worker is before its first task, and what it knows.
+ * Tests the state of a worker before its first task.
  *
  * @phpstan-require-extends PoolTestCase
  */
@@ -94,7 +94,8 @@ trait PreparesWorkers
     {
         $gate = $this->gate();
         [$first, $second] = [$this->path('first'), $this->path('second')];
-        $pool = $this->pool(2, initialize: static fn() => @mkdir($first) || !@mkdir($second) || exit(3)); // only the second one ends
+        // only the second worker ends
+        $pool = $this->pool(2, initialize: static fn() => @mkdir($first) || !@mkdir($second) || exit(3));
         $futures = [];
         foreach (['one', 'other'] as $name) {
             $futures[] = $pool->submit(static fn(): string => $gate->pass($name));

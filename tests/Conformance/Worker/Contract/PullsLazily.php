@@ -12,13 +12,13 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Scale;
 
 /**
- * How the input is pulled.
+ * Tests how far ahead the input is read.
  *
  * @phpstan-require-extends ExecutorTestCase
  */
 trait PullsLazily
 {
-    /** Values that may be pulled ahead of the caller's loop, however quick the tasks are; and of a megabyte each. */
+    /** Largest number of values read ahead of the caller's loop, for small values; and for values of one megabyte. */
     private const FAR_AHEAD = 40_000;
     private const LARGE_AHEAD = 24;
 
@@ -107,7 +107,7 @@ trait PullsLazily
             $input = static function () use ($more): \Generator {
                 yield 'first' => 1;
                 yield 'second' => 2;
-                $more->getFuture()->await(); // until both results are there
+                $more->getFuture()->await(); // until both results have arrived
                 yield 'third' => 3;
             };
             $keys = [];

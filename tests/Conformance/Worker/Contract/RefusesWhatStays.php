@@ -14,13 +14,16 @@ use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\UnserializableException;
 
 /**
- * What can't travel, and what is said of it.
+ * Tests values that cannot be serialized, and the messages about them.
  *
  * @phpstan-require-extends ExecutorTestCase
  */
 trait RefusesWhatStays
 {
-    /** @return iterable<string, array{\Closure(): callable, string, string}> what makes the task, where it is refused and as what */
+    /**
+     * @return iterable<string, array{\Closure(): callable, string, string}> creates the task; path and description of
+     *         the refused part
+     */
     public static function tasksThatStay(): iterable
     {
         yield 'a captured stream' => [static function (): callable {
@@ -91,7 +94,10 @@ trait RefusesWhatStays
         self::assertUsable($executor);
     }
 
-    /** @return iterable<string, array{\Closure(): mixed, string, string}> what makes the value, where in it and what it is */
+    /**
+     * @return iterable<string, array{\Closure(): mixed, string, string}> creates the value; path and description of
+     *         the refused part
+     */
     public static function valuesThatStay(): iterable
     {
         yield 'a stream' => [static fn(): mixed => Streams::open('php://memory', 'r'), '', 'an open stream'];

@@ -15,7 +15,7 @@ use Spindle\Tests\Scale;
 use Spindle\Worker\WorkerPool;
 
 /**
- * How many workers there are, and for how long.
+ * Tests how many workers there are, and how long they live.
  *
  * @phpstan-require-extends PoolTestCase
  */
@@ -156,7 +156,7 @@ trait ReplacesWorkers
     {
         $pool = $this->pool(1, maxGrowth: 12 << 20);
         $tiny = static fn(int $bytes): int => $bytes === 0 ? 0 : Deed::keep($bytes);
-        // After many tiny tasks batches are large.
+        // after many tiny tasks, batches are large
         $workers = iterator_to_array($pool->map([...array_fill(0, 20_000, 0), ...array_fill(0, 60, 1 << 20)], $tiny));
         $tasks = array_count_values(\array_slice($workers, 20_000));
 
@@ -168,7 +168,7 @@ trait ReplacesWorkers
     {
         $pool = $this->pool(maxGrowth: 4 << 20);
         $task = static function (int $bytes): int {
-            usleep(3000); // so that each is a batch of its own, after which the pool looks
+            usleep(3000); // so that each task is a batch, after which the pool checks the worker's memory
             return Deed::keep($bytes);
         };
         $workers = iterator_to_array($pool->map(array_fill(0, Scale::of(120), 3 << 20), $task));
@@ -289,7 +289,7 @@ trait ReplacesWorkers
         $results = [];
         foreach ($pool->mapUnordered(range(1, 100), $task) as $result) {
             $results[] = $result;
-            // Results of tiny tasks just before the long one may come after it.
+            // Results of tiny tasks just before the long one may arrive after it.
             if (!\in_array('long', $results, true) && array_diff(range(21, 100), $results) === []) {
                 $gate->open();
             }
@@ -303,7 +303,8 @@ trait ReplacesWorkers
     {
         $gate = $this->gate();
         $pool = $this->pool();
-        self::assertSame(42, $pool->submit([Number::class, 'answer'])->await()); // tasks are known to be quick, and there is one worker
+        // now tasks are measured as quick, and there is one worker
+        self::assertSame(42, $pool->submit([Number::class, 'answer'])->await());
         $long = $pool->submit(static fn(): string => $gate->pass('long'));
         $gate->awaitTasks(1);
 

@@ -14,7 +14,7 @@ use Spindle\Tests\Text as TextOfTests;
 use function strtoupper as upper;
 
 /**
- * What a task may be.
+ * Tests which callables can be tasks.
  *
  * @phpstan-require-extends ExecutorTestCase
  */

@@ -18,7 +18,7 @@ use Spindle\Worker\UnserializableException;
 use function Amp\delay;
 
 /**
- * Tasks with callbacks.
+ * Tests tasks with callbacks.
  *
  * @phpstan-require-extends ExecutorTestCase
  */

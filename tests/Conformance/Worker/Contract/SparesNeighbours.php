@@ -19,7 +19,7 @@ use Spindle\Worker\WorkerPool;
 use function Amp\Future\await;
 
 /**
- * What a task does concerns no other, though they share a worker and a batch.
+ * Tests that a task does not affect others, even in the same worker and batch.
  *
  * @phpstan-require-extends PoolTestCase
  */

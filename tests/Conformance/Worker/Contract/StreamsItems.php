@@ -20,7 +20,7 @@ use Spindle\Worker\UnserializableException;
 use function Amp\delay;
 
 /**
- * Tasks that are generators.
+ * Tests tasks that are generators.
  *
  * @phpstan-require-extends ExecutorTestCase
  */
@@ -153,14 +153,15 @@ trait StreamsItems
         $executor = $this->executor();
         $items = self::items($executor, static function () use ($made): \Generator {
             for ($i = 1; $i <= 1000; ++$i) {
-                file_put_contents($made, \sprintf('%4d', $i)); // of one length: a read beside it mixes no two
+                // a constant length, so that a concurrent read gets no mixture
+                file_put_contents($made, \sprintf('%4d', $i));
                 yield $i;
             }
         });
         $count = static fn(): int => (int) file_get_contents($made);
         foreach ($items as $item) {
             if ($item % 100 === 1) {
-                // There is all the time to make more, and it is made.
+                // The task has enough time to produce the next item.
                 Eventually::holds(static fn(): bool => $count() >= min(1000, $item + 1), 'another item is made');
                 for ($i = 0; $i < 20; ++$i) {
                     self::assertUsable($executor);
@@ -271,7 +272,7 @@ trait StreamsItems
         $gate = $this->gate();
         $executor = $this->executor();
         $executor->submit(self::endless($gate));
-        EventLoop::run(); // goes on for as long as there is something to do
+        EventLoop::run(); // runs while there is work
 
         self::assertContains($gate->names(), [[], ['begun', 'ended']]);
         self::assertUsable($executor);
@@ -377,7 +378,7 @@ trait StreamsItems
     }
 
     /**
-     * @param Gate $gate that it comes to at its end
+     * @param Gate $gate gate at which the task reports its beginning and its end
      *
      * @return \Closure(): \Generator<int, int>
      */
@@ -397,7 +398,7 @@ trait StreamsItems
     }
 
     /**
-     * What has not been taken.
+     * Yields the items that were not read.
      *
      * @param \Generator<mixed, mixed> $items
      *

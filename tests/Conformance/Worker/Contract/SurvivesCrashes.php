@@ -19,7 +19,7 @@ use Spindle\Worker\WorkerCrashedException;
 use Spindle\Worker\WorkerPool;
 
 /**
- * Tasks that end their worker.
+ * Tests tasks that end their worker.
  *
  * @phpstan-require-extends PoolTestCase
  */
@@ -103,7 +103,7 @@ trait SurvivesCrashes
         for ($i = 0; $i < 60; ++$i) {
             $task = match ($i) {
                 29 => static function (): int {
-                    usleep(2_000); // so long that its result is sent before the next task begins
+                    usleep(2_000); // long enough for its result to be sent before the next task begins
 
                     return 29;
                 },
@@ -126,7 +126,7 @@ trait SurvivesCrashes
     public static function waysToDieThatPhpNotices(): iterable
     {
         foreach (self::waysToDie() as $name => $way) {
-            if ($name !== 'KILL') { // by which results of tiny tasks before it are lost that waited for company
+            if ($name !== 'KILL') { // SIGKILL loses results of tiny tasks that were not sent yet
                 yield $name => $way;
             }
         }
@@ -268,7 +268,10 @@ trait SurvivesCrashes
         self::assertUsable($pool);
     }
 
-    /** @return iterable<string, array{\Closure(): mixed, int|null, int|null, string}> the task, exit code, signal, part of the message */
+    /**
+     * @return iterable<string, array{\Closure(): mixed, int|null, int|null, string}> task, exit code, signal, part of
+     *         the message
+     */
     private static function crashes(): iterable
     {
         yield 'exit(0)' => [static fn() => exit(0), 0, null, 'called exit(0)'];
@@ -281,9 +284,9 @@ trait SurvivesCrashes
     }
 
     /**
-     * Reads a generator, and waits for its second item, which does not come.
+     * Reads a generator, and waits for its second item, which does not arrive.
      *
-     * @param list<mixed> $taken its first item, the worker
+     * @param list<mixed> $taken receives its first item, the id of the worker
      *
      * @return Future<null>
      */

@@ -17,7 +17,7 @@ use Spindle\Worker\TaskFailedException;
 use function Amp\delay;
 
 /**
- * What is known here of an exception that a task has thrown.
+ * Tests what the caller learns about an exception of a task.
  *
  * @phpstan-require-extends ExecutorTestCase
  */
@@ -228,7 +228,7 @@ trait TellsFailures
             $executor->submit(static fn(): int => Failing::at(1, 1));
             EventLoop::run();
             gc_collect_cycles();
-            self::assertUsable($executor); // the loop turns again
+            self::assertUsable($executor); // runs the loop again
         } finally {
             EventLoop::setErrorHandler($before);
         }
@@ -259,7 +259,8 @@ trait TellsFailures
         })());
 
         if ($outcome->thrown === null) {
-            self::assertSame([1], $outcome->values); // it is there where the task runs in this process, or in a fork of it
+            // the function exists where the task runs in this process, or in a fork of it
+            self::assertSame([1], $outcome->values);
         } else {
             self::assertInstanceOf(TaskFailedException::class, $outcome->thrown);
             self::assertStringContainsString("A worker has no function {$name}()", $outcome->thrown->getMessage());

@@ -20,7 +20,7 @@ use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerCrashedException;
 
 /**
- * Which tasks are tried again, and how often.
+ * Tests which tasks are retried, and how often.
  *
  * @phpstan-require-extends PoolTestCase
  */

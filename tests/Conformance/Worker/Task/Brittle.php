@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Worker\Task;
 
-/** Throws when it is let go, in the process that has made it. */
+/** Throws when it is destroyed, but only in the process that created it. */
 final class Brittle
 {
     private int $maker;

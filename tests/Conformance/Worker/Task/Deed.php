@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Worker\Task;
 
 use Spindle\Worker\TaskContext;
 
-/** Tasks that do something to their worker, or tell of it. */
+/** Tasks that change their worker, or return information about it. */
 final class Deed
 {
     public static int $count = 0;
@@ -14,19 +14,19 @@ final class Deed
     /** @var list<string> */
     public static array $kept = [];
 
-    /** The system's number of the process, or of the thread, that is the worker. */
+    /** Returns the id of the worker's process, or of its thread. */
     public static function worker(): int
     {
         return (int) basename((string) readlink('/proc/thread-self'));
     }
 
-    /** How often it was called in this worker. */
+    /** Returns how often it was called in this worker. */
     public static function count(): int
     {
         return ++self::$count;
     }
 
-    /** Keeps so many bytes for good. */
+    /** Keeps this many bytes until the worker ends. */
     public static function keep(int $bytes): int
     {
         self::$kept[] = str_repeat('x', $bytes);
@@ -37,13 +37,13 @@ final class Deed
     public static function dieOf(int $signal): never
     {
         posix_kill((int) getmypid(), $signal);
-        // A signal comes to the process before the call returns, or nearly.
+        // The signal may arrive shortly after the call returns.
         while (true) {
             usleep(1000);
         }
     }
 
-    /** Runs on and looks at nothing. */
+    /** Runs until it is killed. */
     public static function hang(string $started = ''): never
     {
         if ($started !== '') {
@@ -54,7 +54,7 @@ final class Deed
         }
     }
 
-    /** Takes more memory than there is. */
+    /** Allocates more memory than the limit. */
     public static function exhaust(): int
     {
         $all = [];
@@ -65,13 +65,13 @@ final class Deed
         return \count($all);
     }
 
-    /** Says in a file that it ran. */
+    /** Adds its attempt number to a file. */
     public static function note(string $file): void
     {
         file_put_contents($file, TaskContext::current()->attempt . "\n", \FILE_APPEND);
     }
 
-    /** @return list<string> what its descriptors are */
+    /** @return list<string> targets of the worker's descriptors */
     public static function descriptors(): array
     {
         $descriptors = [];

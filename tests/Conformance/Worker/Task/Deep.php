@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Worker\Task;
 
-/** Values that are nested deeply. */
+/** A level of a deeply nested value. */
 class Deep
 {
-    /** @param mixed $next what is nested in this object */
+    /** @param mixed $next value in this object */
     final public function __construct(public mixed $next = null) {}
 
     public function count(): int
@@ -15,7 +15,7 @@ class Deep
         return self::levels($this->next);
     }
 
-    /** @return array<mixed> an array in an array in an array …, with this many levels */
+    /** @return array<mixed> nested arrays with this many levels */
     public static function arrays(int $levels): array
     {
         $array = [];
@@ -37,7 +37,7 @@ class Deep
         return $first;
     }
 
-    /** The same of a class that serializes its objects itself. */
+    /** Returns the same with objects of a class that serializes them itself. */
     public static function hiddenObjects(int $levels): HiddenDeep
     {
         $first = new HiddenDeep();

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Worker\Task;
 
 use Spindle\Worker\TaskContext;
 
-/** All that a task can print, export or serialize of what is around it. */
+/** Everything that a task can print, export or serialize about its surroundings. */
 final class Dump
 {
     public static function everything(): string
@@ -27,11 +27,11 @@ final class Dump
         ob_start();
         var_dump($value);
         print_r($value);
-        @var_export($value); // which says that it has met circles
+        @var_export($value); // warns of circular references
         try {
             echo serialize($value);
         } catch (\Throwable) {
-            // It is whole or it is nothing.
+            // The value cannot be serialized, so there is nothing to print.
         }
 
         return (string) ob_get_clean();

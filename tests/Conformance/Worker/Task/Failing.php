@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Worker\Task;
 
-/** Tasks that end badly. */
+/** Tasks that fail. */
 final class Failing
 {
-    /** @param string $secret which nobody is to learn from the trace */
+    /** @param string $secret value that must not appear in the trace */
     public static function withSecret(string $secret): never
     {
         throw new \DomainException('no such user', 7, new \LengthException('too long', 8, new HoldingException('deep', 9)));

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Worker\Task;
 
-/** Its constructor is not that of exceptions, and its code is no number, as that of \PDOException. */
+/** An exception with a constructor of its own, and with a text as its code, like \PDOException. */
 final class FieldException extends \RuntimeException
 {
     public function __construct(public readonly string $field, Suit $suit)

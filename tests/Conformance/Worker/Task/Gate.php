@@ -10,7 +10,7 @@ use Spindle\Worker\TaskContext;
 
 use function Amp\delay;
 
-/** Where tasks wait for the test, wherever they run. */
+/** Lets tasks in any process wait for the test. */
 final class Gate
 {
     private const OPEN = 'open';
@@ -21,9 +21,9 @@ final class Gate
     }
 
     /**
-     * For a task: says that it is there, and goes on when the gate is open.
+     * Reports the task, and waits until the gate is open.
      *
-     * @param bool $ends whether it ends when its context says so
+     * @param bool $ends whether a cancellation of the task ends the wait
      */
     public function pass(string $name = 'task', bool $ends = false): string
     {
@@ -37,7 +37,7 @@ final class Gate
         return $name;
     }
 
-    /** For a task: says that it is there. */
+    /** Reports the task, without a wait. */
     public function say(string $name): string
     {
         touch("{$this->directory}/{$name}");
@@ -45,13 +45,13 @@ final class Gate
         return $name;
     }
 
-    /** @return list<string> who has been there */
+    /** @return list<string> names of reported tasks */
     public function names(): array
     {
         return array_values(array_diff(Text::names($this->directory), [self::OPEN]));
     }
 
-    /** Until so many tasks were there. */
+    /** Waits until this many tasks were reported. */
     public function awaitTasks(int $count): void
     {
         Eventually::holds(fn(): bool => \count($this->names()) >= $count, "{$count} tasks have started");

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Worker\Task;
 
-/** It takes something along. */
+/** An exception that holds a value. */
 final class HeldException extends \DomainException
 {
     public function __construct(string $message, public readonly mixed $held)

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Worker\Task;
 
-/** Serializes its objects itself. */
+/** A nested object with its own serialization. */
 final class HiddenDeep extends Deep
 {
     /** @return list<string> */

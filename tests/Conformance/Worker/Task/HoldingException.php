@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Worker\Task;
 
-/** It can't be serialized. */
+/** An exception that cannot be serialized. */
 final class HoldingException extends \DomainException
 {
     public \Closure $held;

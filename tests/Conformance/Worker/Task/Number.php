@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Worker\Task;
 
-/** An object whose methods are tasks, and which may hold something. */
+/** An object whose methods are tasks, and which may hold a value. */
 class Number
 {
     public mixed $held = null;
@@ -61,20 +61,20 @@ class Number
         return $this->secretly(...);
     }
 
-    /** A closure that uses its object. */
+    /** Returns a closure that uses its object. */
     public function bound(): \Closure
     {
         return fn(): int => $this->value;
     }
 
-    /** A closure that has its object, and does not use it. */
+    /** Returns a closure that has its object, and does not use it. */
     public function unused(): \Closure
     {
         // @codingStandardsIgnoreLine (not static, which is the point)
         return fn(): int => 7;
     }
 
-    /** A static closure that uses a private method of its class. */
+    /** Returns a static closure that calls a private method of its class. */
     public static function scoped(): \Closure
     {
         return static fn(): string => self::privately();

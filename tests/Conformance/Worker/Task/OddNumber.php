@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Worker\Task;
 
-/** Inherits the methods that are tasks. */
+/** A class that inherits methods that are tasks. */
 final class OddNumber extends Number
 {
     public function value(): int

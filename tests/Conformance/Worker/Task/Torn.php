@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Worker\Task;
 
-/** An object that refuses to become bytes, or to be made of them. */
+/** An object that refuses to be serialized, or to be unserialized. */
 final class Torn
 {
     public function __construct(private readonly bool $leaves) {}

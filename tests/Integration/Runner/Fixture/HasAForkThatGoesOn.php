@@ -12,7 +12,7 @@ final class HasAForkThatGoesOn extends TestCase
     {
         $fork = pcntl_fork();
         if ($fork !== 0) {
-            exit(0); // the fork reports in its stead
+            exit(0); // the fork reports instead
         }
         self::assertSame(getmypid(), getmypid());
     }

@@ -7,7 +7,7 @@ namespace Spindle\Tests\Integration\Runner\Fixture;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\SharedMemory;
 
-/** Leaves what only the end of its sandbox can remove, then waits for longer than anybody does. */
+/** Leaves things that only the end of its sandbox can remove, then waits longer than any deadline. */
 final class Leaves extends TestCase
 {
     public function testLeavesMuchAndHangs(): void

@@ -127,7 +127,7 @@ final class CaptureTest extends TestCase
         }
         self::assertLessThanOrEqual(64 * self::MEGABYTE, array_sum(array_map(static fn(Capture $capture): int => $capture->length(), $captures)) - 16 * self::MEGABYTE);
         for ($i = 0; $i < 80; ++$i) {
-            $captures[$i]->append('x'); // which puts each into a file
+            $captures[$i]->append('x'); // puts each into a file
         }
         self::assertTrue($store->isFull());
         array_splice($captures, 0, 40);

@@ -25,7 +25,7 @@ final class SessionSetupTest extends TestCase
         $setup = new SessionSetup(new PostgresOptions(user: 'u'), TargetSession::ReadWrite, self::NEW, 4711);
 
         self::assertCount(1, $setup->statements());
-        self::assertSame("select pg_catalog.pg_backend_pid() = 4711, case when pg_catalog.pg_backend_pid() = 4711 and pg_catalog.current_setting('client_connection_check_interval', true) = '0' then pg_catalog.set_config(E'client_connection_check_interval', E'2000', false) end", $setup->statements()[0]);
+        self::assertSame("select pg_catalog.pg_backend_pid() = 4711, pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time()), case when pg_catalog.pg_backend_pid() = 4711 and pg_catalog.current_setting('client_connection_check_interval', true) = '0' then pg_catalog.set_config(E'client_connection_check_interval', E'2000', false) end", $setup->statements()[0]);
     }
 
     public function testAnOldServerIsAskedForNothingByItself(): void
@@ -38,7 +38,7 @@ final class SessionSetupTest extends TestCase
         $options = new PostgresOptions(user: 'u', statementTimeout: 0.0001, settings: ['search_path' => "a'b\\", 'client_connection_check_interval' => '5s']);
 
         self::assertSame(
-            ['select pg_catalog.pg_backend_pid() = 1', "select pg_catalog.set_config(E'search_path', E'a''b\\\\', false), pg_catalog.set_config(E'client_connection_check_interval', E'5s', false), pg_catalog.set_config(E'statement_timeout', E'1', false)"],
+            ["select pg_catalog.pg_backend_pid() = 1, pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())", "select pg_catalog.set_config(E'search_path', E'a''b\\\\', false), pg_catalog.set_config(E'client_connection_check_interval', E'5s', false), pg_catalog.set_config(E'statement_timeout', E'1', false)"],
             (new SessionSetup($options, TargetSession::Any, self::NEW, 1))->statements(),
         );
     }
@@ -119,6 +119,16 @@ final class SessionSetupTest extends TestCase
         $this->expectException(ProtocolException::class);
         $this->expectExceptionMessage($message);
         (new SimpleQueries(['select 1'], ''))->receive($bytes);
+    }
+
+    public function testAServerThatSendsMuchIsLeft(): void
+    {
+        $queries = new SimpleQueries(['select 1'], '');
+        $this->expectException(ProtocolException::class);
+        $this->expectExceptionMessage('sends much');
+        for ($i = 0; $i < 1_000; ++$i) {
+            $queries->receive(Message::dataRow(str_repeat('x', 1_000)));
+        }
     }
 
     public function testAServerThatEndsTheSessionIsHeard(): void
