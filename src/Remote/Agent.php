@@ -24,8 +24,12 @@ use Spindle\Worker\WorkerPool;
  */
 final class Agent implements Statistics
 {
-    /** Seconds that a command has to end, at most; half of the margin, so that it runs no more when it may run elsewhere. */
+    /**
+     * Seconds that a command has to end, at most. It is a third of the margin, as it is for a task: then what ends with a lease does so before
+     * the guard kills all that runs here, that of other queues included.
+     */
     private const GRACE = 2.0;
+    private const SHARE_OF_MARGIN = 3;
 
     /** Part of PHP's memory_limit that results may have at once, for each is copied several times; bytes where there is no limit. */
     private const SHARE_OF_MEMORY = 8;
@@ -61,14 +65,14 @@ final class Agent implements Statistics
     ) {
         QueueName::check($queue);
         $this->logger = $logger ?? new NullLogger();
-        $memory = ini_parse_quantity(\ini_get('memory_limit'));
-        $budget = new ResultBudget($memory > 0 ? intdiv($memory, self::SHARE_OF_MEMORY) : max(self::MAX_RESULTS, $options->maxResult));
+        $budget = $options->pool->budget ?? self::budget($options);
         $this->maxResult = min($options->maxResult, $options->pool->maxResult ?? \PHP_INT_MAX, $budget->bytes);
-        $ofPool = ['maxResult' => $this->maxResult + self::BESIDE_RESULT, 'budget' => $budget];
+        $grace = $options->margin / self::SHARE_OF_MARGIN;
+        $ofPool = ['maxResult' => $this->maxResult + self::BESIDE_RESULT, 'budget' => $budget, 'grace' => min($options->pool->grace, $grace)];
         $this->workshop = new Workshop(
             $pool ?? static fn(\Closure $report): WorkerPool => new WorkerPool($workers, 0, $options->pool->with(...$ofPool, onReport: $report)),
             $workers,
-            min(self::GRACE, $options->margin / 2),
+            min(self::GRACE, $grace),
             $budget,
             $options->guard && $pool === null,
         );
@@ -76,6 +80,18 @@ final class Agent implements Statistics
 
     /** Forbidden: a copy would share what the original owns. */
     private function __clone() {}
+
+    /**
+     * Returns what all results together may need here. Agents of one process share it when each has it in the options of its pool.
+     *
+     * @internal
+     */
+    public static function budget(AgentOptions $options): ResultBudget
+    {
+        $memory = ini_parse_quantity(\ini_get('memory_limit'));
+
+        return new ResultBudget($memory > 0 ? intdiv($memory, self::SHARE_OF_MEMORY) : max(self::MAX_RESULTS, $options->maxResult));
+    }
 
     /**
      * Serves the queue until it is told to stop, and then until what it runs is done; what it has not started is given back. When the engine is
@@ -91,34 +107,11 @@ final class Agent implements Statistics
         if ($this->maxResult < min($this->options->maxResult, $this->options->pool->maxResult ?? \PHP_INT_MAX)) {
             $this->logger->warning('A result may have {bytes} bytes here, because of PHP\'s memory_limit of {limit}', ['bytes' => $this->maxResult, 'limit' => \ini_get('memory_limit')]);
         }
-        $backoff = new Backoff(0.1, 2.0, 5.0, 0.5);
-        $former = null;
-        for ($failures = 0; !$stop->isRequested();) {
-            $tenure = new Tenure($this->broker, $this->queue, $this->workers, $this->workshop, $this->keys, $this->options, $this->maxResult, $this->logger);
-            try {
-                if ($former !== null) {
-                    $this->broker->leave($this->queue, $former); // others may have what it has ended, which did not crash
-                    $former = null;
-                }
-                $tenure->begin();
-                $failures = 0;
-                $this->tenure = $tenure;
-                $tenure->serve($stop, $end ?? new NullCancellation());
-            } catch (BrokerUnavailableException|LeaseLostException|BrokerRefusedException $failure) {
-                $this->hasServed = $this->hasServed || $tenure->hasServed();
-                if ($failure instanceof BrokerRefusedException && !$this->hasServed) {
-                    throw $failure; // it has never served: somebody has to change something
-                }
-                $failure instanceof BrokerRefusedException ? $this->logger->error($failure->getMessage()) : $this->logger->warning($failure->getMessage());
-                $this->workshop->queue = [];
-                $former ??= $tenure->ended();
-                if ($former !== null) {
-                    $this->workshop->permit(\INF); // nothing runs
-                }
-                self::pause($backoff->after(++$failures), $stop);
-            }
+        try {
+            $this->serve($stop, $end ?? new NullCancellation());
+        } finally {
+            $this->workshop->close();
         }
-        $this->workshop->close();
     }
 
     /** New tasks run in new workers, which load the code as it is then; those that run go on in the old ones. */
@@ -142,6 +135,56 @@ final class Agent implements Statistics
         return [
             ...$ofQueue,
             'workers' => $this->workers, 'in_hand' => $this->tenure?->inHand() ?? 0, ...$this->workshop->counters];
+    }
+
+    /**
+     * @throws BrokerRefusedException
+     * @throws TamperedFrameException
+     */
+    private function serve(Cancellation $stop, Cancellation $end): void
+    {
+        $backoff = new Backoff(0.1, 2.0, 5.0, 0.5);
+        $former = null;
+        for ($failures = 0; !$stop->isRequested();) {
+            $tenure = new Tenure($this->broker, $this->queue, $this->workers, $this->workshop, $this->keys, $this->options, $this->maxResult, $this->logger);
+            try {
+                if ($former !== null) {
+                    $this->broker->leave($this->queue, $former); // others may have what it has ended, which did not crash
+                    $former = null;
+                }
+                $tenure->begin();
+                $failures = 0;
+                $this->tenure = $tenure;
+                $tenure->serve($stop, $end);
+            } catch (BrokerUnavailableException|LeaseLostException|BrokerRefusedException $failure) {
+                $this->hasServed = $this->hasServed || $tenure->hasServed();
+                if ($failure instanceof BrokerRefusedException && !$this->hasServed) {
+                    throw $failure; // it has never served: somebody has to change something
+                }
+                $failure instanceof BrokerRefusedException ? $this->logger->error($failure->getMessage()) : $this->logger->warning($failure->getMessage());
+                $this->workshop->queue = [];
+                $former ??= $tenure->ended();
+                if ($former !== null) {
+                    $this->workshop->permit(\INF); // nothing runs
+                }
+                self::pause($backoff->after(++$failures), $stop);
+            } catch (\Throwable $failure) { // such as that no worker can be started here: what it had has not crashed
+                $this->leave($tenure->ended());
+
+                throw $failure;
+            }
+        }
+    }
+
+    private function leave(?string $owner): void
+    {
+        try {
+            if ($owner !== null) {
+                $this->broker->leave($this->queue, $owner);
+            }
+        } catch (BrokerException $failure) {
+            $this->logger->warning($failure->getMessage()); // its lease ends by itself
+        }
     }
 
     private static function pause(float $seconds, Cancellation $stop): void

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
+use Spindle\Internal\NumberRange;
 use Spindle\Worker\WorkerPoolOptions;
 
 /** What an agent can be told. The defaults need no thought. */
@@ -41,9 +42,9 @@ final class AgentOptions
         if ($stopTimeout !== null && !($stopTimeout >= 0)) {
             throw new \ValueError("The stop timeout must be 0 or more seconds, not {$stopTimeout}");
         }
-        if ($maxResult < 1) {
-            throw new \ValueError("A result may have 1 byte or more, not {$maxResult}");
-        }
+        NumberRange::count('The bytes of a result', $maxResult, 1);
+        NumberRange::seconds('The lease', $lease);
+        NumberRange::seconds('The retention of outcomes', $retention);
         if ($maxDead < 1 || !($deadRetention >= 1)) {
             throw new \ValueError('A queue keeps 1 dead letter or more, for a second or more');
         }

@@ -26,14 +26,23 @@ final class RedisBroker implements Broker
     /** Seconds, or dead letters: more than there can be. */
     private const NEVER = 10 ** 11;
 
+    /** Bytes of reports that wait for the engine, above which further ones are lost: a task may report faster than the engine takes them. */
+    private const REPORTS = 1 << 20;
+
+    /** Bytes that one needs besides its own: it waits in a fiber. */
+    private const REPORT = 1024;
+
     private readonly Engine $engine;
+
+    /** Bytes of reports that wait for the engine. */
+    private int $reports = 0;
 
     /**
      * Connects at the first use.
      *
      * @param string                $address redis://user:password@host:port/database, rediss:// for TLS, or unix:///path
      * @param ClientTlsContext|null $tls     whom to trust and what to show, for rediss://
-     * @param float                 $timeout seconds to connect, and for each answer
+     * @param float                 $timeout seconds to connect, and for each answer, unless the engine sends or takes bytes meanwhile
      *
      * @throws \ValueError
      */
@@ -153,11 +162,17 @@ final class RedisBroker implements Broker
 
     public function report(string $queue, string $owner, string $id, int $number, string $frame): void
     {
+        if ($this->reports > self::REPORTS) {
+            return;
+        }
+        $this->reports += self::REPORT + \strlen($frame);
         EventLoop::queue(function () use ($queue, $owner, $id, $number, $frame): void {
             try {
                 $this->engine->run('report', $queue, $owner, $id, (string) $number, $frame);
             } catch (BrokerException) {
                 // It is lost.
+            } finally {
+                $this->reports -= self::REPORT + \strlen($frame);
             }
         });
     }

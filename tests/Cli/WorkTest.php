@@ -7,17 +7,28 @@ namespace Spindle\Tests\Cli;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
+use Spindle\Command\Command;
+use Spindle\Command\CommandPool;
+use Spindle\Command\CommandPoolOptions;
+use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\JobLostException;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\JobStatus;
+use Spindle\Remote\Keys;
 use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteCommands;
+use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Streams;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\TaskFailedException;
 use Symfony\Component\Process\Process;
+
+use function Amp\async;
 
 #[RequiresPhpExtension('pcntl')]
 final class WorkTest extends TestCase
@@ -97,6 +108,69 @@ final class WorkTest extends TestCase
         touch($this->path('open'));
         $process->signal(\SIGTERM);
 
+        self::assertSame(0, $process->wait(), $process->getErrorOutput());
+    }
+
+    public function testLargeResultsOfManyQueuesHaveRoomTogether(): void
+    {
+        mkdir($this->path('ini'));
+        file_put_contents($this->path('ini/memory.ini'), "memory_limit=64M\n");
+        $queues = array_map(static fn(): string => self::newQueue(), range(1, 8));
+        $more = array_merge(...array_map(static fn(string $queue): array => ['--queue', $queue], \array_slice($queues, 1)));
+        $process = $this->work($queues[0], [...$more, '--workers', '8'], environment: ['PHP_INI_SCAN_DIR' => ":{$this->path('ini')}"]);
+        $ready = $this->path('ready');
+        mkdir($ready);
+        $futures = array_map(fn(string $queue) => $this->executor($queue)->submit(static function () use ($ready, $queue): string {
+            touch("{$ready}/{$queue}");
+            for ($end = microtime(true) + 20; \count((array) glob("{$ready}/*")) < 8 && microtime(true) < $end;) {
+                usleep(1000);
+            }
+
+            return str_repeat('x', 7 << 20);
+        }), $queues);
+        foreach ($futures as $future) {
+            self::assertSame(7 << 20, \strlen($future->await()));
+        }
+        $process->signal(\SIGTERM);
+
+        self::assertSame(0, $process->wait(), $process->getErrorOutput());
+        self::assertStringNotContainsString('lease', $process->getErrorOutput());
+    }
+
+    public function testAQueueWhoseLeaseIsLostEndsNothingOfAnother(): void
+    {
+        [$lost, $kept] = [self::newQueue(), self::newQueue()];
+        $process = $this->work($lost, ['--queue', $kept, '--workers', '2', '--lease', '6', '--margin', '4']);
+        $commands = new CommandPool(options: new CommandPoolOptions(on: new RemoteCommands(new RedisBroker(Redis::shared()->address()), $lost, new Keys([AgentProgram::KEY]), options: new RemoteOptions(patience: 0.5))));
+        $stubborn = async(static fn() => $commands->execute(Command::of('sh', '-c', 'trap "" TERM; while true; do sleep 0.1; done')));
+        $open = $this->path('open');
+        $future = $this->executor($kept)->submit(static function () use ($open): int {
+            for ($end = microtime(true) + 25; !file_exists($open) && microtime(true) < $end;) {
+                usleep(1000);
+                clearstatcache();
+            }
+
+            return TaskContext::current()->attempt;
+        });
+        $broker = new RedisBroker(Redis::shared()->address());
+        foreach ([$lost, $kept] as $queue) {
+            Eventually::holds(static fn(): bool => $broker->figures($queue)['running'] === 1, 'it runs');
+        }
+        Redis::shared()->command('DEL', "spindle:{{$lost}}:agents");
+        Redis::shared()->command('SET', "spindle:{{$lost}}:agents", 'no lease can be renewed');
+        $hasEnded = static fn(): bool => preg_match('/has ended: it was cut off.*is not available/s', $process->getErrorOutput()) === 1;
+        Eventually::holds($hasEnded, 'what it ran has ended, and another lease is asked for', 20.0);
+        touch($open);
+
+        self::assertSame(1, $future->await(), $process->getErrorOutput());
+        $commands->kill();
+        try {
+            $stubborn->await();
+            self::fail('Nobody can tell what became of it');
+        } catch (BrokerUnavailableException|JobLostException) {
+            Redis::shared()->command('DEL', "spindle:{{$lost}}:agents");
+        }
+        $process->signal(\SIGTERM);
         self::assertSame(0, $process->wait(), $process->getErrorOutput());
     }
 
@@ -345,6 +419,21 @@ final class WorkTest extends TestCase
         Eventually::holds(static fn(): bool => str_contains($process->getErrorOutput(), "Serves the queue {$queue} as"), 'it has found it', 10.0);
         $process->signal(\SIGTERM);
         self::assertSame(0, $process->wait());
+        $redis->stop();
+    }
+
+    public function testASecondSignalEndsItThoughTheBrokerIsGoneAndTheLeaseIsLong(): void
+    {
+        $redis = TemporaryRedis::start();
+        $file = $this->file('broker', "{$redis->address()}\n", 0o600);
+        $process = $this->work(self::newQueue(), ['--broker-file', $file, '--lease', '600']);
+        $redis->kill();
+        Eventually::holds(static fn(): bool => str_contains($process->getErrorOutput(), 'is not available'), 'it has noticed', 10.0);
+        $process->signal(\SIGTERM);
+        Eventually::holds(static fn(): bool => str_contains($process->getErrorOutput(), 'Stopping'), 'it stops');
+        $process->signal(\SIGTERM);
+
+        self::assertSame(143, $process->wait(), $process->getErrorOutput());
         $redis->stop();
     }
 

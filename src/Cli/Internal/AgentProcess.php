@@ -55,7 +55,7 @@ final class AgentProcess
     public function __construct(private readonly WorkOptions $options, private readonly LoggerInterface $log)
     {
         $output = new TaskOutput($log);
-        $agent = $options->agent->withPool($options->agent->pool->with(onOutput: $output->write(...)));
+        $agent = $options->agent->withPool($options->agent->pool->with(onOutput: $output->write(...), budget: Agent::budget($options->agent)));
         $agents = [];
         foreach ($options->queues as $queue => $workers) {
             $agents["{$queue}"] = new Agent($options->broker, (string) $queue, $workers, $options->keys, $agent, $log);

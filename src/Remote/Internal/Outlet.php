@@ -7,6 +7,7 @@ namespace Spindle\Remote\Internal;
 use Amp\CancelledException;
 use Spindle\Internal\Clock;
 use Spindle\Remote\Broker;
+use Spindle\Worker\ResultBudget;
 
 /** Stores the items of a task that is a generator, as many ahead as there is room for. */
 final class Outlet
@@ -18,6 +19,7 @@ final class Outlet
     /**
      * @param \Generator<mixed, mixed, mixed, mixed>|null $items     let go when they are not read any more, which tells the task
      * @param float                                       $retention seconds after which nobody wants more if nothing is taken
+     * @param ResultBudget                                $budget    of items that the engine has not taken in
      */
     public function __construct(
         private ?\Generator $items,
@@ -27,6 +29,7 @@ final class Outlet
         private readonly Assignment $job,
         private readonly Verdicts $verdicts,
         private readonly float $retention,
+        private readonly ResultBudget $budget,
     ) {
         $job->items = 0;
     }
@@ -59,8 +62,9 @@ final class Outlet
     private function sendAll(): string
     {
         $this->put([]);
-        foreach ($this->items ?? [] as $item) {
-            $untaken = $this->put([$this->verdicts->item($this->job->delivery, $this->job->items ?? 0, \is_string($item) ? $item : '')]);
+        foreach ($this->references() as &$item) {
+            $untaken = $this->putItem(\is_string($item) ? $item : '');
+            $item = null; // in the generator, too
             for ($late = Clock::now() + $this->retention; $untaken >= self::WINDOW; $untaken = $this->put([])) {
                 if (Clock::now() > $late) {
                     throw new CancelledException();
@@ -71,6 +75,33 @@ final class Outlet
         $result = $this->items?->getReturn();
 
         return \is_string($result) ? $result : '';
+    }
+
+    /** @return \Generator<mixed, mixed, mixed, mixed> the items, which are freed there when they are here */
+    private function &references(): \Generator
+    {
+        $items = $this->items;
+        if ($items !== null && (new \ReflectionGenerator($items))->getFunction()->returnsReference()) {
+            foreach ($items as &$item) {
+                yield $item;
+            }
+        } else {
+            foreach ($items ?? [] as $item) {
+                yield $item;
+            }
+        }
+    }
+
+    /** @return int how many are untaken */
+    private function putItem(string $item): int
+    {
+        $size = \strlen($item);
+        $this->budget->occupy($size);
+        try {
+            return $this->put([$this->verdicts->item($this->job->delivery, $this->job->items ?? 0, $item)]);
+        } finally {
+            $this->budget->release($size);
+        }
     }
 
     /**

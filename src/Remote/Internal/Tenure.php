@@ -79,6 +79,9 @@ final class Tenure
     private bool $draining = false;
     private bool $renewing = false;
 
+    /** Until when an engine that is away is waited for, in seconds of a clock that is never set: not for long once the time to finish is over. */
+    private float $patientUntil = \INF;
+
     /** Whether a job was verified, so that the keys here are those of the queue. */
     private bool $hasVerified = false;
 
@@ -248,7 +251,7 @@ final class Tenure
         foreach ($this->waiting as $job) {
             $this->settle($job, $this->verdicts->released($job->delivery));
         }
-        if ($this->options->stopTimeout !== null && $this->jobs !== []) {
+        if ($this->options->stopTimeout !== null) {
             $this->stopTimer = EventLoop::unreference(EventLoop::delay($this->options->stopTimeout, $this->giveBack(...)));
         }
         $this->poke();
@@ -260,6 +263,7 @@ final class Tenure
         if (!$this->draining) {
             return;
         }
+        $this->patientUntil = min($this->patientUntil, Clock::now() + $this->options->margin);
         $this->logger->warning('{count} jobs that run are ended and given back', ['count' => \count($this->jobs)]);
         foreach ($this->jobs as $job) {
             $job->giveBack();
@@ -466,9 +470,16 @@ final class Tenure
         return $settlements;
     }
 
-    /** An answer is missing: what it gave is asked for until there is one, for nobody would run that as long as the lease is renewed. */
+    /**
+     * An answer is missing: what it gave is asked for until there is one, for nobody would run that as long as the lease is renewed.
+     *
+     * @throws BrokerUnavailableException
+     */
     private function recover(BrokerUnavailableException $failure, int $failures): void
     {
+        if (Clock::now() > $this->patientUntil) {
+            throw $failure;
+        }
         $this->logger->warning($failure->getMessage());
         \Amp\delay($this->backoff->after($failures));
         $this->asked = true;
@@ -565,8 +576,8 @@ final class Tenure
     /** Gives the pool what it can do soon; nothing more when the lease may end meanwhile, such as after a stop of this process. */
     private function hand(): void
     {
-        if ($this->isLate() || $this->workshop->budget->isFull()) {
-            return; // the next beat ends it all, or the engine takes results in first
+        if ($this->isLate() || ($this->settlementBytes > 0 && $this->workshop->budget->isFull())) {
+            return; // the next beat ends it all, or the engine takes results in first and this is called again
         }
         $depth = $this->depth();
         foreach ($this->waiting as $id => $job) {
@@ -575,13 +586,22 @@ final class Tenure
             }
             unset($this->waiting[$id]);
             $this->lastHanded = max($this->lastHanded, $job->number);
-            $this->start($job)
-                ->catch(fn(\Throwable $failure) => $this->failed($job, $failure))
-                ->ignore();
+            try {
+                $run = $this->start($job);
+            } catch (\Throwable $failure) { // the pool can't be made, or does not take it
+                $this->failed($job, $failure);
+
+                return;
+            }
+            $run->catch(fn(\Throwable $failure) => $this->failed($job, $failure))->ignore();
         }
     }
 
-    /** @return Future<mixed> */
+    /**
+     * @return Future<mixed>
+     *
+     * @throws \Throwable
+     */
     private function start(Assignment $job): Future
     {
         return $job->body->isCommand()
@@ -600,7 +620,7 @@ final class Tenure
     private function returned(Assignment $job, mixed $outcome): void
     {
         if ($outcome instanceof \Generator) {
-            $outlet = new Outlet($outcome, $this->broker, $this->queue, $this->owner, $job, $this->verdicts, $this->options->retention);
+            $outlet = new Outlet($outcome, $this->broker, $this->queue, $this->owner, $job, $this->verdicts, $this->options->retention, $this->workshop->budget);
             EventLoop::queue(function () use ($job, $outlet): void {
                 try {
                     $this->settle($job, $this->verdicts->returned($job, $outlet->send()));

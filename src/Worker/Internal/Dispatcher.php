@@ -80,7 +80,7 @@ final class Dispatcher
         $this->owner = (int) getmypid();
         $this->backlog = new Backlog($this->fill(...));
         $this->overdue = new Overdue($this->workers, $this->backlog, $options->timeout, $this->fill(...));
-        $this->results = new Results($retry, $this->backlog, $this->settled(...));
+        $this->results = new Results($retry, $this->backlog, $this->settled(...), $settings->budget);
         $this->submissions = new Submissions($this->settled(...));
         $this->sources = new Sources($this->submissions);
         $this->drain = new Drain($this->workers, $this->sources, $this->results, $this->overdue);

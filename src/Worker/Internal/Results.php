@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
+use Spindle\Worker\ResultBudget;
 use Spindle\Worker\TaskException;
 use Spindle\Worker\TaskRetryPolicy;
 use Spindle\Worker\WorkerCrashedException;
@@ -27,6 +28,7 @@ final class Results
         private readonly TaskRetryPolicy $retry,
         private readonly Backlog $backlog,
         private readonly \Closure $streaming,
+        private readonly ?ResultBudget $budget,
     ) {}
 
     public function streams(): int
@@ -90,6 +92,7 @@ final class Results
                 static fn(string $item): mixed => Outcome::value(Protocol::SERIALIZED, $item, $batch->attempt, $batch->key($index[1])),
                 static fn(int $items, int $size) => $tell(Protocol::WANTED, pack('VVV', $index[1], $items, $size)),
                 static fn() => $tell(Protocol::UNWANTED, pack('V', $index[1])),
+                $this->budget,
             );
             $worker->stream = \WeakReference::create($stream);
             ++$this->streams;

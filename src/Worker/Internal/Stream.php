@@ -8,10 +8,14 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\OneWayGenerator;
+use Spindle\Worker\ResultBudget;
 
 /** The items of a generator task, in the pool's process. When the reader releases them, the task is cancelled. */
 final class Stream
 {
+    /** Items of this many bytes or more count in the budget, and the worker sends no other before such an item was used. */
+    private const LARGE = Protocol::WINDOW_SIZE;
+
     /** @var array<int, self> streams with a waiting reader, whose fiber may be unreachable otherwise */
     private static array $awaited = [];
 
@@ -29,8 +33,12 @@ final class Stream
      * @param \Closure(int, int): void $taken  called with the number of items that were read, and their bytes
      * @param \Closure(): void         $left   called when the reader needs no more items
      */
-    public function __construct(private readonly \Closure $decode, private readonly \Closure $taken, private readonly \Closure $left)
-    {
+    public function __construct(
+        private readonly \Closure $decode,
+        private readonly \Closure $taken,
+        private readonly \Closure $left,
+        private readonly ?ResultBudget $budget = null,
+    ) {
         $this->items = new \SplQueue();
     }
 
@@ -39,12 +47,16 @@ final class Stream
         if (!$this->over) {
             ($this->left)();
         }
+        foreach ($this->items as $item) {
+            $this->budget?->release(self::counted($item));
+        }
     }
 
     /** @param string $item key and value, serialized */
     public function arrived(string $item): void
     {
         $this->items->enqueue($item);
+        $this->budget?->occupy(self::counted($item));
         $this->wake();
     }
 
@@ -62,18 +74,33 @@ final class Stream
         $this->wake();
     }
 
-    /** @return \Generator<mixed, mixed, mixed, mixed> */
-    public function items(): \Generator
+    /**
+     * Returns a generator that yields references, so that a reader can free a large item: a generator keeps its last
+     * value until it yields again.
+     *
+     * @return \Generator<mixed, mixed, mixed, mixed>
+     */
+    public function &items(): \Generator
     {
         while (true) {
             while (!$this->items->isEmpty()) {
                 $bytes = $this->items->dequeue();
-                if (!$this->over) {
-                    ($this->taken)(1, \strlen($bytes));
+                $size = \strlen($bytes);
+                $counted = $this->budget === null ? 0 : self::counted($bytes);
+                if ($counted === 0) {
+                    $this->took($size);
+                } else {
+                    EventLoop::defer(fn() => $this->budget->release($counted)); // by then the reader has said whether it keeps the item
                 }
                 /** @var array{mixed, mixed} $item */
                 $item = ($this->decode)($bytes);
-                OneWayGenerator::refuse(yield $item[0] => $item[1]);
+                [$key, $value] = $item;
+                unset($bytes, $item);
+                OneWayGenerator::refuse(yield $key => $value);
+                unset($value);
+                if ($counted > 0) {
+                    $this->took($size);
+                }
             }
             if ($this->failure !== null) {
                 throw $this->failure;
@@ -91,6 +118,18 @@ final class Stream
                 throw CannotWaitException::because($blocked);
             }
         }
+    }
+
+    private function took(int $size): void
+    {
+        if (!$this->over) {
+            ($this->taken)(1, $size);
+        }
+    }
+
+    private static function counted(string $item): int
+    {
+        return \strlen($item) < self::LARGE ? 0 : \strlen($item);
     }
 
     private function wake(): void

@@ -10,10 +10,13 @@ use PHPUnit\Framework\TestCase;
 use Random\Engine\Mt19937;
 use Random\Randomizer;
 use Revolt\EventLoop;
+use Spindle\Remote\Job;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\Settlement;
+use Spindle\Remote\SettlementKind;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
@@ -235,6 +238,25 @@ final class AgentDeathsTest extends TestCase
     }
 
     #[RequiresOperatingSystemFamily('Linux')]
+    public function testAnAnswerThatTakesLongerThanTheTimeoutArrivesAsLongAsBytesDo(): void
+    {
+        $direct = new RedisBroker(Redis::shared()->address());
+        $large = str_repeat('x', 8 << 20);
+        $direct->submit($this->queue(), [new Job('large', 'frame')], 10, 'nobody', false);
+        $direct->renew($this->queue(), 'owner', 10.0, true, '{}');
+        $claim = $direct->settle($this->queue(), 'owner', [], 1, 60.0);
+        $direct->settle($this->queue(), 'owner', [new Settlement('large', $claim->deliveries[0]->number, SettlementKind::Done, frame: $large)], 0, 60.0);
+        $proxy = $this->proxy();
+        $broker = new RedisBroker($this->addressAt($proxy), timeout: 2.0);
+        $broker->figures($this->queue());
+        $proxy->slice(1 << 15);
+        $proxy->delay(0.015);
+        $begin = microtime(true);
+
+        self::assertSame($large, $broker->look($this->queue(), ['large'], 'nobody')['large']->outcome);
+        self::assertGreaterThan(2.5, microtime(true) - $begin);
+    }
+
     public function testAgentsWithTheSameHostNameAndProcessIdAreTwo(): void
     {
         if (posix_geteuid() !== 0 || !\is_string($unshare = shell_exec('command -v unshare')) || shell_exec('unshare --uts --pid --fork --mount-proc true && echo yes') === null) {

@@ -20,7 +20,10 @@ use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\RunsAgents;
 use Spindle\Tests\Scale;
+use Spindle\Worker\TaskContext;
 use Spindle\Worker\WorkerCrashedException;
+
+use function Amp\async;
 
 /** What dies between a task and its outcome. */
 final class AgentFaultsTest extends TestCase
@@ -80,6 +83,39 @@ final class AgentFaultsTest extends TestCase
         }
         self::assertSame('small', $innocent->await());
         self::assertSame([9, 0], [$this->figures()['done_total'], $this->figures()['lost_total']]);
+        $this->stop($agent);
+    }
+
+    public function testAnAgentOutlivesLargeItemsAndReportsOfAllItsWorkersTogether(): void
+    {
+        $executor = $this->executor();
+        $agent = $this->agentWithin([], ['SPINDLE_TEST_AGENT_MEMORY' => '128M'], Redis::shared()->address(), $this->queue(), 8);
+        $readers = array_map(static fn(int $i) => async(static function () use ($executor, $i): array {
+            $sizes = [];
+            /** @var \Generator<int, non-empty-string, mixed, void> $items */
+            $items = $executor->submit(static function () use ($i): \Generator {
+                for ($k = 0; $k < 2; ++$k) {
+                    yield str_repeat(\chr(64 + $i), 12 << 20);
+                }
+            })->await();
+            foreach ($items as $item) {
+                $sizes[] = $item[0] . \strlen($item);
+            }
+
+            return $sizes;
+        }), range(1, 7));
+        $reports = $executor->submit(static function (): string {
+            for ($i = 0; $i < 30; ++$i) {
+                TaskContext::current()->report(str_repeat('r', 5 << 20));
+            }
+
+            return 'reported';
+        });
+        foreach ($readers as $i => $reader) {
+            self::assertSame(array_fill(0, 2, \chr(65 + $i) . (12 << 20)), $reader->await());
+        }
+        self::assertSame('reported', $reports->await());
+        self::assertSame([8, 0], [$this->figures()['done_total'], $this->figures()['lost_total']]);
         $this->stop($agent);
     }
 

@@ -10,9 +10,12 @@ use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
 use Amp\Future;
 use Amp\NullCancellation;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
+use Spindle\LauncherException;
 use Spindle\Remote\Agent;
+use Spindle\Remote\AgentOptions;
 use Spindle\Remote\Broker;
 use Spindle\Remote\Claim;
 use Spindle\Remote\Keys;
@@ -160,6 +163,56 @@ final class AgentTest extends TestCase
         self::assertSame(1, $engine->queue('queue')->figures()['dead']);
         $stop->cancel();
         await($agents);
+    }
+
+    public function testWhatAnAgentHadThatCanStartNoWorkerHasNotCrashed(): void
+    {
+        $engine = new MemoryEngine();
+        $executor = new RemoteExecutor(new MemoryBroker($engine), 'queue', new Keys([AgentProgram::KEY]));
+        for ($i = 0; $i < 6; ++$i) {
+            $executor->dispatch(static fn(): int => 1);
+        }
+        $cannotStart = LauncherException::cannotStart('no process is left');
+        $pool = self::createStub(Executor::class);
+        $pool->method('submit')->willReturn(Future::error($cannotStart));
+        foreach ([static fn(): Executor => $pool, static fn(): Executor => throw $cannotStart] as $make) {
+            try {
+                (new Agent(new MemoryBroker($engine), 'queue', 2, new Keys([AgentProgram::KEY]), pool: $make))->run(new NullCancellation());
+                self::fail('It ends');
+            } catch (LauncherException $failure) {
+                self::assertSame($cannotStart, $failure);
+            }
+
+            $queue = $engine->queue('queue');
+            self::assertSame([6, 0], [$queue->figures()['waiting'], $queue->figures()['running']]);
+            $claim = (new MemoryBroker($engine))->settle('queue', self::joined($engine), [], 6, 1.0);
+            self::assertSame(array_fill(0, 6, 0), array_column($claim->deliveries, 'crashes'));
+            $queue->leave('another');
+        }
+    }
+
+    /** @param \Closure(): AgentOptions $options */
+    #[DataProvider('immense')]
+    public function testOptionsThatNoEngineCanHoldAreRefused(\Closure $options, string $name): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage($name);
+        $options();
+    }
+
+    /** @return iterable<string, array{\Closure(): AgentOptions, string}> */
+    public static function immense(): iterable
+    {
+        yield 'retention' => [static fn(): AgentOptions => new AgentOptions(retention: \INF), 'The retention'];
+        yield 'lease' => [static fn(): AgentOptions => new AgentOptions(lease: 1e18), 'The lease'];
+        yield 'result' => [static fn(): AgentOptions => new AgentOptions(maxResult: \PHP_INT_MAX), 'The bytes of a result'];
+    }
+
+    private static function joined(MemoryEngine $engine): string
+    {
+        (new MemoryBroker($engine))->renew('queue', 'another', 10.0, true, '{}');
+
+        return 'another';
     }
 
     /**

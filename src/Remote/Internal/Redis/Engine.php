@@ -231,18 +231,22 @@ final class Engine
 
     /**
      * Sends the scripts that the engine does not know. What is asked then is answered in its order; a script that is sent
-     * only when it turns out to be unknown comes after what was asked meanwhile.
+     * only when it turns out to be unknown comes after what was asked meanwhile. So it is where the engine has no such command.
      *
      * @throws BrokerException
      */
     private static function load(Link $link): void
     {
         $scripts = array_values(self::scripts());
-        $known = $link->call('SCRIPT', ['EXISTS', ...array_column($scripts, 1)]);
-        foreach ($scripts as $i => [$source]) {
-            if (!\is_array($known) || ($known[$i] ?? 0) !== 1) {
-                $link->call('SCRIPT', ['LOAD', $source]);
+        try {
+            $known = $link->call('SCRIPT', ['EXISTS', ...array_column($scripts, 1)]);
+            foreach ($scripts as $i => [$source]) {
+                if (!\is_array($known) || ($known[$i] ?? 0) !== 1) {
+                    $link->call('SCRIPT', ['LOAD', $source]);
+                }
             }
+        } catch (EngineError) {
+            // Each script is sent when it is unknown.
         }
     }
 

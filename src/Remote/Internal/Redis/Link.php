@@ -74,7 +74,7 @@ final class Link
     /**
      * Connects and says who asks.
      *
-     * @param float $timeout seconds for this, and for each answer later
+     * @param float $timeout seconds for this, and for each answer later, unless the engine sends or takes bytes meanwhile
      *
      * @throws BrokerException
      */
@@ -284,7 +284,7 @@ final class Link
     {
         if (!$this->isOfThisProcess()) {
             EventLoop::disable($this->watchdog);
-        } elseif (!$this->waiting->isEmpty() && $this->waiting->bottom()[1] < Clock::now()) {
+        } elseif (!$this->waiting->isEmpty() && $this->waiting->bottom()[1] < Clock::now() && $this->isSilentSince(Clock::now() - $this->timeout)) {
             $this->close("no answer within {$this->timeout} seconds");
         }
     }

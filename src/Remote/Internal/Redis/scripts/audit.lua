@@ -110,8 +110,10 @@ for i = 1, #part[2], 2 do
   bytes = bytes + #part[2][i + 1]
   local record = call('HGET', RUNNING, id)
   if record then
-    record = cmsgpack.unpack(record)
-    if not call('ZSCORE', P .. 'agents', record[7]) then -- its agent is gone, and nobody could tell what it had
+    record = decoded(record)
+    if not record then
+      ready = ready + forsake(id)
+    elseif not call('ZSCORE', P .. 'agents', record[7]) then -- its agent is gone, and nobody could tell what it had
       drop({[record[8]] = {record[9]}})
       ready = ready + lose(id, record)
       count('repaired', 1)
@@ -128,7 +130,7 @@ for i = 1, #part[2], 2 do
       call('HSET', TRIED, id, known)
       count('repaired', 1)
     end
-    known = known and cmsgpack.unpack(known)
+    known = known and decoded(known)
     local holder = known and known[5] ~= '' and call('HGET', P .. 'keys', known[5])
     local isHeld = holder and holder ~= id and call('HEXISTS', RUNNING, holder) == 1
     local isBlocked = known and hasFlag(known, BLOCKED)

@@ -98,6 +98,12 @@ local function eachMailbox(record, watchers, f)
   end
 end
 
+-- A record; nil when there is none, or somebody has changed it by hand so that it can't be read.
+local function decoded(packed)
+  local isRead, record = pcall(cmsgpack.unpack, packed or '')
+  return isRead and type(record) == 'table' and #record >= 5 and record or nil
+end
+
 -- Tells whoever waits for a job that runs. Returns how many listen.
 local function tellOf(id, record, letter)
   local listeners = 0
@@ -186,7 +192,7 @@ local function nextOf(key)
     local waiting = call('ZPOPMIN', P .. 'blocked:' .. key)[1]
     if not waiting then return 0 end
     local record = call('HGET', TRIED, waiting)
-    record = record and cmsgpack.unpack(record)
+    record = record and decoded(record)
     if not record and call('HEXISTS', JOBS, waiting) == 1 then record = {0, 0, 0, '', key, BLOCKED, ''} end
     if record and hasFlag(record, BLOCKED) then -- or somebody has changed something by hand
       unblock(waiting, record)
@@ -211,6 +217,15 @@ local function lose(id, record, hasLeft, begun)
   return requeue(id, record, 0) + unlock(record[5], id)
 end
 
+-- A job whose record as a running one can't be read may be claimed again; its tries and its key are not known any more.
+local function forsake(id)
+  call('HDEL', RUNNING, id)
+  call('HDEL', TRIED, id)
+  put('u', id, '', '')
+  count('repaired', 1)
+  return 1
+end
+
 -- What an agent had that is gone, or some of it: the answer is how many jobs may be claimed again.
 local function bury(owner, hasLeft)
   local left, ready = 1000, 0
@@ -223,7 +238,7 @@ local function bury(owner, hasLeft)
       local entry = call('XRANGE', stream, pending[i][1], pending[i][1])[1]
       local id = entry and entry[2][2]
       local record = id and call('HGET', RUNNING, id)
-      record = record and cmsgpack.unpack(record)
+      record = record and decoded(record)
       if record and record[7] == owner then
         ready = ready + lose(id, record, hasLeft, begun)
         count('lost', 1)
@@ -254,7 +269,7 @@ local function promote(most)
   local promoted = 0
   for i = 1, #due do
     if call('HEXISTS', JOBS, due[i]) == 1 then
-      local record = records[i] and cmsgpack.unpack(records[i]) or {0, 0, 0, '', ''}
+      local record = records[i] and decoded(records[i]) or {0, 0, 0, '', ''}
       put('r', due[i], record[4], record[5])
       promoted = promoted + 1
     end
@@ -278,10 +293,10 @@ end
 
 -- Gives an owner so many jobs, or as many as an answer may have: then it is told to come again for the rest. They are numbered from the first on.
 local function claim(owner, want, out, first)
-  local given, read, bytes = 0, 0, 0
+  local given, read, bytes, full = 0, 0, 0, false
   for _, stream in ipairs({'u', 'r'}) do
     while given < want and (stream == 'r' or call('XLEN', STREAMS.u) > 0) do
-      if read > want + PASSED or bytes >= ANSWER then -- the first when so many were of jobs that are gone
+      if read > want + PASSED or full then -- the first when so many were of jobs that are gone
         call('PUBLISH', 'spindle:to:' .. owner, 'w')
         return given
       end
@@ -298,7 +313,7 @@ local function claim(owner, want, out, first)
       for i = 1, #ids do
         local id, fields = ids[i], entries[i][2]
         local mailbox, key = fields[4] or '', fields[6] or ''
-        local record = records[i] and cmsgpack.unpack(records[i]) or {0, 0, 0, mailbox, key, 0}
+        local record = records[i] and decoded(records[i]) or {0, 0, 0, mailbox, key, 0}
         if not frames[i] or active[i] or taken[id] or records[i] and (hasFlag(record, BLOCKED) or call('ZSCORE', P .. 'delayed', id)) then
           -- The last two: it was withdrawn and submitted anew, and this entry is of before.
           table.insert(useless[stream], entries[i][1])
@@ -306,6 +321,10 @@ local function claim(owner, want, out, first)
           table.insert(useless[stream], entries[i][1]) -- it has refused this one: another is to try
           taken[id] = true
           call('ZADD', P .. 'delayed', now + ELSEWHERE, id)
+        elseif bytes > 0 and bytes + #frames[i] > ANSWER then
+          table.insert(useless[stream], entries[i][1]) -- it is for the next answer
+          taken[id], full = true, true
+          put('u', id, mailbox, key)
         elseif record[5] ~= '' and call('HSETNX', P .. 'keys', record[5], id) == 0 and call('HGET', P .. 'keys', record[5]) ~= id then
           table.insert(useless[stream], entries[i][1])
           taken[id] = true
@@ -322,6 +341,7 @@ local function claim(owner, want, out, first)
           set[#set + 1] = cmsgpack.pack(record)
           out[#out + 1] = delivery(id, record, frames[i])
           bytes = bytes + #frames[i]
+          full = full or bytes >= ANSWER
           given = given + 1
         end
       end

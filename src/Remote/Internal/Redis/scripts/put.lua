@@ -2,7 +2,7 @@
 local owner, id, number, first = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 if not hasLease(owner) then return 'gone' end
 local record = call('HGET', RUNNING, id)
-record = record and cmsgpack.unpack(record)
+record = record and decoded(record)
 if not record or record[7] ~= owner or record[1] ~= number or hasFlag(record, CANCELLED) or hasFlag(record, LEFT) then return -1 end
 local items = P .. 'items:' .. id
 for i = 5, #ARGV do

@@ -29,7 +29,8 @@ if number > 0 then
   end
   for i = 1, number do
     local id, settlement = ids[i], settlements[i]
-    local record = records[i] and cmsgpack.unpack(records[i])
+    local record = records[i] and decoded(records[i])
+    if records[i] and not record then ready = ready + forsake(id) end
     if not record or seen[id] or record[7] ~= owner or record[1] ~= settlement[1] then
       stale[#stale + 1] = struct.pack('<Bc0', #id, id)
     else

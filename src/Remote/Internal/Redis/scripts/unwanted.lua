@@ -1,7 +1,7 @@
 -- ARGV: id. Nobody takes more of its items: it is told so when it stores the next one.
 local id = ARGV[1]
 local record = call('HGET', RUNNING, id)
-record = record and cmsgpack.unpack(record)
+record = record and decoded(record)
 if record and not hasFlag(record, LEFT) then
   record[6] = record[6] + LEFT
   call('HSET', RUNNING, id, cmsgpack.pack(record))

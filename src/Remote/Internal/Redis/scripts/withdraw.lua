@@ -8,12 +8,12 @@ for i = 1, number do
   if record and unclaimed or not record and call('EXISTS', P .. 'result:' .. id) == 1 then
     -- it goes on, or is over
   elseif record then
-    record = cmsgpack.unpack(record)
-    if not hasFlag(record, CANCELLED) then
+    record = decoded(record)
+    if record and not hasFlag(record, CANCELLED) then
       record[6] = record[6] + CANCELLED
       call('HSET', RUNNING, id, cmsgpack.pack(record))
     end
-    call('PUBLISH', 'spindle:to:' .. record[7], 'c' .. struct.pack('<Bc0I4', #id, id, record[1]))
+    if record then call('PUBLISH', 'spindle:to:' .. record[7], 'c' .. struct.pack('<Bc0I4', #id, id, record[1])) end
   else
     if call('HDEL', JOBS, id) == 1 then
       count('cancelled', 1)
@@ -21,7 +21,7 @@ for i = 1, number do
     end
     record = call('HGET', TRIED, id)
     if record then
-      record = cmsgpack.unpack(record)
+      record = decoded(record) or {0, 0, 0, '', '', 0}
       call('HDEL', TRIED, id)
       call('ZREM', P .. 'delayed', id)
       if hasFlag(record, BLOCKED) then
