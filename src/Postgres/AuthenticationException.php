@@ -5,12 +5,15 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 /**
- * The server would not have this user, or did not prove itself, or asks for a weaker proof than
- * {@see PostgresOptions::$authentication} allows. Further hosts are not tried.
+ * The server refused the login, did not prove its identity, or asked for a weaker proof than {@see
+ * PostgresOptions::$authentication} allows. Further hosts are not tried.
  */
 final class AuthenticationException extends \RuntimeException implements PostgresException
 {
-    /** @param string|null $sqlState as the server gave it, such as "28P01", wrong password; null when this side refused */
+    /**
+     * @param string|null $sqlState SQLSTATE from the server, such as "28P01" for a wrong password; null when the client
+     *     refused
+     */
     private function __construct(string $message, public readonly ?string $sqlState = null, ?\Throwable $previous = null)
     {
         parent::__construct($message, 0, $previous);
@@ -18,8 +21,7 @@ final class AuthenticationException extends \RuntimeException implements Postgre
 
     /**
      * @internal
-     *
-     * @param string $host that was reached
+     * @param string $host the host that was reached
      */
     public static function at(string $host, string $why, ?string $sqlState = null, ?\Throwable $previous = null): self
     {

@@ -7,11 +7,12 @@ namespace Spindle\Postgres;
 use Spindle\Postgres\Internal\ServerError;
 
 /**
- * A connection ended while something was under way. Whether the server did it is not known, and it is not run again by itself.
+ * A connection ended while something was in progress. The server may or may not have done it; it is not retried
+ * automatically.
  */
 class ConnectionLostException extends \RuntimeException implements PostgresException
 {
-    /** @param string|null $sqlState what the server said when it ended the connection; null when it said nothing */
+    /** @param string|null $sqlState SQLSTATE with which the server ended the connection; null when it sent none */
     final private function __construct(string $message, public readonly ?string $sqlState, ?\Throwable $previous)
     {
         parent::__construct($message, 0, $previous);
