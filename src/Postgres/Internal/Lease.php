@@ -8,20 +8,23 @@ use Amp\Cancellation;
 use Spindle\Postgres\Result;
 
 /**
- * A session for as long as somebody has borrowed it. What he began and did not end, such as a generator that he kept or a fiber in a
- * transaction, has no session any more once he gave it back: for those it looks as one that is closed. Without that they would work on, or
- * clean up, in the session of the next.
+ * A session for as long as it is borrowed. After {@see end()} it behaves like a closed session.
+ *
+ * Otherwise a generator or a fiber of the former borrower could go on, or clean up, in the session of the next one.
  */
 final class Lease implements Session
 {
     private bool $isOver = false;
 
-    /** Copies out that are neither read to their end nor left. */
+    /** Number of COPY … TO STDOUT generators that are neither read to their end nor destroyed. */
     private int $copying = 0;
 
     public function __construct(private readonly Session $session) {}
 
-    /** Statements that run are left to whoever settles the session; a copy out would wait for its reader. */
+    /**
+     * Ends the lease. The owner of the session waits for running statements. A COPY … TO STDOUT is stopped, because it
+     * would wait for its reader.
+     */
     public function end(): void
     {
         $this->isOver = true;
