@@ -5,8 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 /**
- * The server refused the login, did not prove its identity, or asked for a weaker proof than {@see
- * PostgresOptions::$authentication} allows. Further hosts are not tried.
+ * The server refused the login, did not prove its identity, or asked for a forbidden proof. Further hosts are not
+ * tried.
+ *
+ * A proof is forbidden when it is weaker than {@see PostgresOptions::$authentication} allows.
  */
 final class AuthenticationException extends \RuntimeException implements PostgresException
 {

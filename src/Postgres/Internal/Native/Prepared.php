@@ -24,7 +24,7 @@ final class Prepared
     /** Bind's payload after the values, and the messages after Bind. */
     private readonly string $ending;
 
-    /** Bytes of Bind without the portal, its statement, the formats and the values; includes the length field. */
+    /** Bytes of Bind's length field and of the formats of the result columns. */
     private readonly int $rest;
 
     /** Number of values that {@see request()} accepts; -1 for none. */
@@ -40,8 +40,8 @@ final class Prepared
      * @param string $name '' for a statement that has to be parsed each time
      * @param list<int> $parameters type OIDs of the parameters
      * @param Columns|null $columns null for a statement without rows
-     * @param bool $changesSession whether the statement may change the session, or what texts mean: {@see
-     *     SessionChanges}
+     * @param bool $changesSession whether the statement may change the session or the meaning of texts:
+     *     {@see SessionChanges}
      * @param bool $once whether an error may leave part of the statement done: {@see Exchange::$once}
      */
     public function __construct(
