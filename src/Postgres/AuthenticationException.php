@@ -23,6 +23,7 @@ final class AuthenticationException extends \RuntimeException implements Postgre
 
     /**
      * @internal
+     *
      * @param string $host the host that was reached
      */
     public static function at(string $host, string $why, ?string $sqlState = null, ?\Throwable $previous = null): self

@@ -27,6 +27,7 @@ final class ConnectionFailedException extends \RuntimeException implements Postg
 
     /**
      * @internal
+     *
      * @param string $why reason, with the host
      */
     public static function cancelNotSent(string $why, ?\Throwable $previous = null): self

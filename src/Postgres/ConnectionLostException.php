@@ -6,10 +6,7 @@ namespace Spindle\Postgres;
 
 use Spindle\Postgres\Internal\ServerError;
 
-/**
- * A connection ended while something was in progress. The server may or may not have done it; it is not retried
- * automatically.
- */
+/** A connection ended while a call was in progress. The call may have had effect on the server; it is not retried. */
 class ConnectionLostException extends \RuntimeException implements PostgresException
 {
     /** @param string|null $sqlState SQLSTATE with which the server ended the connection; null when it sent none */

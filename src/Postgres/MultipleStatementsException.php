@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** query() and its kin take one statement. Nothing was executed. */
+/** A method for one statement, such as query(), got several. Nothing was executed. */
 final class MultipleStatementsException extends \InvalidArgumentException implements PostgresException
 {
     private function __construct(string $message, public readonly string $second)
@@ -15,7 +15,7 @@ final class MultipleStatementsException extends \InvalidArgumentException implem
     /**
      * @internal
      *
-     * @param string $second how the second statement begins
+     * @param string $second beginning of the second statement
      */
     public static function in(string $second, int $position): self
     {

@@ -5,12 +5,11 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 /**
- * A result, or a row of it, does not fit into the memory that it may take. It was passed over as it came, so the connection is as good as
- * before. What the statement did is done.
+ * A result or one of its rows exceeds its limit, and was skipped. The statement has completed, the connection works.
  */
 final class ResultTooLargeException extends \RuntimeException implements PostgresException
 {
-    /** @param int $limit bytes that are read into memory */
+    /** @param int $limit limit in bytes */
     private function __construct(string $message, public readonly int $limit)
     {
         parent::__construct($message);
@@ -19,7 +18,7 @@ final class ResultTooLargeException extends \RuntimeException implements Postgre
     /**
      * @internal
      *
-     * @param int $bytes that the server announced
+     * @param int $bytes size that the server announced
      */
     public static function row(int $bytes, int $limit): self
     {

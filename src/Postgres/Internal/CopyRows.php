@@ -16,7 +16,9 @@ final class CopyRows
      *
      * @param iterable<string|array<array-key, mixed>> $data
      * @param \Closure(string): list<int> $describe returns the types of a query's columns
+     *
      * @return \Generator<int, string>
+     *
      * @throws \LogicException when rows can't be sent with this statement
      */
     public static function of(string $sql, #[\SensitiveParameter] iterable $data, Types $types, \Closure $describe): \Generator

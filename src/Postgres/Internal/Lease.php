@@ -21,10 +21,7 @@ final class Lease implements Session
 
     public function __construct(private readonly Session $session) {}
 
-    /**
-     * Ends the lease. The owner of the session waits for running statements. A COPY … TO STDOUT is stopped, because it
-     * would wait for its reader.
-     */
+    /** Ends the lease, and stops a COPY … TO STDOUT. The session's owner waits for other running statements. */
     public function end(): void
     {
         $this->isOver = true;

@@ -34,10 +34,7 @@ final class Listening
     /** @var list<Notification> */
     private array $arrived = [];
 
-    /**
-     * Whether the server has answered the LISTEN statements. Until then reading must not pause, because answers may
-     * follow.
-     */
+    /** Whether the server has answered LISTEN. Until then reading must not pause, because answers may follow. */
     private bool $isAnswered = false;
 
     /** Set when the connection was lost, until the reader gets it. */
@@ -101,9 +98,7 @@ final class Listening
         }
     }
 
-    /**
-     * Pings the server regularly. Without a ping no answer is due, and the read timeout could not detect a lost server.
-     */
+    /** Pings the server regularly, because the read timeout only detects a loss while an answer is due. */
     private function pingEvery(float $seconds, Session $session): void
     {
         WeakTimer::after($seconds, $this, static function (self $self) use ($seconds, $session): void {

@@ -55,10 +55,7 @@ trait OneWaiter
         OutputBuffers::restore($buffers);
     }
 
-    /**
-     * Resumes the waiting caller at once, until it suspends again. Must not be called in a destructor, where no fiber
-     * can be resumed.
-     */
+    /** Resumes the waiting caller at once. Not for destructors, in which no fiber can be resumed. */
     public function wake(): void
     {
         if ($this->fiber !== null) {

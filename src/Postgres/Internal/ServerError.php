@@ -14,10 +14,7 @@ final readonly class ServerError
     /** Bytes that are kept of a field, because the server quotes values of any size. */
     public const LONGEST = 0x1_0000;
 
-    /**
-     * Values shorter than this number of bytes are hidden only inside quotes, because a message may contain them by
-     * chance.
-     */
+    /** Shorter values (in bytes) are hidden only inside quotes, because a message may contain them by chance. */
     private const TELLING = 4;
 
     /** Fields by their letters, hidden from dumps because they quote values. */
@@ -124,7 +121,7 @@ final readonly class ServerError
         }
         $message = strtr($message, $hidden);
 
-        // Of a composite value the server may quote a part, or all of it in its own notation.
+        // The server may quote a part of a composite value, or all of it in its own notation.
         return $values !== [] && str_starts_with($this->sqlState(), '22') ? (string) preg_replace('/".*"/s', '"…"', $message) : $message;
     }
 
@@ -139,14 +136,12 @@ final readonly class ServerError
     {
         return $this->concernsName() || match ($this->sqlState()) {
             '0A000' => $this->field('R') === 'RevalidateCachedQuery',
-            'XX000' => str_starts_with($this->field('M') ?? '', 'cache lookup failed for type'), // it was dropped
+            'XX000' => str_starts_with($this->field('M') ?? '', 'cache lookup failed for type'), // the type was dropped
             default => false,
         };
     }
 
-    /**
-     * Whether a prepared statement's name is unknown or in use, because other code prepares or deallocates statements.
-     */
+    /** Whether the name of a prepared statement is unknown or in use, because other code (de)allocates statements. */
     public function concernsName(): bool
     {
         return \in_array($this->sqlState(), ['26000', '42P05'], true);

@@ -22,6 +22,7 @@ interface Session
      * Streams the rows of a statement, within an open transaction.
      *
      * @param list<mixed> $parameters
+     *
      * @return \Generator<int, array<string, mixed>>
      */
     public function stream(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): \Generator;
@@ -88,19 +89,13 @@ interface Session
     /** Whether the server refused to write, like one that became a standby. */
     public function isReadOnly(): bool;
 
-    /**
-     * The transaction status in the server's last answer: I for none, T for an open one, E for one that can only be
-     * rolled back.
-     */
+    /** Transaction status in the server's last answer: I for none, T for open, E for one that must be rolled back. */
     public function transactionStatus(): string;
 
     /** Returns the id of the server's process. */
     public function backendPid(): int;
 
-    /**
-     * Sets the listener for notifications; null removes it. The session keeps the event loop running while it has a
-     * listener.
-     */
+    /** Sets the listener for notifications; null removes it. A listener keeps the event loop running. */
     public function onNotification(?\Closure $listener): void;
 
     /** Stops reading from the socket, or reads on. */

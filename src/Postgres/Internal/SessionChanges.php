@@ -15,10 +15,7 @@ final class SessionChanges
     /** Start of a statement. */
     private const BEGINNING = SqlText::COMMENT . '^(?:' . SqlText::BLANK . '|;)*+';
 
-    /**
-     * What SET changes for the transaction only. "SET local.tenant = 1" does not match, because local.tenant is a
-     * parameter's name.
-     */
+    /** Text after SET of a change for the transaction only. In "SET local.tenant = 1", local is part of a name. */
     private const TRANSACTION_LOCAL = '\s+(?:LOCAL|TRANSACTION|CONSTRAINTS)\s+[\w"]';
 
     private const SUSPECT = '~' . self::BEGINNING . '(?:SET(?!' . self::TRANSACTION_LOCAL . ')|RESET|LISTEN|DECLARE|LOAD|DO|CALL'
@@ -122,10 +119,7 @@ final class SessionChanges
         return $this->meaning;
     }
 
-    /**
-     * Returns a script that undoes the changes in one round trip. A seed can't be restored, so random() gets an unknown
-     * one.
-     */
+    /** Returns a script that undoes the changes in one round trip. random() gets an unknown seed. */
     public function undo(): string
     {
         $seed = \sprintf('SELECT pg_catalog.setseed(%.9F)', random_int(-999_999_999, 999_999_999) / 1e9);

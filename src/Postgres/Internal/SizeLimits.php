@@ -4,9 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal;
 
-/**
- * How much of the server's data is read into memory. Computed for each large value, because memory_limit may change.
- */
+/** How much of the server's data is read into memory. Follows changes of memory_limit. */
 final readonly class SizeLimits
 {
     /** Bytes that are always allowed: no limit is lower. */

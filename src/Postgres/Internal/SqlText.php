@@ -30,17 +30,11 @@ final class SqlText
         )*+~xsA
         REGEX;
 
-    /**
-     * One or more spaces or comments. The first alternative is the fast path for comments that contain no others;
-     * COMMENT must stand before.
-     */
+    /** One or more spaces or comments; needs COMMENT before it. Most comments match the fast first alternative. */
     public const BLANK = '(?:(?:\s|--[^\n\r]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/)++|(?&comment))';
     public const COMMENT = '(?(DEFINE)(?<comment>/\*(?:[^*/]++|\*(?!/)|/(?!\*)|(?&comment))*+\*/))';
 
-    /**
-     * Keywords of statements that an error undoes as a whole, also outside of a transaction. Other statements may end
-     * transactions themselves.
-     */
+    /** First keywords of statements that never end a transaction themselves, so an error undoes all they did. */
     private const REPEATABLE = 'SELECT|VALUES|TABLE|INSERT|UPDATE|DELETE|MERGE|WITH';
 
     /** @throws \LogicException when the text can't be a statement */
@@ -65,6 +59,7 @@ final class SqlText
 
     /**
      * @param string $ends FROM STDIN or TO STDOUT
+     *
      * @throws \LogicException|MultipleStatementsException |MultipleStatementsException unless the text is one COPY with
      *     this ending, before its options
      */

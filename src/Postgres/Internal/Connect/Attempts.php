@@ -27,6 +27,7 @@ final class Attempts
 
     /**
      * @param Endpoint|PostgresHost $where a host whose name could not be resolved has no endpoint
+     *
      * @throws AuthenticationException when other hosts must not be tried after this failure
      */
     public function add(Endpoint|PostgresHost $where, AttemptFailedException|ProtocolException $failure): void

@@ -9,6 +9,7 @@ final class CommandLineOptions
 {
     /**
      * @return array<string, string>
+     *
      * @throws \ValueError when another option is given
      */
     public static function settings(string $options): array

@@ -10,9 +10,7 @@ use Amp\CompositeCancellation;
 use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
 
-/**
- * The deadline and the cancellation of a connection attempt. All suspensions while a connection is made happen here.
- */
+/** Deadline and cancellation of a connection attempt. All its suspensions happen here. */
 final readonly class Deadline
 {
     /** The longest timer that the event loop supports, in seconds. */
@@ -34,6 +32,7 @@ final readonly class Deadline
     /**
      * @param resource $stream
      * @param string $for what the caller waits for, such as "the TLS handshake"
+     *
      * @throws AttemptFailedException when the deadline has passed
      * @throws CancelledException when the attempt was cancelled
      */
@@ -44,6 +43,7 @@ final readonly class Deadline
 
     /**
      * @param resource $stream
+     *
      * @throws AttemptFailedException when the deadline has passed
      * @throws CancelledException when the attempt was cancelled
      */

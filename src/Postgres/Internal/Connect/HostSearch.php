@@ -33,6 +33,7 @@ final readonly class HostSearch
 
     /**
      * @return T
+     *
      * @throws ConnectionFailedException when no host gives a session in time
      * @throws AuthenticationException when a host was reached and the login failed; others are not tried then
      * @throws CancelledException

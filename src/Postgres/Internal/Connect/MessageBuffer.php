@@ -21,6 +21,7 @@ final class MessageBuffer
 
     /**
      * @return array{string, string}|null type and payload; null when the next message is not complete
+     *
      * @throws ProtocolException when the length is impossible
      */
     public function next(): ?array

@@ -66,6 +66,7 @@ final class Messages
      * Splits texts that each end with a NUL.
      *
      * @return list<string>
+     *
      * @throws ProtocolException when the last one has no NUL
      */
     public static function texts(string $payload): array

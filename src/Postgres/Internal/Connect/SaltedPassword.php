@@ -32,6 +32,7 @@ final class SaltedPassword
 
     /**
      * @param object $login the login that calls; only one of several computes, until it is gone
+     *
      * @return string|null null while the computation is not done: call it again
      */
     public function compute(object $login): ?string

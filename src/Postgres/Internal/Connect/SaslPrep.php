@@ -57,10 +57,7 @@ final class SaslPrep
         return true;
     }
 
-    /**
-     * Checks section 6 of RFC 3454: right-to-left text begins and ends with a right-to-left character and has none from
-     * left to right.
-     */
+    /** Checks section 6 of RFC 3454: right-to-left text has no characters of the other direction. */
     private static function isOfOneDirection(#[\SensitiveParameter] string $text): bool
     {
         $right = [\IntlChar::CHAR_DIRECTION_RIGHT_TO_LEFT, \IntlChar::CHAR_DIRECTION_RIGHT_TO_LEFT_ARABIC];

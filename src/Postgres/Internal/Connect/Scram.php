@@ -46,6 +46,7 @@ final class Scram
     /**
      * @param list<string> $offered mechanisms that the server offers
      * @param string|null $nonce fixed nonce for tests
+     *
      * @throws AttemptFailedException when no mechanism is usable
      */
     public static function begin(array $offered, Credentials $credentials, ?string $nonce = null): self

@@ -7,10 +7,7 @@ namespace Spindle\Postgres\Internal\Connect;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\TargetSession;
 
-/**
- * Queries and settings to run before a session is handed out. They are statements because poolers refuse unknown
- * parameters in the startup message.
- */
+/** Statements that set up a session. Poolers refuse unknown parameters in the startup message. */
 final class SessionSetup
 {
     private const ROLE = "select pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only')";
@@ -23,10 +20,7 @@ final class SessionSetup
     /** The start as seconds since 1970, which does not depend on TimeZone. */
     private const STARTED = "pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())";
 
-    /**
-     * Settings whose other values make results unreadable or lose digits: condition for a bad value, and the value to
-     * set instead.
-     */
+    /** Settings that may make results unreadable or inexact: condition for a bad value, and its replacement. */
     private const READABLE = [
         'IntervalStyle' => ["in ('sql_standard', 'postgres_verbose')", 'postgres'],
         'extra_float_digits' => ["in ('0') or pg_catalog.current_setting('extra_float_digits') like '-%'", '1'],
@@ -130,10 +124,7 @@ final class SessionSetup
         return $settings;
     }
 
-    /**
-     * Returns an expression that replaces a bad value of a setting. It only acts in the server's own
-     * process.
-     */
+    /** Returns an expression that replaces a bad value. It only acts in the server's own process. */
     private static function readable(string $name, int $pid): string
     {
         [$condition, $value] = self::READABLE[$name];

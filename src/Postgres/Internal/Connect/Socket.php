@@ -8,10 +8,7 @@ use Spindle\Internal\LoopLimit;
 use Spindle\Internal\Warnings;
 use Spindle\Postgres\ProtocolException;
 
-/**
- * A stream to one endpoint while the connection is made. It is closed on destruction, unless {@see release()} gave it
- * away.
- */
+/** A stream to one endpoint while the connection is made. Closed on destruction, except after {@see release()}. */
 final class Socket
 {
     /** Bytes read at a time. */
@@ -88,6 +85,7 @@ final class Socket
 
     /**
      * @return bool false when the peer has closed the connection; {@see read()} may return its reason
+     *
      * @throws AttemptFailedException when the deadline has passed
      */
     public function write(#[\SensitiveParameter] string $bytes, Deadline $deadline, string $for): bool
@@ -129,6 +127,7 @@ final class Socket
      * Encrypts the connection, if the server supports it.
      *
      * @return bool whether the connection is encrypted
+     *
      * @throws AttemptFailedException when the handshake fails
      * @throws ProtocolException when the peer is not a PostgreSQL server
      */

@@ -41,6 +41,7 @@ final class Backend
      * Parses RowDescription.
      *
      * @return array{list<string>, list<int>} names and type OIDs
+     *
      * @throws ProtocolException
      */
     public static function columns(string $payload): array
@@ -71,6 +72,7 @@ final class Backend
      * Parses ParameterDescription.
      *
      * @return list<int> type OIDs
+     *
      * @throws ProtocolException
      */
     public static function parameters(string $payload): array
@@ -102,6 +104,7 @@ final class Backend
      * Parses ParameterStatus.
      *
      * @return array{string, string} name and value
+     *
      * @throws ProtocolException
      */
     public static function parameterStatus(string $payload): array

@@ -4,10 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Native;
 
-/**
- * Time in which this process worked, or waited for a processor. The process reads no answers in this time, so it does
- * not count as the server's.
- */
+/** Time in which this process works or waits for a processor. It does not count as the server's time. */
 final class BusyTime
 {
     /** Nanoseconds for which a reading is reused, because one takes some microseconds. */

@@ -71,10 +71,7 @@ final class Exchange implements Rows
     /** Nanoseconds that the server took; negative when unknown. */
     public int $took = -1;
 
-    /**
-     * Nanoseconds that the exchange adds to the work of its connection in a pool. Negative outside of a pool, or after
-     * the connection is free of it.
-     */
+    /** Nanoseconds of work that count for its connection in a pool; negative when they do not count (any more). */
     public int $cost = -1;
 
     /** Whether {@see $took} is needed. */
@@ -103,10 +100,7 @@ final class Exchange implements Rows
     /** Whether Bind succeeded, so that a later error was raised during execution. */
     public bool $bound = false;
 
-    /**
-     * Whether an error may leave part of the work done, or there are several statements. Then no exchange that may
-     * still be cancelled must be ahead.
-     */
+    /** Whether an error may leave work done. Then no exchange that may still be cancelled must be ahead. */
     public bool $once = false;
 
     /** Whether the exchange was in flight when a cancel request was sent, which may have stopped it by mistake. */
@@ -207,8 +201,11 @@ final class Exchange implements Rows
      * Decodes rows. Calls are inlined, because this runs for each value.
      *
      * @template K of array-key
+     *
      * @param list<K> $keys
+     *
      * @return non-empty-list<array<K, mixed>>
+     *
      * @throws ProtocolException
      */
     private function read(#[\SensitiveParameter] string $messages, Columns $columns, array $keys, int $most): array

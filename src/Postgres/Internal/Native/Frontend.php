@@ -83,7 +83,9 @@ final class Frontend
      * @param string $target portal and statement, each with its final NUL, and the formats of the parameters
      * @param list<string|null> $values
      * @param string $formats formats of the result columns
+     *
      * @return list<string> parts of the message; each large value is a separate part
+     *
      * @throws InvalidParameterException when the values do not fit into a message
      */
     public static function bind(string $target, #[\SensitiveParameter] array $values, string $formats): array

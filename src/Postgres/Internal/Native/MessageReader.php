@@ -154,8 +154,8 @@ final class MessageReader
      * Returns the messages of the last rows, and {@see PADDING} bytes more. So a value of fixed size can be read at any
      * offset.
      *
-     * The padding has no meaning. Usually it is the next message, which avoids a copy. A large row is returned alone,
-     * so nothing else stays in memory with it.
+     * The padding has no meaning. Usually it is the next message, which avoids a copy. Large rows leave the buffer,
+     * so that memory holds them once.
      */
     public function rowMessages(): string
     {
@@ -184,10 +184,7 @@ final class MessageReader
         return ['pending' => $this->pending()];
     }
 
-    /**
-     * Skips a message that is too large. No other message follows in the buffer, because the message is larger than one
-     * read.
-     */
+    /** Skips a message that is too large. It exceeds one read, so the buffer contains no message behind it. */
     private function passOver(string $type, int $length): string
     {
         if (!\in_array($type, ['D', 'd', 'N'], true)) {

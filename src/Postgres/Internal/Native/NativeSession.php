@@ -83,7 +83,9 @@ final class NativeSession implements Session
      * The answer wakes the exchange, and {@see result()} returns the result.
      *
      * @param list<mixed> $parameters
+     *
      * @return bool false when nothing was sent, because the query needs {@see query()}
+     *
      * @throws InvalidParameterException
      */
     public function send(Exchange $exchange, string $sql, #[\SensitiveParameter] array $parameters): bool
@@ -227,10 +229,7 @@ final class NativeSession implements Session
         $this->runScript($sql, true, $cancellation, $ends);
     }
 
-    /**
-     * Sends a pending BEGIN with a Sync before a simple query. Without it, an error would make the server skip the
-     * query without an answer.
-     */
+    /** Sends a pending BEGIN with a Sync. If it fails, the server would otherwise skip the following simple query. */
     private function sendBegin(?Cancellation $cancellation): void
     {
         if ($this->pipeline->begin !== '') {
@@ -468,6 +467,7 @@ final class NativeSession implements Session
     /**
      * @param list<mixed> $parameters
      * @param (\Closure(Exchange): void)|null $onSent
+     *
      * @return Exchange|null null when the statement has to be prepared again: {@see submit()}
      */
     private function execute(string $sql, Prepared $statement, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation, ?\Closure $onSent): ?Exchange
@@ -498,6 +498,7 @@ final class NativeSession implements Session
      * because an error would fail the transaction.
      *
      * @param non-empty-list<string> $parts
+     *
      * @return bool false when nothing was executed, and the statement has to be prepared again
      */
     private function submit(#[\SensitiveParameter] Exchange $exchange, string $sql, Prepared $statement, #[\SensitiveParameter] array $parts, ?Cancellation $cancellation): bool
@@ -540,6 +541,7 @@ final class NativeSession implements Session
      * else.
      *
      * @param bool $mayChange whether the statement may change what texts mean, as far as is known
+     *
      * @return (\Closure(Exchange): void)|null
      */
     private function onSent(string $sql, bool $mayChange): ?\Closure
@@ -592,6 +594,7 @@ final class NativeSession implements Session
 
     /**
      * @param array<mixed> $parameters
+     *
      * @throws \LogicException|InvalidParameterException |InvalidParameterException when the statement can't be sent
      */
     private static function check(string $sql, #[\SensitiveParameter] array $parameters): void

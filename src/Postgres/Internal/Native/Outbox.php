@@ -7,10 +7,7 @@ namespace Spindle\Postgres\Internal\Native;
 /** Bytes on their way to a server. Small parts are joined, large ones are not copied. */
 final class Outbox
 {
-    /**
-     * Bytes that are offered to the stream at a time. More would be copied without effect when the stream accepts
-     * little.
-     */
+    /** Bytes offered to the stream at a time. More would be copied each time when the stream accepts little. */
     private const CHUNK = 0x4_0000;
 
     public const LARGE = 0x1_0000;
@@ -46,6 +43,7 @@ final class Outbox
      * Writes as many bytes as the stream accepts now.
      *
      * @param resource $stream
+     *
      * @return bool false when the stream accepts nothing any more
      */
     public function flush($stream): bool

@@ -33,6 +33,7 @@ final readonly class Portal
      * Returns the messages that open the portal and fetch the first rows.
      *
      * @param list<string|null> $values
+     *
      * @return non-empty-list<string>
      */
     public function opening(Prepared $statement, string $sql, #[\SensitiveParameter] array $values): array
@@ -47,6 +48,7 @@ final readonly class Portal
     /**
      * @param Exchange $exchange exchange that opens the portal
      * @param \Closure(Exchange, ServerError): \Throwable $failed turns a server error into an exception
+     *
      * @return \Generator<int, array<string, mixed>>
      */
     public function rows(#[\SensitiveParameter] Exchange $exchange, ?Columns $columns, #[\SensitiveParameter] \Closure $failed, ?Cancellation $cancellation): \Generator
@@ -72,7 +74,7 @@ final readonly class Portal
             }
         } finally {
             if ($this->pipeline->isOpen()) {
-                // These rows were fetched ahead. Cancelling them would fail the transaction.
+                // The next rows were fetched ahead. Cancelling the fetch would fail the transaction.
                 $ahead = $next ?? $exchange;
                 if ($ahead !== null) {
                     $ahead->discarded = true;

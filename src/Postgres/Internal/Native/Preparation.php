@@ -87,6 +87,7 @@ final readonly class Preparation
     /**
      * @param list<int> $oids
      * @param Exchange $of exchange of the statement with these types
+     *
      * @return bool false when the types could not be learnt, though the statement was executed
      */
     private function learn(array $oids, #[\SensitiveParameter] Exchange $of, ?Cancellation $cancellation): bool

@@ -88,6 +88,7 @@ final class Prepared
      * Calls are inlined, because this runs for each statement and a call costs as much as encoding an integer.
      *
      * @param array<mixed> $values
+     *
      * @return string|null null for large values, a wrong number of values, or a statement without a name: then use
      *     {@see encode()} and {@see bind()}
      */
@@ -121,6 +122,7 @@ final class Prepared
      * Encodes Bind.
      *
      * @param list<string|null> $values
+     *
      * @return list<string> parts of the message; each large value is a separate part
      */
     public function bind(#[\SensitiveParameter] array $values, string $portal = ''): array

@@ -62,6 +62,7 @@ final class Statements
 
     /**
      * @param bool $tentative whether the statement was prepared in a transaction
+     *
      * @return list<string> names of statements that were dropped from the cache
      */
     public function add(string $sql, Prepared $statement, bool $tentative = false): array

@@ -31,9 +31,7 @@ final class Call
     /** Whether the end of the data is waiting for room in the socket. */
     public bool $ends = false;
 
-    /**
-     * Whether a message other than a notice or a notification arrived during a COPY, which means that the COPY failed.
-     */
+    /** Whether a COPY failed: a message arrived that is neither a notice nor a notification. */
     public bool $interrupted = false;
 
     /** Records the tags of a script's commands. */

@@ -20,7 +20,7 @@ use Spindle\Postgres\UnsupportedException;
  */
 final class Conninfo
 {
-    /** A file that does not exist, because libpq can't be told to use no file. */
+    /** A file that does not exist, because libpq has no option for using no file. */
     private const NO_FILE = '/nonexistent/spindle';
 
     /** Files in which systems keep their trusted authorities. */

@@ -60,6 +60,7 @@ final class Cursors
 
     /**
      * @param list<mixed> $parameters
+     *
      * @return string the name of the cursor
      */
     public function open(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): string
@@ -83,6 +84,7 @@ final class Cursors
      *
      * @param int<1, max> $count
      * @param array<mixed> $parameters parameters of the statement
+     *
      * @return array{Result, int<1, max>} the rows, and how many to fetch next
      */
     public function fetch(string $name, int $count, string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): array

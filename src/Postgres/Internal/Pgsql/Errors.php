@@ -44,10 +44,7 @@ final class Errors
         return isset($fields['C']) ? new ServerError($fields) : null;
     }
 
-    /**
-     * Returns the first server message in a text, for functions of libpq that give a text only; null when there is
-     * none.
-     */
+    /** Returns the first server message in a text, for functions that return no more; null when there is none. */
     public static function in(string $text): ?ServerError
     {
         $labels = implode('|', array_keys(self::LABELS));

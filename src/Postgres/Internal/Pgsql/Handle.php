@@ -42,10 +42,7 @@ final class Handle
     /** Seconds from the first cancel request to the second. Each later pause is twice as long. */
     private const AGAIN = 0.05;
 
-    /**
-     * Nanoseconds of reading after which the caller is resumed in another turn of the loop, because it copies large
-     * results again.
-     */
+    /** Nanoseconds of reading after which the caller is resumed later, because it copies large results again. */
     private const LONG = 2_000_000;
 
     /** @var array<int, self> connections with a waiting caller, which may have no other reference */
@@ -87,9 +84,7 @@ final class Handle
     /** Whether libpq may have data to write. */
     private bool $writing = false;
 
-    /**
-     * How often the socket must become writable before {@see Libpq::endCopy()} is called; 0 when that is not planned.
-     */
+    /** How often the socket must become writable before {@see Libpq::endCopy()} is called; 0 for never. */
     private int $ending = 0;
 
     private bool $cancelling = false;
@@ -157,6 +152,7 @@ final class Handle
      * @param \Closure(Connection): (bool|int) $send one of pg_send_*()
      * @param \Closure(Call): void|null $late called when the server has done the request, if its caller has left before
      * @param TransactionEnds|null $ends records the commands of a script
+     *
      * @throws ConnectionClosedException|ConnectionLostException
      */
     public function call(?Cancellation $cancellation, #[\SensitiveParameter] \Closure $send, ?\Closure $late = null, ?TransactionEnds $ends = null): Call
@@ -189,6 +185,7 @@ final class Handle
 
     /**
      * @param list<string> $values
+     *
      * @return list<list<string|null>> the rows
      */
     public function ask(string $sql, array $values, ?Cancellation $cancellation): array
@@ -344,7 +341,7 @@ final class Handle
         if ($call !== null) {
             $call->done = true;
             $call->failure ??= $this->end;
-            // This may be a destructor, in which no fiber can be resumed.
+            // The caller may be a destructor, in which no fiber can be resumed.
             EventLoop::queue($call->wake(...));
         }
         $this->waiting->wakeAll();
@@ -356,9 +353,7 @@ final class Handle
         }
     }
 
-    /**
-     * Ends connections after a fatal error. PHP then calls no destructors, and would wait for statements in progress.
-     */
+    /** Ends connections after a fatal error, when PHP calls no destructors and would wait for statements. */
     private static function endAtShutdown(): void
     {
         if (!self::$endsAtShutdown) {
@@ -386,10 +381,7 @@ final class Handle
         Libpq::close($this->connection, $this->socket);
     }
 
-    /**
-     * Whether this process is a fork of the connection's owner. Then the connection is unusable here, and nothing is
-     * done to it.
-     */
+    /** Whether this process is a fork of the connection's owner, in which the connection is unusable. */
     private function isForeign(): bool
     {
         if ($this->process === getmypid()) {

@@ -13,10 +13,7 @@ use Spindle\Postgres\Notification;
 /** Makes libpq read what has arrived, without waiting for more. */
 final class Incoming
 {
-    /**
-     * Further reads of data that OpenSSL has decrypted, see {@see self::mayHaveMore()}; and the most reads in one turn
-     * of the loop.
-     */
+    /** Extra reads for data that OpenSSL has decrypted; and the most reads in one turn of the loop. */
     private const REST = 3;
     private const MOST = 32;
 
@@ -33,6 +30,7 @@ final class Incoming
      * Reads as much of an answer as has arrived.
      *
      * @return bool whether the call is done, or a COPY has progressed
+     *
      * @throws ConnectionLostException
      */
     public function answer(Call $call): bool
@@ -63,6 +61,7 @@ final class Incoming
      * Reads messages that answer no request; during a COPY, all messages before its end.
      *
      * @return bool whether there were only notices and notifications, as far as that is known
+     *
      * @throws ConnectionLostException
      */
     public function unasked(?\Closure $listener): bool
@@ -76,6 +75,7 @@ final class Incoming
 
     /**
      * @param (\Closure(Notification): void)|null $listener
+     *
      * @return bool whether there was a notification
      */
     public function notify(?\Closure $listener): bool

@@ -86,6 +86,7 @@ final class Libpq
      * its text. That happens when the server refused the data while the socket was full.
      *
      * @see https://github.com/postgres/postgres/blob/REL_15_STABLE/src/interfaces/libpq/fe-protocol3.c pqEndcopy3
+     *
      * @return ServerError|null an answer that was lost
      */
     public static function endCopy(Connection $connection): ?ServerError
@@ -100,6 +101,7 @@ final class Libpq
      * a COPY. Therefore the socket is shut down first.
      *
      * @see https://github.com/php/php-src/blob/PHP-8.2/ext/pgsql/pgsql.c pgsql_link_free
+     *
      * @param resource|null $socket stream of {@see socket()}
      */
     public static function close(Connection $connection, $socket = null): void

@@ -52,6 +52,7 @@ final class Persistent
      * at this point.
      *
      * @see https://github.com/php/php-src/blob/PHP-8.2/ext/pgsql/pgsql.c php_pgsql_do_connect
+     *
      * @return array{Connection|false, string} the connection, and the warning when there is none
      */
     public function connect(): array

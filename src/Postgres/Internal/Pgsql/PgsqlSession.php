@@ -264,7 +264,9 @@ final class PgsqlSession implements Session
      * Calls $work when it is the caller's turn and no call is in progress.
      *
      * @template T
+     *
      * @param \Closure(): T $work
+     *
      * @return T
      */
     private function alone(?Cancellation $cancellation, #[\SensitiveParameter] \Closure $work): mixed

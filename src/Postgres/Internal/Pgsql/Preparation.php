@@ -18,9 +18,7 @@ use Spindle\Postgres\InvalidParameterException;
 use Spindle\Postgres\MultipleStatementsException;
 use Spindle\Postgres\QueryException;
 
-/**
- * Prepares statements, and learns the types of their parameters and columns. The caller must have the session's turn.
- */
+/** Prepares statements, and learns their types. The caller must have the session's turn. */
 final class Preparation
 {
     /** How often to send a statement that the server did not execute. */
@@ -62,6 +60,7 @@ final class Preparation
      * round trip.
      *
      * @param array<mixed> $parameters
+     *
      * @throws QueryException|MultipleStatementsException
      * @throws \LogicException|InvalidParameterException |InvalidParameterException when the statement can't be sent
      */
@@ -80,6 +79,7 @@ final class Preparation
      * Returns a statement that can be executed with these values, always prepared.
      *
      * @param array<mixed> $parameters
+     *
      * @throws QueryException|MultipleStatementsException
      * @throws \LogicException|InvalidParameterException |InvalidParameterException when the statement can't be sent
      */
@@ -132,7 +132,7 @@ final class Preparation
         try {
             return $this->columns($result, $cancellation);
         } catch (QueryException $failure) {
-            // Within a transaction the failure undoes the statement.
+            // In a transaction the failure undoes the statement.
             return $this->handle->status === 'I' ? $this->columnsAsKnown($result) : throw $failure;
         }
     }
@@ -247,7 +247,7 @@ final class Preparation
 
     private function deallocate(): void
     {
-        // Within a transaction an error would abort the transaction.
+        // An error would abort an open transaction.
         if ($this->handle->status === 'I' && $this->statements->areGone()) {
             $this->handle->command($this->statements->deallocation(), null);
         }

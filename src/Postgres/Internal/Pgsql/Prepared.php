@@ -28,7 +28,9 @@ final class Prepared
 
     /**
      * @param array<mixed> $values
+     *
      * @return list<string|null> values in PostgreSQL's text format
+     *
      * @throws InvalidParameterException
      */
     public function encode(#[\SensitiveParameter] array $values, Types $types): array

@@ -26,10 +26,7 @@ final readonly class Setup implements Answers
         return new self(array_map(static fn(string $statement): array => self::ask($connection, $statement, $deadline), $statements));
     }
 
-    /**
-     * Makes libpq enlarge its buffer, which never shrinks, so that it holds more than a TLS record and the beginning of
-     * a message.
-     */
+    /** Makes libpq enlarge its buffer for good, to hold a TLS record and the beginning of a message. */
     public static function makeRoom(Connection $connection, Deadline $deadline): void
     {
         self::ask($connection, "SELECT pg_catalog.repeat(' ', 60000)", $deadline);
