@@ -13,8 +13,7 @@ namespace Spindle\Postgres;
 final class AuthenticationException extends \RuntimeException implements PostgresException
 {
     /**
-     * @param string|null $sqlState SQLSTATE from the server, such as "28P01" for a wrong password; null when the client
-     *     refused
+     * @param string|null $sqlState the server's SQLSTATE, such as "28P01" for a wrong password; null from the client
      */
     private function __construct(string $message, public readonly ?string $sqlState = null, ?\Throwable $previous = null)
     {

@@ -12,8 +12,7 @@ final readonly class PostgresHost implements \Stringable
     /**
      * @param string $host a name, an IP address without brackets, or the folder of a Unix socket, which begins with "/"
      * @param int $port port number, also part of a Unix socket's name
-     * @param string|null $address IP address to connect to instead of resolving the name; certificates are still
-     *     checked against the name
+     * @param string|null $address IP address to use instead of a look-up; certificates are checked against the name
      *
      * @throws \ValueError when a value is invalid
      */

@@ -31,8 +31,8 @@ final readonly class PostgresOptions
     /**
      * Ignores the environment; {@see of()} reads it.
      *
-     * @param string|list<PostgresHost|string> $hosts hosts in the order in which they are tried: a list, or
-     *     "db1,db2:5433"; an empty list means the Unix socket of this machine's server
+     * @param string|list<PostgresHost|string> $hosts hosts in the order of attempts: a list, or "db1,db2:5433"; empty
+     *     for the Unix socket of this machine
      * @param string|null $user null for the operating system's user
      * @param string|\SensitiveParameterValue|null $password null for the one in the password file, if any
      * @param string|null $database null for the user's name
@@ -40,30 +40,28 @@ final readonly class PostgresOptions
      *     machine, it accepts connections with or without encryption
      * @param string|null $tlsRootCertificate PEM file of the trusted authorities; null for the system's
      * @param string|null $tlsCertificate PEM file of the client's certificate
-     * @param string|null $tlsKey PEM file of the client's private key, without a passphrase; null when the
-     *     certificate's file contains it
+     * @param string|null $tlsKey PEM file of its private key, without a passphrase; null for the same file
      * @param TargetSession $targetSession kind of session to accept, when there are several hosts
-     * @param float $connectTimeout seconds for connecting, look-up, TLS and login included, for all hosts together; INF
-     *     for no limit
-     * @param float|null $statementTimeout seconds after which the server stops a statement; null for the server's own
+     * @param float $connectTimeout seconds for look-up, connecting, TLS and login, for all hosts together; INF for no
      *     limit
+     * @param float|null $statementTimeout seconds after which the server stops a statement; null for the server's
+     *     setting
      * @param float|null $readTimeout seconds without a byte from the server, while an answer is due, after which a
      *     connection counts as lost; null for no limit. A listening connection sends a ping in this interval
      * @param string $applicationName name shown in pg_stat_activity
      * @param array<string, string> $settings PostgreSQL settings of the session, by name. Behind a pooler that gives
      *     one session to several clients, set them for the role (ALTER ROLE ... SET) instead
-     * @param list<AuthenticationMethod> $authentication methods that the server may ask for; methods weaker than SCRAM
-     *     must be listed explicitly
-     * @param int|null $statementCache number of prepared statements that each connection keeps; null for 256, or for
-     *     none behind a pooler such as pgbouncer
-     * @param string|null $passwordFile file in the format of .pgpass; ignored, as by libpq, when other users may read
-     *     it
-     * @param LoggerInterface|null $logger logs each step at debug level, with the statement, never with parameter
-     *     values or the password
-     * @param bool $persistent whether later requests of the same process, as in PHP-FPM, reuse the connection when
-     *     their options are equal. Only with PostgresDriver::ExtPgsql; connecting blocks then
-     * @param int|null $maxValueBytes bytes of the largest row, and so of the largest value, to read into memory, at
-     *     least 1 MiB; null for a quarter of memory_limit. A larger row throws a {@see ResultTooLargeException}
+     * @param list<AuthenticationMethod> $authentication allowed methods; those weaker than SCRAM must be listed
+     *     explicitly
+     * @param int|null $statementCache number of prepared statements per connection; null for 256, or none behind a
+     *     pooler
+     * @param string|null $passwordFile file like .pgpass; ignored, as by libpq, when other users may read it
+     * @param LoggerInterface|null $logger logs each step and its statement at debug level, but neither parameters nor
+     *     password
+     * @param bool $persistent whether later requests of a PHP-FPM process reuse the connection when their options are
+     *     equal. Needs PostgresDriver::ExtPgsql; connecting blocks then
+     * @param int|null $maxValueBytes bytes of the largest row to read into memory, at least 1 MiB; null for a quarter
+     *     of memory_limit. A larger row throws a {@see ResultTooLargeException}
      * @param JsonMode $json PHP types for values of json and jsonb
      *
      * @throws \ValueError when a value is out of its range

@@ -137,8 +137,7 @@ final class PostgresPool implements PostgresLink, Statistics
      * Give it back with release(). A connection that nothing references returns by itself, which is reported.
      *
      * @throws PoolTimeoutException when none is free in time
-     * @throws ConnectionFailedException when none can be opened, for a permanent reason or because no server was ever
-     *     reached
+     * @throws ConnectionFailedException when none can be opened, permanently or because no server was ever reached
      * @throws AuthenticationException
      */
     public function acquire(?Cancellation $cancellation = null): PooledConnection

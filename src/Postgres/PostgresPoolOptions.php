@@ -10,8 +10,7 @@ final readonly class PostgresPoolOptions
     /**
      * @param int $minConnections number of connections kept open once the pool is in use
      * @param float $acquireTimeout seconds to wait for a connection; INF for no limit
-     * @param int $maxWaiting largest number of waiting fibers, beyond those for which a connection can still be opened;
-     *     further ones fail at once
+     * @param int $maxWaiting waiting fibers for which no connection can be opened; further ones fail at once
      * @param float $idleTimeout seconds after which an idle connection is closed; INF for never
      * @param float $maxLifetime seconds after which a connection is replaced, varied at random by a tenth, so that not
      *     all are replaced at once; INF for never

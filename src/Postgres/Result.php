@@ -131,8 +131,7 @@ final class Result implements \IteratorAggregate, \Countable
     /**
      * @return array<array-key, mixed> values of the second column, by those of the first
      *
-     * @throws UnexpectedResultException when there are not two columns, or a value of the first can't be a key or
-     *     occurs twice
+     * @throws UnexpectedResultException unless there are two columns, and values of the first are unique keys
      */
     public function pairs(): array
     {
@@ -187,8 +186,7 @@ final class Result implements \IteratorAggregate, \Countable
      *
      * @return list<T>
      *
-     * @throws UnexpectedResultException when a parameter has no column, a column no parameter, or a value has the wrong
-     *     type
+     * @throws UnexpectedResultException when parameters and columns differ, or a value has the wrong type
      */
     public function as(string $class): array
     {

@@ -4,9 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/**
- * A result or one of its rows exceeds its limit, and was skipped. The statement has completed, the connection works.
- */
+/** A row or a result exceeds its limit, and was skipped. The statement has completed, the connection works. */
 final class ResultTooLargeException extends \RuntimeException implements PostgresException
 {
     /** @param int $limit limit in bytes */

@@ -8,9 +8,8 @@ use Amp\Cancellation;
 use Spindle\Postgres\Result;
 
 /**
- * A session for as long as it is borrowed. After {@see end()} it behaves like a closed session.
- *
- * Otherwise a generator or a fiber of the former borrower could go on, or clean up, in the session of the next one.
+ * A session for as long as it is borrowed. After {@see end()} it behaves like a closed session. Otherwise a generator
+ * or a fiber of the former borrower could go on, or clean up, in the session of the next one.
  */
 final class Lease implements Session
 {

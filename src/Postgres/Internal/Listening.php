@@ -131,10 +131,7 @@ final class Listening
         }
     }
 
-    /**
-     * @return list<Notification> the notifications that have arrived, at least one unless there is a gap; suspends
-     *     until then
-     */
+    /** @return list<Notification> those that have arrived; waits for one or a gap */
     private function take(): array
     {
         if ($this->arrived === [] && $this->gap === null) {

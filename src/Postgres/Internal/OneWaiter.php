@@ -9,9 +9,8 @@ use Revolt\EventLoop\Suspension;
 use Spindle\Internal\OutputBuffers;
 
 /**
- * Suspends one caller at a time. This is a trait because another object per statement would cost time.
- *
- * A fiber waits without a Suspension of the event loop, which would cost as much as all the rest of a short statement.
+ * Suspends one caller at a time. This is a trait because another object per statement would cost time. A fiber waits
+ * without a Suspension of the event loop, which would cost as much as all the rest of a short statement.
  */
 trait OneWaiter
 {

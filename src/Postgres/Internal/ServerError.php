@@ -25,8 +25,7 @@ final readonly class ServerError
 
     /**
      * @param array<string, string> $fields fields by their letters
-     * @param list<string|list<string>|null> $values parameter values as they were sent, alone or with their parts; the
-     *     message hides them
+     * @param list<string|list<string>|null> $values parameters as sent, alone or with their parts; to be hidden
      */
     public function __construct(#[\SensitiveParameter] array $fields, #[\SensitiveParameter] array $values = [])
     {
@@ -141,7 +140,7 @@ final readonly class ServerError
         };
     }
 
-    /** Whether the name of a prepared statement is unknown or in use, because other code (de)allocates statements. */
+    /** Whether the name of a prepared statement is unknown or in use, as other code uses it too. */
     public function concernsName(): bool
     {
         return \in_array($this->sqlState(), ['26000', '42P05'], true);
@@ -150,8 +149,7 @@ final readonly class ServerError
     /** Whether the server stopped a statement because of a cancel request, rather than a time limit. */
     public function isCancellation(): bool
     {
-        // A time limit has the same SQLSTATE and the same source line, but another message. The session setup asks for
-        // English messages.
+        // A time limit has the same SQLSTATE and source line, but another message, which is in English.
         return $this->sqlState() === '57014' && !str_contains($this->field('M') ?? '', 'timeout');
     }
 

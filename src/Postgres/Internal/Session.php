@@ -9,9 +9,8 @@ use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\Result;
 
 /**
- * One connection to a server, by one driver. Methods correspond to {@see PostgresLink}; calls run in their order.
- *
- * A session only knows its transaction status. Its owner decides which fiber may send statements during a transaction.
+ * One connection to a server, by one driver. Methods correspond to {@see PostgresLink}; calls run in their order. A
+ * session only knows its transaction status. Its owner decides which fiber may send statements during a transaction.
  */
 interface Session
 {

@@ -5,10 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal;
 
 /**
- * Detects by their text whether statements changed the session beyond their transactions.
- *
- * Examples are settings, temporary tables, advisory locks, cursors, LISTEN, PREPARE and the seed of random(). Changes
- * inside a function are only detected by the function's name. Therefore a borrowed connection is always reset.
+ * Detects by their text whether statements changed the session beyond their transactions. Examples are settings,
+ * temporary tables, advisory locks, cursors, LISTEN, PREPARE and the seed of random(). Changes inside a function are
+ * only detected by the function's name. Therefore a borrowed connection is always reset.
  */
 final class SessionChanges
 {
@@ -60,10 +59,8 @@ final class SessionChanges
 
     /**
      * Whether the statement may change what a text means: search_path, role or temporary tables make names refer to
-     * other objects.
-     *
-     * Statements prepared before are out of date then. The server does not report it, and keeps their parameters'
-     * types.
+     * other objects. Statements prepared before are out of date then. The server does not report it, and keeps their
+     * parameters' types.
      */
     public static function changesMeaning(string $sql): bool
     {

@@ -60,8 +60,8 @@ final class SqlText
     /**
      * @param string $ends FROM STDIN or TO STDOUT
      *
-     * @throws \LogicException|MultipleStatementsException |MultipleStatementsException unless the text is one COPY with
-     *     this ending, before its options
+     * @throws \LogicException|MultipleStatementsException unless it is one COPY with this
+     *     ending, before its options
      */
     public static function checkCopy(string $sql, string $ends): void
     {
@@ -76,10 +76,8 @@ final class SqlText
     }
 
     /**
-     * Returns the second statement, and its position in characters from 1; null when there is none.
-     *
-     * A routine's body in SQL (BEGIN ATOMIC … END) has semicolons too. So this is for text that the server reported as
-     * several statements.
+     * Returns the second statement, and its position in characters from 1; null when there is none. A routine's body in
+     * SQL (BEGIN ATOMIC … END) has semicolons too. So this is for text that the server reported as several statements.
      *
      * @return array{string, int}|null
      */

@@ -20,8 +20,7 @@ final class WaitingLine
     /**
      * Suspends until it is the caller's turn.
      *
-     * @param \Closure(): void $decline called when the turn came to a caller that is gone: an exception out of the loop
-     *     interrupted {main}
+     * @param \Closure(): void $decline called when the caller was interrupted by an exception out of the loop
      */
     public function wait(?Cancellation $cancellation, \Closure $decline): void
     {

@@ -64,13 +64,11 @@ final class TemporaryCluster
     /**
      * Starts a cluster. Returns when it accepts connections.
      *
-     * @param array<string, string|int|float|bool> $settings settings of postgresql.conf, such as ['max_connections' =>
-     *     200]
+     * @param array<string, string|int|float|bool> $settings settings of postgresql.conf: ['max_connections' => 200]
      *
      * @throws ClusterException
      * @throws LauncherException when there is no command-line PHP
-     * @throws \ValueError when the cluster sets a setting itself, such as the port, or its value can't be written in
-     *     one line
+     * @throws \ValueError when the cluster sets a setting itself, such as the port, or its value has several lines
      */
     public static function start(array $settings = [], ?TemporaryClusterOptions $options = null): self
     {
@@ -82,8 +80,7 @@ final class TemporaryCluster
     /**
      * Returns a connection string for the Unix socket, in the form of PostgreSQL's clients: "host=... port=... ...".
      *
-     * @param string ...$parameters parameters by name, in addition to or instead of the default ones, such as dbname:
-     *     'test'
+     * @param string ...$parameters parameters to add or replace by name, such as dbname: 'test'
      */
     public function dsn(string ...$parameters): string
     {
@@ -93,8 +90,7 @@ final class TemporaryCluster
     /**
      * Returns a connection string for TCP.
      *
-     * @param string ...$parameters parameters by name, in addition to or instead of the default ones, such as sslmode:
-     *     'require'
+     * @param string ...$parameters parameters to add or replace by name, such as sslmode: 'require'
      */
     public function tcpDsn(string ...$parameters): string
     {

@@ -13,15 +13,14 @@ final class TemporaryClusterOptions
      * @param string|null $certificate PEM file of the server's certificate, which turns TLS on; it is copied
      * @param string|null $key PEM file of its private key, without a passphrase; it is copied
      * @param string|null $authority PEM file of the authorities for client certificates; it is copied
-     * @param string $user superuser's name: at most 63 bytes, without quotes, backslashes, dollar signs and control
+     * @param string $user superuser's name: at most 63 bytes, no quotes, backslashes, dollar signs or control
      *     characters
      * @param int|null $version required major version, such as 17; null for the newest
      * @param string|null $binaries directory that holds initdb and postgres; null to search for one
      * @param list<string> $initdb further arguments for initdb, such as '--data-checksums'
      * @param float $timeout seconds to wait for each start of the server
      *
-     * @throws \ValueError when only one of certificate and key is given, the user name is not allowed, or the timeout
-     *     is not positive
+     * @throws \ValueError when only one of certificate and key is given, or the user or timeout is not allowed
      */
     public function __construct(
         public readonly array $hba = [],

@@ -13,8 +13,7 @@ final readonly class Credentials
     /**
      * @param list<AuthenticationMethod> $methods methods that the server may ask for
      * @param bool $tls whether the connection is encrypted
-     * @param string|null $certificateHash hash of the server's certificate for tls-server-end-point; null when there is
-     *     none
+     * @param string|null $certificateHash server certificate's hash for tls-server-end-point; null without one
      */
     public function __construct(
         public string $user,

@@ -77,10 +77,7 @@ final readonly class Deadline
         $this->cancellation?->throwIfRequested();
     }
 
-    /**
-     * @param \Closure(\Closure(): void): string $watch registers a watcher that calls the given callback; returns the
-     *     watcher's id
-     */
+    /** @param \Closure(\Closure(): void): string $watch registers a watcher that calls the callback; returns its id */
     private function wait(\Closure $watch, string $for): void
     {
         $this->cancellation?->throwIfRequested();

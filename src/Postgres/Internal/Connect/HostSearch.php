@@ -13,9 +13,8 @@ use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\TargetSession;
 
 /**
- * Tries hosts in their order, with all addresses of each, until one gives a session of the requested kind.
- *
- * The remaining time is divided among the attempts left, so that a silent host does not use all of it.
+ * Tries hosts in their order, with all addresses of each, until one gives a session of the requested kind. The
+ * remaining time is divided among the attempts left, so that a silent host does not use all of it.
  *
  * @template T
  */

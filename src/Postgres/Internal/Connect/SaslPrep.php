@@ -5,10 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Connect;
 
 /**
- * Normalizes passwords before they are hashed, as PostgreSQL does.
- *
- * As in libpq and the server, passwords that are not UTF-8 or have prohibited characters stay unchanged. Without
- * ext-intl, all that are not ASCII do.
+ * Normalizes passwords before they are hashed, as PostgreSQL does. As in libpq and the server, passwords that are not
+ * UTF-8 or have prohibited characters stay unchanged. Without ext-intl, all that are not ASCII do.
  *
  * @see https://www.rfc-editor.org/rfc/rfc4013
  */

@@ -66,8 +66,7 @@ final class Scram
         if (!\in_array(self::PLAIN, $offered, true)) {
             throw AttemptFailedException::authentication('the server offers no SASL mechanism that is known: ' . implode(', ', array_map(static fn(string $name): string => addcslashes(substr($name, 0, 40), "\0..\37\177..\377"), $offered)));
         }
-        // "y" tells the server that the client saw no offer of channel binding. A server that did offer it detects the
-        // manipulation.
+        // "y" means that the client saw no offer. A server that did offer it detects the manipulation.
         $header = $can ? 'y,,' : 'n,,';
 
         return new self(self::PLAIN, $header, $header, $credentials, $nonce);

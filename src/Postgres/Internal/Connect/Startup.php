@@ -9,9 +9,7 @@ use Spindle\Postgres\ProtocolException;
 
 /**
  * The login, from the startup message to the first ReadyForQuery: bytes in, bytes out, without a stream, a loop or a
- * clock.
- *
- * Three rules hold for any peer. Only authentication messages are accepted before authentication is complete. An
+ * clock. Three rules hold for any peer. Only authentication messages are accepted before authentication is complete. An
  * exchange that has begun must finish before the server may declare success. No proof weaker than allowed is sent.
  *
  * @see https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-START-UP

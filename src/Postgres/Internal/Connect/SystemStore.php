@@ -5,9 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Connect;
 
 /**
- * The system's trusted authorities. OpenSSL would read them all for each connection, which blocks for 20 ms.
- *
- * With a folder that has all of them by their hashes, OpenSSL reads only the one it needs.
+ * The system's trusted authorities. OpenSSL would read them all for each connection, which blocks for 20 ms. With a
+ * folder that has all of them by their hashes, OpenSSL reads only the one it needs.
  */
 final class SystemStore
 {

@@ -46,7 +46,6 @@ final readonly class Tls
 
     /**
      * Returns the channel's data for tls-server-end-point: the certificate's hash by the function of its own signature.
-     *
      * SHA-256 replaces weak functions. Returns null for a signature without one, such as Ed25519.
      *
      * @see https://www.rfc-editor.org/rfc/rfc5929#section-4.1

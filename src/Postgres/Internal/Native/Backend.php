@@ -21,8 +21,7 @@ final class Backend
     /**
      * Parses ErrorResponse and NoticeResponse.
      *
-     * @return array<string, string> fields by their letters; a long field is cut shortly beyond the limit, so that it
-     *     is still seen as too long
+     * @return array<string, string> fields by letter; a long one is truncated a byte above the limit
      */
     public static function fields(#[\SensitiveParameter] string $payload): array
     {

@@ -21,10 +21,7 @@ final class Copies
 
     public function __construct(private readonly Pipeline $pipeline) {}
 
-    /**
-     * @param \Closure(): \Generator<int, string> $rows called when the connection is free, to find out the format of
-     *     the rows
-     */
+    /** @param \Closure(): \Generator<int, string> $rows called when the connection is free, to read the first row */
     public function in(string $sql, #[\SensitiveParameter] \Closure $rows, ?Cancellation $cancellation): int
     {
         $this->pipeline->copy->take($cancellation);

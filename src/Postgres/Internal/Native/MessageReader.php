@@ -8,9 +8,8 @@ use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Splits a server's byte stream into messages. Knows no stream, no loop and no clock.
- *
- * Consecutive rows are one event, because a row may have only 20 bytes.
+ * Splits a server's byte stream into messages. Knows no stream, no loop and no clock. Consecutive rows are one event,
+ * because a row may have only 20 bytes.
  *
  * @see https://www.postgresql.org/docs/current/protocol-message-formats.html
  */
@@ -152,10 +151,8 @@ final class MessageReader
 
     /**
      * Returns the messages of the last rows, and {@see PADDING} bytes more. So a value of fixed size can be read at any
-     * offset.
-     *
-     * The padding has no meaning. Usually it is the next message, which avoids a copy. Large rows leave the buffer,
-     * so that memory holds them once.
+     * offset. The padding has no meaning. Usually it is the next message, which avoids a copy. Large rows leave the
+     * buffer, so that memory holds them once.
      */
     public function rowMessages(): string
     {

@@ -23,7 +23,6 @@ use Spindle\Postgres\Result;
 
 /**
  * Speaks the wire protocol in PHP. Each query is one exchange of a {@see Pipeline}, and its statement stays prepared.
- *
  * Some values, such as strings, are encoded differently for different types. The first time, such a statement needs
  * another round trip to learn the server's types. Later executions need one.
  */
@@ -78,9 +77,8 @@ final class NativeSession implements Session
     }
 
     /**
-     * Sends a query directly, if its statement is prepared and the connection has nothing else to do first.
-     *
-     * The answer wakes the exchange, and {@see result()} returns the result.
+     * Sends a query directly, if its statement is prepared and the connection has nothing else to do first. The answer
+     * wakes the exchange, and {@see result()} returns the result.
      *
      * @param list<mixed> $parameters
      *
@@ -150,9 +148,8 @@ final class NativeSession implements Session
     }
 
     /**
-     * Asks the server to stop the current statement, which is sent again behind all others if that undid it.
-     *
-     * Nothing changes if the request can't be sent.
+     * Asks the server to stop the current statement, which is sent again behind all others if that undid it. Nothing
+     * changes if the request can't be sent.
      */
     public function postpone(): void
     {
@@ -492,10 +489,8 @@ final class NativeSession implements Session
     }
 
     /**
-     * Submits a prepared statement for execution.
-     *
-     * While it waits, other fibers may close the statement or change what its text means. Then only a Sync is sent,
-     * because an error would fail the transaction.
+     * Submits a prepared statement for execution. While it waits, other fibers may close the statement or change what
+     * its text means. Then only a Sync is sent, because an error would fail the transaction.
      *
      * @param non-empty-list<string> $parts
      *
@@ -595,7 +590,7 @@ final class NativeSession implements Session
     /**
      * @param array<mixed> $parameters
      *
-     * @throws \LogicException|InvalidParameterException |InvalidParameterException when the statement can't be sent
+     * @throws \LogicException|InvalidParameterException when the statement can't be sent
      */
     private static function check(string $sql, #[\SensitiveParameter] array $parameters): void
     {

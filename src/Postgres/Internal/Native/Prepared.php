@@ -40,8 +40,7 @@ final class Prepared
      * @param string $name '' for a statement that has to be parsed each time
      * @param list<int> $parameters type OIDs of the parameters
      * @param Columns|null $columns null for a statement without rows
-     * @param bool $changesSession whether the statement may change the session or the meaning of texts:
-     *     {@see SessionChanges}
+     * @param bool $changesSession whether it may change the session or the meaning of texts
      * @param bool $once whether an error may leave part of the statement done: {@see Exchange::$once}
      */
     public function __construct(
@@ -83,9 +82,8 @@ final class Prepared
     }
 
     /**
-     * Returns Bind, Execute and Sync for all rows, as one string.
-     *
-     * Calls are inlined, because this runs for each statement and a call costs as much as encoding an integer.
+     * Returns Bind, Execute and Sync for all rows, as one string. Calls are inlined, because this runs for each
+     * statement and a call costs as much as encoding an integer.
      *
      * @param array<mixed> $values
      *

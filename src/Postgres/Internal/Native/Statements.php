@@ -5,10 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Native;
 
 /**
- * Cache of the statements that one connection has prepared, limited to those used last.
- *
- * All belong to one generation, in which a text keeps its meaning. A statement prepared before a change of search_path
- * or role has the types of that time.
+ * Cache of the statements that one connection has prepared, limited to those used last. All belong to one generation,
+ * in which a text keeps its meaning. A statement prepared before a change of search_path or role has the types of that
+ * time.
  */
 final class Statements
 {
@@ -24,10 +23,7 @@ final class Statements
     /** Whether the end of the transaction may make some statements out of date. */
     public bool $unsettled = false;
 
-    /**
-     * @var array<string, true> SQL of the statements prepared in the open transaction: a rollback may undo objects that
-     *     they use
-     */
+    /** @var array<string, true> SQL of statements from the open transaction: a rollback may undo what they use */
     private array $tentative = [];
 
     /** Counts uses. */
@@ -106,10 +102,7 @@ final class Statements
         return $names;
     }
 
-    /**
-     * @return list<string> names that the server should deallocate, of statements prepared in the transaction that is
-     *     rolled back
-     */
+    /** @return list<string> names to deallocate, of statements from the transaction that is rolled back */
     public function rollBack(): array
     {
         $names = array_map(static fn(Prepared $one): string => $one->name, array_values(array_intersect_key($this->prepared, $this->tentative)));

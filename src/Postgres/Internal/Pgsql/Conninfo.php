@@ -60,9 +60,8 @@ final class Conninfo
     }
 
     /**
-     * Whether libpq may send the server a password in a form that is not allowed, as versions before 16 do.
-     *
-     * The measures of {@see authentication()} protect the password from others, but not from the server itself.
+     * Whether libpq may send the server a password in a form that is not allowed, as versions before 16 do. The
+     * measures of {@see authentication()} protect the password from others, but not from the server itself.
      */
     public static function mayGiveTooMuch(PostgresOptions $options, Endpoint $endpoint): bool
     {
@@ -118,11 +117,9 @@ final class Conninfo
     }
 
     /**
-     * Adds settings that protect the password.
-     *
-     * Before version 16, libpq sends whatever proof the server asks for, even the password itself. So another measure
-     * must protect it: the connection stays on this machine, the server's certificate is verified, or channel binding
-     * is required.
+     * Adds settings that protect the password. Before version 16, libpq sends whatever proof the server asks for, even
+     * the password itself. So another measure must protect it: the connection stays on this machine, the server's
+     * certificate is verified, or channel binding is required.
      *
      * @return array<string, string>
      */

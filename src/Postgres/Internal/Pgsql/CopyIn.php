@@ -10,10 +10,8 @@ use Spindle\Postgres\QueryException;
 use Spindle\Postgres\UnsupportedException;
 
 /**
- * Runs a COPY … FROM STDIN.
- *
- * Before PHP 8.4, ext-pgsql can't abort a COPY, and data end at a NUL byte. {@see Handle::failCopy()} solves the first
- * problem.
+ * Runs a COPY … FROM STDIN. Before PHP 8.4, ext-pgsql can't abort a COPY, and data end at a NUL byte.
+ * {@see Handle::failCopy()} solves the first problem.
  */
 final readonly class CopyIn
 {

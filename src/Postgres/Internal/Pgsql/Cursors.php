@@ -15,9 +15,7 @@ final class Cursors
 {
     /**
      * Rows of the first fetch. Later ones fetch about BYTES bytes, or the rows of TIME nanoseconds, and at most MOST
-     * rows.
-     *
-     * The server sends nothing of a fetch before it has all of its rows.
+     * rows. The server sends nothing of a fetch before it has all of its rows.
      */
     public const FIRST = 10;
     private const BYTES = 0x4_0000;

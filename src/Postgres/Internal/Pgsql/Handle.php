@@ -48,10 +48,7 @@ final class Handle
     /** @var array<int, self> connections with a waiting caller, which may have no other reference */
     private static array $busy = [];
 
-    /**
-     * @var list<Connection> connections of the parent process of this fork, kept because their destruction would end
-     *     them
-     */
+    /** @var list<Connection> connections of this fork's parent, which their destruction would end */
     private static array $foreign = []; // @phpstan-ignore property.onlyWritten
 
     private static bool $endsAtShutdown = false;
@@ -106,8 +103,7 @@ final class Handle
     /**
      * @param Connection $connection owned by this object from now on
      * @param Stop $stop asks the server to cancel the current statement
-     * @param float|null $readTimeout seconds without a byte, while an answer is due, after which the connection counts
-     *     as lost
+     * @param float|null $readTimeout seconds without a byte, while an answer is due, before it counts as lost
      * @param bool $tls whether the connection may be encrypted
      * @param bool $persistent whether PHP keeps the connection when it is closed
      */
@@ -374,8 +370,7 @@ final class Handle
             return;
         }
         if ($this->persistent && $isIdle && $this->status !== 'I') {
-            // A persistent connection stays open, and its transaction with it. This call waits, as PHP would at the end
-            // of the request.
+            // A persistent connection stays open. Blocks, as PHP itself would at the end of the request.
             @pg_query($this->connection, 'ROLLBACK');
         }
         Libpq::close($this->connection, $this->socket);
@@ -634,10 +629,8 @@ final class Handle
     }
 
     /**
-     * Makes the server notice a cancel request during a COPY, which it does after it has read another row.
-     *
-     * A line end completes a row in any format. Only then is the end of the data sent, because otherwise the rows would
-     * be stored.
+     * Makes the server notice a cancel request during a COPY, which it does after it has read another row. A line end
+     * completes a row in any format. Only then is the end of the data sent, because otherwise the rows would be stored.
      */
     private function poisonCopy(Call $call): void
     {

@@ -95,10 +95,8 @@ final class Libpq
     }
 
     /**
-     * Closes a connection at once.
-     *
-     * pg_close() and the end of a script wait until the server has completed the current statement, and forever during
-     * a COPY. Therefore the socket is shut down first.
+     * Closes a connection at once. pg_close() and the end of a script wait until the server has completed the current
+     * statement, and forever during a COPY. Therefore the socket is shut down first.
      *
      * @see https://github.com/php/php-src/blob/PHP-8.2/ext/pgsql/pgsql.c pgsql_link_free
      *

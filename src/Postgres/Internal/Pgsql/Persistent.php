@@ -8,10 +8,8 @@ use PgSql\Connection;
 use Spindle\Internal\Warnings;
 
 /**
- * A connection that PHP keeps for later requests with the same connection string.
- *
- * While it is in use, other callers in this process get another string, with spaces at its end, and so another
- * connection.
+ * A connection that PHP keeps for later requests with the same connection string. While it is in use, other callers in
+ * this process get another string, with spaces at its end, and so another connection.
  */
 final class Persistent
 {

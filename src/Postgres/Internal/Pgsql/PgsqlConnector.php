@@ -32,10 +32,7 @@ final class PgsqlConnector
     /** Server parameters that are needed here, among those that the server reports unasked. */
     private const PARAMETERS = ['server_version', 'in_hot_standby', 'default_transaction_read_only', 'DateStyle', 'IntervalStyle'];
 
-    /**
-     * @var array<string, true> hashes of connection strings whose server passed a test login before a persistent
-     *     connection
-     */
+    /** @var array<string, true> hashes of persistent connection strings whose server passed a test login */
     private static array $tried = [];
 
     /** Number of the last connection in the log. */

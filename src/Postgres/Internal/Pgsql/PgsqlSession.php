@@ -22,10 +22,8 @@ use Spindle\Postgres\UnsupportedException;
 
 /**
  * Speaks to the server by ext-pgsql. Statements run one at a time, in the order in which fibers send them, and stay
- * prepared.
- *
- * A new statement needs a round trip to be prepared. One with parameters needs another to ask for their types, which
- * ext-pgsql does not report.
+ * prepared. A new statement needs a round trip to be prepared. One with parameters needs another to ask for their
+ * types, which ext-pgsql does not report.
  */
 final class PgsqlSession implements Session
 {

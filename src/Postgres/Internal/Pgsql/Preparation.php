@@ -54,15 +54,13 @@ final class Preparation
     ) {}
 
     /**
-     * Returns a statement that can be executed with these values.
-     *
-     * One without parameters is not prepared before its second use. The first may be the only one, and then needs one
-     * round trip.
+     * Returns a statement that can be executed with these values. One without parameters is not prepared before its
+     * second use. The first may be the only one, and then needs one round trip.
      *
      * @param array<mixed> $parameters
      *
      * @throws QueryException|MultipleStatementsException
-     * @throws \LogicException|InvalidParameterException |InvalidParameterException when the statement can't be sent
+     * @throws \LogicException|InvalidParameterException when the statement can't be sent
      */
     public function statement(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Prepared
     {
@@ -81,7 +79,7 @@ final class Preparation
      * @param array<mixed> $parameters
      *
      * @throws QueryException|MultipleStatementsException
-     * @throws \LogicException|InvalidParameterException |InvalidParameterException when the statement can't be sent
+     * @throws \LogicException|InvalidParameterException when the statement can't be sent
      */
     public function prepared(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Prepared
     {

@@ -20,8 +20,7 @@ final class Prepared
 
     /**
      * @param string $name '' for a statement that has to be parsed each time
-     * @param bool $changesSession whether the statement may change the session or the meaning of texts:
-     *     {@see SessionChanges}
+     * @param bool $changesSession whether it may change the session or the meaning of texts
      * @param list<int>|null $parameters type OIDs; null while they are unknown
      */
     public function __construct(public readonly string $name, public readonly bool $changesSession, public ?array $parameters = null) {}

@@ -30,10 +30,7 @@ final readonly class ResultRows implements Rows
     private const LONGEST = 0x7FFF_FFFF;
     private const BYTES_PER_NANOSECOND = 20;
 
-    /**
-     * @var list<int> indexes of columns whose values may be large; none where the result can't be, because measuring a
-     *     value takes as long as reading it
-     */
+    /** @var list<int> columns whose values may be large; none in a small result, because measuring is slow */
     private array $large;
 
     /**

@@ -13,10 +13,7 @@ final class Statements
     /** One of this many parts of the cache is dropped at a time, because deallocating takes a round trip. */
     private const PART = 16;
 
-    /**
-     * @var array<string, Prepared> statements by their SQL, the last used at the end; those without a name were used
-     *     once only
-     */
+    /** @var array<string, Prepared> statements by SQL, the last used at the end; without a name if used once */
     private array $prepared = [];
 
     private int $last = 0;
@@ -24,10 +21,7 @@ final class Statements
     /** Prefix of all names. It is random, because behind a pooler several clients use the same session. */
     private readonly string $prefix;
 
-    /**
-     * @var array<string, true> SQL of the statements prepared in the open transaction: a rollback may undo objects that
-     *     they use
-     */
+    /** @var array<string, true> SQL of statements from the open transaction: a rollback may undo what they use */
     private array $tentative = [];
 
     /** @var list<string> names of dropped statements that the server still has */

@@ -18,9 +18,8 @@ use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\TargetSession;
 
 /**
- * Asks a server to stop what a session of ext-pgsql does, over a separate session of the same user.
- *
- * pg_cancel_query() blocks until the statement has ended, and ext-pgsql does not expose the key for a cancel request.
+ * Asks a server to stop what a session of ext-pgsql does, over a separate session of the same user. pg_cancel_query()
+ * blocks until the statement has ended, and ext-pgsql does not expose the key for a cancel request.
  */
 final readonly class Stop
 {

@@ -7,10 +7,8 @@ namespace Spindle\Postgres\Internal\Types;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Arrays of any dimension, as lists of lists. Lower bounds are dropped.
- *
- * JSON, multiranges and domains over arrays can be lists themselves. Arrays of such elements are sent in one dimension
- * only.
+ * Arrays of any dimension, as lists of lists. Lower bounds are dropped. JSON, multiranges and domains over arrays can
+ * be lists themselves. Arrays of such elements are sent in one dimension only.
  *
  * @see https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO
  */

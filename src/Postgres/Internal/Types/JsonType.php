@@ -8,11 +8,9 @@ use Spindle\Postgres\JsonMode;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Encodes arrays and objects as JSON.
- *
- * With {@see JsonMode::Arrays} a string is JSON already, and so is the text of a Stringable that is not
- * JsonSerializable. Objects are decoded as arrays, and whole numbers beyond 64 bits as strings. With
- * {@see JsonMode::Lossless} every value is encoded.
+ * Encodes arrays and objects as JSON. With {@see JsonMode::Arrays} a string is JSON already, and so is the text of a
+ * Stringable that is not JsonSerializable. Objects are decoded as arrays, and whole numbers beyond 64 bits as strings.
+ * With {@see JsonMode::Lossless} every value is encoded.
  */
 final readonly class JsonType implements TakesLists
 {

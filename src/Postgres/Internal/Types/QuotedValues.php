@@ -24,8 +24,7 @@ final class QuotedValues
      * @param list<int> $oids types of the parameters, as far as they are known
      * @param array<mixed> $values
      *
-     * @return list<list<string>> for each value the text that was sent, '' if the message does not contain it, and then
-     *     its parts
+     * @return list<list<string>> for each value its text, '' if not quoted, and then its quoted parts
      */
     public static function of(Types $types, array $oids, #[\SensitiveParameter] array $values, #[\SensitiveParameter] string $message): array
     {

@@ -36,9 +36,7 @@ final class Types
 
     /**
      * Query for {@see self::learn()}: describes types and those they consist of. $1 is an array of OIDs, such as
-     * "{16385,16391}".
-     *
-     * Before version 14, pg_range had no multiranges.
+     * "{16385,16391}". Before version 14, pg_range had no multiranges.
      */
     public const QUERY = <<<'SQL'
         WITH RECURSIVE found (oid, kind, base, name, delimiter) AS (
@@ -99,10 +97,8 @@ final class Types
     }
 
     /**
-     * Whether encoding a value depends on its parameter's type.
-     *
-     * null, whole numbers and floats have the same text for all types. false and true do not: a number needs 0 and 1,
-     * JSON needs false and true.
+     * Whether encoding a value depends on its parameter's type. null, whole numbers and floats have the same text for
+     * all types. false and true do not: a number needs 0 and 1, JSON needs false and true.
      */
     public static function needsType(#[\SensitiveParameter] mixed $value): bool
     {

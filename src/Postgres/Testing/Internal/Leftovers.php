@@ -27,9 +27,7 @@ final class Leftovers implements Removal
 
     /**
      * Returns the lines of postmaster.pid: pid, data directory, start time, port, socket directory, listen address, key
-     * and id of its shared memory, and state.
-     *
-     * The format is that of src/include/utils/pidfile.h of PostgreSQL.
+     * and id of its shared memory, and state. The format is that of src/include/utils/pidfile.h of PostgreSQL.
      *
      * @return array<int, string> empty when there is no such file; a killed server leaves it
      */
