@@ -146,7 +146,7 @@ abstract class PostgresContract extends TestCase
         Eventually::holdsByItself(static fn(): bool => self::stateOf($pid) === null, "process {$pid} has ended");
     }
 
-    /** Waits until work that could finish has finished: the loop runs, and the server answers other connections. */
+    /** Gives work the time to finish that does not have to wait: runs the event loop, and queries the server. */
     protected static function meanwhile(): void
     {
         for ($i = 0; $i < 5; ++$i) {

@@ -386,7 +386,7 @@ final class CancellationFaultsTest extends TestCase
         $server->stop();
     }
 
-    #[Group('full')] // it takes ten seconds
+    #[Group('full')] // takes ten seconds
     public function testAServerThatTakesACancelRequestAndGoesOnIsGivenUp(): void
     {
         $server = FakeServer::start(

@@ -129,7 +129,7 @@ final class Conversation
 
     private function answer(FakeSession $session, string $sql): string
     {
-        // A statement is described and executed later, rows are fetched further, or the other way round.
+        // A request may only describe a statement, only execute a known one, or only fetch further rows.
         $executes = str_contains($session->types, 'E');
         [$columns, $rows, $end] = match ($sql) {
             'two rows' => [self::COLUMNS, [['1', 'x'], [null, '']], Message::commandComplete('SELECT 2')],

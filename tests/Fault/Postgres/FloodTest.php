@@ -154,7 +154,7 @@ final class FloodTest extends TestCase
         $connection = $this->connect($way);
         $cancellation = new DeferredCancellation();
         $this->lookAtMemory();
-        // A shared connection, so that it is not stopped at once.
+        // Another query is ahead, so that the cancelled one is not stopped at once.
         $others = Async::run(static fn(): mixed => $connection->query('SELECT pg_sleep(0.1)'));
         $outcome = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $connection->query("SELECT repeat('x', 1000) FROM generate_series(1, 1000000)", [], $cancellation->getCancellation())));
         delay(0.02);

@@ -317,7 +317,7 @@ final class MessageFaultsTest extends TestCase
     }
 
     /**
-     * Returns the outcome of a statement's last execution, after two equal ones. Each answer is the same.
+     * Returns the outcome of a statement's last execution. Executes it once for each answer.
      *
      * @param list<mixed> $parameters
      * @param bool $then whether the connection must work afterwards

@@ -225,7 +225,7 @@ final class OutlivesTest extends TestCase
         Eventually::holds($isLost, 'the server has closed the connection');
         delay(0.01); // The event loop notices the loss in its next turns.
         $after = new \DateTimeImmutable();
-        usleep(10_000); // Whatever begins on demand begins after this.
+        usleep(10_000); // A reconnection on demand would begin after this moment.
         $listener->next();
         $gap = $listener->current();
 

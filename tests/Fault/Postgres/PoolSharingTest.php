@@ -168,7 +168,7 @@ final class PoolSharingTest extends TestCase
     {
         do {
             [$outcomes, $seconds] = $this->outcomesOfAnEndAmongTen();
-            // Long enough that a later query does not join a shared connection.
+            // A query that begins later does not join the shared connection.
         } while ($seconds > 0.8 * ServerTime::SHORT / 1e9);
 
         self::assertSame(['the last', 'here'], array_shift($outcomes), 'the next statement of whoever had the last answer');
@@ -350,7 +350,7 @@ final class PoolSharingTest extends TestCase
         };
     }
 
-    /** @return list<Future<mixed>> outcomes of short statements */
+    /** @return list<Future<mixed>> futures of $count short statements */
     private static function shared(PostgresPool $pool, int $count): array
     {
         return array_map(static fn(): Future => Async::run(static fn(): mixed => $pool->query(self::QUERY, [0.0])), range(1, $count));

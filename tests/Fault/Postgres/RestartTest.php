@@ -160,7 +160,7 @@ final class RestartTest extends TestCase
                 self::assertFact(++$id, $row);
             }
         } catch (CommitUnknownException) {
-            // All rows have arrived, and the rollback instead of the commit changes nothing.
+            // All rows have arrived. The outcome of the commit does not matter, because nothing was written.
         }
         self::assertSame(self::FACTS, $id);
     }

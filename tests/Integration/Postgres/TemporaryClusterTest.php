@@ -22,7 +22,7 @@ final class TemporaryClusterTest extends TestCase
     use EndsWithItsOwner;
     use LeavesNothing;
 
-    /** Some of the microseconds that a start lasts. */
+    /** Microseconds after which a start is still in progress. */
     private const STARTING = 40_000;
 
     public function testItAnswersOnItsUnixSocketAndWithThePasswordOnTcp(): void

@@ -61,7 +61,7 @@ trait CopiesOut
             }
             self::assertSame("{$most}\n", $row ?? null);
             if ($link instanceof Transaction) {
-                return; // this is the transaction that the statement belongs to
+                return; // the transaction has failed with the statement
             }
             self::assertUsable($link);
         }

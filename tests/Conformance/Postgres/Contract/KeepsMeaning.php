@@ -164,7 +164,7 @@ trait KeepsMeaning
                 try {
                     $connection->query('SELECT 1 / 0');
                 } catch (\Throwable) {
-                    // From here on the server turns a commit into a rollback.
+                    // The server now turns a commit into a rollback.
                 }
             }
             $connection->query($end);

@@ -76,7 +76,6 @@ trait LimitsSizes
         });
     }
 
-    /** Wide rows follow after enough narrow ones that a fetch asks for many rows. */
     public function testALargeNoticeIsIgnoredAsOthersAre(): void
     {
         $connection = $this->connect(maxValueBytes: 2_000_000);

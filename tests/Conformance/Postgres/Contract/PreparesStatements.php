@@ -265,7 +265,7 @@ trait PreparesStatements
         self::assertSame($done, (int) Observer::ask("SELECT count(*) FROM {$table}")[0]['count']);
     }
 
-    /** Sets no time limit. The limit of 1 ms also applies to this statement. */
+    /** Removes the time limit of 1 ms, which also applies to this statement itself. */
     private static function withoutTimeLimit(PostgresConnection $connection): void
     {
         do {

@@ -86,7 +86,7 @@ trait ReplacesConnections
         foreach (array_keys($this->backends()) as $pid) {
             self::terminate($pid);
         }
-        $gate->awaitStatements(2); // those of the waiting fibers
+        $gate->awaitStatements(2); // statements of the waiting fibers
         $gate->open();
         $outcomes = [];
         foreach ($futures as $i => $future) {

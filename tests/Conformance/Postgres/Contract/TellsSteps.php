@@ -128,7 +128,7 @@ trait TellsSteps
                 try {
                     $verb();
                 } catch (PostgresException) {
-                    // this failure is a step as well
+                    // failures are logged too
                 }
             }
         }
