@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Connect;
 
 /**
- * Computes PBKDF2 with HMAC-SHA-256 in slices. A server may ask for so many iterations that the event loop would block
- * for seconds.
+ * Computes PBKDF2 with HMAC-SHA-256 in slices. The number of iterations, which the server
+ * chooses, may need seconds of work, which would block the event loop.
  *
  * @see https://www.rfc-editor.org/rfc/rfc8018#section-5.2
  */
