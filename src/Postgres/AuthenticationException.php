@@ -5,8 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 /**
- * The server refused the login, did not prove its identity, or asked for a forbidden proof. Further hosts are not
- * tried.
+ * The server refused the login, did not prove its identity, or asked for a forbidden proof. Other hosts are not tried.
  *
  * A proof is forbidden when it is weaker than {@see PostgresOptions::$authentication} allows.
  */

@@ -8,8 +8,7 @@ namespace Spindle\Postgres;
 final readonly class NotificationGap
 {
     /**
-     * @param \DateTimeImmutable $since last moment when the connection was known to work, by this machine's clock;
-     *     later notifications may be missing
+     * @param \DateTimeImmutable $since last sign of life before the loss, by this machine's clock
      * @param \Throwable $reason why the connection was lost
      */
     public function __construct(public \DateTimeImmutable $since, public \Throwable $reason) {}

@@ -102,8 +102,7 @@ final class PooledConnection implements PostgresLink
      * Gives the connection back; a second call does nothing.
      *
      * Before the next borrower gets it, the pool waits for running statements, stops a COPY, rolls back a transaction
-     * and undoes changes of the session. Rows of a stream and similar that were kept are unusable afterwards: they
-     * throw a \LogicException.
+     * and undoes changes of the session. A stream that was kept, for example, throws a \LogicException afterwards.
      */
     public function release(): void
     {

@@ -18,8 +18,7 @@ use Spindle\Postgres\Internal\TransactionRun;
  * Concurrent statements of several fibers share round trips, and run in the order in which they were sent. While a
  * transaction or a stream is open, statements of other fibers wait for its end.
  *
- * The connection is closed when nothing references it. A lost connection stays lost: {@see PostgresPool} opens new
- * ones.
+ * The connection is closed when nothing references it. Once lost, it stays lost: {@see PostgresPool} opens others.
  */
 final class PostgresConnection implements PostgresLink
 {
@@ -89,8 +88,7 @@ final class PostgresConnection implements PostgresLink
     }
 
     /**
-     * Listens for notifications on these channels, over a separate connection that opens when the first value is
-     * requested.
+     * Listens for notifications on these channels, over a separate connection that the first value opens.
      *
      * When that connection is lost, another is opened as soon as a server is available. Then a {@see NotificationGap}
      * reports that notifications may be missing.

@@ -14,8 +14,7 @@ use Amp\CancelledException;
  * lists the types of values. Each method suspends only the calling fiber, and also works outside of fibers.
  *
  * A cancellation ends the call at once with a CancelledException, and the statement on the server soon after. The
- * statement may have completed nevertheless. Within a transaction, let the exception leave the function: then the
- * transaction is rolled back.
+ * statement may have completed nevertheless. Within a transaction, let the exception leave the function to roll back.
  */
 interface PostgresLink
 {
@@ -42,8 +41,7 @@ interface PostgresLink
     /**
      * Executes one statement, and fetches its rows while they are taken, in constant memory.
      *
-     * The statement runs in a transaction, which ends after the last row or when the loop is left. Other statements may
-     * be sent during the loop.
+     * Its transaction ends after the last row or when the loop is left. Other statements may be sent in the loop.
      *
      * @param list<mixed> $parameters
      *
@@ -77,8 +75,8 @@ interface PostgresLink
     public function executeScript(string $sql, ?Cancellation $cancellation = null): void;
 
     /**
-     * Calls a function in a transaction: commits when it returns, rolls back when it throws. Within a transaction, uses
-     * a savepoint.
+     * Calls a function in a transaction: commits when it returns, rolls back when it throws. Nested ones are
+     * savepoints.
      *
      * @template T
      *

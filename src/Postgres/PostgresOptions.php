@@ -42,22 +42,18 @@ final readonly class PostgresOptions
      * @param string|null $tlsCertificate PEM file of the client's certificate
      * @param string|null $tlsKey PEM file of its private key, without a passphrase; null for the same file
      * @param TargetSession $targetSession kind of session to accept, when there are several hosts
-     * @param float $connectTimeout seconds for look-up, connecting, TLS and login, for all hosts together; INF for no
+     * @param float $connectTimeout seconds to connect, with look-up, TLS and login, for all hosts together; INF for no
      *     limit
-     * @param float|null $statementTimeout seconds after which the server stops a statement; null for the server's
-     *     setting
+     * @param float|null $statementTimeout seconds until the server stops a statement; null for its own setting
      * @param float|null $readTimeout seconds without a byte from the server, while an answer is due, after which a
      *     connection counts as lost; null for no limit. A listening connection sends a ping in this interval
      * @param string $applicationName name shown in pg_stat_activity
      * @param array<string, string> $settings PostgreSQL settings of the session, by name. Behind a pooler that gives
      *     one session to several clients, set them for the role (ALTER ROLE ... SET) instead
-     * @param list<AuthenticationMethod> $authentication allowed methods; those weaker than SCRAM must be listed
-     *     explicitly
-     * @param int|null $statementCache number of prepared statements per connection; null for 256, or none behind a
-     *     pooler
+     * @param list<AuthenticationMethod> $authentication allowed methods; Md5 and Password must be listed explicitly
+     * @param int|null $statementCache prepared statements per connection; null for 256, or none behind a pooler
      * @param string|null $passwordFile file like .pgpass; ignored, as by libpq, when other users may read it
-     * @param LoggerInterface|null $logger logs each step and its statement at debug level, but neither parameters nor
-     *     password
+     * @param LoggerInterface|null $logger logs each step and statement at debug level, without any values
      * @param bool $persistent whether later requests of a PHP-FPM process reuse the connection when their options are
      *     equal. Needs PostgresDriver::ExtPgsql; connecting blocks then
      * @param int|null $maxValueBytes bytes of the largest row to read into memory, at least 1 MiB; null for a quarter
@@ -104,8 +100,7 @@ final readonly class PostgresOptions
     /**
      * Parses a DSN, in one of the two forms of libpq.
      *
-     * The forms are "postgres://user:password@host:5432/database?sslmode=verify-full" and "host=... port=...
-     * dbname=...".
+     * The forms are "postgres://user:password@host:5432/database?sslmode=verify-full" and "host=... dbname=...".
      *
      * Missing values come from libpq's environment variables: PGHOST, PGHOSTADDR, PGPORT, PGUSER, PGPASSWORD,
      * PGPASSFILE (~/.pgpass), PGDATABASE, PGSSLMODE, PGSSLROOTCERT, PGSSLCERT, PGSSLKEY, PGCONNECT_TIMEOUT,

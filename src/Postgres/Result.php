@@ -177,8 +177,8 @@ final class Result implements \IteratorAggregate, \Countable
     /**
      * Creates an object for each row with its constructor.
      *
-     * A parameter gets the column of its name, also when the column is written in snake_case. An enum parameter gets
-     * the case with the column's value.
+     * A parameter gets the column of its name, also in snake_case. An enum parameter gets the case of the column's
+     * value.
      *
      * @template T of object
      *

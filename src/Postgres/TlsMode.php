@@ -17,8 +17,7 @@ enum TlsMode: string
     /**
      * Encrypted when the server offers it. The certificate is not checked.
      *
-     * An attacker that can change the traffic only has to claim that the server has no encryption. libpq's "allow" is
-     * treated as this mode.
+     * An attacker can switch encryption off by changing the traffic. libpq's "allow" is treated as this mode.
      */
     case Prefer = 'prefer';
 

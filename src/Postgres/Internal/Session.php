@@ -45,8 +45,7 @@ interface Session
     public function accepts(): bool;
 
     /**
-     * Opens a transaction, together with the next statement at the latest. If that one is never sent, {@see hasBegun()}
-     * returns false.
+     * Opens a transaction, together with the next statement at the latest. See {@see hasBegun()}.
      *
      * @param string $sql BEGIN with its options
      */

@@ -59,8 +59,7 @@ final class SessionChanges
 
     /**
      * Whether the statement may change what a text means: search_path, role or temporary tables make names refer to
-     * other objects. Statements prepared before are out of date then. The server does not report it, and keeps their
-     * parameters' types.
+     * other objects. Prepared statements are out of date then, which the server does not report.
      */
     public static function changesMeaning(string $sql): bool
     {

@@ -60,8 +60,7 @@ final class SqlText
     /**
      * @param string $ends FROM STDIN or TO STDOUT
      *
-     * @throws \LogicException|MultipleStatementsException unless it is one COPY with this
-     *     ending, before its options
+     * @throws \LogicException|MultipleStatementsException unless it is one such COPY, options aside
      */
     public static function checkCopy(string $sql, string $ends): void
     {

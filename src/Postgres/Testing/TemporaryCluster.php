@@ -23,8 +23,7 @@ use Spindle\Postgres\Testing\Internal\ServerUser;
  * it, or when the PHP process has ended, also by SIGKILL.
  *
  * The server listens on a Unix socket, which trusts every user with access to its directory. It also listens on
- * 127.0.0.1, where it asks for the password. As root, the server runs as the user "postgres" or "nobody", because
- * PostgreSQL refuses to run as root.
+ * 127.0.0.1, where it asks for the password. As root, the server runs as the user "postgres" or "nobody".
  *
  * A fork of the process may use the cluster, but not stop or restart it. All methods block, also within an event loop.
  */
@@ -127,8 +126,7 @@ final class TemporaryCluster
     }
 
     /**
-     * Starts the server again on the same data and addresses, after it has stopped a running one normally. Returns when
-     * it accepts connections.
+     * Stops a running server normally, and starts it on the same data and addresses. Returns when it is ready.
      *
      * @throws ClusterException when the server does not start
      * @throws \LogicException in a fork of the process that started the cluster, or after stop()

@@ -13,8 +13,7 @@ final class TemporaryClusterOptions
      * @param string|null $certificate PEM file of the server's certificate, which turns TLS on; it is copied
      * @param string|null $key PEM file of its private key, without a passphrase; it is copied
      * @param string|null $authority PEM file of the authorities for client certificates; it is copied
-     * @param string $user superuser's name: at most 63 bytes, no quotes, backslashes, dollar signs or control
-     *     characters
+     * @param string $user superuser's name: up to 63 bytes without quote, backslash, dollar sign and control characters
      * @param int|null $version required major version, such as 17; null for the newest
      * @param string|null $binaries directory that holds initdb and postgres; null to search for one
      * @param list<string> $initdb further arguments for initdb, such as '--data-checksums'

@@ -5,8 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Connect;
 
 /**
- * Parses the two forms of libpq's connection strings into keywords. No message repeats the string, because it contains
- * a password.
+ * Parses the two forms of libpq's connection strings into keywords. No message shows the string with its password.
  *
  * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING
  */

@@ -41,8 +41,7 @@ final class Connector
 
     /**
      * Asks the server to cancel what a session is doing, over a separate connection to the same address. When this
-     * method returns, the server has signalled the session's process. The current statement may be cancelled, later
-     * ones are not.
+     * method returns, the server has signalled the session's process. Only the current statement may be cancelled.
      *
      * @throws ConnectionFailedException when the request could not be delivered
      * @throws CancelledException when the request may or may not have been delivered

@@ -189,8 +189,7 @@ final class Keywords
     }
 
     /**
-     * Parses require_auth: a list of allowed methods or, with exclamation marks, of methods to exclude from the
-     * default.
+     * Parses require_auth: allowed methods or, with exclamation marks, methods excluded from the default.
      *
      * @return list<AuthenticationMethod>
      */

@@ -7,8 +7,7 @@ namespace Spindle\Postgres\Internal\Connect;
 use Spindle\Postgres\PostgresHost;
 
 /**
- * Reads libpq's password file. Each line is host:port:database:user:password, with "*" for any, and "\" before ":" and
- * "\".
+ * Reads libpq's password file, with lines host:port:database:user:password, "*" for any, and "\" before ":" and "\".
  *
  * @see https://www.postgresql.org/docs/current/libpq-pgpass.html
  */

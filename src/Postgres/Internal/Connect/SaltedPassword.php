@@ -5,8 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Connect;
 
 /**
- * Computes PBKDF2 with HMAC-SHA-256 in slices. The number of iterations, which the server
- * chooses, may need seconds of work, which would block the event loop.
+ * Computes PBKDF2 with HMAC-SHA-256 in slices. The server chooses the iterations, which may need seconds.
  *
  * @see https://www.rfc-editor.org/rfc/rfc8018#section-5.2
  */

@@ -5,8 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Connect;
 
 /**
- * Cache of recently computed salted passwords. The sessions of a pool share one, and computing it is most of the work
- * of a login.
+ * Cache of recently computed salted passwords. The sessions of a pool share one, which saves most of a login's work.
  *
  * @see https://www.rfc-editor.org/rfc/rfc5802#section-5.1
  */

@@ -7,8 +7,7 @@ namespace Spindle\Postgres\Internal\Connect;
 use Spindle\Postgres\ChannelBinding;
 
 /**
- * One login by SCRAM-SHA-256, or SCRAM-SHA-256-PLUS with tls-server-end-point: the messages in their order, without a
- * stream.
+ * The messages of one login by SCRAM-SHA-256, or by SCRAM-SHA-256-PLUS with tls-server-end-point.
  *
  * @see https://www.rfc-editor.org/rfc/rfc5802
  * @see https://www.rfc-editor.org/rfc/rfc7677

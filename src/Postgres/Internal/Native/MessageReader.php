@@ -73,8 +73,7 @@ final class MessageReader
     }
 
     /**
-     * Reads a typical answer if it is complete: BindComplete, rows, CommandComplete, ReadyForQuery. Otherwise reads
-     * nothing.
+     * Reads the next answer if it is complete and typical: BindComplete, rows, CommandComplete, ReadyForQuery.
      *
      * The answer is in {@see $rows}, {@see $tag} and {@see $status}; {@see rowMessages()} returns its rows.
      *
@@ -116,8 +115,7 @@ final class MessageReader
     }
 
     /**
-     * Returns the type of the next message; '' when it is not complete. A row that is too large is {@see TOO_LARGE} as
-     * soon as its length is known.
+     * Returns the next message's type, or {@see TOO_LARGE} for such a row; '' while the message is incomplete.
      *
      * @throws ProtocolException when the bytes can't be messages
      */

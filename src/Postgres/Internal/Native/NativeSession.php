@@ -532,8 +532,7 @@ final class NativeSession implements Session
     }
 
     /**
-     * Returns what to do with prepared statements when a statement is sent: later texts may already mean something
-     * else.
+     * Returns what to do when a statement is sent after which texts may mean something else.
      *
      * @param bool $mayChange whether the statement may change what texts mean, as far as is known
      *

@@ -58,8 +58,7 @@ final readonly class Preparation
 
     /**
      * Registers a described statement, even if its execution failed. An executed statement is not kept when its types
-     * can't be learnt: its values of such types are texts this time. Nor is a statement kept whose text may mean
-     * something else by now.
+     * can't be learnt (their values are texts this time), or when its text may mean something else by now.
      */
     public function register(string $name, string $sql, Exchange $exchange, ?Cancellation $cancellation): Prepared
     {

@@ -6,8 +6,7 @@ namespace Spindle\Postgres\Internal\Native;
 
 /**
  * Cache of the statements that one connection has prepared, limited to those used last. All belong to one generation,
- * in which a text keeps its meaning. A statement prepared before a change of search_path or role has the types of that
- * time.
+ * in which a text keeps its meaning. A new search_path, for example, begins another one.
  */
 final class Statements
 {

@@ -13,8 +13,7 @@ use Spindle\Postgres\TlsMode;
 use Spindle\Postgres\UnsupportedException;
 
 /**
- * Encodes options as libpq's connection string. Sets every keyword that libpq would otherwise read from the environment
- * or from its own files.
+ * Encodes options as libpq's connection string. Leaves none to the environment or libpq's files.
  *
  * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS
  */

@@ -23,14 +23,12 @@ use function Amp\async;
  * One connection of libpq, driven by the event loop: no call of ext-pgsql blocks here.
  *
  * Several functions need care. pg_connection_busy() makes the connection block again, so {@see self::neverBlock()} must
- * precede the next call. pg_get_result() waits for results that have not arrived, and so does pg_close().
- * pg_cancel_query() always waits.
+ * precede the next call. pg_get_result() and pg_close() wait for results, and pg_cancel_query() always waits.
  *
  * Only one call may be in progress; callers must ensure that. A cancelled call stays in progress until the server has
  * answered, and {@see settle()} waits for it.
  *
- * When a fork of the process ends as PHP does, it ends the connection for both processes: libpq sends Terminate, and
- * PHP can't prevent that.
+ * A fork of the process that ends normally also ends the parent's connection, because libpq sends Terminate.
  *
  * @see https://github.com/php/php-src/blob/PHP-8.2/ext/pgsql/pgsql.c
  */
@@ -578,8 +576,7 @@ final class Handle
     }
 
     /**
-     * Asks the server to stop the current call. A request that arrives before the call has begun has no effect, so it
-     * is repeated.
+     * Asks the server to stop the current call. Repeats that, because a request has no effect before the call begins.
      *
      * @param float $again seconds until the next request
      */

@@ -12,8 +12,7 @@ use Spindle\Postgres\ProtocolException;
 final class Libpq
 {
     /**
-     * Returns the connection's descriptor as a stream. The stream only serves to wait, and only while the connection is
-     * open.
+     * Returns the connection's descriptor as a stream. It only serves to wait while the connection is open.
      *
      * @return resource
      */

@@ -43,11 +43,9 @@ final class Persistent
      * request. PHP also sends a statement over a reused connection before it replaces the handler. So notices are
      * ignored from now on until the end of the request.
      *
-     * A new connection is requested a second time, with notices enabled. Otherwise libpq would write them to standard
-     * error.
+     * A new connection is requested again with notices enabled, or libpq would write them to standard error.
      *
-     * When a lost connection can't be replaced, PHP frees it even if objects refer to it. So no such object may exist
-     * at this point.
+     * PHP frees a lost connection that it can't replace, even if objects refer to it, so there must be none.
      *
      * @see https://github.com/php/php-src/blob/PHP-8.2/ext/pgsql/pgsql.c php_pgsql_do_connect
      *

@@ -272,8 +272,7 @@ final class Preparation
     }
 
     /**
-     * Returns the types of a statement that does not stay prepared. A transaction ensures that a pooler uses one server
-     * session for all of it.
+     * Returns the types of a statement without keeping it, in a transaction that a pooler gives one session.
      *
      * @return list<int>
      */

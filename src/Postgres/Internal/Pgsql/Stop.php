@@ -41,8 +41,7 @@ final readonly class Stop
     }
 
     /**
-     * Sends the request. Afterwards the server has signalled the session's process: the current statement may be
-     * cancelled, later ones are not.
+     * Makes the server signal the session's process, which may cancel its current statement but no later one.
      *
      * @throws ConnectionFailedException when the server could not be asked, or refused
      */

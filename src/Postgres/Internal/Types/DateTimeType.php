@@ -9,11 +9,9 @@ use Spindle\Postgres\ProtocolException;
 /**
  * date, timestamp and timestamptz in the format of DateStyle ISO. PostgreSQL's 1 BC is PHP's year 0.
  *
- * A date and a timestamp have no time zone. Results have them in UTC. A parameter is sent with the local time of its
- * time zone.
+ * A date and a timestamp have no time zone. Results have them in UTC, parameters are sent in local time.
  *
- * A timestamptz is an instant. A result has the offset that the session shows, to the second, though PHP prints no
- * seconds of an offset.
+ * A timestamptz is an instant. A result has the session's offset, to the second, though PHP prints no seconds.
  */
 final readonly class DateTimeType implements Type
 {

@@ -8,8 +8,7 @@ use Spindle\Postgres\ProtocolException;
 
 /**
  * Intervals. Months, days and time have separate signs, so the properties of the DateInterval do too, and it is never
- * inverted. Reads the IntervalStyles "postgres" and "iso_8601". Writes the latter, which the server accepts with any
- * style.
+ * inverted. Reads the IntervalStyles "postgres" and "iso_8601". Writes the latter, which the server always accepts.
  */
 final readonly class IntervalType implements Type
 {

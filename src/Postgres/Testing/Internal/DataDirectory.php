@@ -14,8 +14,7 @@ final class DataDirectory
 {
     /**
      * Settings for data that need not survive the machine, so nothing is synced to disk. After a killed server, the
-     * committed data are still complete. Shared memory is in files, so it goes with the directory whatever process is
-     * killed.
+     * committed data are still complete. Shared memory is in files, so it always goes with the directory.
      */
     private const SETTINGS = [
         'fsync' => false,
