@@ -8,7 +8,8 @@ namespace Spindle\Postgres;
 final readonly class NotificationGap
 {
     /**
-     * @param \DateTimeImmutable $since last sign of life before the loss, by this machine's clock
+     * @param \DateTimeImmutable $since last time when the connection was known to work, by this machine's clock; later
+     *     notifications may be missing
      * @param \Throwable $reason why the connection was lost
      */
     public function __construct(public \DateTimeImmutable $since, public \Throwable $reason) {}

@@ -14,7 +14,7 @@ use Spindle\Postgres\Internal\Pool\Roster;
 use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Internal\TransactionRun;
 
-/** A connection borrowed from a pool. Settings, temporary tables, locks and similar last until it is given back. */
+/** A connection borrowed from a pool. Settings, temporary tables, advisory locks etc. last until its release. */
 final class PooledConnection implements PostgresLink
 {
     use NotSerializable;

@@ -41,7 +41,8 @@ interface PostgresLink
     /**
      * Executes one statement, and fetches its rows while they are taken, in constant memory.
      *
-     * Its transaction ends after the last row or when the loop is left. Other statements may be sent in the loop.
+     * It runs in a transaction that ends after the last row or when the loop is left. The loop may send other
+     * statements.
      *
      * @param list<mixed> $parameters
      *
@@ -75,8 +76,8 @@ interface PostgresLink
     public function executeScript(string $sql, ?Cancellation $cancellation = null): void;
 
     /**
-     * Calls a function in a transaction: commits when it returns, rolls back when it throws. Nested ones are
-     * savepoints.
+     * Calls a function in a transaction: commits when it returns, rolls back when it throws. Within a transaction, it
+     * sets a savepoint.
      *
      * @template T
      *

@@ -53,7 +53,7 @@ final readonly class PostgresOptions
      * @param list<AuthenticationMethod> $authentication allowed methods; Md5 and Password must be listed explicitly
      * @param int|null $statementCache prepared statements per connection; null for 256, or none behind a pooler
      * @param string|null $passwordFile file like .pgpass; ignored, as by libpq, when other users may read it
-     * @param LoggerInterface|null $logger logs each step and statement at debug level, without any values
+     * @param LoggerInterface|null $logger logs each step and statement at debug level, never parameters or the password
      * @param bool $persistent whether later requests of a PHP-FPM process reuse the connection when their options are
      *     equal. Needs PostgresDriver::ExtPgsql; connecting blocks then
      * @param int|null $maxValueBytes bytes of the largest row to read into memory, at least 1 MiB; null for a quarter

@@ -21,7 +21,8 @@ use Spindle\Statistics;
  * waits behind a statement of another fiber: what it sends through the pool needs a free connection.
  *
  * Waiting fibers get connections in the order in which they asked. Statements that share may overtake those that need a
- * connection exclusively. For each of the latter, one connection stops accepting shared statements, if there is one.
+ * connection exclusively. For each of the latter, the pool keeps one connection free of new shared statements, if it
+ * can.
  *
  * Each statement sent through the pool may run on another connection. To use the same one, use {@see transaction()} or
  * borrow a connection with {@see acquire()}. When it is given back, changes of the session are undone.

@@ -9,18 +9,13 @@ use Spindle\Postgres\Internal\RowObjects;
 use Spindle\Postgres\Internal\Rows;
 
 /**
- * The result of a statement: rows as arrays by column name, and a number of rows. Values are decoded when rows are read.
+ * The result of a statement: rows as arrays by column name, and a number of rows. Reading a row decodes its values.
  *
- * | PostgreSQL | PHP |
- * |---|---|
- * | bool; int2, int4, int8, oid; float4, float8 | bool; int; float |
- * | numeric | string, as exact as it is |
- * | bytea | string of bytes |
- * | json, jsonb | what json_decode() makes, objects as arrays |
- * | date, timestamp, timestamptz | DateTimeImmutable with microseconds, the first two in UTC; INF and -INF for infinity |
- * | interval | DateInterval |
- * | arrays; ranges; multiranges | lists; {@see Range}; lists of them |
- * | text, uuid, enums and all others | string |
+ * | PostgreSQL | PHP | |---|---| | bool; int2, int4, int8, oid; float4, float8 | bool; int; float | | numeric | string,
+ * as exact as it is | | bytea | string of bytes | | json, jsonb | what json_decode() makes, objects as arrays | | date,
+ * timestamp, timestamptz | DateTimeImmutable with microseconds, the first two in UTC; INF and -INF for infinity | |
+ * interval | DateInterval | | arrays; ranges; multiranges | lists; {@see Range}; lists of them | | text, uuid, enums
+ * and all others | string |
  *
  * @implements \IteratorAggregate<int, array<string, mixed>>
  */

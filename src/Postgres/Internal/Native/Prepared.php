@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Native;
 
 use Spindle\Postgres\Internal\Columns;
-use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\InvalidParameterException;
 

@@ -30,8 +30,6 @@ final class JsonMarks
      * Encodes JSON, with numbers in place of the marked strings.
      *
      * @param \Closure(): (string|false) $encode
-     *
-     * @return string|false
      */
     public static function encode(#[\SensitiveParameter] \Closure $encode): string|false
     {
