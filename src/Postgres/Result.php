@@ -11,11 +11,16 @@ use Spindle\Postgres\Internal\Rows;
 /**
  * The result of a statement: rows as arrays by column name, and a number of rows. Reading a row decodes its values.
  *
- * | PostgreSQL | PHP | |---|---| | bool; int2, int4, int8, oid; float4, float8 | bool; int; float | | numeric | string,
- * as exact as it is | | bytea | string of bytes | | json, jsonb | what json_decode() makes, objects as arrays | | date,
- * timestamp, timestamptz | DateTimeImmutable with microseconds, the first two in UTC; INF and -INF for infinity | |
- * interval | DateInterval | | arrays; ranges; multiranges | lists; {@see Range}; lists of them | | text, uuid, enums
- * and all others | string |
+ * | PostgreSQL | PHP |
+ * |---|---|
+ * | bool; int2, int4, int8, oid; float4, float8 | bool; int; float |
+ * | numeric | string, as exact as it is |
+ * | bytea | string of bytes |
+ * | json, jsonb | what json_decode() makes, objects as arrays |
+ * | date, timestamp, timestamptz | DateTimeImmutable with microseconds, the first two in UTC; INF and -INF for infinity |
+ * | interval | DateInterval |
+ * | arrays; ranges; multiranges | lists; {@see Range}; lists of them |
+ * | text, uuid, enums and all others | string |
  *
  * @implements \IteratorAggregate<int, array<string, mixed>>
  */
@@ -172,8 +177,7 @@ final class Result implements \IteratorAggregate, \Countable
     /**
      * Creates an object for each row with its constructor.
      *
-     * A parameter gets the column of its name, also in snake_case. An enum parameter gets the case of the column's
-     * value.
+     * A parameter gets the column of its name, also in snake_case. An enum parameter gets the case of the value.
      *
      * @template T of object
      *

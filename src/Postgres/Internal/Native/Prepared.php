@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Native;
 
 use Spindle\Postgres\Internal\Columns;
+use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\InvalidParameterException;
 
@@ -39,7 +40,7 @@ final class Prepared
      * @param string $name '' for a statement that has to be parsed each time
      * @param list<int> $parameters type OIDs of the parameters
      * @param Columns|null $columns null for a statement without rows
-     * @param bool $changesSession whether it may change the session or the meaning of texts
+     * @param bool $changesSession whether it may change the session or texts' meaning: {@see SessionChanges}
      * @param bool $once whether an error may leave part of the statement done: {@see Exchange::$once}
      */
     public function __construct(

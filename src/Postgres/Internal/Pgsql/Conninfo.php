@@ -116,9 +116,9 @@ final class Conninfo
     }
 
     /**
-     * Adds settings that protect the password. Before version 16, libpq sends whatever proof the server asks for, even
-     * the password itself. So another measure must protect it: the connection stays on this machine, the server's
-     * certificate is verified, or channel binding is required.
+     * Returns settings that protect the password. Before version 16, libpq sends any proof that the server asks for. So
+     * another measure must protect it: the connection stays on this machine, the server's certificate is verified, or
+     * channel binding is required.
      *
      * @return array<string, string>
      */

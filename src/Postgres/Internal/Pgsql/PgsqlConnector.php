@@ -93,7 +93,7 @@ final class PgsqlConnector
         return new PgsqlSession($handle, new Preparation($handle, $statements, $types, $steps), pg_get_pid($connection), new SessionChanges($setup->statements()), $steps, new SizeLimits($this->options->maxValueBytes));
     }
 
-    /** Logs in with the native driver first if libpq may send forbidden proofs: once per persistent connection. */
+    /** Logs in with the native driver first if libpq may send forbidden proofs; once a process for persistent ones. */
     private function tryLogin(#[\SensitiveParameter] string $conninfo, Endpoint $endpoint, Deadline $deadline): void
     {
         $hash = hash('sha256', $conninfo);

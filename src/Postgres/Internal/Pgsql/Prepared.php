@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Pgsql;
 
 use Spindle\Postgres\Internal\Columns;
+use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\InvalidParameterException;
 
@@ -19,7 +20,7 @@ final class Prepared
 
     /**
      * @param string $name '' for a statement that has to be parsed each time
-     * @param bool $changesSession whether it may change the session or the meaning of texts
+     * @param bool $changesSession whether it may change the session or texts' meaning: {@see SessionChanges}
      * @param list<int>|null $parameters type OIDs; null while they are unknown
      */
     public function __construct(public readonly string $name, public readonly bool $changesSession, public ?array $parameters = null) {}
