@@ -12,11 +12,7 @@ final class MultipleStatementsException extends \InvalidArgumentException implem
         parent::__construct($message);
     }
 
-    /**
-     * @internal
-     *
-     * @param string $second beginning of the second statement
-     */
+    /** @internal */
     public static function in(string $second, int $position): self
     {
         return new self("One statement is taken at a time; the second begins at character {$position}: {$second}. Use executeScript() for several", $second);

@@ -12,11 +12,7 @@ final class PoolTimeoutException extends \RuntimeException implements PostgresEx
         parent::__construct($message, 0, $previous);
     }
 
-    /**
-     * @internal
-     *
-     * @param \Throwable|null $previous why no connection could be opened, if that is the cause
-     */
+    /** @internal */
     public static function after(float $seconds, int $connections, int $opening, int $waiting, ?\Throwable $previous): self
     {
         if ($connections === 0 && $previous !== null) {

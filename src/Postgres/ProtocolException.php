@@ -33,11 +33,7 @@ final class ProtocolException extends \RuntimeException implements PostgresExcep
         return new self("PostgreSQL's protocol is broken: the server sent a message of type " . self::printable($type) . " {$when}");
     }
 
-    /**
-     * @internal
-     *
-     * @param string $bytes beginning of the peer's answer
-     */
+    /** @internal */
     public static function notPostgres(string $bytes): self
     {
         return new self('it answers, but not as PostgreSQL: ' . self::printable(substr($bytes, 0, 60)));

@@ -13,11 +13,7 @@ final class ResultTooLargeException extends \RuntimeException implements Postgre
         parent::__construct($message);
     }
 
-    /**
-     * @internal
-     *
-     * @param int $bytes size that the server announced
-     */
+    /** @internal */
     public static function row(int $bytes, int $limit): self
     {
         return new self("A row of {$bytes} bytes was not read, because more than {$limit} bytes may not be. Raise maxValueBytes or memory_limit, or select parts of the value by substr()", $limit);
