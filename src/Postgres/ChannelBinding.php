@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** Whether SCRAM also proves that both ends see one and the same TLS connection, with nobody between them. */
+/** Whether SCRAM also proves that both ends share one TLS connection, without a man in the middle. */
 enum ChannelBinding: string
 {
     case Disable = 'disable';
 
-    /** When the connection is encrypted and the server can. */
+    /** Used when the connection is encrypted and the server supports it. */
     case Prefer = 'prefer';
 
     case Require = 'require';

@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** The connection was lost, or closed, while a commit was under way: the transaction is either done as a whole or not at all, look which. */
+/** The connection was lost or closed during a commit. All of the transaction is done, or none; check which. */
 final class CommitUnknownException extends ConnectionLostException {}

@@ -4,10 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** No host gave a connection: none was reached, or those that were would not have it or were not of the kind asked for. */
+/** No host gave a connection: each was unreachable, refused, or was not of the requested kind. */
 final class ConnectionFailedException extends \RuntimeException implements PostgresException
 {
-    /** @param string|null $sqlState of the last server that refused, such as "53300", too many connections */
+    /**
+     * @param string|null $sqlState SQLSTATE of the last server that refused, such as "53300" for too many connections
+     */
     private function __construct(string $message, public readonly ?string $sqlState = null, ?\Throwable $previous = null)
     {
         parent::__construct($message, 0, $previous);
@@ -26,7 +28,7 @@ final class ConnectionFailedException extends \RuntimeException implements Postg
     /**
      * @internal
      *
-     * @param string $why with the host
+     * @param string $why reason, with the host
      */
     public static function cancelNotSent(string $why, ?\Throwable $previous = null): self
     {

@@ -6,12 +6,10 @@ namespace Spindle\Postgres;
 
 use Spindle\Postgres\Internal\ServerError;
 
-/**
- * A connection ended while something was under way. Whether the server did it is not known, and it is not run again by itself.
- */
+/** A connection ended while a call was in progress. The call may have had effect on the server; it is not retried. */
 class ConnectionLostException extends \RuntimeException implements PostgresException
 {
-    /** @param string|null $sqlState what the server said when it ended the connection; null when it said nothing */
+    /** @param string|null $sqlState SQLSTATE with which the server ended the connection; null when it sent none */
     final private function __construct(string $message, public readonly ?string $sqlState, ?\Throwable $previous)
     {
         parent::__construct($message, 0, $previous);

@@ -4,14 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** A value can't be sent as what the statement wants. Nothing was sent, and the value stands in no message. */
+/** A value can't be sent as the expected type. Nothing was sent, and no message contains the value. */
 final class InvalidParameterException extends \InvalidArgumentException implements PostgresException
 {
     private function __construct(
         string $message,
-        /** Which parameter, or column of a row: the first is 1. Null where it is not one alone. */
+        /** Number of the parameter, or of the column of a row, from 1; null when no single one is to blame. */
         public readonly ?int $position = null,
-        /** What get_debug_type() says of the value, or of what in it can't be sent. */
+        /** Result of get_debug_type() for the value, or for the part of it that can't be sent. */
         public readonly ?string $phpType = null,
         public readonly ?string $postgresType = null,
     ) {
@@ -21,7 +21,7 @@ final class InvalidParameterException extends \InvalidArgumentException implemen
     /**
      * @internal
      *
-     * @param string $reason as a clause, without the value; '' where the types say enough
+     * @param string $reason reason as a clause, without the value; '' where the types say enough
      */
     public static function parameter(int $position, string $phpType, string $postgresType, string $reason): self
     {
@@ -31,7 +31,7 @@ final class InvalidParameterException extends \InvalidArgumentException implemen
     /**
      * @internal
      *
-     * @param string $reason as a clause, without the value; '' where the types say enough
+     * @param string $reason reason as a clause, without the value; '' where the types say enough
      */
     public static function column(int $position, string $phpType, string $postgresType, string $reason): self
     {

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 /**
- * How far transactions that run at the same time are kept apart.
+ * How much concurrent transactions see of each other.
  *
  * @see https://www.postgresql.org/docs/current/transaction-iso.html
  */

@@ -4,19 +4,21 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** What values of json and jsonb are in PHP. */
+/** PHP types for values of json and jsonb. */
 enum JsonMode
 {
     /**
-     * What json_decode() makes with objects as arrays. Convenient, and not what was stored: {} becomes [], {"0": 1} becomes [1], whole
-     * numbers beyond 64 bits become strings, and digits beyond a float's are lost. A string as a parameter is JSON already.
+     * Decodes like json_decode() with objects as arrays. Lossy: {} becomes [], and {"0": 1} becomes [1].
+     *
+     * Whole numbers beyond 64 bits become strings, and floats may lose digits. A string parameter is JSON already.
      */
     case Arrays;
 
     /**
-     * What is written back is what was read. Objects are stdClass; a number that is neither an int nor a float to the last digit is a
-     * {@see JsonNumber}; a string as a parameter is a JSON string, whatever it looks like. Of a json, not jsonb, spaces and repeated
-     * keys are not kept. A value that is JSON's null itself is null, which is SQL's NULL as a parameter.
+     * Writes back what was read. Objects are stdClass. Numbers that no int or float holds are {@see JsonNumber}.
+     *
+     * A string parameter is a JSON string, whatever it contains. Spaces and repeated keys of a json (not jsonb) are
+     * lost. A JSON null as the whole value is PHP's null, which is SQL's NULL as a parameter.
      */
     case Lossless;
 }

@@ -6,10 +6,10 @@ namespace Spindle\Postgres;
 
 use Spindle\Postgres\Internal\Types\JsonMarks;
 
-/** A number in JSON with all of its digits, as it is written there: 18446744073709551616, 1.50, 1e400. */
+/** A JSON number with all its digits, as written in the JSON text: 18446744073709551616, 1.50, 1e400. */
 final readonly class JsonNumber implements \JsonSerializable, \Stringable
 {
-    /** @throws \ValueError when the text is no number of JSON */
+    /** @throws \ValueError when the text is not a JSON number */
     public function __construct(public string $text)
     {
         if (preg_match('/^-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?$/D', $text) !== 1) {
@@ -22,7 +22,7 @@ final readonly class JsonNumber implements \JsonSerializable, \Stringable
         return $this->text;
     }
 
-    /** A number where Spindle encodes JSON; for json_encode() itself, which has none with so many digits, a string. */
+    /** Returns a number where Spindle encodes JSON, and a string for json_encode() itself, which would lose digits. */
     public function jsonSerialize(): string
     {
         return JsonMarks::marked($this->text);

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** query() and its kin take one statement. Nothing was executed. */
+/** A method for one statement, such as query(), got several. Nothing was executed. */
 final class MultipleStatementsException extends \InvalidArgumentException implements PostgresException
 {
     private function __construct(string $message, public readonly string $second)
@@ -12,11 +12,7 @@ final class MultipleStatementsException extends \InvalidArgumentException implem
         parent::__construct($message);
     }
 
-    /**
-     * @internal
-     *
-     * @param string $second how the second statement begins
-     */
+    /** @internal */
     public static function in(string $second, int $position): self
     {
         return new self("One statement is taken at a time; the second begins at character {$position}: {$second}. Use executeScript() for several", $second);

@@ -4,9 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** What somebody told by NOTIFY. */
+/** A notification that was sent with NOTIFY. */
 final readonly class Notification
 {
-    /** @param int $pid of the server process that told */
+    /** @param int $pid process id of the sending server session */
     public function __construct(public string $channel, public string $payload, public int $pid) {}
 }

@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** The connection was lost and is there again: what was told meanwhile did not arrive, so look for yourself. */
+/** The connection was lost and reopened. Notifications may be missing, so reload the state that they announce. */
 final readonly class NotificationGap
 {
     /**
-     * @param \DateTimeImmutable $since when the connection was known to be there last, by this machine's clock: from then on something may
-     *                                   have been missed
-     * @param \Throwable         $reason why
+     * @param \DateTimeImmutable $since last time when the connection was known to work, by this machine's clock; later
+     *     notifications may be missing
+     * @param \Throwable $reason why the connection was lost
      */
     public function __construct(public \DateTimeImmutable $since, public \Throwable $reason) {}
 }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** No connection of the pool became free in time, or too many wait for one already. Nothing was sent. */
+/** No connection of the pool became free in time, or too many fibers are already waiting. Nothing was sent. */
 final class PoolTimeoutException extends \RuntimeException implements PostgresException
 {
     private function __construct(string $message, ?\Throwable $previous = null)
@@ -12,11 +12,7 @@ final class PoolTimeoutException extends \RuntimeException implements PostgresEx
         parent::__construct($message, 0, $previous);
     }
 
-    /**
-     * @internal
-     *
-     * @param \Throwable|null $previous why no connection could be opened, where that is the reason
-     */
+    /** @internal */
     public static function after(float $seconds, int $connections, int $opening, int $waiting, ?\Throwable $previous): self
     {
         if ($connections === 0 && $previous !== null) {

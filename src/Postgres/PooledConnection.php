@@ -14,9 +14,7 @@ use Spindle\Postgres\Internal\Pool\Roster;
 use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Internal\TransactionRun;
 
-/**
- * A connection that is borrowed from a pool. Settings, temporary tables, advisory locks and the like last until it is given back.
- */
+/** A connection borrowed from a pool. Settings, temporary tables, advisory locks etc. last until its release. */
 final class PooledConnection implements PostgresLink
 {
     use NotSerializable;
@@ -25,7 +23,7 @@ final class PooledConnection implements PostgresLink
 
     private readonly Lease $lease;
 
-    /** Where it was borrowed. */
+    /** Stack trace of the call that borrowed the connection. */
     private readonly string $borrower;
 
     private ?string $timer = null;
@@ -94,16 +92,17 @@ final class PooledConnection implements PostgresLink
         return TransactionRun::outermost($this->held(), $work, $isolation, $retries, $cancellation);
     }
 
-    /** Of the server's process, as pg_stat_activity shows it. */
+    /** Returns the id of the server's process, as shown in pg_stat_activity. */
     public function backendPid(): int
     {
         return $this->held()->session->backendPid();
     }
 
     /**
-     * Gives the connection back; a second time does nothing. Before somebody else gets it, statements that still run on it are awaited, a
-     * COPY is stopped, a transaction rolled back, and what it changed of the session is undone. What was begun on it and kept, such as rows
-     * of a stream, is of no use any more: a \LogicException says so.
+     * Gives the connection back; a second call does nothing.
+     *
+     * Before the next borrower gets it, the pool waits for running statements, stops a COPY, rolls back a transaction
+     * and undoes changes of the session. A stream that was kept, for example, throws a \LogicException afterwards.
      */
     public function release(): void
     {
@@ -129,7 +128,7 @@ final class PooledConnection implements PostgresLink
         ($this->warn)("A connection that was borrowed from the pool {$what}; it was borrowed at\n{$this->borrower}");
     }
 
-    /** Of whoever called acquire(), without arguments. */
+    /** Returns the stack trace of the caller of acquire(), without arguments. */
     private static function stack(): string
     {
         $lines = [];

@@ -4,17 +4,18 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** SQL whose names are not known before. Values belong in parameters; names can't be parameters. */
+/** Helpers for SQL with dynamic names. Values belong in parameters; names can't be parameters. */
 final class Postgres
 {
-    /** Bytes that the server keeps of a name, as it is usually built. */
+    /** Bytes of a name that the server keeps in its usual build. */
     private const LONGEST = 63;
 
     /**
-     * Quotes a name: identifier('my "table"') is "my ""table""", identifier('schema', 'table') is "schema"."table". Quoted names are
-     * case-sensitive.
+     * Quotes a name: identifier('my "table"') is "my ""table""", identifier('schema', 'table') is "schema"."table".
      *
-     * @throws \ValueError when a name is empty, has a NUL byte, or is so long that the server would cut it
+     * Quoted names are case-sensitive.
+     *
+     * @throws \ValueError when a name is empty, has a NUL byte, or is so long that the server would truncate it
      */
     public static function identifier(string $name, string ...$names): string
     {

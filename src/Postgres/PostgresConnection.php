@@ -13,10 +13,12 @@ use Spindle\Postgres\Internal\Sessions;
 use Spindle\Postgres\Internal\TransactionRun;
 
 /**
- * One connection to a PostgreSQL server. Statements that fibers send at the same time share round trips and run in the order in
- * which they were sent; while a transaction or a stream is open, those of others wait for its end.
+ * One connection to a PostgreSQL server.
  *
- * It is closed when nobody holds it any more. A connection that was lost stays lost: {@see PostgresPool} opens others.
+ * Concurrent statements of several fibers share round trips, and run in the order in which they were sent. While a
+ * transaction or a stream is open, statements of other fibers wait for its end.
+ *
+ * The connection is closed when nothing references it. Once lost, it stays lost: {@see PostgresPool} opens others.
  */
 final class PostgresConnection implements PostgresLink
 {
@@ -35,12 +37,12 @@ final class PostgresConnection implements PostgresLink
     private function __clone() {}
 
     /**
-     * Suspends until the connection stands.
+     * Suspends until the connection is ready.
      *
-     * @param string|PostgresOptions $options a DSN as {@see PostgresOptions::of()} takes it, or options
+     * @param string|PostgresOptions $options a DSN for {@see PostgresOptions::of()}, or options
      *
-     * @throws ConnectionFailedException when no server is to be had
-     * @throws AuthenticationException   when the server refuses the login, or can't prove that it knows the password
+     * @throws ConnectionFailedException when no server gives a connection
+     * @throws AuthenticationException when the server refuses the login, or does not prove that it knows the password
      * @throws CancelledException
      */
     public static function connect(#[\SensitiveParameter] string|PostgresOptions $options = '', ?Cancellation $cancellation = null): self
@@ -86,14 +88,16 @@ final class PostgresConnection implements PostgresLink
     }
 
     /**
-     * What is told by NOTIFY on these channels, from when the first value is asked for, on a connection of its own. When that one is
-     * lost another is opened, as soon as there is a server, and a {@see NotificationGap} tells that something may be missing.
+     * Listens for notifications on these channels, over a separate connection that the first value opens.
+     *
+     * When that connection is lost, another is opened as soon as a server is available. Then a {@see NotificationGap}
+     * reports that notifications may be missing.
      *
      * @param string|list<string> $channels
      *
-     * @return \Generator<int, Notification|NotificationGap> without end; leaving the loop closes the connection
+     * @return \Generator<int, Notification|NotificationGap> endless; leaving the loop closes the connection
      *
-     * @throws ConnectionFailedException when there is no server at the beginning
+     * @throws ConnectionFailedException when no server is available at the beginning
      * @throws AuthenticationException
      */
     public function listen(string|array $channels, ?Cancellation $cancellation = null): \Generator
@@ -101,7 +105,7 @@ final class PostgresConnection implements PostgresLink
         return Listening::to(new Sessions($this->options), (array) $channels, $cancellation);
     }
 
-    /** Of the server's process, as pg_stat_activity shows it. */
+    /** Returns the id of the server's process, as shown in pg_stat_activity. */
     public function backendPid(): int
     {
         return $this->held->session->backendPid();
@@ -112,7 +116,7 @@ final class PostgresConnection implements PostgresLink
         return !$this->held->session->isOpen();
     }
 
-    /** Ends it at once: what is under way fails and is stopped, a transaction is rolled back. */
+    /** Closes the connection at once: statements in progress fail and are stopped, a transaction is rolled back. */
     public function close(): void
     {
         $this->held->session->stop();

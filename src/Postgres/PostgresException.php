@@ -6,5 +6,5 @@ namespace Spindle\Postgres;
 
 use Spindle\SpindleException;
 
-/** Everything that the PostgreSQL client throws for a runtime condition, a cancellation aside. */
+/** Implemented by all runtime exceptions of the PostgreSQL client, except for cancellation. */
 interface PostgresException extends SpindleException {}

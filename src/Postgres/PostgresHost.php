@@ -4,18 +4,17 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** Where a server listens. */
+/** The address of a server. */
 final readonly class PostgresHost implements \Stringable
 {
     public const DEFAULT_PORT = 5432;
 
     /**
-     * @param string      $host    a name, an IP address without brackets, or the folder of a Unix socket, which begins with "/"
-     * @param int         $port    also part of a Unix socket's name
-     * @param string|null $address the IP address to connect to instead of looking the name up; certificates are still
-     *                             checked against the name
+     * @param string $host a name, an IP address without brackets, or the folder of a Unix socket, which begins with "/"
+     * @param int $port port number, also part of a Unix socket's name
+     * @param string|null $address IP address to use instead of a look-up; certificates are checked against the name
      *
-     * @throws \ValueError when one of them can't be right
+     * @throws \ValueError when a value is invalid
      */
     public function __construct(
         #[\SensitiveParameter]
@@ -23,7 +22,7 @@ final readonly class PostgresHost implements \Stringable
         public int $port = self::DEFAULT_PORT,
         public ?string $address = null,
     ) {
-        // No message repeats it: it may be a piece of a password that was not percent-encoded.
+        // No message repeats the value: it may be part of a password that was not percent-encoded.
         if ($host === '' || str_contains($host, "\0") || !$this->isSocket() && preg_match('~[\0-\x20\x7f]~', $host) === 1) {
             throw new \ValueError('A host of PostgreSQL must be a name, an IP address or a folder');
         }
@@ -41,7 +40,7 @@ final readonly class PostgresHost implements \Stringable
     /**
      * @param string $text such as "db.example.com", "10.0.0.1:5433", "[::1]:5432", "::1" or "/var/run/postgresql"
      *
-     * @throws \ValueError when it is no host
+     * @throws \ValueError when the text is not a host
      */
     public static function of(#[\SensitiveParameter] string $text): self
     {
@@ -55,13 +54,13 @@ final readonly class PostgresHost implements \Stringable
         return new self($part[1] ?? $part[2] ?? '', (int) ($part[3] ?? self::DEFAULT_PORT));
     }
 
-    /** Is it the folder of a Unix socket? */
+    /** Whether the host is the folder of a Unix socket. */
     public function isSocket(): bool
     {
         return str_starts_with($this->host, '/');
     }
 
-    /** Is it sure, before any look-up, that nothing leaves this machine? */
+    /** Whether the connection certainly stays on this machine, as far as that is known without a look-up. */
     public function isLocal(): bool
     {
         $address = $this->address ?? $this->host;
@@ -71,7 +70,7 @@ final readonly class PostgresHost implements \Stringable
             || preg_match('~^(?:127(?:\.[0-9]{1,3}){3}|::1)$~D', $address) === 1;
     }
 
-    /** As people write it, such as "db:5432" or "/tmp/.s.PGSQL.5432". */
+    /** Returns the usual notation, such as "db:5432" or "/tmp/.s.PGSQL.5432". */
     public function __toString(): string
     {
         return match (true) {

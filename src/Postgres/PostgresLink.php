@@ -8,39 +8,41 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 
 /**
- * What statements are sent through: a pool, a connection, a transaction.
+ * A pool, a connection or a transaction, through which statements are sent.
  *
- * Parameters are a list, $1 is the first, and travel apart from the statement. {@see Result} tells what types of values there are. All
- * methods suspend the fiber that calls them, and work outside of fibers too.
+ * Parameters are a list, in which $1 is the first value. They are sent separately from the statement. {@see Result}
+ * lists the types of values. Each method suspends only the calling fiber, and also works outside of fibers.
  *
- * A cancellation ends the call at once with a CancelledException, and the statement on the server soon after; it may have been
- * done all the same. Within a transaction let the exception leave the function: then nothing of it stays.
+ * A cancellation ends the call at once with a CancelledException, and the statement on the server soon after. The
+ * statement may have completed nevertheless. Within a transaction, let the exception leave the function to roll back.
  */
 interface PostgresLink
 {
     /**
-     * One statement, and all of its rows.
+     * Executes one statement and returns all of its rows.
      *
      * @param list<mixed> $parameters
      *
-     * @throws QueryException              when the server refuses it
+     * @throws QueryException when the server refuses the statement
      * @throws MultipleStatementsException when there are several statements
-     * @throws InvalidParameterException   when a value can't be sent as what the statement wants
-     * @throws ConnectionLostException     when the connection is lost meanwhile
+     * @throws InvalidParameterException when a value can't be sent as the type that the statement expects
+     * @throws ConnectionLostException when the connection is lost during the call
      * @throws CancelledException
      */
     public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result;
 
     /**
-     * The same, for the number of rows that the statement wrote, or read.
+     * Executes one statement and returns the number of rows that it wrote or returned.
      *
      * @param list<mixed> $parameters
      */
     public function execute(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): int;
 
     /**
-     * One statement, whose rows are fetched as they are taken, in constant memory. It runs in a transaction, which ends with the rows
-     * or when the loop over them is left; another statement may be sent meanwhile.
+     * Executes one statement, and fetches its rows while they are taken, in constant memory.
+     *
+     * It runs in a transaction that ends after the last row or when the loop is left. The loop may send other
+     * statements.
      *
      * @param list<mixed> $parameters
      *
@@ -49,47 +51,48 @@ interface PostgresLink
     public function stream(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): \Generator;
 
     /**
-     * COPY … FROM STDIN. Nothing is copied unless all is: not when the input throws, nor when it is cancelled.
+     * Runs COPY … FROM STDIN. Copies all rows or none: none when the input throws, or the call is cancelled.
      *
-     * @param string                              $sql  such as "COPY items (id, name) FROM STDIN"
-     * @param iterable<string|array<array-key, mixed>> $data strings are sent as they are, in the format that the statement names; arrays are
-     *                                                  rows in the order of the columns, and need the format that COPY has by itself
+     * @param string $sql statement such as "COPY items (id, name) FROM STDIN"
+     * @param iterable<string|array<array-key, mixed>> $data strings are sent unchanged, in the statement's format;
+     *     arrays are rows in the order of the columns, and need COPY's default format
      *
-     * @return int rows
+     * @return int number of rows
      */
     public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation = null): int;
 
     /**
-     * COPY … TO STDOUT, in constant memory; nothing else may be sent until it is read or left.
+     * Runs COPY … TO STDOUT, in constant memory. Nothing else may be sent until the data are read or the loop is left.
      *
-     * @return \Generator<int, string> a row each, in the format that the statement names, its line end included
+     * @return \Generator<int, string> rows in the statement's format, each with its line end
      */
     public function copyTo(string $sql, ?Cancellation $cancellation = null): \Generator;
 
     /**
-     * Any number of statements without parameters, such as a migration. Unless they say otherwise, and unless there is a transaction,
-     * they are one transaction.
+     * Executes any number of statements without parameters, such as a migration.
+     *
+     * They are one transaction, unless they contain transaction commands or run within a transaction.
      */
     public function executeScript(string $sql, ?Cancellation $cancellation = null): void;
 
     /**
-     * Calls it in a transaction: committed when it returns, rolled back when it throws. Within a transaction it is a savepoint.
+     * Calls a function in a transaction: commits when it returns, rolls back when it throws. Within a transaction, it
+     * sets a savepoint.
      *
      * @template T
      *
      * @param \Closure(Transaction): T $work
-     * @param Isolation|null           $isolation null for the server's default; not to be given within a transaction
-     * @param int                      $retries   how often it is called again when the server ended the transaction for a deadlock or a
-     *                                            serialization failure (SQLSTATE 40P01, 40001); not to be given within a transaction
-     * @param Cancellation|null        $cancellation ends the wait for a connection, for a pause between tries and for the beginning, and has the
-     *                                            transaction rolled back rather than committed; what the function waits for is to be given it
-     *                                            by the function
+     * @param Isolation|null $isolation null for the server's default; must be null within a transaction
+     * @param int $retries how often to call the function again after a deadlock or a serialization failure (SQLSTATE
+     *     40P01, 40001); must be 0 within a transaction
+     * @param Cancellation|null $cancellation ends waits for a connection, for a pause before a retry and for the BEGIN;
+     *     makes the transaction roll back instead of committing; is not passed to calls within the function
      *
      * @return T
      *
-     * @throws CommitUnknownException when the connection is lost, or closed, while the transaction is being committed
-     * @throws \LogicException        when a statement began a transaction before, or ended this one
-     * @throws \Throwable             what the function throws
+     * @throws CommitUnknownException when the connection is lost or closed during the commit
+     * @throws \LogicException when a statement began a transaction before, or ended this one
+     * @throws \Throwable exception of the function
      */
     public function transaction(\Closure $work, ?Isolation $isolation = null, int $retries = 0, ?Cancellation $cancellation = null): mixed;
 }

@@ -10,12 +10,13 @@ use Spindle\Postgres\Internal\Connect\Keywords;
 use Spindle\Postgres\Internal\SizeLimits;
 
 /**
- * Where the server is, who connects, and how a connection is made and kept. The password is never shown: not by var_dump()
- * and its kin, in no trace, and the options can't be serialized.
+ * Options for connecting: server, user, and how connections are made and kept.
+ *
+ * The password is never shown: not by var_dump() or similar, nor in traces. The options can't be serialized.
  */
 final readonly class PostgresOptions
 {
-    /** Where the platform's packages and PostgreSQL's own sources put the socket. */
+    /** Folders of the socket in distributions' packages and in PostgreSQL's own builds. */
     private const SOCKET_FOLDERS = ['/var/run/postgresql', '/tmp'];
 
     /** @var non-empty-list<PostgresHost> */
@@ -28,38 +29,37 @@ final readonly class PostgresOptions
     private ?\SensitiveParameterValue $password;
 
     /**
-     * Reads nothing from the environment; {@see of()} does.
+     * Ignores the environment; {@see of()} reads it.
      *
-     * @param string|list<PostgresHost|string> $hosts tried in this order: a list, or "db1,db2:5433"; none is the Unix socket of
-     *                                              this machine's own server
-     * @param string|null   $user                   null for the operating system's user
+     * @param string|list<PostgresHost|string> $hosts hosts in the order of attempts: a list, or "db1,db2:5433"; empty
+     *     for the Unix socket of this machine
+     * @param string|null $user null for the operating system's user
      * @param string|\SensitiveParameterValue|null $password null for the one in the password file, if any
-     * @param string|null   $database               null for the user's name
-     * @param TlsMode|null  $tls                    null checks certificate and name of every server ({@see TlsMode::VerifyFull}), but
-     *                                              on this machine itself takes an encrypted connection or one that is not
-     * @param string|null   $tlsRootCertificate     a PEM file of the authorities to trust; null for the system's
-     * @param string|null   $tlsCertificate         a PEM file that proves to the server who connects
-     * @param string|null   $tlsKey                 a PEM file with its key, without a passphrase; null when it is in the same file
-     * @param TargetSession $targetSession          which of several hosts will do
-     * @param float         $connectTimeout         seconds within which a connection must stand: look-up, TLS and login included,
-     *                                              for all hosts together; INF for no limit
-     * @param float|null    $statementTimeout       seconds after which the server ends a statement; null for the server's own limit
-     * @param float|null    $readTimeout            seconds without a byte from the server while an answer is due, after which a
-     *                                              connection is taken for lost; null for no limit. A listening connection asks for an answer
-     *                                              that often, so that it is not silent for ever
-     * @param string        $applicationName        shown in pg_stat_activity
-     * @param array<string, string> $settings       PostgreSQL's settings for the session, by name. Behind a pooler that hands
-     *                                              one session to several clients, give them to the role (ALTER ROLE ... SET) instead
-     * @param list<AuthenticationMethod> $authentication what the server may ask for; what is weaker than SCRAM has to be named
-     * @param int|null      $statementCache         prepared statements that each connection keeps; null for 256, and for none where a
-     *                                              pooler such as pgbouncer stands between. One of more than 16 KiB is never kept
-     * @param string|null   $passwordFile           in the form of .pgpass; ignored, as by libpq, when others may read it
-     * @param LoggerInterface|null $logger          gets each step at debug level, with the statement, never values of parameters nor the password
-     * @param bool          $persistent             whether the next request of the same process, as PHP-FPM serves them, gets the connection again when it
-     *                                              connects with the same options. Of PostgresDriver::ExtPgsql only; connecting blocks then
-     * @param int|null      $maxValueBytes          bytes of the largest row, and so of the largest value, that is read into memory, at least 1 MiB; null for
-     *                                              a quarter of memory_limit. A larger one is a {@see ResultTooLargeException}
-     * @param JsonMode      $json                   what values of json and jsonb are
+     * @param string|null $database null for the user's name
+     * @param TlsMode|null $tls null checks certificate and name of remote servers ({@see TlsMode::VerifyFull}); on this
+     *     machine, it accepts connections with or without encryption
+     * @param string|null $tlsRootCertificate PEM file of the trusted authorities; null for the system's
+     * @param string|null $tlsCertificate PEM file of the client's certificate
+     * @param string|null $tlsKey PEM file of its private key, without a passphrase; null for the same file
+     * @param TargetSession $targetSession kind of session to accept, when there are several hosts
+     * @param float $connectTimeout seconds to connect, with look-up, TLS and login, for all hosts together; INF for no
+     *     limit
+     * @param float|null $statementTimeout seconds until the server stops a statement; null for its own setting
+     * @param float|null $readTimeout seconds without a byte from the server, while an answer is due, after which a
+     *     connection counts as lost; null for no limit. A listening connection sends a ping in this interval
+     * @param string $applicationName name shown in pg_stat_activity
+     * @param array<string, string> $settings PostgreSQL settings of the session, by name. Behind a pooler that gives
+     *     one session to several clients, set them for the role (ALTER ROLE ... SET) instead
+     * @param list<AuthenticationMethod> $authentication allowed methods; Md5 and Password must be listed explicitly
+     * @param int|null $statementCache prepared statements per connection; null for 256, or none behind a pooler. One
+     *     of more than 16 KiB is never kept
+     * @param string|null $passwordFile file like .pgpass; ignored, as by libpq, when other users may read it
+     * @param LoggerInterface|null $logger logs each step and statement at debug level, never parameters or the password
+     * @param bool $persistent whether later requests of a PHP-FPM process reuse the connection when their options are
+     *     equal. Needs PostgresDriver::ExtPgsql; connecting blocks then
+     * @param int|null $maxValueBytes bytes of the largest row to read into memory, at least 1 MiB; null for a quarter
+     *     of memory_limit. A larger row throws a {@see ResultTooLargeException}
+     * @param JsonMode $json PHP types for values of json and jsonb
      *
      * @throws \ValueError when a value is out of its range
      */
@@ -99,13 +99,18 @@ final readonly class PostgresOptions
     }
 
     /**
-     * Of a URI, "postgres://user:password@host:5432/database?sslmode=verify-full", or of libpq's other form, "host=... dbname=...".
-     * What it leaves out comes from the environment as libpq reads it: PGHOST, PGHOSTADDR, PGPORT, PGUSER, PGPASSWORD,
-     * PGPASSFILE (~/.pgpass), PGDATABASE, PGSSLMODE, PGSSLROOTCERT, PGSSLCERT, PGSSLKEY, PGCONNECT_TIMEOUT,
-     * PGTARGETSESSIONATTRS, PGAPPNAME, PGOPTIONS, PGCHANNELBINDING and PGREQUIREAUTH. Unlike libpq it reads neither service files nor
-     * ~/.postgresql, takes connect_timeout for all hosts together, and checks certificates unless told otherwise.
+     * Parses a DSN, in one of the two forms of libpq.
      *
-     * @throws \ValueError when it can't be understood; the message names the key, never the password
+     * The forms are "postgres://user:password@host:5432/database?sslmode=verify-full" and "host=... dbname=...".
+     *
+     * Missing values come from libpq's environment variables: PGHOST, PGHOSTADDR, PGPORT, PGUSER, PGPASSWORD,
+     * PGPASSFILE (~/.pgpass), PGDATABASE, PGSSLMODE, PGSSLROOTCERT, PGSSLCERT, PGSSLKEY, PGCONNECT_TIMEOUT,
+     * PGTARGETSESSIONATTRS, PGAPPNAME, PGOPTIONS, PGCHANNELBINDING and PGREQUIREAUTH.
+     *
+     * There are three differences from libpq: service files and ~/.postgresql are not read, connect_timeout is for all
+     * hosts together, and certificates are checked by default.
+     *
+     * @throws \ValueError when the DSN is invalid; the message names the key, never the password
      */
     public static function of(#[\SensitiveParameter] string $dsn): self
     {
@@ -113,11 +118,11 @@ final readonly class PostgresOptions
     }
 
     /**
-     * A copy with other values: with(['statementTimeout' => 5.0]).
+     * Returns a copy with other values: with(['statementTimeout' => 5.0]).
      *
-     * @param array<string, mixed> $changes by the names of the constructor's parameters
+     * @param array<string, mixed> $changes values by the names of the constructor's parameters
      *
-     * @throws \ValueError when a name is none of these or a value is out of its range
+     * @throws \ValueError when a name is unknown or a value is out of its range
      */
     public function with(#[\SensitiveParameter] array $changes): self
     {
@@ -126,7 +131,7 @@ final readonly class PostgresOptions
             if (!\array_key_exists($name, $values)) {
                 throw new \ValueError("PostgresOptions has no value of the name '{$name}'");
             }
-            // Wrapped here already, for the trace of an exception holds arguments.
+            // Wrapped at once, because an exception's trace contains arguments.
             $values[$name] = $name === 'password' && \is_string($value) ? new \SensitiveParameterValue($value) : $value;
         }
 
@@ -140,12 +145,12 @@ final readonly class PostgresOptions
         return \is_string($password) ? $password : null;
     }
 
-    /** What holds for this host. */
+    /** Returns the TLS mode for a host. */
     public function tlsFor(PostgresHost $host): TlsMode
     {
         return match (true) {
             $host->isSocket() => TlsMode::Disable,
-            // As with libpq: who names authorities wants them asked.
+            // As in libpq: a configured authority is also checked.
             $this->tls === TlsMode::Require && $this->tlsRootCertificate !== null => TlsMode::VerifyCa,
             $this->tls !== null => $this->tls,
             $host->isLocal() && $this->tlsRootCertificate === null => TlsMode::Prefer,
@@ -206,7 +211,7 @@ final readonly class PostgresOptions
                 throw new \ValueError("The option {$name} must be more than 0 seconds, not {$seconds}");
             }
         }
-        // PostgreSQL counts milliseconds in 31 bits.
+        // PostgreSQL's limit is a number of milliseconds in 31 bits.
         if ($this->statementTimeout !== null && $this->statementTimeout > 2_147_483) {
             throw new \ValueError('The option statementTimeout must be at most 2147483 seconds; null leaves it to the server');
         }

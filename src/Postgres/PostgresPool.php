@@ -14,20 +14,21 @@ use Spindle\Postgres\Internal\TransactionRun;
 use Spindle\Statistics;
 
 /**
- * Connections to a PostgreSQL server that are opened as they are needed and used again.
+ * A pool of connections to a PostgreSQL server, opened on demand and reused.
  *
- * Reads that were short when they ran before share connections and round trips with others that fibers send at the same time. Each other
- * statement, each transaction, stream, COPY and script has a connection for itself. A fiber that holds a connection of the pool never
- * waits behind a statement of another fiber: what it sends through the pool itself needs a free connection.
+ * Concurrent reads that were short in earlier runs share connections and round trips. Each other statement,
+ * transaction, stream, COPY and script uses a connection exclusively. A fiber that holds a connection of the pool never
+ * waits behind a statement of another fiber: what it sends through the pool needs a free connection.
  *
- * Those that wait get connections in the order in which they asked, but statements that share may go ahead of those that need a
- * connection alone. For each of the latter one connection is kept that no more statements join, as far as there are connections.
+ * Waiting fibers get connections in the order in which they asked. Statements that share may overtake those that need a
+ * connection exclusively. For each of the latter, the pool keeps one connection free of new shared statements, if it
+ * can.
  *
- * Statements sent through the pool itself may each run on another connection: what is to happen on one belongs in a {@see transaction()},
- * or on a connection that is borrowed by {@see acquire()}. What a borrower changed of the session is undone when it comes back.
+ * Each statement sent through the pool may run on another connection. To use the same one, use {@see transaction()} or
+ * borrow a connection with {@see acquire()}. When it is given back, changes of the session are undone.
  *
- * A connection that is lost fails what is under way on it, and another takes its place; a server that is started again needs no
- * help. The pool opens its first connection when it is used first, and closes all when nobody holds it any more.
+ * When a connection is lost, statements in progress on it fail, and another replaces it. The pool recovers by itself
+ * after a restart of the server. It opens its first connection on first use, and closes all when nothing references it.
  */
 final class PostgresPool implements PostgresLink, Statistics
 {
@@ -45,10 +46,10 @@ final class PostgresPool implements PostgresLink, Statistics
     private readonly \Closure $warn;
 
     /**
-     * @param string|PostgresOptions $options a DSN as {@see PostgresOptions::of()} takes it, or options
-     * @param int                    $maxConnections at least 1
+     * @param string|PostgresOptions $options a DSN for {@see PostgresOptions::of()}, or options
+     * @param int $maxConnections largest number of connections, at least 1
      *
-     * @throws \ValueError when the DSN can't be read, or a number is out of its range
+     * @throws \ValueError when the DSN is invalid, or a number is out of its range
      */
     public function __construct(
         #[\SensitiveParameter]
@@ -131,11 +132,12 @@ final class PostgresPool implements PostgresLink, Statistics
     }
 
     /**
-     * Borrows a connection, for what concerns a session: settings, temporary tables, advisory locks. It comes back to the pool by its
-     * release(), or when nobody holds it any more, which is reported.
+     * Borrows a connection for work that depends on the session: settings, temporary tables, advisory locks.
      *
-     * @throws PoolTimeoutException      when none is free in time
-     * @throws ConnectionFailedException when none can be opened: for a reason that will not pass by itself, or since no server was ever reached
+     * Give it back with release(). A connection that nothing references returns by itself, which is reported.
+     *
+     * @throws PoolTimeoutException when none is free in time
+     * @throws ConnectionFailedException when none can be opened, permanently or because no server was ever reached
      * @throws AuthenticationException
      */
     public function acquire(?Cancellation $cancellation = null): PooledConnection
@@ -146,11 +148,11 @@ final class PostgresPool implements PostgresLink, Statistics
     }
 
     /**
-     * As {@see PostgresConnection::listen()}: on a connection of its own, which is none of the pool's.
+     * Listens as {@see PostgresConnection::listen()} does, over a separate connection that does not belong to the pool.
      *
      * @param string|list<string> $channels
      *
-     * @return \Generator<int, Notification|NotificationGap> without end; leaving the loop closes the connection
+     * @return \Generator<int, Notification|NotificationGap> endless; leaving the loop closes the connection
      */
     public function listen(string|array $channels, ?Cancellation $cancellation = null): \Generator
     {
@@ -172,7 +174,7 @@ final class PostgresPool implements PostgresLink, Statistics
         );
     }
 
-    /** What {@see stats()} says, for those who watch pools of all kinds. */
+    /** Returns the values of {@see stats()}, in the form that all pools share. */
     public function statistics(): array
     {
         $stats = $this->stats();
@@ -196,15 +198,15 @@ final class PostgresPool implements PostgresLink, Statistics
     }
 
     /**
-     * Nobody gets a connection any more. Connections that nobody uses are closed at once, others when they are given back; who waits for
-     * one gets a {@see ConnectionClosedException}.
+     * Stops lending, and fails waiting fibers with a {@see ConnectionClosedException}. Borrowed connections close when
+     * they are given back, idle ones at once.
      */
     public function close(): void
     {
         $this->roster->close();
     }
 
-    /** Ends all connections at once, and fails what is under way on them. */
+    /** Closes all connections at once; statements in progress on them fail. */
     public function kill(): void
     {
         $this->roster->kill();

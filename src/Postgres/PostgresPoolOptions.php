@@ -4,24 +4,21 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/**
- * What a pool can be told beyond its size. The defaults need no thought.
- */
+/** Options of a pool besides its size. The defaults suit most applications. */
 final readonly class PostgresPoolOptions
 {
     /**
-     * @param int        $minConnections that are kept open once the pool is in use
-     * @param float      $acquireTimeout seconds that somebody waits for a connection; INF for no limit
-     * @param int        $maxWaiting     who may wait for others at the same time, beyond those for whom a connection can still be opened; whoever
-     *                                   comes then is refused at once
-     * @param float      $idleTimeout    seconds after which a connection that nobody uses is closed; INF for never
-     * @param float      $maxLifetime    seconds after which a connection is replaced, a tenth of it at random, so that not all are
-     *                                   replaced at once; INF for never
-     * @param float      $validateAfter  seconds of idleness after which a connection is tried before it is used
-     * @param float|null $leakAfter      seconds after which a connection that was borrowed by acquire() and not given back is reported, with
-     *                                   the stack of the borrower; null for never
-     * @param (\Closure(string): void)|null $onWarning gets what a borrower did wrong: a connection that leaked, a transaction that was
-     *                                   left open; null for the logger of the connections, and standard error's log where there is none
+     * @param int $minConnections number of connections kept open once the pool is in use
+     * @param float $acquireTimeout seconds to wait for a connection; INF for no limit
+     * @param int $maxWaiting waiting fibers for which no connection can be opened; further ones fail at once
+     * @param float $idleTimeout seconds after which an idle connection is closed; INF for never
+     * @param float $maxLifetime seconds after which a connection is replaced, varied at random by a tenth, so that not
+     *     all are replaced at once; INF for never
+     * @param float $validateAfter seconds of idleness after which a connection is tested before use
+     * @param float|null $leakAfter seconds after which a connection from acquire() that was not given back is reported,
+     *     with the borrower's stack trace; null for never
+     * @param (\Closure(string): void)|null $onWarning receives reports of misuse: a leaked connection, a transaction
+     *     that was left open; null for the connections' logger, or PHP's error log if there is none
      *
      * @throws \ValueError when a number is out of its range
      */

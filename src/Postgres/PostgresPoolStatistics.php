@@ -4,21 +4,21 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** What a pool was doing at one moment, and has done so far. */
+/** State of a pool at one moment, and its counters so far. */
 final readonly class PostgresPoolStatistics
 {
     /**
-     * @param int $inUse     connections that are used, shared ones included
-     * @param int $idle      connections that nobody uses
-     * @param int $opening   connections that are being opened
-     * @param int $waiting   who waits for a connection
-     * @param int $maxConnections as many as there may be
-     * @param int $acquired  how often a connection was given, alone or shared with others
-     * @param int $timedOut  how often one was waited for in vain
-     * @param int $opened    connections that were opened
-     * @param int $lost      connections that ended by themselves
-     * @param array<string, int> $waited of those who had to wait and got one, how many waited up to so many seconds: an upper bound in
-     *                                   seconds each, and "+Inf"; each counts once, in the first bound that it fits
+     * @param int $inUse connections in use, shared ones included
+     * @param int $idle connections that are not in use
+     * @param int $opening connections that are being opened
+     * @param int $waiting fibers that wait for a connection
+     * @param int $maxConnections largest number of connections
+     * @param int $acquired how often a connection was lent, exclusively or shared
+     * @param int $timedOut how often a wait for a connection failed
+     * @param int $opened connections opened
+     * @param int $lost connections that ended unexpectedly
+     * @param array<string, int> $waited histogram of successful waits, by upper bound in seconds and "+Inf"; each wait
+     *     counts once, in the first bound that fits
      */
     public function __construct(
         public int $inUse,

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** The other side said what PostgreSQL's protocol does not allow there; the connection is of no use any more. */
+/** The peer sent something that PostgreSQL's protocol does not allow there. The connection is unusable. */
 final class ProtocolException extends \RuntimeException implements PostgresException
 {
     private function __construct(string $message)
@@ -33,11 +33,7 @@ final class ProtocolException extends \RuntimeException implements PostgresExcep
         return new self("PostgreSQL's protocol is broken: the server sent a message of type " . self::printable($type) . " {$when}");
     }
 
-    /**
-     * @internal
-     *
-     * @param string $bytes what it began its answer with
-     */
+    /** @internal */
     public static function notPostgres(string $bytes): self
     {
         return new self('it answers, but not as PostgreSQL: ' . self::printable(substr($bytes, 0, 60)));
@@ -50,9 +46,9 @@ final class ProtocolException extends \RuntimeException implements PostgresExcep
     }
 
     /**
-     * A value of a result has no meaning that PHP can tell; the connection is as good as before.
+     * Creates an exception for a value of a result that PHP can't represent. The connection stays usable.
      *
-     * @param string $reason as a clause, without the value; '' where there is no more to say
+     * @param string $reason reason as a clause, without the value; '' where there is no more to say
      */
     public static function value(string $type, string $reason = ''): self
     {

@@ -7,12 +7,13 @@ namespace Spindle\Postgres;
 use Spindle\Postgres\Internal\ServerError;
 
 /**
- * The server refused a statement, or stopped it. What it did is undone, as far as the server can.
+ * The server refused a statement, or stopped it. The server has undone what the statement did, as far as it can.
  *
- * The message is the server's own, without values of parameters. What may hold values is in {@see $detail} and {@see $context}, which
- * stand in no message, trace or dump, and don't travel with the exception to another process.
+ * The message is the server's own, without parameter values. {@see $detail} and {@see $context} may contain values.
+ * They appear in no message, trace or dump, and are not sent to another process with the exception.
  *
- * @property-read string|null $detail  what the server says beside the message, such as "Key (email)=(a@b.c) already exists."
+ * @property-read string|null $detail what the server says beside the message, such as "Key (email)=(a@b.c) already
+ *     exists."
  * @property-read string|null $context where it was in a function or in data that came in
  *
  * @see https://www.postgresql.org/docs/current/protocol-error-fields.html
@@ -23,11 +24,11 @@ class QueryException extends \RuntimeException implements PostgresException
     private static ?\WeakMap $confidential = null;
 
     /**
-     * @param string      $sqlState   five characters
-     * @param string      $severity   ERROR, FATAL or PANIC
-     * @param int|null    $position   in the statement, in characters from 1
-     * @param string|null $constraint name of the constraint that was violated
-     * @param string|null $routine    of the server's source that reports it
+     * @param string $sqlState five characters
+     * @param string $severity ERROR, FATAL or PANIC
+     * @param int|null $position position in the statement, in characters from 1
+     * @param string|null $constraint name of the violated constraint
+     * @param string|null $routine function in the server's source code that reported the error
      *
      * @see https://www.postgresql.org/docs/current/errcodes-appendix.html
      */

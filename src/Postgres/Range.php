@@ -5,31 +5,31 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 /**
- * A range of PostgreSQL, such as int4range or tstzrange: what is between two bounds.
+ * A range of PostgreSQL, such as int4range or tstzrange: the values between two bounds.
  *
- * Of whole numbers and dates the server makes [1,5] the same range [1,6).
+ * For whole numbers and dates, the server turns [1,5] into the equal range [1,6).
  *
  * @see https://www.postgresql.org/docs/current/rangetypes.html
  */
 final readonly class Range
 {
-    /** The bound, of the PHP type that the range's subtype has; null where it has none. */
+    /** The lower bound, of the PHP type for the range's subtype; null for no bound. */
     public mixed $lower;
 
     public mixed $upper;
 
-    /** Whether the bound belongs to it; false where there is no bound. */
+    /** Whether the lower bound belongs to the range; false when there is none. */
     public bool $lowerInclusive;
 
     public bool $upperInclusive;
 
-    /** Whether there is nothing in it. It then has no bounds, and is not without bounds. */
+    /** Whether the range is empty. An empty range has null bounds, but is not unbounded. */
     public bool $empty;
 
     /**
      * @param mixed $lower null for no bound
      * @param mixed $upper null for no bound
-     * @param bool  $empty bounds then mean nothing; {@see self::empty()}
+     * @param bool $empty whether the range is empty, whatever the bounds are; {@see self::empty()}
      */
     public function __construct(
         #[\SensitiveParameter]

@@ -9,7 +9,7 @@ use Spindle\Postgres\Internal\RowObjects;
 use Spindle\Postgres\Internal\Rows;
 
 /**
- * What a statement gave: rows, by the names of their columns, and a number of rows. Values are made when rows are taken.
+ * The result of a statement: rows as arrays by column name, and a number of rows. Reading a row decodes its values.
  *
  * | PostgreSQL | PHP |
  * |---|---|
@@ -29,8 +29,8 @@ final class Result implements \IteratorAggregate, \Countable
     /**
      * @internal
      *
-     * @param int<0, max> $count of the rows
-     * @param int $affected rows that the statement wrote, or read
+     * @param int<0, max> $count number of rows
+     * @param int $affected number of rows that the statement wrote or returned
      */
     public function __construct(private readonly ?Columns $columns, private readonly Rows $rows, private readonly int $count, public readonly int $affected) {}
 
@@ -40,7 +40,7 @@ final class Result implements \IteratorAggregate, \Countable
         return $this->columns->names ?? [];
     }
 
-    /** Rows that there are, which for a statement that only writes is none. */
+    /** Returns the number of rows in the result: 0 for a statement that only writes. */
     public function count(): int
     {
         return $this->count;
@@ -77,7 +77,7 @@ final class Result implements \IteratorAggregate, \Countable
     }
 
     /**
-     * @return array<string, mixed>|null the row; null when there is none
+     * @return array<string, mixed>|null the only row; null when there is none
      *
      * @throws UnexpectedResultException when there are several
      */
@@ -97,7 +97,7 @@ final class Result implements \IteratorAggregate, \Countable
     }
 
     /**
-     * @return mixed the first value of the row; null when there is no row
+     * @return mixed first value of the only row; null when there is no row
      *
      * @throws UnexpectedResultException when there are several rows, or no columns
      */
@@ -115,7 +115,7 @@ final class Result implements \IteratorAggregate, \Countable
     }
 
     /**
-     * @return list<mixed> the first value of each row
+     * @return list<mixed> first value of each row
      *
      * @throws UnexpectedResultException when there are no columns
      */
@@ -129,9 +129,9 @@ final class Result implements \IteratorAggregate, \Countable
     }
 
     /**
-     * @return array<array-key, mixed> the second column's values by those of the first
+     * @return array<array-key, mixed> values of the second column, by those of the first
      *
-     * @throws UnexpectedResultException when there are not two columns, or a value of the first is no key or is there twice
+     * @throws UnexpectedResultException unless there are two columns, and values of the first are unique keys
      */
     public function pairs(): array
     {
@@ -149,7 +149,7 @@ final class Result implements \IteratorAggregate, \Countable
     /**
      * @return array<array-key, array<string, mixed>> rows by a column's values
      *
-     * @throws UnexpectedResultException when there is no such column, or a value of it is no key or is there twice
+     * @throws UnexpectedResultException when there is no such column, or a value of it can't be a key or occurs twice
      */
     public function keyed(string $column): array
     {
@@ -175,8 +175,9 @@ final class Result implements \IteratorAggregate, \Countable
     }
 
     /**
-     * An object for each row, made by its constructor: a parameter gets the column of its name, also where that is written in
-     * snake_case; where an enum is wanted, the case with the column's value.
+     * Creates an object for each row with its constructor.
+     *
+     * A parameter gets the column of its name, also in snake_case. An enum parameter gets the case of the value.
      *
      * @template T of object
      *
@@ -184,7 +185,7 @@ final class Result implements \IteratorAggregate, \Countable
      *
      * @return list<T>
      *
-     * @throws UnexpectedResultException when a parameter has no column, a column no parameter, or a value has the wrong type
+     * @throws UnexpectedResultException when parameters and columns differ, or a value has the wrong type
      */
     public function as(string $class): array
     {

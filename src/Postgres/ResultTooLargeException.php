@@ -4,23 +4,16 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/**
- * A result, or a row of it, does not fit into the memory that it may take. It was passed over as it came, so the connection is as good as
- * before. What the statement did is done.
- */
+/** A row or a result exceeds its limit, and was skipped. The statement has completed, the connection works. */
 final class ResultTooLargeException extends \RuntimeException implements PostgresException
 {
-    /** @param int $limit bytes that are read into memory */
+    /** @param int $limit limit in bytes */
     private function __construct(string $message, public readonly int $limit)
     {
         parent::__construct($message);
     }
 
-    /**
-     * @internal
-     *
-     * @param int $bytes that the server announced
-     */
+    /** @internal */
     public static function row(int $bytes, int $limit): self
     {
         return new self("A row of {$bytes} bytes was not read, because more than {$limit} bytes may not be. Raise maxValueBytes or memory_limit, or select parts of the value by substr()", $limit);

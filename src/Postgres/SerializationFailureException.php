@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** Transactions that ran at the same time could not have run one after the other: SQLSTATE 40001. It may be tried again. */
+/** Concurrent transactions could not have run one after the other: SQLSTATE 40001. The transaction may be retried. */
 final class SerializationFailureException extends QueryException {}

@@ -4,20 +4,20 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** Which of several hosts will do. The values are those of libpq's target_session_attrs. */
+/** Kind of session to accept from several hosts. The values are those of libpq's target_session_attrs. */
 enum TargetSession: string
 {
     case Any = 'any';
 
-    /** Where transactions may write unless they say otherwise. */
+    /** A session whose transactions may write by default. */
     case ReadWrite = 'read-write';
 
-    /** Where they may not. */
+    /** A session whose transactions may not write by default. */
     case ReadOnly = 'read-only';
 
     case Primary = 'primary';
     case Standby = 'standby';
 
-    /** A standby, and where none can be reached, any. */
+    /** A standby, or any server when no standby is reachable. */
     case PreferStandby = 'prefer-standby';
 }

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 /**
- * How far a connection is encrypted, and what of the server's certificate is checked. A Unix socket is never encrypted.
+ * Whether a connection is encrypted, and how far the server's certificate is checked. A Unix socket is never encrypted.
  *
  * @see https://www.postgresql.org/docs/current/libpq-ssl.html#LIBPQ-SSL-PROTECTION
  */
@@ -15,18 +15,19 @@ enum TlsMode: string
     case Disable = 'disable';
 
     /**
-     * Encrypted when the server offers it, and the certificate is not looked at. This protects from nobody who can change
-     * what is sent: he only needs to say that there is no encryption. libpq's "allow" is taken for this one.
+     * Encrypted when the server offers it. The certificate is not checked.
+     *
+     * An attacker can switch encryption off by changing the traffic. libpq's "allow" is treated as this mode.
      */
     case Prefer = 'prefer';
 
-    /** Encrypted, and the certificate is not looked at: protects from who listens, not from who takes the server's place. */
+    /** Encrypted, but the certificate is not checked. Protects from eavesdroppers, not from impostors. */
     case Require = 'require';
 
-    /** Encrypted, by any server whose certificate a trusted authority has signed. */
+    /** Encrypted, and a trusted authority has signed the server's certificate. */
     case VerifyCa = 'verify-ca';
 
-    /** Encrypted, by the very host that was asked for. */
+    /** Encrypted, and the certificate is also valid for the requested host name. */
     case VerifyFull = 'verify-full';
 
     public function verifies(): bool

@@ -10,10 +10,10 @@ use Spindle\Postgres\Internal\OnlySession;
 use Spindle\Postgres\Internal\TransactionRun;
 
 /**
- * A transaction that is open, on a connection of its own. It is of use until the function that got it returns.
+ * An open transaction on its own connection. It is usable until the function that got it returns.
  *
- * Several fibers may send statements through it; they are run in the order in which they were sent. While a nested transaction is open,
- * those of others wait for its end.
+ * Several fibers may send statements through it, which run in the order in which they were sent. While a nested
+ * transaction is open, statements outside of it wait for its end.
  */
 final class Transaction implements PostgresLink
 {

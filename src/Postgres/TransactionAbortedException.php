@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** A statement of the transaction had failed and its exception was caught, so it could not be committed: it was rolled back. */
+/** A statement had failed and its exception was caught, so the transaction was rolled back instead of committed. */
 final class TransactionAbortedException extends \RuntimeException implements PostgresException
 {
     private function __construct()

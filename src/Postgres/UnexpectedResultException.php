@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** A result has another shape than was asked for. What the statement did is done. */
+/** A result has another shape than the called method expects. The statement itself has completed. */
 final class UnexpectedResultException extends \RuntimeException implements PostgresException
 {
     private function __construct(string $message)

@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** A value is there already that may be there once: SQLSTATE 23505. {@see $constraint} names the constraint, {@see $column} the columns. */
+/** The key of a row exists already: SQLSTATE 23505. See {@see $constraint}, and {@see $column} for its columns. */
 final class UniqueViolationException extends QueryException {}

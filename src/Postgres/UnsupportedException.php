@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** What was asked for, the driver can't do; the message names one that can. Nothing was sent. */
+/** The driver does not support an option; the message names one that does. Nothing was sent. */
 final class UnsupportedException extends \LogicException implements PostgresException
 {
     private function __construct(string $message)

@@ -6,28 +6,28 @@ namespace Spindle\Postgres\Internal;
 
 use Spindle\Postgres\Internal\Types\Types;
 
-/** The columns of a result: their names, and how their values are read. */
+/** The columns of a result: their names, and how to decode their values. */
 final readonly class Columns
 {
-    /** Of values that come in binary format, beside {@see Types}' own kinds. */
+    /** Kinds of values in binary format, in addition to the kinds of {@see Types}. */
     public const INT4 = 10;
     public const INT8 = 11;
     public const FLOAT8 = 12;
     public const BYTES = 13;
 
-    /** By OID, what is faster to read in binary format, or smaller. */
+    /** Types that are smaller or faster to read in binary format: kind by OID. */
     private const BINARY = [17 => self::BYTES, 20 => self::INT8, 23 => self::INT4, 701 => self::FLOAT8];
 
-    /** @var list<int> what to do with each when all come as text, {@see Types::kind()} */
+    /** @var list<int> how to decode each column when all values are text: {@see Types::kind()} */
     public array $kinds;
 
-    /** @var list<int> what to do with each when they come in the formats asked for */
+    /** @var list<int> how to decode each column when values have the formats of {@see $formats} */
     public array $binaryKinds;
 
-    /** Formats, as Bind asks for them. */
+    /** Format codes of the columns, encoded for Bind. */
     public string $formats;
 
-    /** The name that two columns have; null when there is none. */
+    /** A name that two columns share; null when all names differ. */
     public ?string $twice;
 
     /**

@@ -6,16 +6,16 @@ namespace Spindle\Postgres\Internal;
 
 use Spindle\Postgres\Internal\Types\Types;
 
-/** The data of a COPY … FROM STDIN: strings as they are, rows of values in the format that COPY has by itself. */
+/** The data of a COPY … FROM STDIN. Strings are sent unchanged, arrays as rows in COPY's text format. */
 final class CopyRows
 {
     private const STATEMENT = '~^\s*COPY\s+(?<table>(?:"(?:[^"]|"")*"|[^\s("]+)+)\s*(?<columns>\((?:"(?:[^"]|"")*"|[^")])*\))?\s+FROM\s+STDIN\s*(?<options>.*?)[\s;]*$~isD';
 
     /**
-     * Pulls the first item at once, before anything is sent.
+     * Encodes the items lazily. Reads the first item at once, before anything is sent.
      *
      * @param iterable<string|array<array-key, mixed>> $data
-     * @param \Closure(string): list<int>              $describe tells the types of a query's columns
+     * @param \Closure(string): list<int> $describe returns the types of a query's columns
      *
      * @return \Generator<int, string>
      *
@@ -29,7 +29,7 @@ final class CopyRows
         return self::encode($items, $types, $oids);
     }
 
-    /** A query with the columns that the statement fills. */
+    /** Returns a query whose columns are those that the statement fills. */
     private static function columns(string $sql): string
     {
         if (preg_match(self::STATEMENT, $sql, $match) !== 1 || $match['options'] !== '') {

@@ -8,15 +8,14 @@ use Amp\Cancellation;
 use Spindle\Postgres\Result;
 
 /**
- * A session for as long as somebody has borrowed it. What he began and did not end, such as a generator that he kept or a fiber in a
- * transaction, has no session any more once he gave it back: for those it looks as one that is closed. Without that they would work on, or
- * clean up, in the session of the next.
+ * A session for as long as it is borrowed. After {@see end()} it behaves like a closed session. Otherwise a generator
+ * or a fiber of the former borrower could go on, or clean up, in the session of the next one.
  */
 final class Lease implements Session
 {
     private bool $isOver = false;
 
-    /** Copies out that are neither read to their end nor left. */
+    /** Number of COPY … TO STDOUT generators that are neither read to their end nor destroyed. */
     private int $copying = 0;
 
     /** Queries without an outcome. Some may not be sent yet, since encoding a value may suspend. */
@@ -28,9 +27,9 @@ final class Lease implements Session
     public function __construct(private readonly Session $session) {}
 
     /**
-     * Ends it. A copy out would wait for its reader, so it is stopped.
+     * Ends the lease, and stops a COPY … TO STDOUT, which would wait for its reader.
      *
-     * @param \Closure(): void $give called once no query is left that could be sent to whoever has the session next
+     * @param \Closure(): void $give called once no query is left that could be sent on the session of the next borrower
      */
     public function end(\Closure $give): void
     {

@@ -6,12 +6,12 @@ namespace Spindle\Postgres\Internal;
 
 use Amp\Cancellation;
 
-/** Lends a session that nobody else uses meanwhile. */
+/** Lends a session for exclusive use. */
 interface Lender
 {
     public function take(?Cancellation $cancellation): Session;
 
-    /** Somebody else than who took it will give it back. */
+    /** Declares that another fiber than the borrower will give the session back. */
     public function handOver(Session $session): void;
 
     public function give(Session $session): void;

@@ -19,25 +19,25 @@ use Spindle\Postgres\PostgresException;
 use function Amp\async;
 use function Amp\delay;
 
-/** Takes what is told on some channels, by one session after another. */
+/** Receives notifications on some channels. After a lost connection it continues with another session. */
 final class Listening
 {
-    /** Notifications that may wait to be taken: what comes beyond is left to the network and the server. */
+    /** Notifications that may wait for the reader. When there are more, reading pauses. */
     private const MOST = 1_000;
 
-    /** Bytes of a name, as servers are built: NAMEDATALEN less one. */
+    /** The longest name in bytes, as servers are usually built: NAMEDATALEN minus one. */
     private const LONGEST = 63;
 
-    /** @var array<int, self> those who wait */
+    /** @var array<int, self> listeners that wait */
     private static array $held = [];
 
     /** @var list<Notification> */
     private array $arrived = [];
 
-    /** Whether the server has answered the LISTEN statements. Until then reading must not pause: answers may follow. */
+    /** Whether the server has answered LISTEN. Until then reading must not pause, because answers may follow. */
     private bool $isAnswered = false;
 
-    /** Since the connection was lost. */
+    /** Set when the connection was lost, until the reader gets it. */
     private ?NotificationGap $gap = null;
 
     /** @var Suspension<null>|null */
@@ -58,7 +58,7 @@ final class Listening
             throw new \ValueError('listen() needs the names of channels');
         }
         foreach ($channels as $channel) {
-            // The server cuts longer ones, so that nothing would ever come by the whole name.
+            // The server truncates longer names, so no notification would ever arrive under the full name.
             if ($channel === '' || \strlen($channel) > self::LONGEST) {
                 throw new \ValueError(\sprintf('The name of a channel has 1 to %d bytes, not %d: %s', self::LONGEST, \strlen($channel), json_encode($channel, \JSON_INVALID_UTF8_SUBSTITUTE)));
             }
@@ -98,14 +98,14 @@ final class Listening
         }
     }
 
-    /** Nothing is due from a server that has nothing to report, so that its silence would tell nothing. */
+    /** Pings the server regularly, because the read timeout only detects a loss while an answer is due. */
     private function pingEvery(float $seconds, Session $session): void
     {
         WeakTimer::after($seconds, $this, static function (self $self) use ($seconds, $session): void {
             if ($self->session !== $session || !$session->isOpen()) {
                 return;
             }
-            // While its reader is slow, nothing is read.
+            // While the reader is slow, nothing is read.
             if ($self->arrived === [] && $session->inFlight() === 0) {
                 async($session->ping(...))->ignore();
             }
@@ -131,11 +131,11 @@ final class Listening
         }
     }
 
-    /** @return list<Notification> those that are there, once there are some */
+    /** @return list<Notification> those that have arrived; waits for one or a gap */
     private function take(): array
     {
         if ($this->arrived === [] && $this->gap === null) {
-            // Nobody else may hold the fiber that waits here.
+            // Nothing else may reference the waiting fiber.
             self::$held[spl_object_id($this)] = $this;
             $suspension = $this->waiting = EventLoop::getSuspension();
             $subscription = $this->cancellation?->subscribe(function (CancelledException $reason): void {
@@ -173,7 +173,7 @@ final class Listening
     private function lose(Session $session, ?\Throwable $reason): void
     {
         if ($session === $this->session) {
-            // Of the last byte that came, rather than of the loss that was noticed: a network may fail without a word.
+            // Counts from the last byte received, because a network may fail long before the loss is noticed.
             $ago = (hrtime(true) - $session->lastActivity()) / 1e9;
             $since = new \DateTimeImmutable(\sprintf('@%.6F', microtime(true) - $ago));
             $this->gap = new NotificationGap($since, $reason ?? ConnectionLostException::while('it was closed'));

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal;
 
-/** What holds a connection can't travel to another process: a closure that has it is refused with the reason. */
+/** Refuses to serialize an object that holds a connection, for example in a closure that is sent to another process. */
 trait NotSerializable
 {
     /** @internal */

@@ -10,16 +10,15 @@ use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\OutputBuffers;
 
 /**
- * Suspends one caller at a time. A trait, for another object would be another for each statement.
- *
- * A fiber waits without a Suspension of the loop, which costs as much as all the rest of a short statement.
+ * Suspends one caller at a time. This is a trait because another object per statement would cost time. A fiber waits
+ * without a Suspension of the event loop, which would cost as much as all the rest of a short statement.
  */
 trait OneWaiter
 {
-    /** @var \Fiber<mixed, mixed, mixed, mixed>|null of who waits */
+    /** @var \Fiber<mixed, mixed, mixed, mixed>|null the fiber that waits */
     private ?\Fiber $fiber = null;
 
-    /** @var Suspension<null>|null of {main}, if that waits */
+    /** @var Suspension<null>|null suspension of {main}, if that waits */
     private ?Suspension $main = null;
 
     /**
@@ -38,12 +37,12 @@ trait OneWaiter
         } catch (\FiberError $blocked) {
             throw CannotWaitException::because($blocked);
         } finally {
-            // Not resumed where the loop was left by an exception, or the fiber is destroyed.
+            // Also reached without wake(): after an exception left the loop, or when the fiber is destroyed.
             $this->fiber = $this->main = null;
         }
     }
 
-    /** Suspends the caller's fiber, and keeps its output buffers to it. */
+    /** Suspends the caller's fiber, and keeps its output buffers separate from those of other fibers. */
     private static function suspendFiber(): void
     {
         $buffers = OutputBuffers::$shared === null ? [] : OutputBuffers::setAside();
@@ -52,7 +51,7 @@ trait OneWaiter
 
             return;
         }
-        // Without finally, which would run too when the fiber is destroyed, on the stack of whatever runs then.
+        // Without finally, which would also run when the fiber is destroyed, on the stack of other code.
         try {
             \Fiber::suspend();
         } catch (\Throwable $failure) {
@@ -62,7 +61,7 @@ trait OneWaiter
         OutputBuffers::restore($buffers);
     }
 
-    /** Whoever waits runs at once, up to where it suspends again. Not for a destructor, in which no fiber can be resumed. */
+    /** Resumes the waiting caller at once. Not for destructors, in which no fiber can be resumed. */
     public function wake(): void
     {
         if ($this->fiber !== null) {

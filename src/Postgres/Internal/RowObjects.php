@@ -7,25 +7,25 @@ namespace Spindle\Postgres\Internal;
 use Spindle\Postgres\UnexpectedResultException;
 
 /**
- * Makes objects of rows, by a constructor whose parameters have the names of the columns.
+ * Creates objects from rows, by a constructor whose parameters have the names of the columns.
  *
  * @template T of object
  */
 final class RowObjects
 {
-    /** Kinds of objects to remember, for looking at a class and its constructor takes longer than making an object. */
+    /** Combinations of class and columns to cache, because reflection takes longer than creating an object. */
     private const MOST = 256;
 
-    /** @var array<string, self<object>> by class and columns */
+    /** @var array<string, self<object>> instances by class and columns */
     private static array $known = [];
 
-    /** @var list<string> names of parameters, one for each column */
+    /** @var list<string> parameter name of each column */
     private array $places = [];
 
-    /** @var array<int, class-string<\BackedEnum>> by the column's index */
+    /** @var array<int, class-string<\BackedEnum>> enum classes by the column's index */
     private array $enums = [];
 
-    /** Whether the columns are the constructor's first parameters, in their order. */
+    /** Whether the columns are the constructor's first parameters, in the same order. */
     private bool $isInOrder;
 
     /**
@@ -107,7 +107,7 @@ final class RowObjects
         return $objects;
     }
 
-    /** Whether it is an argument that has the wrong type, rather than something in the constructor. */
+    /** Whether the error is about an argument, rather than raised inside the constructor. */
     private function isOfCall(\TypeError $error): bool
     {
         return str_contains($error->getMessage(), '__construct(): Argument #') && ($error->getTrace()[0]['function'] ?? '') === '__construct' && ($error->getTrace()[1]['class'] ?? '') === self::class;
@@ -139,7 +139,7 @@ final class RowObjects
     {
         $isOfInts = (string) (new \ReflectionEnum($enum))->getBackingType() === 'int';
         if ($isOfInts && \is_string($value)) {
-            // A numeric, or a text: whole numbers are what they look like.
+            // A numeric or a text that is a whole number counts as one.
             $value = filter_var($value, \FILTER_VALIDATE_INT, \FILTER_NULL_ON_FAILURE);
         } elseif (!$isOfInts && \is_int($value)) {
             $value = (string) $value;

@@ -4,15 +4,15 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal;
 
-/** Rows as they came; values are made of them each time that they are asked for. */
+/** Rows as they were received. They are decoded each time that they are read. */
 interface Rows
 {
     /**
-     * The first row, which there has to be; of its values the first ones, as many as there are keys.
+     * Returns the first row, which must exist. Decodes as many of its values as there are keys.
      *
      * @template K of array-key
      *
-     * @param list<K> $keys for its values
+     * @param list<K> $keys keys of the values
      *
      * @return array<K, mixed>
      */
@@ -23,7 +23,7 @@ interface Rows
      *
      * @param list<K> $keys one for each column
      *
-     * @return iterable<list<array<K, mixed>>> some rows at a time
+     * @return iterable<list<array<K, mixed>>> batches of rows
      */
     public function batches(Columns $columns, array $keys): iterable;
 }

@@ -11,27 +11,27 @@ namespace Spindle\Postgres\Internal;
  */
 final readonly class ServerError
 {
-    /** Bytes that are kept of a field: the server quotes values of any size. */
+    /** Bytes that are kept of a field, because the server quotes values of any size. */
     public const LONGEST = 0x1_0000;
 
-    /** Shorter ones are hidden only where the server quotes them: they stand in any message by chance. */
+    /** Shorter values (in bytes) are hidden only inside quotes, because a message may contain them by chance. */
     private const TELLING = 4;
 
-    /** Hidden from whatever shows an object, for fields quote values: an array of them, by their letters. */
+    /** Fields by their letters, hidden from dumps because they quote values. */
     private \SensitiveParameterValue $fields;
 
-    /** @var \SensitiveParameterValue of a list of texts, or of lists of them */
+    /** @var \SensitiveParameterValue hides a list of texts, or of lists of texts */
     private \SensitiveParameterValue $values;
 
     /**
-     * @param array<string, string>          $fields by their letters
-     * @param list<string|list<string>|null> $values of parameters, as they were sent, or that and their parts; the message won't show them
+     * @param array<string, string> $fields fields by their letters
+     * @param list<string|list<string>|null> $values parameters as sent, alone or with their parts; to be hidden
      */
     public function __construct(#[\SensitiveParameter] array $fields, #[\SensitiveParameter] array $values = [])
     {
         foreach ($fields as $letter => $field) {
             if (\strlen($field) > self::LONGEST) {
-                // What is quoted and does not end would not be found.
+                // A quoted value whose closing quote is cut off would not be found, so it is dropped.
                 $kept = $letter === 'M' && str_starts_with($fields['C'] ?? '', '22') ? strstr($field, '"', true) : false;
                 $fields[$letter] = ($kept === false ? preg_replace('/[\xC0-\xFF]?[\x80-\xBF]*$/D', '', substr($field, 0, self::LONGEST)) : $kept) . '…';
             }
@@ -40,13 +40,13 @@ final readonly class ServerError
         $this->values = new \SensitiveParameterValue($values);
     }
 
-    /** @param list<string|list<string>|null> $values of parameters, as they were sent, or that and their parts */
+    /** @param list<string|list<string>|null> $values parameter values as they were sent, alone or with their parts */
     public function hiding(#[\SensitiveParameter] array $values): self
     {
         return new self($this->fields(), $values);
     }
 
-    /** Of a COPY, whose data may be quoted: neither what is quoted as data is, nor what the context says that the error is about. */
+    /** Returns the error of a COPY without its data: hides quoted values, and the data that the context names. */
     public function hidingData(): self
     {
         $fields = $this->fields();
@@ -72,7 +72,7 @@ final readonly class ServerError
         return $this->field('C') ?? 'XX000';
     }
 
-    /** Not translated where the server tells it so, as those since 9.6 do. */
+    /** Returns the severity, untranslated from servers since 9.6. */
     public function severity(): string
     {
         return $this->field('V') ?? $this->field('S') ?? 'ERROR';
@@ -85,14 +85,14 @@ final readonly class ServerError
         return $position !== null && ctype_digit($position) ? (int) $position : null;
     }
 
-    /** For a unique key the server names columns only in the detail: "Key (a, b)=(1, 2) already exists." */
+    /** Returns the column. For a unique key it comes from the detail, such as "Key (a, b)=(1, 2) already exists.". */
     public function column(): ?string
     {
         if ($this->field('c') !== null) {
             return $this->field('c');
         }
 
-        // In whatever language, but not just anywhere: the detail of another violation has values in parentheses.
+        // Works in any language. Limited to these errors, because other details have values in parentheses.
         if (!\in_array($this->sqlState(), ['23505', '23503', '23P01'], true) || preg_match('/^[^()=]{1,20}\((.*?)\)=\(/s', $this->field('D') ?? '', $match) !== 1) {
             return null;
         }
@@ -100,7 +100,7 @@ final readonly class ServerError
         return preg_match('/^"((?:[^"]|"")+)"$/D', $match[1], $quoted) === 1 ? str_replace('""', '"', $quoted[1]) : $match[1];
     }
 
-    /** Without values of parameters: where one stands, its number does. */
+    /** Returns the message, with the parameter's number in place of each value. */
     public function message(): string
     {
         $message = $this->field('M') ?? 'the server gave no message';
@@ -120,41 +120,40 @@ final readonly class ServerError
         }
         $message = strtr($message, $hidden);
 
-        // Of a value that is made of others the server quotes some part, or all of it in its own way.
+        // The server may quote a part of a composite value, or all of it in its own notation.
         return $values !== [] && str_starts_with($this->sqlState(), '22') ? (string) preg_replace('/".*"/s', '"…"', $message) : $message;
     }
 
-    /** Whether the transaction can only read. */
+    /** Whether the error says that the transaction is read-only. */
     public function isReadOnly(): bool
     {
         return $this->sqlState() === '25006';
     }
 
-    /** Whether a statement that was prepared earlier does not fit any more, unless the error comes out of what it executes. */
+    /** Whether an earlier prepared statement is out of date, unless a function in the statement raised the error. */
     public function isStale(): bool
     {
         return $this->concernsName() || match ($this->sqlState()) {
             '0A000' => $this->field('R') === 'RevalidateCachedQuery',
-            'XX000' => str_starts_with($this->field('M') ?? '', 'cache lookup failed for type'), // it was dropped
+            'XX000' => str_starts_with($this->field('M') ?? '', 'cache lookup failed for type'), // the type was dropped
             default => false,
         };
     }
 
-    /** Whether there is no prepared statement of a name, or another: somebody else has to do with them. */
+    /** Whether the name of a prepared statement is unknown or in use, as other code uses it too. */
     public function concernsName(): bool
     {
         return \in_array($this->sqlState(), ['26000', '42P05'], true);
     }
 
-    /** Whether the server stopped a statement because a client asked it to, rather than for its time. */
+    /** Whether the server stopped a statement because of a cancel request, rather than a time limit. */
     public function isCancellation(): bool
     {
-        // The text is translated, the place in the source is not: the same line of it answers for a time limit, but that one's
-        // message differs. A server that speaks another language is asked for English messages at the start of a session.
+        // A time limit has the same SQLSTATE and source line, but another message, which is in English.
         return $this->sqlState() === '57014' && !str_contains($this->field('M') ?? '', 'timeout');
     }
 
-    /** @param string $data a line or a value, as the context of an error quotes it: shortened, where it is long */
+    /** @param string $data a line or a value, as the context of an error quotes it; long data are shortened */
     private static function withoutData(#[\SensitiveParameter] string $message, #[\SensitiveParameter] string $data): string
     {
         $isShortened = str_ends_with($data, '...');
@@ -164,7 +163,7 @@ final readonly class ServerError
         $parts = [...$fields, ...array_map(stripcslashes(...), $fields), ...($values === false ? [] : $values)];
         $telling = array_filter($parts, static fn(string $part): bool => \strlen($part) >= self::TELLING);
         if ($isShortened) {
-            // Nobody tells where it ends.
+            // The end of the last field is unknown, because it may contain the separator.
             $last = array_filter([$fields[\count($fields) - 1], $parts[\count($parts) - 1]], static fn(string $part): bool => \strlen($part) >= self::TELLING);
             foreach ($last as $part) {
                 $message = (string) preg_replace('/' . preg_quote($part, '/') . '.*/s', '…', $message);

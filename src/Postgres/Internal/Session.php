@@ -9,9 +9,8 @@ use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\Result;
 
 /**
- * One connection to a server, by one driver. Methods are those of {@see PostgresLink}; each keeps its order among the others.
- *
- * It knows nothing of transactions but their status: who may send what while one is open is the affair of what holds the session.
+ * One connection to a server, by one driver. Methods correspond to {@see PostgresLink}; calls run in their order. A
+ * session only knows its transaction status. Its owner decides which fiber may send statements during a transaction.
  */
 interface Session
 {
@@ -19,7 +18,7 @@ interface Session
     public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result;
 
     /**
-     * The rows of a statement, in a transaction that is open.
+     * Streams the rows of a statement, within an open transaction.
      *
      * @param list<mixed> $parameters
      *
@@ -33,76 +32,76 @@ interface Session
     /** @return \Generator<int, string> */
     public function copyTo(string $sql, ?Cancellation $cancellation): \Generator;
 
-    /** @param TransactionEnds|null $ends is told the commands that were done, also those before one that failed */
+    /** @param TransactionEnds|null $ends records the commands that were done, also those before one that failed */
     public function script(string $sql, ?Cancellation $cancellation = null, ?TransactionEnds $ends = null): void;
 
-    /** Whether several queries may be under way at once. */
+    /** Whether several queries may be in flight at once. */
     public function pipelines(): bool;
 
-    /** Statements without an outcome yet, those that nobody waits for any more included. */
+    /** Statements without an outcome, including abandoned ones. */
     public function inFlight(): int;
 
     /** Whether a query would be sent at once. */
     public function accepts(): bool;
 
     /**
-     * Opens a transaction, with the next statement at the latest. Should that one be none that is sent, {@see hasBegun()} tells.
+     * Opens a transaction, together with the next statement at the latest. See {@see hasBegun()}.
      *
-     * @param string $sql BEGIN, with what it may have behind it
+     * @param string $sql BEGIN with its options
      */
     public function begin(string $sql, ?Cancellation $cancellation): void;
 
-    /** Whether the server was told of a transaction that was begun; if not, it is forgotten. */
+    /** Whether the server received the last BEGIN; otherwise it is dropped. */
     public function hasBegun(): bool;
 
-    /** Of the query that returned last, such as COMMIT. */
+    /** Returns the tag of the query that returned last, such as COMMIT. */
     public function commandTag(): string;
 
-    /** Nanoseconds that the server took for the query that returned last; negative when nobody knows. */
+    /** Nanoseconds that the server took for the query that returned last; negative when unknown. */
     public function took(): int;
 
-    /** Suspends until the server has answered, and nothing more. */
+    /** Suspends until the server has answered an empty request. */
     public function ping(?Cancellation $cancellation = null): void;
 
-    /** Whether something was sent that may have changed the session beyond its transaction. */
+    /** Whether a statement may have changed the session beyond its transaction. */
     public function isChanged(): bool;
 
-    /** Something may have changed it that its statements don't tell. */
+    /** Records that the session may have changed in a way that its statements do not show. */
     public function noteChange(): void;
 
-    /** Makes the session as it was at first: rolls back, and undoes what statements changed. */
+    /** Restores the initial state: rolls back, and undoes changes of the session. */
     public function reset(): void;
 
-    /** Suspends until nothing is in flight, a cancellation that was sent to the server included. */
+    /** Suspends until nothing is in flight, including cancel requests. */
     public function settle(?Cancellation $cancellation = null): void;
 
-    /** Has the server stop what is in flight, for nobody wants it any more. */
+    /** Asks the server to stop everything in flight, because its results are not needed. */
     public function stop(): void;
 
-    /** When something came from the server last: hrtime. */
+    /** When the last bytes from the server arrived, by hrtime(). */
     public function lastActivity(): int;
 
-    /** Whether it can be used at all: neither closed nor lost. */
+    /** Whether the session is usable: neither closed nor lost. */
     public function isOpen(): bool;
 
-    /** Whether the server refused to write, as one does that became a standby. */
+    /** Whether the server refused to write, like one that became a standby. */
     public function isReadOnly(): bool;
 
-    /** As the server told it with the last answer: I for none, T for one that is open, E for one that can only be rolled back. */
+    /** Transaction status in the server's last answer: I for none, T for open, E for one that must be rolled back. */
     public function transactionStatus(): string;
 
-    /** Of the server's process. */
+    /** Returns the id of the server's process. */
     public function backendPid(): int;
 
-    /** What the server tells by notifications; null for nobody. The session keeps the loop running while there is somebody. */
+    /** Sets the listener for notifications; null removes it. A listener keeps the event loop running. */
     public function onNotification(?\Closure $listener): void;
 
-    /** Leaves to the network what the server sends, or reads on. */
+    /** Stops reading from the socket, or reads on. */
     public function pause(bool $on): void;
 
-    /** Called once, when the session is not open any more; with null when it was closed on purpose. */
+    /** Calls the callback once, when the session ends; with null when it was closed on purpose. */
     public function onClose(\Closure $callback): void;
 
-    /** Ends it at once; whatever is in flight fails. */
+    /** Ends the session at once; everything in flight fails. */
     public function close(): void;
 }

@@ -5,16 +5,16 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal;
 
 /**
- * Whether statements have changed a session beyond their transactions, as far as their text tells: settings, temporary tables, advisory
- * locks, cursors, LISTEN, PREPARE, the seed of random(). A change that a function makes goes unnoticed unless the function's name tells of
- * it. Therefore a borrowed connection is reset in any case.
+ * Detects by their text whether statements changed the session beyond their transactions. Examples are settings,
+ * temporary tables, advisory locks, cursors, LISTEN, PREPARE and the seed of random(). Changes inside a function are
+ * only detected by the function's name. Therefore a borrowed connection is always reset.
  */
 final class SessionChanges
 {
-    /** Where a statement begins. */
+    /** Start of a statement. */
     private const BEGINNING = SqlText::COMMENT . '^(?:' . SqlText::BLANK . '|;)*+';
 
-    /** What SET changes for the transaction only. "SET local.tenant = 1" is none of these: the parameter is named so. */
+    /** Text after SET of a change for the transaction only. In "SET local.tenant = 1", local is part of a name. */
     private const TRANSACTION_LOCAL = '\s+(?:LOCAL|TRANSACTION|CONSTRAINTS)\s+[\w"]';
 
     private const SUSPECT = '~' . self::BEGINNING . '(?:SET(?!' . self::TRANSACTION_LOCAL . ')|RESET|LISTEN|DECLARE|LOAD|DO|CALL'
@@ -24,7 +24,7 @@ final class SessionChanges
     /** Settings that decide what a statement's text means. */
     private const MEANING = 'search_path|role|session_authorization|standard_conforming_strings|transform_null_equals';
 
-    /** What stands behind SET or RESET where the setting is plainly another one. */
+    /** Text after SET or RESET that clearly names another setting. */
     private const OTHER_SETTING = '\s+(?:(?:LOCAL|SESSION)\s+)?(?:'
         . '(?!(?:' . self::MEANING . '|ALL|AUTHORIZATION)\b)[a-z_][\w$.]*+\s*+(?:=|TO\b|;|$)'
         . '|TIME\s+ZONE\b|(?:TRANSACTION|CONSTRAINTS|CHARACTERISTICS)\s+[\w"])';
@@ -49,7 +49,7 @@ final class SessionChanges
 
     private bool $meaning = false;
 
-    /** @param list<string> $setup what the session was set up with */
+    /** @param list<string> $setup statements that set the session up */
     public function __construct(private readonly array $setup) {}
 
     public static function suspects(string $sql): bool
@@ -58,39 +58,39 @@ final class SessionChanges
     }
 
     /**
-     * Whether the same text may mean something else after it: by search_path, role or temporary tables its names are those of other things.
-     * Statements that were prepared before are out of date then, and the server does not report it: it keeps their parameters' types.
+     * Whether the statement may change what a text means: search_path, role or temporary tables make names refer to
+     * other objects. Prepared statements are out of date then, which the server does not report.
      */
     public static function changesMeaning(string $sql): bool
     {
         return preg_match(self::CHANGES_MEANING, $sql) !== 0;
     }
 
-    /** Whether it begins or ends a transaction, or a part of one. */
+    /** Whether the statement begins or ends a transaction or a savepoint. */
     public static function controlsTransaction(string $sql): bool
     {
         return preg_match(self::TRANSACTIONAL, $sql) !== 0;
     }
 
-    /** Whether it rolls back a transaction, or a part of one. */
+    /** Whether the statement rolls back a transaction or a savepoint. */
     public static function rollsBack(string $sql): bool
     {
         return preg_match(self::ROLLBACK, $sql) !== 0;
     }
 
-    /** Whether it ends a transaction and begins another at once. */
+    /** Whether the statement ends a transaction and begins another at once. */
     public static function chains(string $sql): bool
     {
         return stripos($sql, 'chain') !== false && preg_match(self::CHAIN, $sql) !== 0;
     }
 
-    /** Whether it may prepare or forget statements. */
+    /** Whether the statement may prepare or deallocate statements. */
     public static function concernsPrepared(string $sql): bool
     {
         return preg_match(self::PREPARED, $sql) === 1;
     }
 
-    /** Something was sent whose text is suspect, or not looked at. */
+    /** Records a statement that was sent. Without text, any change is possible. */
     public function note(string $sql = ''): void
     {
         $this->any = true;
@@ -103,19 +103,19 @@ final class SessionChanges
         return $this->any;
     }
 
-    /** Whether statements were prepared or forgotten in SQL: those that the driver has prepared go with them. */
+    /** Whether statements were prepared or deallocated in SQL. Undoing that deallocates the driver's statements too. */
     public function concernPrepared(): bool
     {
         return $this->prepared;
     }
 
-    /** Whether statements may mean something else since, so that those that are prepared do not fit once it is undone. */
+    /** Whether the meaning of statements may have changed. The prepared ones are out of date once that is undone. */
     public function concernMeaning(): bool
     {
         return $this->meaning;
     }
 
-    /** A script that undoes them, in one round trip. A seed can't be taken back, so random() gets one that nobody knows. */
+    /** Returns a script that undoes the changes in one round trip. random() gets an unknown seed. */
     public function undo(): string
     {
         $seed = \sprintf('SELECT pg_catalog.setseed(%.9F)', random_int(-999_999_999, 999_999_999) / 1e9);

@@ -54,7 +54,7 @@ use Spindle\Postgres\QueryException;
 use Spindle\Postgres\TargetSession;
 use Spindle\Postgres\TlsMode;
 
-/** Opens sessions by the driver that was asked for. Those of one server share what is known of its types. */
+/** Opens sessions by the configured driver. Sessions of one server share its known types. */
 final class Sessions
 {
     private readonly Types $types;
@@ -119,7 +119,7 @@ final class Sessions
         $this->connector = new Connector($options);
     }
 
-    /** Whether a session takes queries while it works at others. */
+    /** Whether a session accepts queries while others are in flight. */
     public function pipeline(): bool
     {
         return $this->options->driver === PostgresDriver::Native;
@@ -137,7 +137,7 @@ final class Sessions
         return $this->options->readTimeout;
     }
 
-    /** Whether it is still of the kind that was asked for, as far as that shows. */
+    /** Whether a session is still of the requested kind, as far as that is known. */
     public function suits(Session $session): bool
     {
         return !$this->areToWrite || !$session->isReadOnly();

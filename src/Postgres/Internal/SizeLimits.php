@@ -4,28 +4,26 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal;
 
-/**
- * How much of what a server sends is read into memory. Looked up each time that something is large, since memory_limit may change.
- */
+/** How much of the server's data is read into memory. Follows changes of memory_limit. */
 final readonly class SizeLimits
 {
-    /** Bytes up to which nothing is compared with a limit: no limit is lower. */
+    /** Bytes that are always allowed: no limit is lower. */
     public const FLOOR = 0x10_0000;
 
-    /** Parts of memory_limit: while a value is read there are up to three copies of it. */
+    /** Divisors of memory_limit. While a value is read, up to three copies of it exist. */
     private const OF_ROW = 4;
     private const OF_RESULT = 2;
 
     /** @param int|null $maxValueBytes null for a share of memory_limit */
     public function __construct(private ?int $maxValueBytes = null) {}
 
-    /** Bytes of one row, or of one row of a COPY. */
+    /** Returns the limit of one row, or of one row of a COPY, in bytes. */
     public function row(): int
     {
         return $this->maxValueBytes ?? max(self::FLOOR, intdiv(self::memory(), self::OF_ROW));
     }
 
-    /** Bytes of rows that are held at the same time for one statement. */
+    /** Returns the limit of all rows that are held for one statement, in bytes. */
     public static function result(): int
     {
         return max(self::FLOOR, intdiv(self::memory(), self::OF_RESULT));

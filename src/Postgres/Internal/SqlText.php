@@ -7,19 +7,19 @@ namespace Spindle\Postgres\Internal;
 use Spindle\Postgres\MultipleStatementsException;
 
 /**
- * As much of SQL's syntax as tells where a statement ends.
+ * Knows enough of SQL's syntax to tell where a statement ends.
  *
  * @see https://www.postgresql.org/docs/current/sql-syntax-lexical.html
  */
 final class SqlText
 {
-    /** Bytes of a statement that is remembered. A longer one has its values written into it, most likely, and comes only once. */
+    /** Bytes of the longest statement that is remembered. A longer one probably contains its values, and comes only once. */
     public const MOST_KEPT = 0x4000;
 
-    /** How much of a statement names it in a message. */
+    /** Characters of a statement that identify it in a message. */
     private const EXCERPT = 60;
 
-    /** What a semicolon may stand in without ending a statement. */
+    /** Tokens in which a semicolon does not end a statement. */
     private const TOKEN = <<<'REGEX'
         ~(?:
             --[^\n\r]*+
@@ -33,14 +33,14 @@ final class SqlText
         )*+~xsA
         REGEX;
 
-    /** One or more spaces or comments; how a comment is written that may hold others stands before. Most hold none, which is read at less expense. */
+    /** One or more spaces or comments; needs COMMENT before it. Most comments match the fast first alternative. */
     public const BLANK = '(?:(?:\s|--[^\n\r]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/)++|(?&comment))';
     public const COMMENT = '(?(DEFINE)(?<comment>/\*(?:[^*/]++|\*(?!/)|/(?!\*)|(?&comment))*+\*/))';
 
-    /** How a statement begins that an error undoes as a whole, outside of a transaction too: what others do may end transactions by itself. */
+    /** First keywords of statements that never end a transaction themselves, so an error undoes all they did. */
     private const REPEATABLE = 'SELECT|VALUES|TABLE|INSERT|UPDATE|DELETE|MERGE|WITH';
 
-    /** @throws \LogicException when it can't be a statement at all */
+    /** @throws \LogicException when the text can't be a statement */
     public static function check(string $sql): void
     {
         if (str_contains($sql, "\0")) {
@@ -48,13 +48,13 @@ final class SqlText
         }
     }
 
-    /** Whether it is a COPY whose data go to the client, or come from him. */
+    /** Whether the statement is a COPY to or from the client. */
     public static function isCopy(string $sql): bool
     {
         return self::copies($sql, 'FROM STDIN') || self::copies($sql, 'TO STDOUT');
     }
 
-    /** Whether an error leaves nothing done of it, so that it may be sent again. In doubt it may not. */
+    /** Whether an error leaves nothing of the statement done, so that it may be sent again. In doubt returns false. */
     public static function isRepeatable(string $sql): bool
     {
         return preg_match('~' . self::COMMENT . '^(?:' . self::BLANK . '|\()*+(?:' . self::REPEATABLE . ')\b~i', $sql) === 1;
@@ -63,7 +63,7 @@ final class SqlText
     /**
      * @param string $ends FROM STDIN or TO STDOUT
      *
-     * @throws \LogicException|MultipleStatementsException unless it is one COPY that ends so, options aside
+     * @throws \LogicException|MultipleStatementsException unless it is one such COPY, options aside
      */
     public static function checkCopy(string $sql, string $ends): void
     {
@@ -78,9 +78,8 @@ final class SqlText
     }
 
     /**
-     * The second statement, and where it begins, in characters from 1; null when there is none.
-     *
-     * A routine's body in SQL (BEGIN ATOMIC … END) has semicolons too, so this is for text that the server found to be several.
+     * Returns the second statement, and its position in characters from 1; null when there is none. A routine's body in
+     * SQL (BEGIN ATOMIC … END) has semicolons too. So this is for text that the server reported as several statements.
      *
      * @return array{string, int}|null
      */
@@ -113,7 +112,7 @@ final class SqlText
         return preg_match('~' . self::COMMENT . '^' . self::BLANK . "*+COPY\b.*\b{$end}\b~is", $sql) === 1;
     }
 
-    /** Of UTF-8. */
+    /** Counts the characters of a UTF-8 text. */
     private static function characters(string $text): int
     {
         return \strlen((string) preg_replace('/[\x80-\xBF]+/', '', $text));

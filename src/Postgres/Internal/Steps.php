@@ -6,10 +6,10 @@ namespace Spindle\Postgres\Internal;
 
 use Psr\Log\LoggerInterface;
 
-/** Tells a logger what a connection does: with its number, the server's process and the statement, never with values. */
+/** Logs what a connection does: with its number, the server's process and the statement, never with values. */
 final readonly class Steps
 {
-    /** Whether anybody is told. */
+    /** Whether there is a logger. */
     public bool $wanted;
 
     public function __construct(private ?LoggerInterface $logger, private int $connection, private int $pid)
@@ -23,9 +23,9 @@ final readonly class Steps
     }
 
     /**
-     * A statement has an outcome.
+     * Logs the outcome of a statement.
      *
-     * @param int $took nanoseconds, which are told in seconds
+     * @param int $took nanoseconds; logged in seconds
      */
     public function logOutcome(string $message, string $sql, int $took): void
     {

@@ -4,17 +4,17 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal;
 
-/** Whether a script has ended a transaction, by the tags of its commands: also where it begins another at once. */
+/** Tracks by the tags of a script's commands whether one ended a transaction, also when another began at once. */
 final class TransactionEnds
 {
     private bool $isCommitted = false;
 
-    /** Of "ROLLBACK", or of "ROLLBACK TO" a savepoint, which has the same tag. */
+    /** Whether the last tag was ROLLBACK. "ROLLBACK TO" a savepoint has the same tag. */
     private bool $isRolledBack = false;
 
     private bool $beginsAgain = false;
 
-    /** @param string $tag of the next command */
+    /** @param string $tag tag of the next command */
     public function see(string $tag): void
     {
         if ($tag === 'COMMIT' || $tag === 'PREPARE TRANSACTION') {

@@ -6,30 +6,30 @@ namespace Spindle\Postgres\Internal;
 
 use Amp\Cancellation;
 
-/** One at a time, first come first served. Whoever waits for itself is told so. */
+/** A mutex for fibers, first come first served. A fiber that would wait for itself gets an exception. */
 final class Turn
 {
-    /** Only read by others. */
+    /** Must not be changed from outside. */
     public bool $taken = false;
 
-    /** Whether who has it is known, so that it can be told that it waits for itself. */
+    /** Whether the holder is known, so that a wait for itself is detected. */
     private bool $owned = false;
 
-    /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null of who has it; null for {main} too */
+    /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null the holder's fiber; null also for {main} */
     private ?\WeakReference $fiber = null;
 
     private readonly WaitingLine $line;
 
-    /** @param string $holder what may hold it, for the one who waits in vain */
+    /** @param string $holder name of the resource, for the message of a wait that can't end */
     public function __construct(private readonly string $holder)
     {
         $this->line = new WaitingLine();
     }
 
     /**
-     * A call that is cancelled takes nothing.
+     * Suspends until the turn is free. A cancelled call takes nothing.
      *
-     * @throws \LogicException when the fiber that calls has it already
+     * @throws \LogicException when the calling fiber already has the turn
      */
     public function take(?Cancellation $cancellation = null): void
     {
@@ -47,22 +47,22 @@ final class Turn
         $this->fiber = $weak;
     }
 
-    /** Whether the fiber that calls has it. */
+    /** Whether the calling fiber has the turn. */
     public function isMine(): bool
     {
         return $this->taken && $this->owned && $this->fiber?->get() === \Fiber::getCurrent();
     }
 
-    /** Somebody else gives it back, so that who has it may wait for it. */
+    /** Declares that another fiber gives the turn back, so that the holder may wait for it. */
     public function handOver(): void
     {
         $this->owned = false;
     }
 
-    /** To whoever has waited longest. */
+    /** Passes the turn to the fiber that has waited longest. */
     public function give(): void
     {
-        // Taken throughout: whoever comes before the one that is resumed here runs has to wait behind it.
+        // The turn stays taken, so that a newcomer can't overtake the fiber that is resumed here.
         $this->owned = false;
         if (!$this->line->wakeFirst()) {
             $this->taken = false;

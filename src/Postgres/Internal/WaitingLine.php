@@ -10,7 +10,7 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Internal\CannotWaitException;
 
-/** Those who wait for the same thing, in the order of their coming. */
+/** Fibers that wait for the same thing, in the order of their arrival. */
 final class WaitingLine
 {
     /** @var array<int, Suspension<null>> */
@@ -19,9 +19,9 @@ final class WaitingLine
     private int $last = 0;
 
     /**
-     * Suspends until it is this caller's turn.
+     * Suspends until it is the caller's turn.
      *
-     * @param \Closure(): void $decline called when the turn came to a caller who is gone: an exception out of the loop interrupted {main}
+     * @param \Closure(): void $decline called when the caller was interrupted by an exception out of the loop
      */
     public function wait(?Cancellation $cancellation, \Closure $decline): void
     {
@@ -49,7 +49,7 @@ final class WaitingLine
         }
     }
 
-    /** @return bool false when nobody waits */
+    /** @return bool false when no fiber waits */
     public function wakeFirst(): bool
     {
         $id = array_key_first($this->waiting);

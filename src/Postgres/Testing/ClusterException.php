@@ -7,16 +7,16 @@ namespace Spindle\Postgres\Testing;
 use Spindle\Internal\Testing\ServerException;
 use Spindle\SpindleException;
 
-/** A temporary cluster could not be made, or its server did not start. */
+/** A temporary cluster could not be created, or its server did not start. */
 final class ClusterException extends \RuntimeException implements SpindleException
 {
-    /** @param string $output what the program that failed had to say; '' where none ran */
+    /** @param string $output output of the program that failed; '' when none ran */
     private function __construct(string $message, public readonly string $output = '', ?\Throwable $previous = null)
     {
         parent::__construct($output === '' ? $message : "{$message}:\n{$output}", previous: $previous);
     }
 
-    /** @param list<string> $places that were searched */
+    /** @param list<string> $places directories that were searched */
     public static function notFound(?int $version, array $places): self
     {
         $wanted = $version === null ? 'PostgreSQL' : "PostgreSQL {$version}";

@@ -17,27 +17,28 @@ use Spindle\Postgres\Testing\Internal\Server;
 use Spindle\Postgres\Testing\Internal\ServerUser;
 
 /**
- * A PostgreSQL server of one's own for tests: made within a second from the PostgreSQL that is installed, in a private
- * directory, and gone without a trace when it is stopped, when nobody holds it any more, or when the PHP process has
- * ended, also by SIGKILL.
+ * A private PostgreSQL server for tests, created within a second from the installed PostgreSQL.
  *
- * It listens on a Unix socket, where everybody who may open its directory is trusted, and on 127.0.0.1, where the password
- * is asked for. As root the server runs as the user postgres or nobody, for PostgreSQL refuses to run as root.
+ * All its files are in a private directory. Everything is removed when the cluster is stopped, when nothing references
+ * it, or when the PHP process has ended, also by SIGKILL.
  *
- * A fork of the process may use it, but not end or restart it. All methods block, also within an event loop.
+ * The server listens on a Unix socket, which trusts every user with access to its directory. It also listens on
+ * 127.0.0.1, where it asks for the password. As root, the server runs as the user "postgres" or "nobody".
+ *
+ * A fork of the process may use the cluster, but not stop or restart it. All methods block, also within an event loop.
  */
 final class TemporaryCluster
 {
-    /** What it gives itself. */
+    /** Settings that the cluster sets itself. */
     private const ITS_OWN = ['cluster_name', 'data_directory', 'listen_addresses', 'port', 'unix_socket_directories'];
 
     public readonly string $database;
 
     /**
-     * @param string $host     the directory of its Unix socket, and of all its files
-     * @param int    $port     of both, the Unix socket and 127.0.0.1
-     * @param string $user     the superuser
-     * @param string $password of the superuser, on 127.0.0.1
+     * @param string $host directory of the Unix socket and of all files
+     * @param int $port port of the Unix socket and of 127.0.0.1
+     * @param string $user name of the superuser
+     * @param string $password password of the superuser on 127.0.0.1
      */
     private function __construct(
         public readonly string $host,
@@ -60,13 +61,13 @@ final class TemporaryCluster
     private function __clone() {}
 
     /**
-     * Returns when it takes connections.
+     * Starts a cluster. Returns when it accepts connections.
      *
-     * @param array<string, string|int|float|bool> $settings of postgresql.conf, such as ['max_connections' => 200]
+     * @param array<string, string|int|float|bool> $settings settings of postgresql.conf: ['max_connections' => 200]
      *
      * @throws ClusterException
      * @throws LauncherException when there is no command-line PHP
-     * @throws \ValueError when a setting is one that the cluster gives itself, such as the port, or can't be written in one line
+     * @throws \ValueError when the cluster sets a setting itself, such as the port, or its value has several lines
      */
     public static function start(array $settings = [], ?TemporaryClusterOptions $options = null): self
     {
@@ -76,9 +77,9 @@ final class TemporaryCluster
     }
 
     /**
-     * What to connect to it through the Unix socket with, as PostgreSQL's clients take it: "host=... port=... ...".
+     * Returns a connection string for the Unix socket, in the form of PostgreSQL's clients: "host=... port=... ...".
      *
-     * @param string ...$parameters by name, beyond or instead of its own, such as dbname: 'test'
+     * @param string ...$parameters parameters to add or replace by name, such as dbname: 'test'
      */
     public function dsn(string ...$parameters): string
     {
@@ -86,25 +87,25 @@ final class TemporaryCluster
     }
 
     /**
-     * The same for TCP.
+     * Returns a connection string for TCP.
      *
-     * @param string ...$parameters by name, beyond or instead of its own, such as sslmode: 'require'
+     * @param string ...$parameters parameters to add or replace by name, such as sslmode: 'require'
      */
     public function tcpDsn(string ...$parameters): string
     {
         return $this->dsn(...['host' => '127.0.0.1', 'password' => $this->password, ...$parameters]);
     }
 
-    /** The id of the server's first process; null when it does not run. */
+    /** Returns the id of the server's first process; null when it is not running. */
     public function postmasterPid(): ?int
     {
         return $this->server->pid();
     }
 
     /**
-     * All that the server has logged so far.
+     * Returns everything that the server has logged so far.
      *
-     * @throws ClusterException when it can't be read, such as after {@see stop()}, with which it went
+     * @throws ClusterException when the log can't be read, such as after {@see stop()}, which removes it
      */
     public function log(): string
     {
@@ -112,10 +113,11 @@ final class TemporaryCluster
     }
 
     /**
-     * Kills the server's first process with SIGKILL, and leaves its children to notice, which they do soon unless they
-     * are busy. Returns when it is gone; its data stay, for {@see restart()}.
+     * Kills the server's first process with SIGKILL. Its children notice soon, unless they are busy.
      *
-     * @throws \LogicException in a fork of the process that started it, or when it was stopped
+     * Returns when the process is gone. The data stay, for {@see restart()}.
+     *
+     * @throws \LogicException in a fork of the process that started the cluster, or after stop()
      */
     public function kill(): void
     {
@@ -124,11 +126,10 @@ final class TemporaryCluster
     }
 
     /**
-     * Starts the server again on the same data and addresses; one that runs is ended in an orderly way before. Returns
-     * when it takes connections.
+     * Stops a running server normally, and starts it on the same data and addresses. Returns when it is ready.
      *
-     * @throws ClusterException when it does not start
-     * @throws \LogicException  in a fork of the process that started it, or when it was stopped
+     * @throws ClusterException when the server does not start
+     * @throws \LogicException in a fork of the process that started the cluster, or after stop()
      */
     public function restart(): void
     {
@@ -137,7 +138,7 @@ final class TemporaryCluster
         ClusterException::during(fn() => $this->server->start($this->timeout));
     }
 
-    /** Ends the server and removes all that there is of it; in a fork of the process that started it, does nothing. */
+    /** Stops the server and removes all its files. Does nothing in a fork of the process that started the cluster. */
     public function stop(): void
     {
         if ($this->guardian->isOurs()) {

@@ -8,7 +8,7 @@ use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\PostgresPool;
 
-/** The contract of a connection: that of a link, and more. */
+/** Tests of a connection: those of a link, and those of connections only. */
 abstract class ConnectionContract extends LinkContract
 {
     use Contract\RunsOnEveryLink;

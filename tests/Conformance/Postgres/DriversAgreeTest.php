@@ -16,7 +16,7 @@ use Spindle\Tests\Postgres\TypeCases;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Unit\Postgres\Types\RandomValues;
 
-/** Both drivers give the same, value by value. */
+/** Tests that both drivers return the same values. */
 #[RequiresPhpExtension('pgsql')]
 final class DriversAgreeTest extends PostgresContract
 {
@@ -79,7 +79,7 @@ final class DriversAgreeTest extends PostgresContract
 
     public function testOnTheShapeOfEveryResult(): void
     {
-        // Neither sees what the other does.
+        // Separate databases, so that neither driver sees the changes of the other.
         $native = $this->connect(database: Cluster::newDatabase());
         $pgsql = $this->connect(database: Cluster::newDatabase(), driver: PostgresDriver::ExtPgsql);
         foreach ([

@@ -8,7 +8,7 @@ use PgSql\Connection;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Postgres\Cluster;
 
-/** Statements wait at it, on the server, until it opens. */
+/** Blocks statements on the server until the gate opens. */
 final class Gate
 {
     private ?Connection $keeper;
@@ -28,19 +28,19 @@ final class Gate
         $this->open();
     }
 
-    /** A statement that waits, and then gives one value. */
+    /** Returns a statement that waits at the gate, and then returns one value. */
     public function statement(string $expression = "'passed'"): string
     {
         return "SELECT {$expression} FROM {$this->call()}";
     }
 
-    /** What waits in it. */
+    /** Returns the function call that waits. */
     public function call(): string
     {
         return "pg_advisory_xact_lock_shared({$this->key})";
     }
 
-    /** Turns the event loop until so many statements wait, or none if that is the number. */
+    /** Runs the event loop until $number statements wait at the gate. */
     public function awaitStatements(int $number): void
     {
         Eventually::holds(fn(): bool => $this->waiting() === $number, "{$number} statements wait on the server");

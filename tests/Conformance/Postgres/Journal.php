@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Postgres;
 
 use Psr\Log\AbstractLogger;
 
-/** A logger that keeps what it is told. */
+/** A logger that keeps its records. */
 final class Journal extends AbstractLogger
 {
     /** @var list<array{level: mixed, message: string, context: array<array-key, mixed>}> */

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Postgres;
 
 use Spindle\Tests\Postgres\Digit;
 
-/** Made of a row; with a constructor that has an error of its own. */
+/** A class for rows whose constructor throws an error itself. */
 final readonly class Level
 {
     public function __construct(public Digit $digit, public string $name)

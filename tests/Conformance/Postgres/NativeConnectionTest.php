@@ -50,7 +50,7 @@ final class NativeConnectionTest extends ConnectionContract
         $server->stop();
     }
 
-    /** On the wire: a server ignores further messages to this effect. */
+    /** Only visible on the wire, because a server ignores further CopyFail messages. */
     public function testACopyInAScriptIsRefusedOnce(): void
     {
         $proxy = FaultyProxy::before(Cluster::shared());
@@ -66,10 +66,10 @@ final class NativeConnectionTest extends ConnectionContract
         $proxy->stop();
     }
 
-    /** A server sends notifications ahead of the end of a statement. */
+    /** A server sends notifications before the end of a statement. */
     public function testManyNotificationsMayComeBeforeListenIsAnswered(): void
     {
-        // More than is read at a time.
+        // More bytes than one read.
         $padding = str_repeat('x', 100);
         $notifications = array_map(
             static fn(int $i): string => Message::notification(1, 'news', $i . $padding),
@@ -101,7 +101,7 @@ final class NativeConnectionTest extends ConnectionContract
         $server->stop();
     }
 
-    /** libpq reads whatever there is. */
+    /** Tests the native driver only, because libpq reads everything that arrives. */
     public function testWhatIsToldToAReaderWhoDoesNotReadIsNotHeld(): void
     {
         $connection = $this->connect();

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Postgres;
 
 use PHPUnit\Framework\Attributes\Group;
 
-/** The rest of the contract on pools: code of sessions and connections. */
+/** Tests the rest of the contract on pools: code of sessions and connections. */
 #[Group('full')]
 final class NativePoolFullTest extends PoolContract
 {

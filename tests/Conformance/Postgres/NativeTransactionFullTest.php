@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Postgres;
 
 use PHPUnit\Framework\Attributes\Group;
 
-/** The rest of the contract on transactions: code of sessions. */
+/** Tests the rest of the contract on transactions: code of sessions. */
 #[Group('full')]
 final class NativeTransactionFullTest extends TransactionContract
 {

@@ -7,12 +7,12 @@ namespace Spindle\Tests\Conformance\Postgres;
 use PgSql\Connection;
 use Spindle\Tests\Postgres\Cluster;
 
-/** Asks the shared cluster over one connection that stays open for all tests of a class. */
+/** Queries the shared cluster over one connection that stays open for all tests of a class. */
 final class Observer
 {
     private static ?Connection $connection = null;
 
-    /** Connects, so that no test takes the connection for something that it has left open. */
+    /** Connects before the tests, so that they do not count the connection as one that they left open. */
     public static function start(): void
     {
         $connection = pg_connect(Cluster::shared()->dsn(), \PGSQL_CONNECT_FORCE_NEW);
@@ -28,7 +28,7 @@ final class Observer
     }
 
     /**
-     * Returns what the server answers to a statement, or to the last one of several.
+     * Returns the server's answer to a statement, or to the last one of several.
      *
      * @return list<array<array-key, string|null>> rows by column
      */

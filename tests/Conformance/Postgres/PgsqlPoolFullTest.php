@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Postgres;
 
 use PHPUnit\Framework\Attributes\Group;
 
-/** The rest of the contract on pools with ext-pgsql: code that does not depend on the driver. */
+/** Tests the rest of the contract on pools with ext-pgsql: code that does not depend on the driver. */
 #[Group('full')]
 final class PgsqlPoolFullTest extends PoolContract
 {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Postgres;
 
-/** The part of the pool's contract that depends on the driver. */
+/** Tests the part of the pool's contract that depends on the driver. */
 final class PgsqlPoolTest extends PoolContract
 {
     use ExtPgsqlDriver;
@@ -14,7 +14,7 @@ final class PgsqlPoolTest extends PoolContract
     }
 
     /**
-     * Some are enough: which statements change a session is the same for all drivers, noticing them is not.
+     * Returns some of the changes. Which statements change a session does not depend on the driver, noticing them does.
      *
      * @return iterable<string, array{list<string>, string, mixed}>
      */

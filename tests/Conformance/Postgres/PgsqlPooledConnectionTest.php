@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Postgres;
 
 use PHPUnit\Framework\Attributes\Group;
 
-/** A borrowed connection has no code that depends on the driver. */
+/** Tests borrowed connections, which have no code that depends on the driver. */
 #[Group('full')]
 final class PgsqlPooledConnectionTest extends PooledConnectionContract
 {

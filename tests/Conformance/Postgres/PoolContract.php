@@ -13,7 +13,7 @@ use Spindle\Postgres\PostgresPoolOptions;
 /** Tests of a pool, and of a pool as a link. */
 abstract class PoolContract extends LinkContract
 {
-    /** @var list<string> of the pools of this test */
+    /** @var list<string> warnings of this test's pools */
     private array $warnings = [];
 
     #[After(1)]
@@ -32,7 +32,7 @@ abstract class PoolContract extends LinkContract
         return $this->pool(1);
     }
 
-    /** @param mixed ...$options of the pool, by their names */
+    /** @param mixed ...$options options of the pool by name */
     protected function pool(int $maxConnections, mixed ...$options): PostgresPool
     {
         $warn = function (string $warning): void {
@@ -43,13 +43,13 @@ abstract class PoolContract extends LinkContract
         return new PostgresPool($this->options(), $maxConnections, new PostgresPoolOptions(...['onWarning' => $warn, ...$options]));
     }
 
-    /** @return list<string> what was warned of so far */
+    /** @return list<string> warnings so far */
     protected function warnings(): array
     {
         return $this->warnings;
     }
 
-    /** @return list<\Closure(): mixed> everything that a pool can be asked for */
+    /** @return list<\Closure(): mixed> one call of each method that a pool has */
     protected static function verbs(PostgresPool $pool): array
     {
         return [

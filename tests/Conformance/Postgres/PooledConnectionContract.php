@@ -9,7 +9,7 @@ use Spindle\Postgres\PooledConnection;
 use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\PostgresPool;
 
-/** Tests of a connection that is borrowed from a pool, as a link. */
+/** Tests of a borrowed connection, as a link. */
 abstract class PooledConnectionContract extends LinkContract
 {
     /** @var list<PooledConnection> */

@@ -25,19 +25,19 @@ use Spindle\Tests\Postgres\UsesCluster;
 
 use function Amp\delay;
 
-/** What tests of the client have in common, whichever driver it uses. After each, the server has no connection of it any more. */
+/** Common code of the client's tests for both drivers. After each test, the server has none of its connections left. */
 abstract class PostgresContract extends TestCase
 {
     use EndsInTime;
     use LeavesNothing;
     use UsesCluster;
 
-    /** By which the server tells this test's connections from others. */
+    /** Identifies this test's connections on the server. */
     private string $application = '';
 
     abstract protected function driver(): PostgresDriver;
 
-    /** Whether the driver can do COPY … TO STDOUT. */
+    /** Whether the driver supports COPY … TO STDOUT. */
     abstract protected function copiesOut(): bool;
 
     #[BeforeClass(-1)]
@@ -62,15 +62,15 @@ abstract class PostgresContract extends TestCase
     protected function findNoConnectionLeft(): void
     {
         if ($this->status()->isSuccess()) {
-            delay(0); // what is to be resumed at the loop's next turn is
+            delay(0); // fibers due in the loop's next turn are resumed
             gc_collect_cycles();
             Eventually::holds(fn(): bool => $this->backends() === [], 'all connections are closed');
-            // A request to cancel may outlive what it is about, for a moment.
+            // A cancel request may outlive its statement for a moment.
             Eventually::holds(fn(): bool => array_diff(EventLoop::getIdentifiers(), $this->before['watchers']) === [], 'nothing is under way');
         }
     }
 
-    /** An exception that left the loop in the middle of something, such as that of a test which did not end in time, spoils it. */
+    /** Replaces the event loop after an exception left it, such as that of a test that did not end in time. */
     #[After(-5)]
     protected function renewTheLoop(): void
     {
@@ -85,7 +85,7 @@ abstract class PostgresContract extends TestCase
         return 20;
     }
 
-    /** @param mixed ...$changes by the names of the options */
+    /** @param mixed ...$changes options by name */
     protected function options(mixed ...$changes): PostgresOptions
     {
         /** @var array<string, mixed> $changes */
@@ -94,13 +94,13 @@ abstract class PostgresContract extends TestCase
         );
     }
 
-    /** @param mixed ...$changes of the options, by their names */
+    /** @param mixed ...$changes options by name */
     protected function connect(mixed ...$changes): PostgresConnection
     {
         return PostgresConnection::connect($this->options(...$changes));
     }
 
-    /** Over a network that may misbehave. */
+    /** Returns options for connecting through a network that may misbehave. */
     protected function throughProxy(FaultyProxy $proxy): PostgresOptions
     {
         $options = PostgresOptions::of(Cluster::shared()->tcpDsn(host: $proxy->host, port: (string) $proxy->port, sslmode: 'disable'));
@@ -108,7 +108,7 @@ abstract class PostgresContract extends TestCase
         return $options->with(['driver' => $this->driver(), 'applicationName' => $this->options()->applicationName, 'settings' => ['TimeZone' => 'UTC']]);
     }
 
-    /** A new table, which is there for all connections. */
+    /** Creates a table that all connections see. */
     protected static function table(string $definition): string
     {
         $name = 't_' . bin2hex(random_bytes(6));
@@ -117,14 +117,14 @@ abstract class PostgresContract extends TestCase
         return $name;
     }
 
-    /** What is in a table, as others see it. */
+    /** Returns the content of a table, as other connections see it. */
     protected static function committed(string $table, string $columns = '*'): string
     {
         return (string) Observer::ask("SELECT string_agg(r::text, ' ' ORDER BY r::text) AS all FROM (SELECT {$columns} FROM {$table}) r")[0]['all'];
     }
 
     /**
-     * The processes that the server has for this test.
+     * Returns the server processes of this test.
      *
      * @return array<int, string> state by pid
      */
@@ -146,7 +146,7 @@ abstract class PostgresContract extends TestCase
         Eventually::holdsByItself(static fn(): bool => self::stateOf($pid) === null, "process {$pid} has ended");
     }
 
-    /** What was begun is sent, and would be done if it had not to wait: the loop turns, and the server answers others. */
+    /** Gives work the time to finish that does not have to wait: runs the event loop, and queries the server. */
     protected static function meanwhile(): void
     {
         for ($i = 0; $i < 5; ++$i) {
@@ -173,7 +173,7 @@ abstract class PostgresContract extends TestCase
         return array_map(self::integer(...), array_values($values));
     }
 
-    /** Bytes that work takes at most, beyond what was held before. */
+    /** Returns the bytes of memory that the work needs at most, beyond those in use before. */
     protected static function growth(\Closure $work): int
     {
         gc_collect_cycles();
@@ -190,11 +190,11 @@ abstract class PostgresContract extends TestCase
     }
 
     /**
-     * One of several ways to send something, if there is it.
+     * Returns a callback as a list, which is empty if the driver does not support COPY … TO STDOUT.
      *
      * @template T of \Closure
      *
-     * @param T $verb that copies out
+     * @param T $verb copies out
      *
      * @return list<T>
      */
@@ -208,7 +208,7 @@ abstract class PostgresContract extends TestCase
      *
      * @template T of \Throwable
      *
-     * @param class-string<T>   $class
+     * @param class-string<T> $class
      * @param \Closure(): mixed $work
      *
      * @return T
@@ -226,11 +226,12 @@ abstract class PostgresContract extends TestCase
     }
 
     /**
-     * The same of work with a link, which may be used afterwards: a failure would end a transaction, so there it has one of its own.
+     * Returns the exception that the work with a link throws. The link stays usable: work in a transaction runs in a
+     * nested one.
      *
      * @template T of \Throwable
      *
-     * @param class-string<T>                $class
+     * @param class-string<T> $class
      * @param \Closure(PostgresLink): mixed $work
      *
      * @return T

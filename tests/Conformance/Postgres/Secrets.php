@@ -17,20 +17,23 @@ use Spindle\Tests\Async;
 
 use function Amp\delay;
 
-/** Has everything fail with a secret in it, and looks where that shows. For a process whose traces have arguments. */
+/**
+ * Makes every operation fail with a secret in it, and searches for the secret. Needs a process whose traces have
+ * arguments.
+ */
 final class Secrets
 {
-    /** Short enough for a trace to show it whole. */
+    /** Short enough for a trace to show all of it. */
     private const SECRET = 'hunter2';
 
-    /** Not a parameter of what fails, for what a trace then shows would not be what the library puts into it. */
+    /** Not a parameter of the failing calls, because a trace would show it as an argument. */
     private static ?PostgresLink $link = null;
 
     /**
-     * @param string       $dsn   without the password, which is in the environment
-     * @param list<string> $kinds of links: 'a connection', 'a pool', 'a borrowed connection'
+     * @param string $dsn DSN without the password, which is in the environment
+     * @param list<string> $kinds kinds of links: 'a connection', 'a pool', 'a borrowed connection'
      *
-     * @return string what shows it, which is to be nothing
+     * @return string outputs that show the secret; expected to be empty
      */
     public static function shown(string $dsn, string $driver, string $table, array $kinds): string
     {
@@ -65,7 +68,7 @@ final class Secrets
     }
 
     /**
-     * Each throws.
+     * Returns calls that each throw.
      *
      * @return list<\Closure(): mixed>
      */
@@ -172,13 +175,13 @@ final class Secrets
         var_dump($object);
         yield 'var_dump' => (string) ob_get_clean();
         if ($object instanceof \Throwable) {
-            yield 'var_export' => @var_export($object, true); // which no object can hide anything from
+            yield 'var_export' => @var_export($object, true); // no object can hide anything from var_export()
         }
         yield 'json_encode' => (string) @json_encode($object, \JSON_PARTIAL_OUTPUT_ON_ERROR);
         try {
             yield 'serialize' => serialize($object);
         } catch (\Throwable) {
-            // holds something that can't be, such as a closure
+            // contains something that can't be serialized, such as a closure
         }
         for ($thrown = $object; $thrown instanceof \Throwable; $thrown = $thrown->getPrevious()) {
             yield 'the message' => $thrown->getMessage();

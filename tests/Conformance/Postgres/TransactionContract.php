@@ -15,7 +15,7 @@ use Spindle\Tests\Async;
 /** Tests of a transaction as a link. */
 abstract class TransactionContract extends LinkContract
 {
-    /** @var list<DeferredFuture<null>> what their functions wait for */
+    /** @var list<DeferredFuture<null>> one for each transaction, whose function waits for it */
     private array $ends = [];
 
     /** @var list<Future<null>> */
@@ -31,7 +31,7 @@ abstract class TransactionContract extends LinkContract
             try {
                 $transaction->await();
             } catch (TransactionAbortedException) {
-                // of a test that leaves one that failed
+                // the test leaves a failed transaction
             }
         }
         $this->ends = $this->transactions = [];

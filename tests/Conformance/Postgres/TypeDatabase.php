@@ -7,7 +7,7 @@ namespace Spindle\Tests\Conformance\Postgres;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\TypeCases;
 
-/** The database that has the types which {@see TypeCases} want. */
+/** The database with the types for {@see TypeCases}. */
 final class TypeDatabase
 {
     private static ?string $name = null;

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Postgres;
 
-/** What a row with a date becomes. */
+/** A class for rows with a date. */
 final readonly class Until
 {
     public function __construct(public ?\DateTimeImmutable $until) {}

@@ -11,10 +11,13 @@ use Spindle\Tests\Postgres\FakeConnection;
 use Spindle\Tests\Postgres\FakeServer;
 use Spindle\Tests\Postgres\Message;
 
-/** What a well-behaved server answers, as bytes, for scripts that misbehave somewhere. */
+/** Answers of a correct server as bytes, for scripts that misbehave elsewhere. */
 final class Answers
 {
-    /** @param \Closure(FakeConnection): void ...$scripts of servers that have taken the client in and wait for its first statement */
+    /**
+     * @param \Closure(FakeConnection): void ...$scripts scripts of servers that have logged the client in and wait for
+     *     its first statement
+     */
     public static function server(\Closure ...$scripts): FakeServer
     {
         return FakeServer::start(...array_map(static fn(\Closure $script): \Closure => static function (FakeConnection $client) use ($script): void {
@@ -34,7 +37,7 @@ final class Answers
         return PostgresConnection::connect(self::options($server));
     }
 
-    /** Of a server that is too old to be asked for anything further. */
+    /** Returns the login messages of a server that is too old for session queries. */
     public static function welcome(int $pid = 4711): string
     {
         return Message::authenticationOk()
@@ -44,10 +47,10 @@ final class Answers
     }
 
     /**
-     * To a statement without parameters that is sent for the first time.
+     * Returns the answer to a statement without parameters that is sent for the first time.
      *
      * @param array<string, int> $columns types by name
-     * @param list<string|null>  ...$rows
+     * @param list<string|null> ...$rows
      */
     public static function first(array $columns, array ...$rows): string
     {
@@ -58,7 +61,7 @@ final class Answers
     }
 
     /**
-     * To a statement that is prepared.
+     * Returns the answer to a prepared statement.
      *
      * @param list<string|null> ...$rows
      */
@@ -74,7 +77,7 @@ final class Answers
     }
 
     /**
-     * To a statement that is only prepared.
+     * Returns the answer to a statement that is only prepared.
      *
      * @param array<string, int> $columns
      */

@@ -35,7 +35,10 @@ use Spindle\Tests\Scale;
 
 use function Amp\delay;
 
-/** Whatever is cancelled, at whatever moment: its caller is free at once, nothing of it is half done, and nobody else is hit. */
+/**
+ * Tests that a cancellation at any moment frees the caller at once, leaves nothing half done and hits no other
+ * statement.
+ */
 final class CancellationFaultsTest extends TestCase
 {
     use ComesToRest;
@@ -82,11 +85,11 @@ final class CancellationFaultsTest extends TestCase
         foreach (Scale::rounds(0.3, 50) as $i) {
             $rounds = $i;
             $cancellation = new DeferredCancellation();
-            // In its way at random: before it is sent, while it runs, as it ends and after that.
+            // Cancelled at a random moment: before it is sent, while it runs, as it ends and after that.
             $work = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $link->query('SELECT 5 AS five, pg_sleep($1)', [mt_rand(0, 2000) / 1e6], $cancellation->getCancellation())->one()));
             EventLoop::delay(mt_rand(0, 2500) / 1e6, static fn() => $cancellation->cancel());
             $others = mt_rand(0, 3);
-            // A request that comes late finds one of these, rather than nothing.
+            // A late cancel request hits one of these statements.
             $seconds = mt_rand(0, 1) / 1000;
             $other = static fn(int $number): \Closure => static fn(): mixed => $link
                 ->query("SELECT {$number} + {$i} FROM pg_sleep({$seconds})")->value();
@@ -200,7 +203,7 @@ final class CancellationFaultsTest extends TestCase
                 $rows = $link->query("SELECT count(*) FROM {$this->table}")->value();
                 if ($outcome instanceof CancelledException) {
                     ++$cancelled;
-                    self::assertContains($rows, [0, 20_000], $name); // it may have been done all the same
+                    self::assertContains($rows, [0, 20_000], $name); // the COPY may have completed
                     self::assertLessThan(5.0, (hrtime(true) - $at) / 1e9);
                 } else {
                     self::assertSame(20_000, $outcome, Outcome::told($outcome));
@@ -248,7 +251,7 @@ final class CancellationFaultsTest extends TestCase
         self::assertSame([0, 0], [$pool->stats()->waiting, $pool->stats()->timedOut]);
         $both = [$pool->acquire(), $pool->acquire()];
         $pid = static fn(PooledConnection $one): mixed => $one->query('SELECT pg_backend_pid()')->value();
-        self::assertNotSame(...array_map($pid, $both)); // both are there
+        self::assertNotSame(...array_map($pid, $both)); // both connections are open
         array_map(static fn(PooledConnection $one) => $one->release(), $both);
     }
 
@@ -346,7 +349,7 @@ final class CancellationFaultsTest extends TestCase
         $server->stop();
     }
 
-    /** Takes a client in, and answers nothing that it asks. */
+    /** Logs a client in, and never answers its statements. */
     private static function silent(FakeConnection $client): void
     {
         $client->readStartup();
@@ -383,7 +386,7 @@ final class CancellationFaultsTest extends TestCase
         $server->stop();
     }
 
-    #[Group('full')] // it takes ten seconds
+    #[Group('full')] // takes ten seconds
     public function testAServerThatTakesACancelRequestAndGoesOnIsGivenUp(): void
     {
         $server = FakeServer::start(

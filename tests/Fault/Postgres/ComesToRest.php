@@ -11,7 +11,7 @@ use Spindle\Tests\Eventually;
 
 use function Amp\delay;
 
-/** What a test has let go may take a moment to end, as a cancel request that is under way: it is given that. */
+/** Waits until abandoned work has ended. A cancel request, for example, may take a moment. */
 trait ComesToRest
 {
     private const REST_WITHIN = 6.0;
@@ -32,7 +32,7 @@ trait ComesToRest
             return;
         }
         gc_collect_cycles();
-        delay(0); // what was to begin has begun
+        delay(0); // pending work has begun
         Eventually::holds(fn(): bool => array_diff(EventLoop::getIdentifiers(), $this->watchersBefore) === [], 'nothing is left to do', self::REST_WITHIN);
     }
 }

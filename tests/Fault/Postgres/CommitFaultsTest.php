@@ -28,7 +28,7 @@ use Spindle\Tests\Postgres\FaultyProxy;
 use Spindle\Tests\Postgres\UsesCluster;
 use Spindle\Tests\Scale;
 
-/** Whoever commits is told that it was done, that it was not, or that nobody knows: and never the wrong one of these. */
+/** Tests that a commit reports the truth: it was done, it was not, or that is unknown. */
 final class CommitFaultsTest extends TestCase
 {
     use ComesToRest;
@@ -43,7 +43,7 @@ final class CommitFaultsTest extends TestCase
     protected function setUp(): void
     {
         $this->table = 'commit_' . bin2hex(random_bytes(4));
-        // A COMMIT takes as long as the row says, in seconds.
+        // A COMMIT lasts the seconds in the row.
         Cluster::ask(<<<SQL
             CREATE TABLE {$this->table} (id int PRIMARY KEY, seconds float NOT NULL DEFAULT 0);
             CREATE FUNCTION {$this->table}() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(NEW.seconds); RETURN NULL; END';
@@ -95,7 +95,7 @@ final class CommitFaultsTest extends TestCase
 
         unset($seen['done, committed']);
         $unknown = CommitUnknownException::class;
-        // Where exactly all of it has passed to the server before the cut, it is committed.
+        // If the server received all of it before the cut, the transaction is committed.
         $possible = $direction === Direction::ToServer ? ["{$unknown}, not committed", "{$unknown}, committed"] : ["{$unknown}, committed"];
         self::assertArrayHasKey($possible[0], $seen);
         self::assertSame([], array_diff(array_keys($seen), $possible));
@@ -237,7 +237,7 @@ final class CommitFaultsTest extends TestCase
         });
     }
 
-    /** The backend that commits for 30 s, as soon as there is one. */
+    /** Returns the backend that commits for 30 s, once it exists. */
     private function committing(): int
     {
         $pid = null;
@@ -251,7 +251,7 @@ final class CommitFaultsTest extends TestCase
     }
 
     /**
-     * What is in the table, once no transaction is under way that has written to it.
+     * Returns the rows of the table, once no transaction that has written to it is open.
      *
      * @return list<array<array-key, string|null>>
      */

@@ -42,7 +42,7 @@ use Spindle\Tests\Scale;
 use function Amp\delay;
 use function Amp\Dns\dnsResolver;
 
-/** Servers and networks that do anything but let a client in; whatever they do, nothing of the attempt stays open. */
+/** Tests servers and networks that let no client in. Nothing of a failed attempt stays open. */
 final class ConnectFaultsTest extends TestCase
 {
     use EndsInTime;
@@ -52,7 +52,7 @@ final class ConnectFaultsTest extends TestCase
 
     private const PASSWORD = 'correct horse';
 
-    /** Amp's own has timers of its own. */
+    /** Replaces Amp's resolver, which has its own timers. */
     #[BeforeClass]
     public static function startTheResolver(): void
     {
@@ -369,7 +369,7 @@ final class ConnectFaultsTest extends TestCase
         }, TlsMode::Disable];
     }
 
-    /** @param \Closure(FakeConnection): void $script after which the server is silent */
+    /** @param \Closure(FakeConnection): void $script last actions of a server that is silent afterwards */
     #[DataProvider('steps')]
     public function testAConnectionThatIsCalledOffIsClosed(\Closure $script, TlsMode $tls): void
     {
@@ -455,7 +455,7 @@ final class ConnectFaultsTest extends TestCase
             $bytes % 2 === 0 ? $proxy->closeAfter($bytes, Direction::ToClient) : $proxy->resetAfter($bytes, Direction::ToClient);
             try {
                 fclose((new Connector($options))->connect()->stream);
-                // What sets the session up is not the same length each time.
+                // The session setup varies in length.
                 self::assertGreaterThan($all - 50, $bytes);
             } catch (ConnectionFailedException $failure) {
                 self::assertStringContainsString('the server closed the connection', $failure->getMessage());
@@ -538,7 +538,7 @@ final class ConnectFaultsTest extends TestCase
         return new PostgresOptions($hosts instanceof FakeServer ? [new PostgresHost($hosts->host, $hosts->port)] : $hosts, 'app', self::PASSWORD);
     }
 
-    /** A server that lets everybody in. */
+    /** Starts a server that accepts every login. */
     private static function trusting(): FakeServer
     {
         return FakeServer::start(static function (FakeConnection $client): void {
@@ -556,7 +556,7 @@ final class ConnectFaultsTest extends TestCase
         });
     }
 
-    /** Of a server that is too old to be asked for anything further. */
+    /** Returns the login messages of a server that is too old for session queries. */
     private static function welcome(): string
     {
         return Message::authenticationOk() . Message::parameterStatus('server_version', '13.0') . Message::backendKeyData(1, 2) . Message::readyForQuery();

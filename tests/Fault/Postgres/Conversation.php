@@ -10,15 +10,15 @@ use Spindle\Postgres\Transaction;
 use Spindle\Tests\Postgres\FakeConnection;
 use Spindle\Tests\Postgres\Message;
 
-/** A client and a server that say to each other all that there is to say, with each answer of the server cut as is wanted. */
+/** A client and a server that exchange all kinds of messages. The test decides how the server's answers are split. */
 final class Conversation
 {
     private const COLUMNS = ['a' => Message::TEXT, 'b' => Message::TEXT];
 
-    /** What a server may say at any time. */
+    /** Messages that a server may send at any time. */
     private readonly string $asides;
 
-    /** @param \Closure(FakeConnection, string): void $write what the server says, however it is cut */
+    /** @param \Closure(FakeConnection, string): void $write sends the server's bytes, split in any way */
     public function __construct(private readonly \Closure $write)
     {
         $this->asides = Message::noticeResponse('01000', 'a notice', ['H' => str_repeat('hint ', 50)])
@@ -27,7 +27,7 @@ final class Conversation
             . Message::noticeResponse('00000', '');
     }
 
-    /** @return array<string, string> what came of each, in a line */
+    /** @return array<string, string> outcome of each call, as a line */
     public function results(): array
     {
         $server = Answers::server($this->session(...), $this->listening(...));
@@ -129,7 +129,7 @@ final class Conversation
 
     private function answer(FakeSession $session, string $sql): string
     {
-        // Only described, and executed later; or fetched further, or the other way round.
+        // A request may only describe a statement, only execute a known one, or only fetch further rows.
         $executes = str_contains($session->types, 'E');
         [$columns, $rows, $end] = match ($sql) {
             'two rows' => [self::COLUMNS, [['1', 'x'], [null, '']], Message::commandComplete('SELECT 2')],

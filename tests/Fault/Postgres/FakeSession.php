@@ -8,16 +8,16 @@ use Spindle\Tests\Postgres\FakeConnection;
 use Spindle\Tests\Postgres\HungUpException;
 use Spindle\Tests\Postgres\Message;
 
-/** Knows what its client asks for next, however the client puts it, and can answer that as a server does. */
+/** Understands a client's requests in any form of the protocol, and can answer them like a server. */
 final class FakeSession
 {
-    /** The transaction's, as it is told with each answer. */
+    /** The transaction status, which each answer contains. */
     public string $status = 'I';
 
-    /** The messages that were asked with, by their types, in order. */
+    /** The types of the request's messages, in order. */
     public string $types = '';
 
-    /** The answer to a BEGIN that came in one with what is asked for. */
+    /** The answer to a BEGIN in the same request. */
     public string $begun = '';
 
     private string $sql = '';
@@ -28,7 +28,7 @@ final class FakeSession
     public function __construct(private readonly FakeConnection $client) {}
 
     /**
-     * What is to be done next: a simple query, or all up to a Sync.
+     * Reads the next request: a simple query, or all messages up to a Sync.
      *
      * @return string its SQL
      *
@@ -62,9 +62,9 @@ final class FakeSession
     }
 
     /**
-     * Does what was asked for.
+     * Answers the request with success.
      *
-     * @param array<string, int>   $columns types by name
+     * @param array<string, int> $columns types by name
      * @param list<string|null> ...$rows
      *
      * @throws HungUpException
@@ -83,7 +83,7 @@ final class FakeSession
     }
 
     /**
-     * Does transactions by itself, and gives these answers, as they are, to all else.
+     * Handles transactions, and sends these answers unchanged to all other requests.
      *
      * @throws HungUpException
      */
@@ -104,7 +104,7 @@ final class FakeSession
         }
     }
 
-    /** Whether a statement with such a tag is one of a transaction, whose status is what comes of it. */
+    /** Updates the transaction status. Returns whether the tag is that of a transaction command. */
     public function beginsOrEnds(string $tag): bool
     {
         $this->status = match ($tag) {
@@ -117,7 +117,7 @@ final class FakeSession
     }
 
     /**
-     * What stands before rows.
+     * Returns the messages before rows.
      *
      * @param array<string, int> $columns
      * @param int ...$parameters types

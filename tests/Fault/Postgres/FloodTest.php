@@ -29,14 +29,14 @@ use Spindle\Tests\Scale;
 
 use function Amp\delay;
 
-/** More comes than anybody takes: it stays where it is, and memory stays as it is. */
+/** Tests more data than the reader takes: they stay with the sender, and memory does not grow. */
 final class FloodTest extends TestCase
 {
     use ComesToRest;
     use EndsInTime;
     use LeavesNothing;
 
-    /** Bytes more than before that any of it may take. */
+    /** Bytes of additional memory that each of them may use. */
     private const MEMORY = 8 << 20;
 
     private static ?TemporaryCluster $cluster = null;
@@ -154,7 +154,7 @@ final class FloodTest extends TestCase
         $connection = $this->connect($way);
         $cancellation = new DeferredCancellation();
         $this->lookAtMemory();
-        // One in which others were before it, so that it is not stopped at once.
+        // Another query is ahead, so that the cancelled one is not stopped at once.
         $others = Async::run(static fn(): mixed => $connection->query('SELECT pg_sleep(0.1)'));
         $outcome = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $connection->query("SELECT repeat('x', 1000) FROM generate_series(1, 1000000)", [], $cancellation->getCancellation())));
         delay(0.02);
@@ -280,7 +280,7 @@ final class FloodTest extends TestCase
         return PostgresConnection::connect($way === null ? $cluster->dsn() : PostgresOptions::of($cluster->tcpDsn())->with(['tls' => $way]));
     }
 
-    /** Waits until the backend has no room for more rows, or waits to be asked for them, and stays so. */
+    /** Waits until the backend blocks, because it has no room for more rows or waits for a fetch. */
     private static function awaitStandstill(int $pid): void
     {
         $looks = 0;

@@ -16,7 +16,10 @@ use Spindle\Tests\Async;
 
 use function Amp\delay;
 
-/** What processes do that have connections and fork; see {@see \Spindle\Tests\Host}. Each returns what is left to the process itself. */
+/**
+ * Programs with connections that fork; see {@see \Spindle\Tests\Host}. Each returns what works afterwards in the
+ * process itself.
+ */
 final class ForkPrograms
 {
     /** @return array<string, mixed> */
@@ -65,7 +68,7 @@ final class ForkPrograms
         ];
     }
 
-    /** @return array<string, mixed> what the fork is told, by what it calls, and what is left */
+    /** @return array<string, mixed> messages that the fork gets, by call, and what still works */
     public static function refuse(string $dsn, string $file): array
     {
         [$connection, $pool] = self::open($dsn);
@@ -109,7 +112,7 @@ final class ForkPrograms
         ];
     }
 
-    /** @return array<string, mixed> what a statement that shares throws in the fork, time and again, and what is left */
+    /** @return array<string, mixed> exceptions of a shared statement in the fork, repeatedly, and what still works */
     public static function refuseAfterIdleness(string $dsn, string $file, float $validateAfter): array
     {
         [$connection, $pool] = self::open($dsn, new PostgresPoolOptions(minConnections: 2, validateAfter: $validateAfter));
@@ -195,7 +198,7 @@ final class ForkPrograms
     private static function open(string $dsn, ?PostgresPoolOptions $options = null): array
     {
         $pool = new PostgresPool($dsn, 4, $options);
-        // Known to be short afterwards, so that it shares a connection.
+        // The pool then knows that the query is short, so it shares a connection.
         $pool->query('SELECT 1');
         $pool->query('SELECT 1');
 
@@ -215,7 +218,7 @@ final class ForkPrograms
     /**
      * @param \Closure(): void $work
      *
-     * @return int how it ended
+     * @return int its exit status
      */
     private static function fork(\Closure $work): int
     {

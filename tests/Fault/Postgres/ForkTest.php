@@ -14,7 +14,7 @@ use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\UsesCluster;
 
-/** A fork of a process has all that the process has, and may touch nothing of it. */
+/** Tests that a fork, which inherits the connections of its process, leaves them alone. */
 #[RequiresPhpExtension('pcntl')]
 final class ForkTest extends TestCase
 {

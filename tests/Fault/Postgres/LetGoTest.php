@@ -23,7 +23,7 @@ use Spindle\Tests\Postgres\UsesCluster;
 
 use function Amp\delay;
 
-/** What nobody holds any more is gone, and what somebody waits for is not: however the garbage collector comes by. */
+/** Tests that unreferenced objects are destroyed, and awaited ones are not, whenever the garbage collector runs. */
 final class LetGoTest extends TestCase
 {
     use ComesToRest;
@@ -78,7 +78,7 @@ final class LetGoTest extends TestCase
             ++$collected;
         });
         foreach ([PostgresConnection::connect(...), static fn(string $dsn): PostgresPool => new PostgresPool($dsn)] as $make) {
-            // The fiber alone has both, and {main} alone the future.
+            // Only the fiber references both, and only {main} the future.
             $future = Async::run(static fn(): mixed => $work($make($dsn)));
             self::assertEquals($result, $future->await());
         }
@@ -204,7 +204,7 @@ final class LetGoTest extends TestCase
     {
         $dsn = $this->dsn();
         $fiber = null;
-        // A fiber of somebody who has a scheduler of his own, and then loses it.
+        // A fiber of a caller with its own scheduler, which then loses the fiber.
         $holds = false;
         Async::run(static function () use (&$fiber, &$holds, $make, $dsn): void {
             $fiber = \Fiber::getCurrent();
@@ -260,7 +260,7 @@ final class LetGoTest extends TestCase
         $this->assertGone();
     }
 
-    /** @return \stdClass whose property is the fiber, so that nobody else has it */
+    /** @return \stdClass its property is the only reference to the fiber */
     private function fiberInATransaction(PostgresLink $link): \stdClass
     {
         $holder = new \stdClass();

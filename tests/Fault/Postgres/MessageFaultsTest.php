@@ -17,17 +17,17 @@ use Spindle\Tests\Postgres\FakeConnection;
 use Spindle\Tests\Postgres\FakeServer;
 use Spindle\Tests\Postgres\Message;
 
-/** A server that says what no server says. */
+/** Tests a server that sends invalid messages. */
 final class MessageFaultsTest extends TestCase
 {
     use ComesToRest;
     use EndsInTime;
     use LeavesNothing;
 
-    /** Texts, for their bytes are the same in all formats. */
+    /** Texts, because their bytes are the same in all formats. */
     private const COLUMNS = ['a' => Message::TEXT, 'b' => Message::TEXT];
 
-    /** All that a server may send after the login, and some that it may not. */
+    /** All types of messages that a server may send after the login, and some others. */
     private const TYPES = '123ACDEGHIKNRSTVWZcdnstv?' . "\0\xFF";
 
     private const LENGTHS = [0, 1, 3, 0x4800_0001, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFC, 0xFFFF_FFFF];
@@ -42,7 +42,7 @@ final class MessageFaultsTest extends TestCase
                 self::assertBroken($this->outcome(Answers::first(self::COLUMNS, ['1', 'x']), Message::bindComplete() . Answers::rows(['1', 'x']) . $message), "with a length of {$length}");
             }
         }
-        // What is longer than such a message can be is known from its head.
+        // The head already shows that the length is impossible for this message.
         self::assertBroken($this->outcome(Message::parseComplete() . 'Z' . pack('N', 0x0010_0001)), 'with a length of');
     }
 
@@ -68,7 +68,7 @@ final class MessageFaultsTest extends TestCase
         }
     }
 
-    /** @return iterable<string, array{string}> of messages that may come at any time */
+    /** @return iterable<string, array{string}> messages that may arrive at any time */
     public static function malformedAsides(): iterable
     {
         yield 'a notification without anything' => [Message::of('A')];
@@ -91,7 +91,10 @@ final class MessageFaultsTest extends TestCase
         self::assertBroken($this->outcome(Answers::first(self::COLUMNS, ['1', 'x']), Message::bindComplete() . $message));
     }
 
-    /** @return iterable<string, array{string}> of what stands for parameters and columns in the answer to a statement that is sent for the first time */
+    /**
+     * @return iterable<string, array{string}> replacements for parameters and columns, in the answer to a statement
+     *     that is sent for the first time
+     */
     public static function malformedDescriptions(): iterable
     {
         $parameters = Message::parameterDescription();
@@ -116,11 +119,11 @@ final class MessageFaultsTest extends TestCase
     public function testADescriptionHasToBeAsItsCountsSay(string $description): void
     {
         self::assertBroken($this->outcome(Message::parseComplete() . $description . Answers::again(['1', 'x'])));
-        // Alone, as for a statement whose parameters' types have to be known.
+        // Described alone, as for a statement whose parameter types must be known.
         self::assertBroken($this->outcome(Message::parseComplete() . $description . Message::readyForQuery(), parameters: ['text']));
     }
 
-    /** @return iterable<string, array{string}> of rows of two texts */
+    /** @return iterable<string, array{string}> rows of two texts */
     public static function malformedRows(): iterable
     {
         $row = static fn(int $count, string $values): string => Message::of('D', pack('n', $count) . $values);
@@ -143,7 +146,7 @@ final class MessageFaultsTest extends TestCase
         yield 'a negative length of the first value' => [$row(2, pack('N', 0x8000_0000) . '1' . $one)];
         yield 'a value shorter than the row' => [$row(2, $one . pack('N', 0) . 'x')];
         yield 'something behind the last value' => [$row(2, $one . $one . 'D')];
-        // What follows it here is the last byte of the row before, and the whole next row.
+        // The value also covers the last byte of the row and all of the next row.
         yield 'a value that is all of the next row' => [$row(2, $one . pack('N', 1 + \strlen(Message::dataRow('3', 'z'))) . 'x')];
     }
 
@@ -314,10 +317,10 @@ final class MessageFaultsTest extends TestCase
     }
 
     /**
-     * What a statement's last execution comes to, each of which is answered in turn.
+     * Returns the outcome of a statement's last execution. Executes it once for each answer.
      *
      * @param list<mixed> $parameters
-     * @param bool        $then whether the connection is to be good for another then
+     * @param bool $then whether the connection must work afterwards
      */
     private function outcome(string $answer, ?string $second = null, array $parameters = [], bool $then = false): mixed
     {
@@ -342,7 +345,7 @@ final class MessageFaultsTest extends TestCase
         return $outcome;
     }
 
-    /** @return list<mixed> in all the ways that they can be taken */
+    /** @return list<mixed> the rows in all forms */
     private static function rows(Result $result): array
     {
         $rows = $result->all();
@@ -352,7 +355,7 @@ final class MessageFaultsTest extends TestCase
         return $rows;
     }
 
-    /** What comes of a query on a connection that was sent something while it was idle. */
+    /** Returns the outcome of a query on a connection that received these bytes while it was idle. */
     private function afterIdle(string $bytes): mixed
     {
         $server = Answers::server(static function (FakeConnection $client) use ($bytes): void {
@@ -383,13 +386,13 @@ final class MessageFaultsTest extends TestCase
         self::assertStringContainsString($reason, $outcome->getMessage());
     }
 
-    /** It is either found when it comes, or when the rows are taken. */
+    /** Checks for a failure, either on arrival or when the rows are read. */
     private static function assertRefused(mixed $outcome): void
     {
         $outcome instanceof ConnectionLostException ? self::assertBroken($outcome) : self::assertInstanceOf(ProtocolException::class, $outcome, Outcome::told($outcome));
     }
 
-    /** @param list<string> $answers to what ends with a Sync each */
+    /** @param list<string> $answers answers to requests that each end with a Sync */
     private static function answering(array $answers): FakeServer
     {
         return Answers::server(static function (FakeConnection $client) use ($answers): void {

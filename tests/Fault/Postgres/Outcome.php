@@ -8,7 +8,7 @@ use Spindle\Tests\Async;
 
 use function Amp\Future\await;
 
-/** What comes of something: what it returns, or what it throws. */
+/** The outcome of a call: its return value or exception. */
 final class Outcome
 {
     /** @param \Closure(): mixed $work */
@@ -22,13 +22,13 @@ final class Outcome
     }
 
     /**
-     * Of several, each in a fiber of its own.
+     * Returns the outcomes of several calls, each in its own fiber.
      *
      * @template K of array-key
      *
      * @param array<K, \Closure(): mixed> $works
      *
-     * @return array<K, mixed> in their order
+     * @return array<K, mixed> outcomes in the order of the calls
      */
     public static function ofAll(array $works): array
     {
@@ -39,7 +39,7 @@ final class Outcome
         return $ordered;
     }
 
-    /** In a line: the class of what was thrown with its message, or the value. */
+    /** Returns the outcome as a line: class and message of an exception, or the value. */
     public static function told(mixed $outcome): string
     {
         return $outcome instanceof \Throwable

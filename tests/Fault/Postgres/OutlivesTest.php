@@ -25,7 +25,7 @@ use Spindle\Tests\Postgres\UsesCluster;
 
 use function Amp\delay;
 
-/** What somebody kept of a connection or a transaction that is no longer his concerns nobody who has it now. */
+/** Tests that what a former borrower has kept of a connection or transaction does not affect the next one. */
 final class OutlivesTest extends TestCase
 {
     use ComesToRest;
@@ -223,9 +223,9 @@ final class OutlivesTest extends TestCase
         );
         $isLost = static fn(): bool => Cluster::ask("SELECT FROM pg_stat_activity WHERE pid = {$pid}") === [];
         Eventually::holds($isLost, 'the server has closed the connection');
-        delay(0.01); // The loop sees that in its next turns.
+        delay(0.01); // The event loop notices the loss in its next turns.
         $after = new \DateTimeImmutable();
-        usleep(10_000); // What begins when somebody looks begins after this.
+        usleep(10_000); // A reconnection on demand would begin after this moment.
         $listener->next();
         $gap = $listener->current();
 
@@ -251,7 +251,7 @@ final class OutlivesTest extends TestCase
         return PostgresOptions::of(Cluster::shared()->dsn())->with(['driver' => $driver]);
     }
 
-    /** @param \Generator<mixed>|null $rows begun */
+    /** @param \Generator<mixed>|null $rows a generator that has begun */
     private static function rest(?\Generator $rows): int
     {
         $count = 0;

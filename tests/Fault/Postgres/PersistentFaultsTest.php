@@ -17,7 +17,7 @@ use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Processes;
 
-/** What PHP keeps for the next request, and the server that ends meanwhile. */
+/** Tests persistent connections whose server ends between two requests. */
 #[RequiresPhpExtension('pgsql')]
 #[RequiresPhpExtension('sockets')]
 final class PersistentFaultsTest extends TestCase

@@ -24,7 +24,7 @@ use Spindle\Tests\Scale;
 
 use function Amp\delay;
 
-/** Many send at once on one connection, and some of it goes wrong. */
+/** Tests many concurrent statements on one connection, of which some fail. */
 final class PipelineFaultsTest extends TestCase
 {
     use ComesToRest;
@@ -143,7 +143,7 @@ final class PipelineFaultsTest extends TestCase
     {
         $link = $make(Cluster::shared()->dsn());
         $table = $this->table;
-        // Statements of several steps: their types are asked for first, they are sent again, or they wait for a COPY.
+        // Statements of several steps: their types are asked first, they are sent again, or they wait for a COPY.
         $statements = [
             static fn(int $i): int => $link->execute("INSERT INTO {$table} SELECT length(\$1) /* {$i} */", [str_repeat('x', $i)]),
             static fn(int $i): int => $link->execute("INSERT INTO {$table} SELECT \$1::text::int FROM pg_sleep(0.01) /* {$i} */", [(string) $i]),
@@ -224,7 +224,7 @@ final class PipelineFaultsTest extends TestCase
                 return $i;
             },
             static function (int $i) use ($link, $table): int {
-                // A rollback, for all of them write the same.
+                // A rollback, because all of them write the same row.
                 Outcome::of(static fn(): mixed => $link->transaction(static function (Transaction $transaction) use ($table, $i): never {
                     self::assertSame(3, $transaction->copyFrom("COPY {$table} FROM STDIN", [(10 * $i + 10) . "\n", (10 * $i + 11) . "\n", (10 * $i + 12) . "\n"]));
 
@@ -260,7 +260,7 @@ final class PipelineFaultsTest extends TestCase
 
     public function testAStatementThatFailsIsSentOnce(): void
     {
-        // What a sequence has given stays given, whatever becomes of the statement.
+        // A value from a sequence stays used, whatever happens to the statement.
         Cluster::ask("CREATE SEQUENCE {$this->table}_sent");
         foreach (['SELECT 1 / (nextval($1::text::regclass) * 0)', 'SELECT nextval($1::text::regclass) FROM nowhere', 'INSERT INTO ' . $this->table . ' SELECT 0 * nextval($1::text::regclass) + 1'] as $sql) {
             foreach (range(1, 3) as $_) {

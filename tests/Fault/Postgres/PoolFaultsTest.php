@@ -30,7 +30,7 @@ use Spindle\Tests\Postgres\UsesCluster;
 
 use function Amp\delay;
 
-/** A pool whose server will not have it, and whose borrowers don't behave. */
+/** Tests a pool whose server refuses connections, and whose borrowers misbehave. */
 final class PoolFaultsTest extends TestCase
 {
     use ComesToRest;
@@ -38,7 +38,7 @@ final class PoolFaultsTest extends TestCase
     use LeavesNothing;
     use UsesCluster;
 
-    /** With room for five. */
+    /** A server for at most five connections. */
     private static ?TemporaryCluster $cluster = null;
 
     /** @var list<string> */
@@ -181,7 +181,7 @@ final class PoolFaultsTest extends TestCase
         $cluster = self::$cluster;
         self::assertNotNull($cluster);
         $pool = $this->poolOfAServerThatIsAway($cluster, \INF);
-        // The server has to be away for a while: no other event may keep the loop going.
+        // The server must be away for a while, but no other event may keep the loop running.
         EventLoop::unreference(EventLoop::delay(0.2, $cluster->restart(...)));
 
         self::assertSame(1, $pool->query('SELECT 1')->value());
@@ -251,7 +251,7 @@ final class PoolFaultsTest extends TestCase
 
     public function testOneConnectionTooManyLeavesThoseThatThereAre(): void
     {
-        // The second and all others are refused.
+        // The server refuses the second and all further connections.
         $server = FakeServer::start(
             static function (FakeConnection $client): void {
                 $client->readStartup();
@@ -294,7 +294,7 @@ final class PoolFaultsTest extends TestCase
             'CREATE TEMPORARY TABLE left_behind (a int)', 'SELECT pg_advisory_lock(7)', 'SELECT pg_advisory_lock_shared(7)',
             'DECLARE left_open CURSOR WITH HOLD FOR SELECT 1', 'LISTEN left_behind', 'PREPARE left_behind AS SELECT 1', "SELECT set_config('work_mem', '2MB', false)",
             'SET client_connection_check_interval = 0',
-            // What can't be told from its text.
+            // Changes that the text does not show.
             "DO $$ BEGIN PERFORM set_config('work_mem', '3MB', false); PERFORM pg_advisory_lock(8); CREATE TEMPORARY TABLE hidden (a int); END $$",
         ];
         foreach ($changes as $change) {
@@ -465,7 +465,7 @@ final class PoolFaultsTest extends TestCase
             $outcome = Outcome::of($wait);
             self::assertStringContainsString('of a callback', Outcome::told($outcome), $where);
             $at = hrtime(true);
-            delay(0.15); // The claim: for as long as what was left behind still takes, nothing resumes this fiber.
+            delay(0.15); // The claim: while abandoned work is in progress, nothing resumes this fiber.
             self::assertGreaterThan(0.14, (hrtime(true) - $at) / 1e9, "{$where}: nothing resumes what waits for something else");
             self::assertSame([1, 2], [$pool->query('SELECT 1')->value(), $connection->query('SELECT 2')->value()], $where);
             self::assertSame(0, $pool->stats()->waiting, $where);

@@ -30,7 +30,7 @@ use Spindle\Tests\Postgres\UsesCluster;
 use function Amp\delay;
 use function Amp\Future\await;
 
-/** Short statements that share the connections of a pool, where something holds these up or ends them. */
+/** Tests short statements that share connections of a pool, when something delays or ends them. */
 final class PoolSharingTest extends TestCase
 {
     use ComesToRest;
@@ -38,7 +38,7 @@ final class PoolSharingTest extends TestCase
     use LeavesNothing;
     use UsesCluster;
 
-    /** Short, unless it is told to take long. */
+    /** Short, unless its parameter makes it long. */
     private const QUERY = 'SELECT 1 AS n, pg_sleep($1::float8)';
 
     public function testWhoWaitedForAConnectionOfHisOwnAndLeftHoldsUpNobody(): void
@@ -168,7 +168,7 @@ final class PoolSharingTest extends TestCase
     {
         do {
             [$outcomes, $seconds] = $this->outcomesOfAnEndAmongTen();
-            // A later query does not join a shared connection.
+            // A query that begins later does not join the shared connection.
         } while ($seconds > 0.8 * ServerTime::SHORT / 1e9);
 
         self::assertSame(['the last', 'here'], array_shift($outcomes), 'the next statement of whoever had the last answer');
@@ -179,7 +179,9 @@ final class PoolSharingTest extends TestCase
         }
     }
 
-    /** @return array{array<mixed>, float} what ten had of their two statements each; seconds in which all began */
+    /**
+     * @return array{array<mixed>, float} outcomes of ten fibers with two statements each; seconds until all had begun
+     */
     private function outcomesOfAnEndAmongTen(): array
     {
         /** @var \ArrayObject<string, bool> $is */
@@ -265,7 +267,7 @@ final class PoolSharingTest extends TestCase
                 $query = Async::run(static fn(): mixed => $pool->query('SELECT $1::int', [$i]));
                 delay(0);
                 delay(0);
-                // The answer is here long before it is read.
+                // The answer arrives long before it is read.
                 for ($begin = BusyTime::until((int) hrtime(true)); BusyTime::until((int) hrtime(true)) - $begin < 60_000_000;) {
                     hash('sha256', 'work');
                 }
@@ -302,7 +304,8 @@ final class PoolSharingTest extends TestCase
     }
 
     /**
-     * Fifty statements share the only connection. The server may have been held up while they were learnt, so there are some attempts.
+     * Asserts that fifty statements share the only connection. Retries, because the server may have been slow while it
+     * was measured.
      *
      * @param \Closure(): void $learn
      */
@@ -322,7 +325,8 @@ final class PoolSharingTest extends TestCase
     }
 
     /**
-     * @param \Closure(FakeConnection, FakeSession, string): mixed $before called with each request, before it is answered
+     * @param \Closure(FakeConnection, FakeSession, string): mixed $before called with each request, before it is
+     *     answered
      *
      * @return \Closure(FakeConnection): void a server that answers everything
      */
@@ -346,20 +350,20 @@ final class PoolSharingTest extends TestCase
         };
     }
 
-    /** @return list<Future<mixed>> of statements that are short */
+    /** @return list<Future<mixed>> futures of $count short statements */
     private static function shared(PostgresPool $pool, int $count): array
     {
         return array_map(static fn(): Future => Async::run(static fn(): mixed => $pool->query(self::QUERY, [0.0])), range(1, $count));
     }
 
     /**
-     * Asks until the pool knows the statement as short, however busy the machine is.
+     * Repeats a statement until the pool knows it as short, however busy the machine is.
      *
      * @param list<mixed> $parameters
      */
     private static function learn(PostgresPool $pool, string $sql, array $parameters = []): void
     {
-        // One that took long, since the machine is busy, has to be short fifty times.
+        // After one slow run, which a busy machine may cause, fifty short ones are needed.
         for ($short = 0; $short < 51; ++$short) {
             $at = hrtime(true);
             $pool->query($sql, $parameters);
@@ -372,7 +376,7 @@ final class PoolSharingTest extends TestCase
         Eventually::holds(static fn(): bool => $pool->stats()->waiting === $count, "{$count} wait");
     }
 
-    /** It knows that the query is short. */
+    /** Returns a pool that knows that the query is short. */
     private function pool(int $connections): PostgresPool
     {
         $pool = new PostgresPool(Cluster::shared()->dsn(), $connections);

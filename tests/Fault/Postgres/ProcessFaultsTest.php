@@ -20,7 +20,7 @@ use Spindle\Tests\Postgres\UsesCluster;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Text;
 
-/** The process that has the connections is killed, or lacks what a process needs. */
+/** Tests a process with connections that is killed, or lacks resources. */
 final class ProcessFaultsTest extends TestCase
 {
     use EndsInTime;
@@ -28,10 +28,10 @@ final class ProcessFaultsTest extends TestCase
     use OwnDirectory;
     use UsesCluster;
 
-    /** Seconds: the server looks after its clients every 2, which the session asks it to. */
+    /** In seconds. The session asks the server to check its clients every 2 s. */
     private const NOTICED_WITHIN = 4.0;
 
-    /** Seconds after which nothing is left, whatever else the machine does. */
+    /** Seconds after which nothing is left, even on a busy machine. */
     private const GONE_WITHIN = 20.0;
 
     protected function deadline(): int
@@ -77,7 +77,7 @@ final class ProcessFaultsTest extends TestCase
             $begins = hrtime(true);
             Eventually::holds(static fn(): bool => self::backends($name) > 0 || hrtime(true) - $begins > 10_000_000_000, 'it has connected', 12);
             self::assertTrue($process->isRunning(), $process->getErrorOutput());
-            usleep(mt_rand(0, 300_000)); // the moment is what varies
+            usleep(mt_rand(0, 300_000)); // a random moment
             $process->signal(\SIGKILL);
             $process->wait();
             self::assertSame([], Text::names($this->path($name)), 'no temporary file');

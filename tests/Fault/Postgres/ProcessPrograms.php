@@ -15,10 +15,10 @@ use Spindle\Tests\Async;
 use function Amp\delay;
 use function Amp\Future\await;
 
-/** What processes do that are killed, or lack descriptors; see {@see \Spindle\Tests\Host}. */
+/** Programs that are killed, or lack descriptors; see {@see \Spindle\Tests\Host}. */
 final class ProcessPrograms
 {
-    /** Says that it begins, and has the server work for longer than it lives. */
+    /** Reports its start, and makes the server work longer than the process lives. */
     public static function query(string $dsn, string $file): void
     {
         $pool = new PostgresPool($dsn, 3);
@@ -33,7 +33,7 @@ final class ProcessPrograms
         await($futures);
     }
 
-    /** Has all kinds of work done, for as long as it lives. */
+    /** Runs all kinds of work until it is killed. */
     public static function work(string $dsn): void
     {
         $pool = new PostgresPool($dsn, 4, new PostgresPoolOptions(onWarning: static fn() => null));
@@ -58,7 +58,7 @@ final class ProcessPrograms
         }
     }
 
-    /** @return list<string> what came of so many queries at once, in a process that has few descriptors */
+    /** @return list<string> outcomes of N concurrent queries, in a process with few descriptors */
     public static function needDescriptors(string $dsn, int $queries): array
     {
         self::loadClasses();
@@ -85,7 +85,7 @@ final class ProcessPrograms
         $said['pool with'] = Outcome::told(Outcome::of(static fn(): mixed => $pool->query('SELECT 2')->value()));
         $connection = PostgresConnection::connect($dsn);
         $files = self::takeAll();
-        // What is open goes on; a cancellation has no descriptor for its request.
+        // Open connections go on; a cancellation has no descriptor for its request.
         $said['connection'] = Outcome::told(Outcome::of(static fn(): mixed => $connection->query('SELECT 3')->value()));
         $said['pool'] = Outcome::told(Outcome::of(static fn(): mixed => $pool->query('SELECT 4')->value()));
         $said['cancelled'] = Outcome::told(Outcome::of(static fn(): mixed => $connection->query('SELECT pg_sleep(5)', [], new \Amp\TimeoutCancellation(0.05))));
@@ -96,7 +96,7 @@ final class ProcessPrograms
         return $said;
     }
 
-    /** @return list<string> what comes of first calls, when no descriptor is free to load a class */
+    /** @return list<string> outcomes of first calls, when no descriptor is free to load a class */
     public static function startWithoutDescriptors(string $dsn): array
     {
         self::takeAll();
@@ -116,7 +116,10 @@ final class ProcessPrograms
         return array_map(Outcome::told(...), $outcomes);
     }
 
-    /** @return list<string> what comes of calls on a connection, when no descriptor is free to load what reports their failure */
+    /**
+     * @return list<string> outcomes of calls on a connection, when no descriptor is free to load the classes that
+     *     report their failure
+     */
     public static function failWithoutDescriptors(string $dsn): array
     {
         $connection = PostgresConnection::connect($dsn);
@@ -139,7 +142,7 @@ final class ProcessPrograms
         return array_map(Outcome::told(...), $outcomes);
     }
 
-    /** @return array<string, string> with descriptors that select() can't watch, by the loop that does use it */
+    /** @return array<string, string> outcomes with descriptors that select() can't watch, by event loop driver */
     public static function useHighDescriptors(string $dsn): array
     {
         self::loadClasses();
@@ -156,7 +159,7 @@ final class ProcessPrograms
         return $said;
     }
 
-    /** @return list<resource> all that are to be had */
+    /** @return list<resource> all descriptors that are available */
     private static function takeAll(): array
     {
         $files = [];
@@ -167,7 +170,7 @@ final class ProcessPrograms
         return $files;
     }
 
-    /** A class file is a descriptor as well. */
+    /** Loads classes in advance, because a class file needs a descriptor as well. */
     private static function loadClasses(): void
     {
         foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator(\dirname(__DIR__, 3) . '/src/Postgres', \FilesystemIterator::SKIP_DOTS)) as $file) {

@@ -8,10 +8,10 @@ use Spindle\Postgres\Testing\TemporaryCluster;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Processes;
 
-/** A server that goes down and comes back, in a process of its own so that its clients see all of it; see {@see \Spindle\Tests\Host}. */
+/** Restarts a server in a separate process, so that its clients see all phases; see {@see \Spindle\Tests\Host}. */
 final class RestartProgram
 {
-    /** Starts it, restarts it so many times in several ways, each time that it is told to by a file, and stops it then. */
+    /** Starts the server, restarts it N times in several ways, each time on a signal by a file, and stops it. */
     public static function run(string $directory, int $restarts, int $seed): int
     {
         mt_srand($seed);
@@ -19,7 +19,7 @@ final class RestartProgram
         self::tell("{$directory}/dsn", $cluster->dsn());
         for ($i = 1; $i <= $restarts; ++$i) {
             self::await("{$directory}/go{$i}");
-            usleep(mt_rand(50_000, 400_000)); // the moment is what varies
+            usleep(mt_rand(50_000, 400_000)); // a random moment
             match ($i % 4) {
                 0 => self::killABackend($cluster),
                 1 => $cluster->restart(),
@@ -34,7 +34,7 @@ final class RestartProgram
         return $restarts;
     }
 
-    /** The postmaster then ends all others, and recovers. */
+    /** Kills a backend. The postmaster then ends all others, and recovers. */
     private static function killABackend(TemporaryCluster $cluster): void
     {
         $backends = preg_grep('/postgres: .*(idle|SELECT|INSERT|COMMIT|BEGIN)/', Processes::childrenOf((int) $cluster->postmasterPid()));

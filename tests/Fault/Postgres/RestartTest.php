@@ -22,7 +22,7 @@ use Spindle\Tests\Scale;
 
 use function Amp\Future\await;
 
-/** A server that goes down again and again while many work with it. */
+/** Tests a server that restarts repeatedly while many clients use it. */
 final class RestartTest extends TestCase
 {
     use EndsInTime;
@@ -37,7 +37,7 @@ final class RestartTest extends TestCase
 
     private ?PostgresPool $pool = null;
 
-    /** @var array<string, string> what each token's fiber was told, by token */
+    /** @var array<string, string> outcome that each token's fiber got, by token */
     private array $told = [];
 
     /** @var array<string, int> how often each kind of work succeeded, by whether the last restart was over */
@@ -57,7 +57,7 @@ final class RestartTest extends TestCase
     public function testNoRowIsMixedAndNothingIsDoneTwiceHoweverOftenTheServerGoesDown(): void
     {
         mt_srand(Scale::seed());
-        // Each way to go down once, at least.
+        // At least once for each way to stop.
         [$restarts, $this->fibers] = Scale::isFull() ? [20, 200] : [4, 60];
         $program = Host::start(RestartProgram::class . '::run', [$this->path(), $restarts, Scale::seed()]);
         Eventually::holds(fn(): bool => is_file($this->path('dsn')), 'the server runs', 20);
@@ -110,7 +110,7 @@ final class RestartTest extends TestCase
             }
             foreach ($works as $name => $work) {
                 for ($try = 0; !$this->attempt("{$name} after", static fn() => $work("{$number}.{$name}.{$try}")); ++$try) {
-                    // A connection whose end was not noticed yet is lost at most once each.
+                    // A connection whose end is still unnoticed fails at most once.
                     self::assertLessThan(15, $try, "{$name} fails again and again");
                 }
             }
@@ -160,7 +160,7 @@ final class RestartTest extends TestCase
                 self::assertFact(++$id, $row);
             }
         } catch (CommitUnknownException) {
-            // All rows have come, and what is committed has changed nothing.
+            // All rows have arrived. The outcome of the commit does not matter, because nothing was written.
         }
         self::assertSame(self::FACTS, $id);
     }
@@ -200,7 +200,7 @@ final class RestartTest extends TestCase
     /** @param array<string, mixed> $row */
     private static function assertFact(int $id, array $row): void
     {
-        // One comparison, for there are many.
+        // One comparison instead of several, because there are many rows.
         if ($row['id'] !== $id || !\is_string($row['payload']) || $row['checksum'] !== md5($id . $row['payload'])) {
             self::fail("The row {$id} is not itself: " . substr(json_encode($row, \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE), 0, 300));
         }

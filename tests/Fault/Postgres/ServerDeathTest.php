@@ -28,7 +28,7 @@ use Spindle\Tests\Processes;
 
 use function Amp\delay;
 
-/** The server's processes end, one or all, in an orderly way or not. */
+/** Tests the end of one or all of the server's processes, normally or not. */
 final class ServerDeathTest extends TestCase
 {
     use ComesToRest;
@@ -86,7 +86,10 @@ final class ServerDeathTest extends TestCase
         self::assertSame(['\x4142'], $pool->query('SELECT a FROM t')->value());
     }
 
-    /** @return iterable<string, array{\Closure(int): mixed, list<string|null>}> what ends a backend, and the SQLSTATE that is told, or one of them */
+    /**
+     * @return iterable<string, array{\Closure(int): mixed, list<string|null>}> what ends a backend, and the possible
+     *     SQLSTATEs
+     */
     public static function ends(): iterable
     {
         yield 'pg_terminate_backend()' => [static function (int $pid): void {
@@ -102,7 +105,7 @@ final class ServerDeathTest extends TestCase
         yield 'SIGKILL of the postmaster and of the backend' => [static function (int $pid): void {
             self::cluster()->kill();
             posix_kill($pid, \SIGKILL);
-        }, [null, '57P01']]; // it may have noticed, and say so
+        }, [null, '57P01']]; // the backend may have noticed and report it
         yield 'a restart of the server' => [static fn(int $pid) => self::cluster()->restart(), ['57P01']];
     }
 
@@ -166,7 +169,7 @@ final class ServerDeathTest extends TestCase
 
                 self::assertInstanceOf(ConnectionLostException::class, $lost, "{$when}: " . Outcome::told($lost));
                 if ($when !== 'between queries, and not noticed') {
-                    // COMMIT was not sent. Where the loss was not noticed it was, and nobody knows.
+                    // COMMIT was not sent. If the loss was unnoticed, it was sent, and the outcome is unknown.
                     self::assertNotInstanceOf(CommitUnknownException::class, $lost, $when);
                 }
                 self::restartWhereItIsDown();
@@ -396,7 +399,7 @@ final class ServerDeathTest extends TestCase
                 $end(self::busy());
                 $query->await();
             }
-            // Blocks, so that this side can notice nothing where it is not to.
+            // Blocks, so that the client can't notice the end too early.
             $end($pid);
             Eventually::holdsByItself(static fn(): bool => !Processes::isAlive($pid), 'the backend has ended', 20);
             if ($when === 'between queries') {
@@ -412,7 +415,7 @@ final class ServerDeathTest extends TestCase
         return new PostgresPool($dsn, 3, new PostgresPoolOptions(acquireTimeout: 20));
     }
 
-    /** The backend that runs something for a client, as soon as there is one. */
+    /** Returns the backend that runs a client's statement, once it exists. */
     private static function busy(): int
     {
         $pid = null;
@@ -425,20 +428,21 @@ final class ServerDeathTest extends TestCase
         return (int) $pid;
     }
 
-    /** A server that notices only now that one of its processes was killed ends the new connection too. */
+    /** Asserts that the pool answers. A server that only now notices a killed process ends the new connection too. */
     private static function assertAnswers(PostgresPool $pool): void
     {
         Eventually::holds(static fn(): bool => Outcome::of(static fn(): mixed => $pool->query('SELECT 4')->value()) === 4, 'the pool answers', 20);
     }
 
-    /** A server may answer once more before it notices that one of its processes was killed. */
+    /** Asserts that nothing is left. A server may answer once more before it notices a killed process. */
     private static function assertNothingStayed(string $when = ''): void
     {
         Eventually::holds(static fn(): bool => self::ask('SELECT a FROM death') === [], "the table is empty {$when}", 20);
     }
 
     /**
-     * Tries again while the server recovers: it notices some time after the end of a backend that this was a crash.
+     * Returns a link. Retries while the server recovers: it notices some time after the end of a backend that this was
+     * a crash.
      *
      * @template T of PostgresLink
      *
@@ -476,7 +480,7 @@ final class ServerDeathTest extends TestCase
     {
         set_error_handler(static fn(): bool => true);
         try {
-            // Otherwise libpq writes to standard error what a backend says when the server crashes.
+            // Otherwise libpq writes a backend's messages about a crash to standard error.
             return Cluster::ask($sql, self::cluster()->dsn(options: '-c client_min_messages=error'));
         } catch (\RuntimeException) {
             return null;

@@ -24,7 +24,7 @@ use Spindle\Tests\Postgres\UsesCluster;
 
 use function Amp\Future\await;
 
-/** Statements of a pool that wait for locks, and others that run at the same time. */
+/** Tests statements of a pool that wait for locks, and others at the same time. */
 final class SharedLocksTest extends TestCase
 {
     use ComesToRest;
@@ -87,13 +87,13 @@ final class SharedLocksTest extends TestCase
 
     public function testAReadThatWaitsForALockGivesWayToThoseBehindIt(): void
     {
-        // One connection has the lock, and the other is shared.
+        // One connection holds the lock, the other one is shared.
         $pool = $this->pool(2);
         $blocked = null;
         $pool->transaction(function (Transaction $transaction) use ($pool, &$blocked): void {
             $transaction->execute("LOCK {$this->table}");
             $blocked = Async::run(fn(): mixed => $pool->query("SELECT 1 FROM {$this->table} WHERE i = \$1", [1])->value());
-            // None of these fibers has the transaction, so that they may share.
+            // None of these fibers has the transaction, so they may share.
             $behind = array_map(static fn(int $i): Future => Async::run(static fn(): mixed => $pool->query('SELECT $1::int', [$i])->value()), range(1, 5));
 
             self::assertSame(range(1, 5), await($behind, new TimeoutCancellation(self::ENDS_WITHIN)));
@@ -124,7 +124,7 @@ final class SharedLocksTest extends TestCase
     {
         $proxy = FaultyProxy::before(Cluster::shared());
         $logger = new class extends AbstractLogger {
-            /** How often the server was to be asked. */
+            /** How often the server was asked to cancel. */
             public int $asked = 0;
 
             public function log(mixed $level, string|\Stringable $message, array $context = []): void
@@ -191,11 +191,11 @@ final class SharedLocksTest extends TestCase
         $pool->close();
     }
 
-    /** It knows that the statements of this class are short. */
+    /** Returns a pool that knows that the statements of this class are short. */
     private function pool(int $connections, float $acquireTimeout = self::ENDS_WITHIN, ?PostgresOptions $options = null): PostgresPool
     {
         $pool = new PostgresPool($options ?? Cluster::shared()->dsn(), $connections, new PostgresPoolOptions(acquireTimeout: $acquireTimeout));
-        // One that took long, since the machine is busy, has to be short fifty times.
+        // After one slow run, which a busy machine may cause, fifty short ones are needed.
         for ($short = 0; $short < 55; ++$short) {
             $at = hrtime(true);
             $pool->query("SELECT 1 FROM {$this->table} WHERE i = \$1", [1]);

@@ -37,7 +37,7 @@ use Spindle\Tests\Postgres\Watchdog;
 use function Amp\delay;
 use function Amp\Future\await;
 
-/** The other side is there no more and says nothing of it, or is there and says nothing, or reads nothing. */
+/** Tests a peer that vanishes without a message, sends nothing, or reads nothing. */
 final class SilentPeerTest extends TestCase
 {
     use ComesToRest;
@@ -45,11 +45,11 @@ final class SilentPeerTest extends TestCase
     use LeavesNothing;
     use UsesCluster;
 
-    /** Seconds. */
+    /** Read timeout in seconds. */
     private const TIMEOUT = 0.4;
     private const SLACK = 3.0;
 
-    /** Seconds in which an answer would be there if it came at all. */
+    /** Seconds within which an answer would arrive, if there was one. */
     private const BRIEFLY = 0.15;
 
     private FaultyProxy $proxy;
@@ -65,7 +65,10 @@ final class SilentPeerTest extends TestCase
         unset($this->proxy);
     }
 
-    /** @return iterable<string, array{\Closure(PostgresLink, \Closure(): void): mixed}> what is done, and where in it the network fails */
+    /**
+     * @return iterable<string, array{\Closure(PostgresLink, \Closure(): void): mixed}> work, and the moment in it when
+     *     the network fails
+     */
     public static function work(): iterable
     {
         yield 'a query' => [static function (PostgresLink $link, \Closure $fail): mixed {
@@ -327,7 +330,7 @@ final class SilentPeerTest extends TestCase
             $running[] = Async::run(static fn() => $wait($links[$name]));
         }
         await($running);
-        delay(2 * self::TIMEOUT); // what has begun to wait would be given up by now
+        delay(2 * self::TIMEOUT); // anything that waits now would have timed out
         foreach ($links as $name => $link) {
             self::assertSame(3, $link->query('SELECT 3')->value(), $name);
         }
@@ -342,7 +345,7 @@ final class SilentPeerTest extends TestCase
     #[Group('quiet')]
     public function testASlowNetworkIsNotSilentWhileItTakesALargeParameter(): void
     {
-        // Up to 10 MB are in the kernels' buffers; they arrive within half a second.
+        // The kernel's buffers hold up to 10 MB, which arrive within half a second.
         $timeout = 1.0;
         $link = PostgresConnection::connect($this->options()->with(['readTimeout' => $timeout]));
         $link->query('SELECT length($1::text)', ['x']);
@@ -423,8 +426,8 @@ final class SilentPeerTest extends TestCase
         Eventually::holds(fn(): bool => $this->proxy->passed(Direction::ToServer) > $before + 1_000_000, 'it is under way');
         $this->proxy->pause();
         $cancellation->cancel();
-        // In a transaction somebody has to wait for its rollback.
-        EventLoop::delay(0.05, $this->proxy->resume(...)); // The server has to read nothing for a while.
+        // In a transaction, the rollback must be waited for.
+        EventLoop::delay(0.05, $this->proxy->resume(...)); // The server must have nothing to read for a while.
         $outcome = $uploading->await();
 
         self::assertInstanceOf(CancelledException::class, $outcome, Outcome::told($outcome));
@@ -443,7 +446,7 @@ final class SilentPeerTest extends TestCase
 
         self::assertInstanceOf(PoolTimeoutException::class, $outcome, Outcome::told($outcome));
         self::assertLessThan(0.5 + self::SLACK, $took, 'the time that somebody waits for a connection is limited, whatever it is spent on');
-        // What was open stays silent; what is opened from now on is not.
+        // Open connections stay silent, new ones do not.
         $this->proxy->close();
         $this->proxy->resume();
         self::assertSame(1, $pool->query('SELECT 1')->value());

@@ -19,7 +19,7 @@ use Spindle\Tests\Scale;
 
 use function Amp\delay;
 
-/** Where a network cuts what a server says is of no matter. */
+/** Tests that it does not matter where a network splits the server's bytes. */
 final class SlicedConversationTest extends TestCase
 {
     use ComesToRest;

@@ -25,7 +25,7 @@ use Spindle\Tests\Postgres\UsesCluster;
 
 use function Amp\delay;
 
-/** What throws in between is thrown to its caller, and whatever it leaves is in order. */
+/** Tests that an exception of user code reaches its caller, and that everything works afterwards. */
 final class UserCodeFaultsTest extends TestCase
 {
     use ComesToRest;
@@ -46,7 +46,10 @@ final class UserCodeFaultsTest extends TestCase
         Cluster::ask("DROP TABLE {$this->table}");
     }
 
-    /** @return iterable<string, array{\Closure(PostgresLink, string): mixed}> each throws a DomainException; the table is to be empty then */
+    /**
+     * @return iterable<string, array{\Closure(PostgresLink, string): mixed}> each throws a DomainException and must
+     *     leave the table empty
+     */
     public static function work(): iterable
     {
         $throw = static fn(): never => throw new \DomainException('of the user');
@@ -276,7 +279,7 @@ final class UserCodeFaultsTest extends TestCase
         foreach ([PostgresConnection::connect(Cluster::shared()->dsn()), new PostgresPool(Cluster::shared()->dsn(), 1)] as $link) {
             foreach ([0, 1, 20, 49] as $i) {
                 self::assertSame(7, $link->transaction(static function (Transaction $transaction) use ($i): mixed {
-                    // The next rows are being fetched, and take their time.
+                    // The next rows are being fetched, which takes some time.
                     foreach ($transaction->stream('SELECT i, pg_sleep(CASE WHEN i > 55 THEN 0.001 ELSE 0 END) FROM generate_series(1, 100) AS i') as $index => $_) {
                         if ($index === $i) {
                             break;

@@ -184,7 +184,7 @@ final class ConnectTest extends TestCase
     {
         $primary = Cluster::shared();
         $standby = Cluster::start();
-        $standby->restart(); // so that what follows is the start of a server that was shut down in an orderly way
+        $standby->restart(); // the next start is that of a server that was shut down normally
         touch("{$standby->host}/data/standby.signal");
         $standby->restart();
         $connect = static function (string $target, TemporaryCluster ...$clusters): string {
@@ -274,7 +274,7 @@ final class ConnectTest extends TestCase
     }
 
     /**
-     * By the simple protocol, in the calling fiber.
+     * Runs a simple query in the calling fiber.
      *
      * @return list<list<string|null>> rows, or the SQLSTATE of an error
      */

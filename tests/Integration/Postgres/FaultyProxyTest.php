@@ -31,7 +31,7 @@ final class FaultyProxyTest extends TestCase
 
     protected function setUp(): void
     {
-        // Says what it is told, and keeps it.
+        // Echoes its input, and keeps it.
         $this->server = FakeServer::start(function (FakeConnection $connection): void {
             while (($bytes = $connection->wire->read()) !== '') {
                 $this->received .= $bytes;
@@ -206,7 +206,7 @@ final class FaultyProxyTest extends TestCase
         return Wire::connect("tcp://{$this->proxy->host}:{$this->proxy->port}");
     }
 
-    /** @return list<string> what comes back, as it comes */
+    /** @return list<string> bytes that come back, by read */
     private function pieces(Wire $client, string $bytes): array
     {
         $client->write($bytes);

@@ -19,7 +19,7 @@ use Spindle\Tests\Postgres\UsesCluster;
 use Spindle\Tests\Streams;
 use Symfony\Component\Process\Process;
 
-/** Behind a pooler that gives each transaction another session. */
+/** Tests a pooler that gives each transaction another session. */
 final class PgbouncerTest extends TestCase
 {
     use EndsInTime;
@@ -75,7 +75,7 @@ final class PgbouncerTest extends TestCase
             default_pool_size = 2
             INI, 0o644);
         chmod($this->path(), 0o755);
-        // It does not run as root.
+        // pgbouncer refuses to run as root.
         $user = \function_exists('posix_geteuid') && posix_geteuid() === 0 ? ['-u', 'nobody'] : [];
         $this->pooler = new Process([$program, ...$user, $configuration]);
         $this->pooler->start();

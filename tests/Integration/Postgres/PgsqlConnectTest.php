@@ -350,7 +350,7 @@ final class PgsqlConnectTest extends TestCase
         Eventually::holdsByItself(static fn(): bool => Cluster::ask('SELECT pid FROM pg_stat_activity WHERE pid = ' . array_key_first($pids)) === [], 'it goes with its process');
     }
 
-    /** @param mixed ...$changes by the names of the options */
+    /** @param mixed ...$changes options by name */
     private static function options(string $dsn, mixed ...$changes): PostgresOptions
     {
         /** @var array<string, mixed> $named */
@@ -359,7 +359,7 @@ final class PgsqlConnectTest extends TestCase
         return PostgresOptions::of($dsn)->with($named);
     }
 
-    /** @param mixed ...$changes of the options, by their names */
+    /** @param mixed ...$changes options by name */
     private static function open(string $dsn, mixed ...$changes): Session
     {
         return (new Sessions(self::options($dsn, ...$changes)))->open(null);

@@ -44,7 +44,7 @@ use Symfony\Component\Process\Process;
 
 use function Amp\delay;
 
-/** What is particular to ext-pgsql; what all drivers have in common is told by the conformance tests. */
+/** Tests code that only ext-pgsql needs. The conformance tests cover what all drivers have in common. */
 #[RequiresPhpExtension('pgsql')]
 #[RequiresPhpExtension('sockets')]
 final class PgsqlSessionTest extends TestCase
@@ -59,7 +59,7 @@ final class PgsqlSessionTest extends TestCase
         Cluster::ask(TypeCases::SETUP);
         $sessions = [self::open(), self::open(driver: PostgresDriver::Native)];
         foreach (TypeCases::roundTrips() as $name => [$type, $parameter]) {
-            // The first time, and when the statement is known.
+            // Once while the statement is new, and once when it is known.
             foreach ([1, 2] as $_) {
                 self::assertAlike($name, ...array_map(static fn(Session $session): mixed => TypeCases::comparable($session->query("SELECT \$1::{$type}", [$parameter])->value()), $sessions));
             }
@@ -127,7 +127,7 @@ final class PgsqlSessionTest extends TestCase
             $length = $session->query('SELECT length($1::text)', [$text])->value();
         });
         self::assertSame(0x200_0000, $length);
-        // By itself ext-pgsql waits for the server to read it all, 10 ms at a time.
+        // ext-pgsql itself waits in steps of 10 ms until the server has read everything.
         self::assertLessThan(1.0, $gap);
     }
 
@@ -363,7 +363,7 @@ final class PgsqlSessionTest extends TestCase
         $stream = $session->stream("SELECT * FROM {$table}", [], null);
         self::assertSame(['id' => 1], $stream->current());
         unset($stream);
-        // Not possible while a cursor is open on it.
+        // TRUNCATE fails while a cursor on the table is open.
         $session->query("TRUNCATE {$table}");
         $session->query('COMMIT');
         self::assertSame(0, $session->query("SELECT count(*) FROM {$table}")->value());
@@ -396,7 +396,7 @@ final class PgsqlSessionTest extends TestCase
     {
         $session = self::open();
         $table = self::table('id int PRIMARY KEY');
-        // With few data the server has not answered yet as they end, with many it has long before.
+        // With few data the server has not answered when they end; with many it has answered long before.
         foreach ([1, 3_000_000] as $more) {
             $read = 0;
             try {
@@ -498,7 +498,7 @@ final class PgsqlSessionTest extends TestCase
 
     public function testWhatPoolersAnswerCanNotBeStoppedSoTheConnectionIsGivenUp(): void
     {
-        // Its process is another than the one that it tells.
+        // The backend that answers is not the one that the login named.
         $proxy = FakeServer::start(static function (FakeConnection $connection): void {
             $connection->welcome(pid: 1);
             for (;;) {
@@ -523,7 +523,7 @@ final class PgsqlSessionTest extends TestCase
     {
         [$certificate, $key] = (new Certificates($this->path()))->forServer('127.0.0.1');
         $size = 0;
-        // As a proxy may do it: in records as large as they can be.
+        // A proxy may send records of the largest size.
         $server = FakeServer::start(static function (FakeConnection $connection) use ($certificate, $key, &$size): void {
             $connection->readRequest();
             $connection->startTls($certificate, $key);
@@ -587,7 +587,7 @@ final class PgsqlSessionTest extends TestCase
         self::assertSame($other, $one, $claim);
     }
 
-    /** @param mixed ...$changes of the options, by their names */
+    /** @param mixed ...$changes options by name */
     private static function open(?string $dsn = null, mixed ...$changes): Session
     {
         /** @var array<string, mixed> $named */

@@ -91,7 +91,7 @@ final class PreparedDataTest extends TestCase
         return Cluster::ask(self::IDENTIFIER, $cluster->tcpDsn())[0]['id'] ?? null;
     }
 
-    /** @return list<string> the complete ones */
+    /** @return list<string> complete directories */
     private function prepared(): array
     {
         $paths = glob($this->path('postgres-*'), \GLOB_ONLYDIR);

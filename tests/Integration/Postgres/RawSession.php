@@ -8,7 +8,7 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Postgres\Internal\Connect\Established;
 
-/** Queries over a bare connection, without the client's own way to make them. */
+/** Runs queries over a bare connection, without the client's own code. */
 final class RawSession
 {
     /** @return list<list<string|null>> rows; after an error its SQLSTATE in one */

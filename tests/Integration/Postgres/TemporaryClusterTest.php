@@ -22,7 +22,7 @@ final class TemporaryClusterTest extends TestCase
     use EndsWithItsOwner;
     use LeavesNothing;
 
-    /** A part of the microseconds that it takes to start. */
+    /** Microseconds after which a start is still in progress. */
     private const STARTING = 40_000;
 
     public function testItAnswersOnItsUnixSocketAndWithThePasswordOnTcp(): void
@@ -214,7 +214,7 @@ final class TemporaryClusterTest extends TestCase
         return 'cluster';
     }
 
-    /** With data that initdb made once: what becomes of the cluster does not depend on where its data come from. */
+    /** Uses data that initdb created once: a cluster behaves the same whatever the source of its data is. */
     private static function startOne(?float $timeout = null): TemporaryCluster
     {
         return Cluster::start([], $timeout === null ? null : new TemporaryClusterOptions(timeout: $timeout));

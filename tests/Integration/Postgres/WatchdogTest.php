@@ -33,7 +33,7 @@ final class WatchdogTest extends TestCase
     public function testWaitingIsNotBlocking(): void
     {
         $gap = \INF;
-        for ($i = 0; $i < 5 && $gap >= 0.15; ++$i) { // for something else may keep the machine busy
+        for ($i = 0; $i < 5 && $gap >= 0.15; ++$i) { // because other processes may keep the machine busy
             $gap = min($gap, Watchdog::during(static fn() => delay(0.2)));
         }
 

@@ -28,7 +28,7 @@ final class CopyRowsTest extends TestCase
         self::assertSame('SELECT a, b FROM t', $asked);
     }
 
-    /** @return iterable<string, array{string, string}> a statement, and the query that tells its columns */
+    /** @return iterable<string, array{string, string}> a statement, and the query for its columns */
     public static function statements(): iterable
     {
         yield 'columns' => ['COPY t (a, b) FROM STDIN', 'SELECT a, b FROM t'];

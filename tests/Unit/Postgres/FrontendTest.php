@@ -7,7 +7,7 @@ namespace Spindle\Tests\Unit\Postgres;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\Internal\Native\Frontend;
 
-/** Against what PostgreSQL's documentation says of each message. */
+/** Compares messages with PostgreSQL's documentation. */
 final class FrontendTest extends TestCase
 {
     public function testMessagesHaveTheirTypeAndLength(): void

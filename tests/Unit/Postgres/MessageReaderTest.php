@@ -91,7 +91,7 @@ final class MessageReaderTest extends TestCase
             self::assertStringContainsString("with a length of {$length}", (string) end($expected));
             self::assertSame($expected, self::events(self::split($random, $bytes)));
         }
-        // What a row, or a message to somebody who reads it, may be.
+        // Types of messages with rows or with text for people may be long.
         foreach (['D', 'd', 'E', 'N', 'A'] as $type) {
             $reader = new MessageReader();
             $reader->add($type . pack('N', 0x4000_0000));
@@ -126,7 +126,7 @@ final class MessageReaderTest extends TestCase
         self::assertStringNotContainsString('secret', print_r($reader, true));
     }
 
-    /** Answers in every shape, many of them short. */
+    /** Returns answers of all kinds, many of them short. */
     private static function conversation(Randomizer $random): string
     {
         $bytes = '';
@@ -162,7 +162,7 @@ final class MessageReaderTest extends TestCase
     }
 
     /**
-     * One text for each message, rows one by one, whichever way they were told.
+     * Returns one text for each message, with rows one by one.
      *
      * @param list<string> $pieces
      *

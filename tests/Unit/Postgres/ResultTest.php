@@ -19,7 +19,7 @@ use Spindle\Tests\Postgres\Letter;
 use Spindle\Tests\Postgres\Message;
 use Spindle\Tests\Postgres\TextRows;
 
-/** A result, whichever driver's rows it has. */
+/** Tests a result with the rows of each driver. */
 final class ResultTest extends TestCase
 {
     private const INT = 23;
@@ -158,13 +158,13 @@ final class ResultTest extends TestCase
         return self::messages($rows === [] ? [] : [$rows]);
     }
 
-    /** With the worst that may be behind rows. */
+    /** Appends the most misleading padding. */
     private static function padded(string $messages): string
     {
         return $messages . str_repeat("\xFF", MessageReader::PADDING);
     }
 
-    /** @param list<list<list<string|null>>> $chunks rows of each */
+    /** @param list<list<list<string|null>>> $chunks rows of each chunk */
     private static function messages(array $chunks): Exchange
     {
         $exchange = new Exchange();
@@ -177,8 +177,8 @@ final class ResultTest extends TestCase
 
     /**
      * @param array<string, int> $columns types by name
-     * @param int<0, max>        $count
-     * @param list<string>|null  $names   others
+     * @param int<0, max> $count
+     * @param list<string>|null $names other names for the columns
      */
     private static function of(array $columns, Rows $rows, int $count, ?array $names = null): Result
     {

@@ -51,7 +51,7 @@ final class SessionChangesTest extends TestCase
         self::assertFalse(SessionChanges::suspects($sql));
     }
 
-    /** @return iterable<string, array{string, bool}> and whether it changes what others mean */
+    /** @return iterable<string, array{string, bool}> a statement, and whether it changes the meaning of others */
     public static function meanings(): iterable
     {
         foreach ([
@@ -107,7 +107,7 @@ final class SessionChangesTest extends TestCase
         self::assertFalse(SessionChanges::suspects('/*' . str_repeat(' *', 200_000)));
         self::assertFalse(SessionChanges::suspects('/*' . str_repeat(' * /', 200_000) . '*/ SELECT 1'));
         self::assertTrue(SessionChanges::suspects(str_repeat('/*', 1_000) . str_repeat('*/', 1_000) . ' SET a = 1'));
-        // Where it can't be told it is suspect.
+        // A text that can't be analyzed counts as suspect.
         self::assertTrue(SessionChanges::suspects(str_repeat('/*', 500_000) . str_repeat('*/', 500_000) . ' SET a = 1'));
         self::assertTrue(SessionChanges::suspects(str_repeat('/* a */ ', 200_000) . 'SET a = 1'));
 

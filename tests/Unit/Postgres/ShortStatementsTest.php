@@ -14,7 +14,7 @@ use Spindle\Postgres\Internal\Pool\ShortStatements;
 use Spindle\Postgres\Internal\Pool\Transience;
 use Spindle\Postgres\Internal\SqlText;
 
-/** What a pool goes by. */
+/** Tests how a pool recognizes short statements. */
 final class ShortStatementsTest extends TestCase
 {
     public function testAStatementSharesOnceItWasShort(): void
@@ -89,7 +89,10 @@ final class ShortStatementsTest extends TestCase
         self::assertGreaterThan(1_800_000, $statements->find('SELECT 1')?->cost);
     }
 
-    /** @return iterable<string, array{string, bool, bool}> SQL, whether it leaves the session as it is, whether it may share */
+    /**
+     * @return iterable<string, array{string, bool, bool}> SQL, whether it leaves the session unchanged, whether it may
+     *     share
+     */
     public static function statements(): iterable
     {
         foreach ([

@@ -10,7 +10,7 @@ use Spindle\Postgres\Internal\SqlText;
 
 final class SqlTextTest extends TestCase
 {
-    /** @return iterable<string, array{string, string}> a text, and how its second statement begins */
+    /** @return iterable<string, array{string, string}> a text, and the beginning of its second statement */
     public static function several(): iterable
     {
         yield 'two' => ['SELECT 1; SELECT 2', 'SELECT 2'];

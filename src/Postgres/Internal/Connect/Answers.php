@@ -6,7 +6,7 @@ namespace Spindle\Postgres\Internal\Connect;
 
 use Spindle\Postgres\Internal\ServerError;
 
-/** What came of some statements, by their numbers from 0. */
+/** Results of several statements, numbered from 0. */
 interface Answers
 {
     /** @return list<list<string|null>> */

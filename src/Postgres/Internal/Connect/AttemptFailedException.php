@@ -6,7 +6,7 @@ namespace Spindle\Postgres\Internal\Connect;
 
 use Spindle\Postgres\Internal\ServerError;
 
-/** One host did not give a connection. The message is a clause that is to follow the host's name. */
+/** One host did not give a connection. The message is a clause to put behind the host's name. */
 final class AttemptFailedException extends \RuntimeException
 {
     private function __construct(
@@ -24,19 +24,19 @@ final class AttemptFailedException extends \RuntimeException
         return new self($why, previous: $previous);
     }
 
-    /** @param string $for what was waited for, such as "the TLS handshake" */
+    /** @param string $for what the client waited for, such as "the TLS handshake" */
     public static function late(string $for, float $seconds): self
     {
         return new self("no answer within {$seconds} s, while waiting for {$for}");
     }
 
-    /** @param string $why this side does not go on with the login */
+    /** @param string $why why the client stops the login */
     public static function authentication(string $why): self
     {
         return new self($why, isAuthentication: true);
     }
 
-    /** @param string $why the server would do, but not for what was asked */
+    /** @param string $why why the session is not of the requested kind, though the server works */
     public static function unsuitable(string $why): self
     {
         return new self($why, isUnsuitable: true);
@@ -44,7 +44,7 @@ final class AttemptFailedException extends \RuntimeException
 
     public static function refused(ServerError $error): self
     {
-        // The server is not known for certain yet, and what it says goes to logs and terminals.
+        // The server is not authenticated at this point, and its message goes to logs and terminals.
         $message = addcslashes(substr($error->field('M') ?? 'no message', 0, 500), "\0..\37\177");
 
         return new self("{$message} ({$error->sqlState()})", $error->sqlState(), str_starts_with($error->sqlState(), '28'));

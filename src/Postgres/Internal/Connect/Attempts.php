@@ -10,7 +10,7 @@ use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\ProtocolException;
 
-/** What became of each address that was tried for one connection. */
+/** The outcome of each address that was tried for one connection. */
 final class Attempts
 {
     /** @var list<string> */
@@ -26,9 +26,9 @@ final class Attempts
     public function __construct(private readonly ?LoggerInterface $logger) {}
 
     /**
-     * @param Endpoint|PostgresHost $where a host whose name could not be looked up has no endpoint
+     * @param Endpoint|PostgresHost $where a host whose name could not be resolved has no endpoint
      *
-     * @throws AuthenticationException when this is no reason to try others
+     * @throws AuthenticationException when other hosts must not be tried after this failure
      */
     public function add(Endpoint|PostgresHost $where, AttemptFailedException|ProtocolException $failure): void
     {
@@ -47,7 +47,7 @@ final class Attempts
         }
     }
 
-    /** @return list<Endpoint> that were reached, but are of another kind than was asked for */
+    /** @return list<Endpoint> reachable endpoints whose sessions are not of the requested kind */
     public function unsuitable(): array
     {
         return $this->unsuitable;

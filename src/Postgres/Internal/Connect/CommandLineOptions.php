@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Connect;
 
-/** libpq's "options": command-line options of the server, of which those that are settings are taken. */
+/** libpq's "options" keyword: command-line options of the server. Only settings are accepted. */
 final class CommandLineOptions
 {
     /**
      * @return array<string, string>
      *
-     * @throws \ValueError when there are others
+     * @throws \ValueError when another option is given
      */
     public static function settings(string $options): array
     {
@@ -18,7 +18,7 @@ final class CommandLineOptions
         preg_match_all('~(?:[^\s\\\\]|\\\\.)+~s', $options, $found);
         $words = array_map(static fn(string $word): string => (string) preg_replace('~\\\\(.)~s', '$1', $word), $found[0]);
         while (($word = array_shift($words)) !== null) {
-            // "-c name=value", "-cname=value" and "--name=value" are one.
+            // "-c name=value", "-cname=value" and "--name=value" are equivalent.
             $pair = $word === '-c' ? array_shift($words) ?? '' : (string) preg_replace('~^(?:-c|--)~', '', $word);
             if (!str_starts_with($word, '-c') && !str_starts_with($word, '--') || !str_contains($pair, '=')) {
                 throw new \ValueError("The options of PostgreSQL are settings here, as '-c name=value', which " . json_encode($word, \JSON_INVALID_UTF8_SUBSTITUTE) . ' is not');

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Connect;
 
 /**
- * The two forms of libpq's connection strings, down to their keywords. No message repeats the string: there is a password in it.
+ * Parses the two forms of libpq's connection strings into keywords. No message shows the string with its password.
  *
  * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING
  */
@@ -87,7 +87,7 @@ final class ConnectionString
             $key = self::decode($parts[0], 'query');
             $values[$key] = self::decode($parts[1], $key);
         }
-        // As JDBC writes it.
+        // JDBC writes ssl=true.
         if (($values['ssl'] ?? null) === 'true') {
             unset($values['ssl']);
             $values += ['sslmode' => 'require'];

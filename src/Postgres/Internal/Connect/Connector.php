@@ -14,10 +14,10 @@ use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\TargetSession;
 use Spindle\Postgres\TlsMode;
 
-/** Makes connections, to the first server that gives a session of the kind asked for: {@see HostSearch}. */
+/** Opens connections to the first server that gives a session of the requested kind: {@see HostSearch}. */
 final class Connector
 {
-    /** Seconds within which a server is expected to take a request to cancel. */
+    /** Seconds within which a server must accept a cancel request. */
     private const CANCEL_LIMIT = 5.0;
 
     private readonly SaltedPasswords $salted;
@@ -28,10 +28,10 @@ final class Connector
     }
 
     /**
-     * Suspends until a session stands. Nothing stays open when it fails or is cancelled.
+     * Suspends until a session is ready. Closes everything when it fails or is cancelled.
      *
-     * @throws ConnectionFailedException when no host gives one in time
-     * @throws AuthenticationException   when one was reached and the login failed; others are not tried then
+     * @throws ConnectionFailedException when no host gives a session in time
+     * @throws AuthenticationException when a host was reached and the login failed; others are not tried then
      * @throws CancelledException
      */
     public function connect(?Cancellation $cancellation = null): Established
@@ -40,11 +40,11 @@ final class Connector
     }
 
     /**
-     * Asks the server to cancel what a session is doing, over a connection of its own to the same address. When it returns, the
-     * server has signalled the session's process: what that runs now may be cancelled, what it is sent later is not.
+     * Asks the server to cancel what a session is doing, over a separate connection to the same address. When this
+     * method returns, the server has signalled the session's process. Only the current statement may be cancelled.
      *
      * @throws ConnectionFailedException when the request could not be delivered
-     * @throws CancelledException        when it may or may not have been
+     * @throws CancelledException when the request may or may not have been delivered
      */
     public function cancel(Established $session, ?Cancellation $cancellation = null): void
     {
@@ -59,7 +59,7 @@ final class Connector
             if (!$socket->write(Messages::cancel($session->pid, $session->secretKey()), $deadline, $for)) {
                 throw AttemptFailedException::because('the server closed the connection');
             }
-            // The server closes the connection once the signal is sent, and tells nothing else.
+            // The server closes the connection after it sent the signal, and reports nothing else.
             $socket->awaitEnd($deadline, $for);
         } catch (AttemptFailedException|ProtocolException $failure) {
             throw ConnectionFailedException::cancelNotSent("{$endpoint}: {$failure->getMessage()}", $failure);
@@ -67,7 +67,7 @@ final class Connector
     }
 
     /**
-     * Logs in and leaves: whether the server asks for what is allowed, and proves that it knows the password.
+     * Logs in and disconnects, to check that the server asks for an allowed proof and knows the password.
      *
      * @throws AttemptFailedException|ProtocolException
      */
@@ -97,7 +97,7 @@ final class Connector
         }
     }
 
-    /** A socket that is encrypted as it has to be. */
+    /** Opens a socket, encrypted as $mode requires. */
     private function open(Endpoint $endpoint, TlsMode $mode, Deadline $deadline): Socket
     {
         if (!\extension_loaded('openssl') && $mode !== TlsMode::Disable) {

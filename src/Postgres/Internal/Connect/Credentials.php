@@ -7,13 +7,13 @@ namespace Spindle\Postgres\Internal\Connect;
 use Spindle\Postgres\AuthenticationMethod;
 use Spindle\Postgres\ChannelBinding;
 
-/** Who logs in on one connection, and what he may be asked for. */
+/** The user of one connection, and the proofs that the server may ask for. */
 final readonly class Credentials
 {
     /**
-     * @param list<AuthenticationMethod> $methods that the server may ask for
-     * @param bool                       $tls     whether the connection is encrypted
-     * @param string|null                $certificateHash of the server's certificate, as tls-server-end-point has it; null when it has none
+     * @param list<AuthenticationMethod> $methods methods that the server may ask for
+     * @param bool $tls whether the connection is encrypted
+     * @param string|null $certificateHash server certificate's hash for tls-server-end-point; null without one
      */
     public function __construct(
         public string $user,
@@ -27,7 +27,7 @@ final readonly class Credentials
         public SaltedPasswords $salted = new SaltedPasswords(),
     ) {}
 
-    /** @throws AttemptFailedException when there is none */
+    /** @throws AttemptFailedException when there is no password */
     public function password(): string
     {
         $password = $this->password?->getValue();
@@ -38,7 +38,7 @@ final readonly class Credentials
         return $password;
     }
 
-    /** @throws AttemptFailedException when the server may not ask for it */
+    /** @throws AttemptFailedException when the server may not ask for this method */
     public function demand(AuthenticationMethod $method): void
     {
         if (!\in_array($method, $this->methods, true)) {

@@ -10,10 +10,10 @@ use Amp\CompositeCancellation;
 use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
 
-/** Until when something has to be done, and who may call it off; all that suspends while a connection is made does so here. */
+/** Deadline and cancellation of a connection attempt. All its suspensions happen here. */
 final readonly class Deadline
 {
-    /** The loop's timers count no further, in seconds. */
+    /** The longest timer that the event loop supports, in seconds. */
     private const LONGEST = 1e9;
 
     private function __construct(private float $at, private float $seconds, private ?Cancellation $cancellation) {}
@@ -23,7 +23,7 @@ final readonly class Deadline
         return new self(self::now() + $seconds, $seconds, $cancellation);
     }
 
-    /** An earlier one: what is left, divided by so many as still have a turn. */
+    /** Returns an earlier deadline: the remaining time divided by $of, the number of attempts left. */
     public function share(int $of): self
     {
         return $of < 2 ? $this : self::in(round(max(0.0, $this->left()) / $of, 3), $this->cancellation);
@@ -31,10 +31,10 @@ final readonly class Deadline
 
     /**
      * @param resource $stream
-     * @param string   $for    what is waited for, such as "the TLS handshake"
+     * @param string $for what the caller waits for, such as "the TLS handshake"
      *
-     * @throws AttemptFailedException when it is too late
-     * @throws CancelledException     when it was called off
+     * @throws AttemptFailedException when the deadline has passed
+     * @throws CancelledException when the attempt was cancelled
      */
     public function readable($stream, string $for): void
     {
@@ -44,23 +44,21 @@ final readonly class Deadline
     /**
      * @param resource $stream
      *
-     * @throws AttemptFailedException when it is too late
-     * @throws CancelledException     when it was called off
+     * @throws AttemptFailedException when the deadline has passed
+     * @throws CancelledException when the attempt was cancelled
      */
     public function writable($stream, string $for): void
     {
         $this->wait(static fn(\Closure $resume): string => EventLoop::onWritable($stream, $resume), $for);
     }
 
-    /** Lets everything else have its turn. */
+    /** Suspends for one turn of the event loop. */
     public function tick(string $for): void
     {
         $this->wait(static fn(\Closure $resume): string => EventLoop::delay(0, $resume), $for);
     }
 
-    /**
-     * For what takes a cancellation itself; it is over when its result is {@see isOver()}.
-     */
+    /** Returns a cancellation for an operation that accepts one. It is requested when {@see isOver()} becomes true. */
     public function asCancellation(): Cancellation
     {
         $timeout = new TimeoutCancellation(max(0.0, min($this->left(), self::LONGEST)));
@@ -68,7 +66,7 @@ final readonly class Deadline
         return $this->cancellation === null ? $timeout : new CompositeCancellation($timeout, $this->cancellation);
     }
 
-    /** What to throw when that cancellation was requested. */
+    /** Returns what to throw when that cancellation was requested. */
     public function passed(CancelledException $cancelled, string $for): AttemptFailedException|CancelledException
     {
         return $this->cancellation?->isRequested() === true ? $cancelled : AttemptFailedException::late($for, $this->seconds);
@@ -79,7 +77,7 @@ final readonly class Deadline
         $this->cancellation?->throwIfRequested();
     }
 
-    /** @param \Closure(\Closure(): void): string $watch gives a watcher that calls what it gets */
+    /** @param \Closure(\Closure(): void): string $watch registers a watcher that calls the callback; returns its id */
     private function wait(\Closure $watch, string $for): void
     {
         $this->cancellation?->throwIfRequested();
@@ -89,7 +87,7 @@ final readonly class Deadline
         }
         $suspension = EventLoop::getSuspension();
         $waiting = true;
-        // Several may have their turn before this fiber has.
+        // Several callbacks may run before this fiber resumes.
         $resume = static function (?\Throwable $error) use (&$waiting, $suspension): void {
             if ($waiting) {
                 $waiting = false;

@@ -12,7 +12,7 @@ final readonly class Endpoint implements \Stringable
     /** @param string|null $ip null for a Unix socket */
     public function __construct(public PostgresHost $host, public ?string $ip) {}
 
-    /** As PHP's streams take it. */
+    /** Returns the address in the form of PHP's stream functions. */
     public function uri(): string
     {
         return match (true) {

@@ -6,24 +6,24 @@ namespace Spindle\Postgres\Internal\Connect;
 
 use Spindle\Postgres\PostgresHost;
 
-/** A connection whose server waits for the first query, the session's settings made. Whoever gets it owns the stream. */
+/** A connection that is ready for the first query, with the session's settings made. The receiver owns the stream. */
 final readonly class Established
 {
     public PostgresHost $host;
 
-    /** Anybody who has it could cancel this session's queries. */
+    /** Hidden, because it allows to cancel this session's queries. */
     private \SensitiveParameterValue $secretKey;
 
     /**
-     * @param resource              $stream     does not block, and PHP buffers nothing of what is read
-     * @param int                   $pid        of the server's process, as far as a pooler tells it
-     * @param string                $secretKey  for {@see Connector::cancel()}
-     * @param array<string, string> $parameters as the server reports them, such as server_version
-     * @param Endpoint              $endpoint   where it is connected to
-     * @param bool                  $tls        whether it is encrypted
-     * @param string                $leftover   what has come already and was not read: whole messages or the beginning of one
-     * @param bool                  $isPooled   whether there is a pooler between, which may give each transaction another session
-     * @param string|null           $started    when the server was started; null when that is not known
+     * @param resource $stream non-blocking, without a read buffer in PHP
+     * @param int $pid id of the server's process, as the server or a pooler reports it
+     * @param string $secretKey key for {@see Connector::cancel()}
+     * @param array<string, string> $parameters parameters that the server reports, such as server_version
+     * @param Endpoint $endpoint address of the server
+     * @param bool $tls whether the connection is encrypted
+     * @param string $leftover bytes received but not read: whole messages or the beginning of one
+     * @param bool $isPooled whether a pooler in between may give each transaction another session
+     * @param string|null $started when the server was started; null when that is unknown
      */
     public function __construct(
         public mixed $stream,

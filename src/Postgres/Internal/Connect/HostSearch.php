@@ -13,9 +13,8 @@ use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\TargetSession;
 
 /**
- * Hosts in their order, all addresses of each, until one gives a session of the kind asked for.
- *
- * Those that are still to be tried share what is left of the time, so that one that is silent does not take all.
+ * Tries hosts in their order, with all addresses of each, until one gives a session of the requested kind. The
+ * remaining time is divided among the attempts left, so that a silent host does not use all of it.
  *
  * @template T
  */
@@ -23,7 +22,9 @@ final readonly class HostSearch
 {
     private Attempts $attempts;
 
-    /** @param \Closure(Endpoint, TargetSession, Deadline): T $attempt throws AttemptFailedException or ProtocolException */
+    /**
+     * @param \Closure(Endpoint, TargetSession, Deadline): T $attempt throws AttemptFailedException or ProtocolException
+     */
     public function __construct(private PostgresOptions $options, private \Closure $attempt)
     {
         $this->attempts = new Attempts($options->logger);
@@ -32,8 +33,8 @@ final readonly class HostSearch
     /**
      * @return T
      *
-     * @throws ConnectionFailedException when no host gives one in time
-     * @throws AuthenticationException   when one was reached and the login failed; others are not tried then
+     * @throws ConnectionFailedException when no host gives a session in time
+     * @throws AuthenticationException when a host was reached and the login failed; others are not tried then
      * @throws CancelledException
      */
     public function first(?Cancellation $cancellation): mixed

@@ -6,10 +6,10 @@ namespace Spindle\Postgres\Internal\Connect;
 
 use Spindle\Internal\Warnings;
 
-/** Has the kernel notice that the other side is gone, where nothing is sent for long; takes ext-sockets. */
+/** Enables TCP keepalive, so that the kernel notices a dead peer on a silent connection. Needs ext-sockets. */
 final class KeepAlive
 {
-    /** Seconds without traffic before the first question, seconds between questions, questions without an answer. */
+    /** TCP_KEEPIDLE and TCP_KEEPINTVL in seconds, and TCP_KEEPCNT. */
     private const IDLE = 60;
 
     private const INTERVAL = 10;

@@ -12,7 +12,7 @@ use Spindle\Postgres\TargetSession;
 use Spindle\Postgres\TlsMode;
 
 /**
- * What libpq's keywords and environment variables mean here.
+ * Translates libpq's keywords and environment variables to options.
  *
  * @see https://www.postgresql.org/docs/current/libpq-envars.html
  */
@@ -38,7 +38,7 @@ final class Keywords
         'require_auth' => 'PGREQUIREAUTH',
     ];
 
-    /** What is taken when it asks for what is done anyway. */
+    /** Keywords that are accepted only with these values, because the client always behaves this way. */
     private const FIXED = [
         'client_encoding' => ['utf8', 'utf-8', 'auto'],
         'gssencmode' => ['disable', 'prefer'],
@@ -102,12 +102,12 @@ final class Keywords
      */
     private static function withEnvironment(#[\SensitiveParameter] array $values): array
     {
-        // It would name the host, and to go to another one in silence is worse than to stop.
+        // The service would name the host. An error is better than connecting to another host silently.
         if (!isset($values['host']) && !isset($values['hostaddr']) && (string) getenv('PGSERVICE') !== '') {
             throw new \ValueError('PGSERVICE names a service, but service files are not read here: give the host');
         }
         foreach (self::ENVIRONMENT as $key => $name) {
-            // Host and address belong together.
+            // Host and address must come from the same source.
             $taken = isset($values[$key]) || \in_array($key, ['host', 'hostaddr'], true) && (isset($values['host']) || isset($values['hostaddr'])) && !isset($fromEnvironment);
             $value = getenv($name);
             if (!$taken && \is_string($value) && $value !== '') {
@@ -184,12 +184,12 @@ final class Keywords
             throw new \ValueError('For PostgreSQL \'connect_timeout\' must be a number of seconds, not ' . json_encode($seconds, \JSON_INVALID_UTF8_SUBSTITUTE));
         }
 
-        // Zero and less have libpq wait for ever.
+        // In libpq, zero and negative numbers mean no limit.
         return (float) $seconds > 0 ? (float) $seconds : \INF;
     }
 
     /**
-     * A list of what may be asked for; or, with exclamation marks, of what of the usual may not.
+     * Parses require_auth: allowed methods or, with exclamation marks, methods excluded from the default.
      *
      * @return list<AuthenticationMethod>
      */

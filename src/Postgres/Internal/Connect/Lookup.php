@@ -11,7 +11,7 @@ use Spindle\Postgres\PostgresHost;
 
 use function Amp\Dns\resolve;
 
-/** Addresses of a host, without PHP's own look-up, which blocks everything: by the system's hosts file and name servers. */
+/** Resolves a host by the system's hosts file and name servers, because PHP's own look-up blocks the process. */
 final class Lookup
 {
     /**
@@ -43,7 +43,7 @@ final class Lookup
         } catch (DnsException $failure) {
             throw AttemptFailedException::because("the look-up failed: {$failure->getMessage()}", $failure);
         } catch (\Error $failure) {
-            // Where no descriptor is free the classes of the look-up can't be loaded either.
+            // When no descriptor is free, the classes of the look-up can't be loaded either.
             throw @fopen('/dev/null', 'r') === false ? AttemptFailedException::because("the look-up of '{$name}' failed: too many open files", $failure) : $failure;
         }
         $ips = array_values(array_unique(array_map(static fn(DnsRecord $record): string => $record->getValue(), $records)));

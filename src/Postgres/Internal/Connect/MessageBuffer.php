@@ -6,12 +6,12 @@ namespace Spindle\Postgres\Internal\Connect;
 
 use Spindle\Postgres\ProtocolException;
 
-/** Splits what a server sends while a connection is made into messages, however it arrives. Holds a bounded number of bytes. */
+/** Splits the bytes that a server sends during the login into messages. Holds a bounded number of bytes. */
 final class MessageBuffer
 {
     private string $bytes = '';
 
-    /** @param int $longest a message that claims to be longer is none, in bytes with its header */
+    /** @param int $longest bytes of the longest allowed message, header included */
     public function __construct(private readonly int $longest) {}
 
     public function append(#[\SensitiveParameter] string $bytes): void
@@ -22,7 +22,7 @@ final class MessageBuffer
     /**
      * @return array{string, string}|null type and payload; null when the next message is not complete
      *
-     * @throws ProtocolException when its length can't be one
+     * @throws ProtocolException when the length is impossible
      */
     public function next(): ?array
     {
@@ -45,7 +45,7 @@ final class MessageBuffer
         return [$type, $payload];
     }
 
-    /** What is not part of a message that was read, from its first byte. */
+    /** Returns the bytes after the last message that was read. */
     public function rest(): string
     {
         return $this->bytes;

@@ -8,7 +8,7 @@ use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * The messages of a connection's start, in both directions.
+ * Messages of the login, in both directions.
  *
  * @see https://www.postgresql.org/docs/current/protocol-message-formats.html
  */
@@ -18,7 +18,7 @@ final class Messages
 
     public const TERMINATE = "X\0\0\0\4";
 
-    /** Version 3.0, which every server and pooler speaks. */
+    /** Protocol version 3.0, which every server and pooler supports. */
     private const VERSION = "\0\3\0\0";
 
     private const CANCEL = "\x04\xd2\x16\x2e";
@@ -39,7 +39,7 @@ final class Messages
         return pack('N', 12 + \strlen($secretKey)) . self::CANCEL . pack('N', $pid) . $secretKey;
     }
 
-    /** The answer to any request for a proof. */
+    /** Returns the answer to any request for a proof. */
     public static function password(#[\SensitiveParameter] string $payload): string
     {
         return 'p' . pack('N', \strlen($payload) + 4) . $payload;
@@ -50,7 +50,7 @@ final class Messages
         return 'Q' . pack('N', \strlen($sql) + 5) . "{$sql}\0";
     }
 
-    /** @throws ProtocolException when there is none */
+    /** @throws ProtocolException when the payload is too short */
     public static function number(#[\SensitiveParameter] string $payload, int $at = 0): int
     {
         if (\strlen($payload) < $at + 4) {
@@ -63,11 +63,11 @@ final class Messages
     }
 
     /**
-     * Texts that each end in a NUL.
+     * Splits texts that each end with a NUL.
      *
      * @return list<string>
      *
-     * @throws ProtocolException when the last one does not end
+     * @throws ProtocolException when the last one has no NUL
      */
     public static function texts(string $payload): array
     {
@@ -78,7 +78,7 @@ final class Messages
         return explode("\0", substr($payload, 0, -1));
     }
 
-    /** Of an ErrorResponse or a NoticeResponse. */
+    /** Reads an ErrorResponse or a NoticeResponse. */
     public static function error(string $payload): ServerError
     {
         $fields = [];

@@ -7,18 +7,18 @@ namespace Spindle\Postgres\Internal\Connect;
 use Spindle\Postgres\PostgresHost;
 
 /**
- * The file of passwords that libpq reads: host:port:database:user:password in each line, "*" for any, "\" before ":" and "\".
+ * Reads libpq's password file, with lines host:port:database:user:password, "*" for any, and "\" before ":" and "\".
  *
  * @see https://www.postgresql.org/docs/current/libpq-pgpass.html
  */
 final class PasswordFile
 {
-    /** The default socket's folder goes by this name in the file. */
+    /** Name of the default socket's folder in the file. */
     private const LOCAL = 'localhost';
 
     private const DEFAULT_FOLDERS = ['/var/run/postgresql', '/tmp'];
 
-    /** Whether it is a file that nobody else may read; others are not taken, as by libpq. */
+    /** Whether other users have no access to the file. As in libpq, other files are ignored. */
     public static function isPrivate(string $file): bool
     {
         clearstatcache(false, $file);

@@ -5,13 +5,13 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Connect;
 
 /**
- * PBKDF2 with HMAC-SHA-256, in slices: a server may ask for so many iterations that the loop would stand still for seconds.
+ * Computes PBKDF2 with HMAC-SHA-256 in slices. The server chooses the iterations, which may need seconds.
  *
  * @see https://www.rfc-editor.org/rfc/rfc8018#section-5.2
  */
 final class SaltedPassword
 {
-    /** Iterations at a time: some milliseconds, and what PostgreSQL asks for unless told otherwise. */
+    /** Iterations per slice: some milliseconds of work, and the number that PostgreSQL uses by default. */
     private const SLICE = 4096;
 
     private string $last;
@@ -20,7 +20,7 @@ final class SaltedPassword
 
     private int $left;
 
-    /** @var \WeakReference<object>|null whoever does the work for all that wait for it */
+    /** @var \WeakReference<object>|null the login that computes for all that wait */
     private ?\WeakReference $worker = null;
 
     public function __construct(#[\SensitiveParameter] private readonly string $password, string $salt, int $iterations)
@@ -30,9 +30,9 @@ final class SaltedPassword
     }
 
     /**
-     * @param object $login the one that asks; of several only one does a slice, until it is gone
+     * @param object $login the login that calls; only one of several computes, until it is gone
      *
-     * @return string|null null while there is more to compute: call it again
+     * @return string|null null while the computation is not done: call it again
      */
     public function compute(object $login): ?string
     {

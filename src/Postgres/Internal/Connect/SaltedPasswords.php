@@ -5,16 +5,16 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Connect;
 
 /**
- * Those that were computed lately: the sessions of a pool log in with one, and computing it is most of the work of a login.
+ * Cache of recently computed salted passwords. The sessions of a pool share one, which saves most of a login's work.
  *
  * @see https://www.rfc-editor.org/rfc/rfc5802#section-5.1
  */
 final class SaltedPasswords
 {
-    /** A server has one salt for each user. */
+    /** Entries kept. A server has one salt for each user. */
     private const MOST = 8;
 
-    /** Hidden from var_export() and its kin as the password itself. */
+    /** Hidden from var_export() and similar, like the password itself. */
     private \SensitiveParameterValue $kept;
 
     public function __construct()

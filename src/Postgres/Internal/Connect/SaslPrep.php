@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Connect;
 
 /**
- * Passwords as PostgreSQL normalizes them before they are hashed. What can't be prepared goes as it is, as libpq and the server
- * have it: bytes that are no UTF-8, and characters that are prohibited. Without ext-intl that is all that is not ASCII.
+ * Normalizes passwords before they are hashed, as PostgreSQL does. As in libpq and the server, passwords that are not
+ * UTF-8 or have prohibited characters stay unchanged. Without ext-intl, all that are not ASCII do.
  *
  * @see https://www.rfc-editor.org/rfc/rfc4013
  */
@@ -17,7 +17,7 @@ final class SaslPrep
 
     private const SPACES = '~[\x{A0}\x{1680}\x{2000}-\x{200B}\x{202F}\x{205F}\x{3000}]~u';
 
-    /** Tables C.1.2, C.2.1, C.2.2, C.3, C.4, C.6, C.7, C.8 and C.9; C.5 can't be in UTF-8. */
+    /** Tables C.1.2, C.2.1, C.2.2, C.3, C.4, C.6, C.7, C.8 and C.9. UTF-8 can't contain C.5. */
     private const PROHIBITED = '~[\x{A0}\x{1680}\x{2000}-\x{200B}\x{202F}\x{205F}\x{3000}'
         . '\x00-\x1F\x7F\x{80}-\x{9F}\x{6DD}\x{70F}\x{180E}\x{200C}\x{200D}\x{2028}\x{2029}\x{2060}-\x{2063}\x{206A}-\x{206F}\x{FEFF}\x{FFF9}-\x{FFFC}\x{1D173}-\x{1D17A}'
         . '\x{E000}-\x{F8FF}\x{F0000}-\x{FFFFD}\x{100000}-\x{10FFFD}'
@@ -25,7 +25,7 @@ final class SaslPrep
         . '\x{7FFFE}\x{7FFFF}\x{8FFFE}\x{8FFFF}\x{9FFFE}\x{9FFFF}\x{AFFFE}\x{AFFFF}\x{BFFFE}\x{BFFFF}\x{CFFFE}\x{CFFFF}\x{DFFFE}\x{DFFFF}\x{EFFFE}\x{EFFFF}\x{FFFFE}\x{FFFFF}\x{10FFFE}\x{10FFFF}'
         . '\x{FFFD}\x{2FF0}-\x{2FFB}\x{340}\x{341}\x{200E}\x{200F}\x{202A}-\x{202E}\x{E0001}\x{E0020}-\x{E007F}]~u';
 
-    /** Stringprep knows no newer characters. */
+    /** The Unicode version of Stringprep. */
     private const UNICODE = [3, 2, 0, 0];
 
     public static function prepare(#[\SensitiveParameter] string $password): string
@@ -33,7 +33,7 @@ final class SaslPrep
         if (preg_match('~[^\x00-\x7f]~', $password) !== 1 || !\extension_loaded('intl') || preg_match('~~u', $password) !== 1) {
             return $password;
         }
-        // U+200B stands in both tables; PostgreSQL makes a space of it.
+        // U+200B is in both tables; PostgreSQL replaces it with a space.
         $mapped = (string) preg_replace([self::SPACES, self::NOTHING], [' ', ''], $password);
         if (!self::isKnown($mapped)) {
             return $password;
@@ -55,7 +55,7 @@ final class SaslPrep
         return true;
     }
 
-    /** Section 6 of RFC 3454: text written from the right begins and ends so, and has nothing in it that is written from the left. */
+    /** Checks section 6 of RFC 3454: right-to-left text has no characters of the other direction. */
     private static function isOfOneDirection(#[\SensitiveParameter] string $text): bool
     {
         $right = [\IntlChar::CHAR_DIRECTION_RIGHT_TO_LEFT, \IntlChar::CHAR_DIRECTION_RIGHT_TO_LEFT_ARABIC];

@@ -7,7 +7,7 @@ namespace Spindle\Postgres\Internal\Connect;
 use Spindle\Postgres\ChannelBinding;
 
 /**
- * One login by SCRAM-SHA-256 or SCRAM-SHA-256-PLUS with tls-server-end-point: the messages in their order, without a stream.
+ * The messages of one login by SCRAM-SHA-256, or by SCRAM-SHA-256-PLUS with tls-server-end-point.
  *
  * @see https://www.rfc-editor.org/rfc/rfc5802
  * @see https://www.rfc-editor.org/rfc/rfc7677
@@ -18,12 +18,12 @@ final class Scram
 
     public const PLUS = 'SCRAM-SHA-256-PLUS';
 
-    /** Seconds of work; whoever asks for more has something else in mind. */
+    /** The most iterations accepted, which take seconds. A server that asks for more wants to keep the client busy. */
     private const MOST_ITERATIONS = 10_000_000;
 
     private string $serverFirst = '';
 
-    /** The server's continuation of this side's. */
+    /** The client's nonce, extended by the server. */
     private string $nonce = '';
 
     private ?SaltedPassword $salting = null;
@@ -31,8 +31,8 @@ final class Scram
     private string $expectedSignature = '';
 
     /**
-     * @param string $header  of GSS-API, RFC 5802 section 7
-     * @param string $binding the same, with the data of the channel behind it, if any
+     * @param string $header GS2 header, RFC 5802 section 7
+     * @param string $binding the header, followed by the channel's data if any
      */
     private function __construct(
         public readonly string $mechanism,
@@ -43,10 +43,10 @@ final class Scram
     ) {}
 
     /**
-     * @param list<string> $offered  mechanisms
-     * @param string|null  $nonce    for tests
+     * @param list<string> $offered mechanisms that the server offers
+     * @param string|null $nonce fixed nonce for tests
      *
-     * @throws AttemptFailedException when none will do
+     * @throws AttemptFailedException when no mechanism is usable
      */
     public static function begin(array $offered, Credentials $credentials, ?string $nonce = null): self
     {
@@ -65,7 +65,7 @@ final class Scram
         if (!\in_array(self::PLAIN, $offered, true)) {
             throw AttemptFailedException::authentication('the server offers no SASL mechanism that is known: ' . implode(', ', array_map(static fn(string $name): string => addcslashes(substr($name, 0, 40), "\0..\37\177..\377"), $offered)));
         }
-        // "y" tells a server that does offer it, and whose offer was taken out on the way, that it was.
+        // "y" means that the client saw no offer. A server that did offer it detects the manipulation.
         $header = $can ? 'y,,' : 'n,,';
 
         return new self(self::PLAIN, $header, $header, $credentials, $nonce);
@@ -76,7 +76,7 @@ final class Scram
         return $this->header . $this->firstBare();
     }
 
-    /** @throws AttemptFailedException when the server's first message is not as it has to be */
+    /** @throws AttemptFailedException when the server's first message is invalid */
     public function challenge(string $serverFirst): void
     {
         if (preg_match('~^r=(?<nonce>[\x21-\x2b\x2d-\x7e]+),s=(?<salt>[A-Za-z0-9+/]+={0,2}),i=(?<iterations>[1-9][0-9]*)(?:,|$)~D', $serverFirst, $part) !== 1) {
@@ -97,7 +97,7 @@ final class Scram
         $this->salting = $this->credentials->salted->of(SaslPrep::prepare($this->credentials->password()), $salt, (int) $part['iterations']);
     }
 
-    /** @return string|null the answer to the challenge; null while there is more to compute: call it again */
+    /** @return string|null the answer to the challenge; null while the computation is not done: call it again */
     public function compute(): ?string
     {
         $salted = $this->salting?->compute($this);
@@ -126,7 +126,7 @@ final class Scram
         }
     }
 
-    /** PostgreSQL takes the user's name from the startup message and none from here. */
+    /** The user's name is empty here, because PostgreSQL reads it from the startup message. */
     private function firstBare(): string
     {
         return "n=,r={$this->clientNonce}";

@@ -7,23 +7,20 @@ namespace Spindle\Postgres\Internal\Connect;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\TargetSession;
 
-/**
- * What is asked and set before a session is handed out. By statements rather than in the startup message: poolers refuse, there, what
- * they don't know.
- */
+/** Statements that set up a session. Poolers refuse unknown parameters in the startup message. */
 final class SessionSetup
 {
     private const ROLE = "select pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only')";
 
-    /** Milliseconds after which a server that works for a client looks whether he is still there. */
+    /** Milliseconds after which a busy server checks whether the client is still connected. */
     private const CHECK_INTERVAL = '2000';
 
     private const CHECK = 'client_connection_check_interval';
 
-    /** The same whatever TimeZone is. */
+    /** The start as seconds since 1970, which does not depend on TimeZone. */
     private const STARTED = "pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())";
 
-    /** By what a role may have for it, in which values can't be read or lose digits, and what is set instead. */
+    /** Settings that may make results unreadable or inexact: condition for a bad value, and its replacement. */
     private const READABLE = [
         'IntervalStyle' => ["in ('sql_standard', 'postgres_verbose')", 'postgres'],
         'extra_float_digits' => ["in ('0') or pg_catalog.current_setting('extra_float_digits') like '-%'", '1'],
@@ -39,7 +36,7 @@ final class SessionSetup
     /** @var list<string> */
     private array $statements = [];
 
-    /** @param array<string, string> $parameters that the server reported */
+    /** @param array<string, string> $parameters parameters that the server reported */
     public function __construct(
         private readonly PostgresOptions $options,
         private readonly TargetSession $target,
@@ -51,8 +48,8 @@ final class SessionSetup
         }
         if ($this->version() >= 14) {
             $isOwn = "pg_catalog.pg_backend_pid() = {$pid}";
-            // Only where this is the server's own process: behind a pooler it would stay set for the next client. A server on a
-            // system that can't look gives an error, which does no harm.
+            // Only set in the server's own process: behind a pooler the setting would stay for the next client. A
+            // server whose system does not support it returns an error, which does no harm.
             $check = isset($options->settings[self::CHECK]) ? '' : ", case when {$isOwn} and pg_catalog.current_setting('" . self::CHECK . "', true) = '0' then " . self::assignment(self::CHECK, self::CHECK_INTERVAL) . ' end';
             $this->process = $this->add("select {$isOwn}, " . self::STARTED . $check);
         }
@@ -71,19 +68,19 @@ final class SessionSetup
         return $this->statements;
     }
 
-    /** Whether the process that answers is another than the one that the login named, as behind a pooler. */
+    /** Whether another process answers than the login named, as behind a pooler. */
     public function isPooled(Answers $answers): bool
     {
         return $this->process !== null && ($answers->rows($this->process)[0][0] ?? 't') === 'f';
     }
 
-    /** When the server was started, by which one is told from another; null when it does not tell. */
+    /** Returns when the server was started, which identifies it; null when the server does not report it. */
     public function started(Answers $answers): ?string
     {
         return $this->process === null ? null : $answers->rows($this->process)[0][1] ?? null;
     }
 
-    /** @throws AttemptFailedException when the session is not of the kind asked for, or a setting is refused */
+    /** @throws AttemptFailedException when the session is not of the requested kind, or a setting is refused */
     public function judge(Answers $answers): void
     {
         $error = ($this->role === null ? null : $answers->error($this->role)) ?? ($this->settings === null ? null : $answers->error($this->settings));
@@ -117,7 +114,7 @@ final class SessionSetup
     {
         $settings = $this->options->settings;
         if ($this->version() >= 9 && $this->version() < 12) {
-            // Newer ones give floats as short as they can be read back without this.
+            // Since version 12 floats are exact without this setting.
             $settings += ['extra_float_digits' => '3'];
         }
         if ($this->options->statementTimeout !== null) {
@@ -127,7 +124,7 @@ final class SessionSetup
         return $settings;
     }
 
-    /** Also only where this is the server's own process. */
+    /** Returns an expression that replaces a bad value. It only acts in the server's own process. */
     private static function readable(string $name, int $pid): string
     {
         [$condition, $value] = self::READABLE[$name];
@@ -135,7 +132,7 @@ final class SessionSetup
         return "case when pg_catalog.pg_backend_pid() = {$pid} and (pg_catalog.current_setting('{$name}') {$condition}) then " . self::assignment($name, $value) . ' end';
     }
 
-    /** The major version; a server that does not tell is taken for a new one. */
+    /** Returns the major version. A server that does not report it counts as a new one. */
     private function version(): int
     {
         return (int) ($this->parameters['server_version'] ?? '99');
@@ -153,7 +150,7 @@ final class SessionSetup
         return 'pg_catalog.set_config(' . self::literal($name) . ', ' . self::literal($value) . ', false)';
     }
 
-    /** Whatever standard_conforming_strings is. */
+    /** Quotes a literal so that it is valid with any standard_conforming_strings. */
     private static function literal(string $text): string
     {
         return "E'" . strtr($text, ["'" => "''", '\\' => '\\\\']) . "'";

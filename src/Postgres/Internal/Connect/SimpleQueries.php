@@ -7,18 +7,18 @@ namespace Spindle\Postgres\Internal\Connect;
 use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\ProtocolException;
 
-/** Some statements by the simple protocol, sent at once: bytes in, rows and errors of each out. */
+/** Several statements sent at once by the simple protocol: bytes in, rows and errors of each statement out. */
 final class SimpleQueries implements Answers
 {
-    /** Bytes of one message; what is asked here has short answers. */
+    /** Limit of one message in bytes; these statements have short answers. */
     private const LONGEST = 0x1_0000;
 
-    /** Bytes of all answers. */
+    /** Limit of all answers in bytes. */
     private const MOST = 0x4_0000;
 
     private readonly MessageBuffer $buffer;
 
-    /** Which statement's answer is being read. */
+    /** Index of the statement whose answer is being read. */
     private int $current = 0;
 
     private int $received = 0;
@@ -34,7 +34,7 @@ final class SimpleQueries implements Answers
 
     /**
      * @param list<string> $statements
-     * @param string       $rest       what had come already when they were sent
+     * @param string $rest bytes received before the statements were sent
      */
     public function __construct(private readonly array $statements, string $rest)
     {
@@ -79,13 +79,13 @@ final class SimpleQueries implements Answers
         return $this->errors[$statement] ?? null;
     }
 
-    /** @return array<string, string> that the server reported meanwhile */
+    /** @return array<string, string> parameters that the server reported with the answers */
     public function parameters(): array
     {
         return $this->parameters;
     }
 
-    /** What came behind the last answer. */
+    /** Returns the bytes after the last answer. */
     public function rest(): string
     {
         return $this->buffer->rest();

@@ -8,7 +8,7 @@ use Spindle\Internal\LoopLimit;
 use Spindle\Internal\Warnings;
 use Spindle\Postgres\ProtocolException;
 
-/** A stream to one endpoint until the connection stands; closed when it is let go, unless {@see release()} gave it away. */
+/** A stream to one endpoint while the connection is made. Closed on destruction, except after {@see release()}. */
 final class Socket
 {
     /** Bytes read at a time. */
@@ -19,7 +19,7 @@ final class Socket
 
     private bool $tls = false;
 
-    /** Why a write failed, in case that reading tells nothing. */
+    /** Why a write failed, in case reading reports nothing. */
     private string $warning = '';
 
     /** @param resource $stream */
@@ -40,15 +40,15 @@ final class Socket
      */
     public static function open(Endpoint $endpoint, $context, Deadline $deadline): self
     {
-        // Of the time limit that PHP takes here nothing is used: the call returns at once.
+        // PHP ignores the time limit here: the call returns at once.
         [$stream, $warning] = Warnings::of(static fn() => stream_socket_client($endpoint->uri(), $code, $message, null, \STREAM_CLIENT_CONNECT | \STREAM_CLIENT_ASYNC_CONNECT, $context));
         if ($stream === false) {
-            // PHP does not tell it so.
+            // PHP's warning does not name this cause.
             throw AttemptFailedException::because(@fopen('/dev/null', 'r') === false ? 'too many open files' : Warnings::clause($warning));
         }
         $socket = new self($stream);
         stream_set_blocking($stream, false);
-        // What PHP read ahead before TLS begins would be taken for what came through TLS (CVE-2021-23222).
+        // Bytes that PHP read before TLS begins would count as received through TLS (CVE-2021-23222).
         stream_set_read_buffer($stream, 0);
         if (!LoopLimit::allows($stream)) {
             throw AttemptFailedException::because('the event loop can not wait for a descriptor above 1023, and so many files are open: install one of ext-ev, ext-event and ext-uv, or use several processes');
@@ -63,7 +63,7 @@ final class Socket
     }
 
     /**
-     * What has come; suspends until something has.
+     * Returns the bytes received; suspends until some arrive.
      *
      * @throws AttemptFailedException when the other side closes the connection
      */
@@ -84,9 +84,9 @@ final class Socket
     }
 
     /**
-     * @return bool false when the other side has closed the connection; it may have said why, which {@see read()} gives
+     * @return bool false when the peer has closed the connection; {@see read()} may return its reason
      *
-     * @throws AttemptFailedException when it is too late
+     * @throws AttemptFailedException when the deadline has passed
      */
     public function write(#[\SensitiveParameter] string $bytes, Deadline $deadline, string $for): bool
     {
@@ -108,9 +108,9 @@ final class Socket
     }
 
     /**
-     * Suspends until the other side has closed the connection; what it sends until then is thrown away.
+     * Suspends until the peer has closed the connection, and discards what it sends.
      *
-     * @throws AttemptFailedException when it is too late
+     * @throws AttemptFailedException when the deadline has passed
      */
     public function awaitEnd(Deadline $deadline, string $for): void
     {
@@ -124,12 +124,12 @@ final class Socket
     }
 
     /**
-     * Encrypts the connection, if the server will.
+     * Encrypts the connection, if the server supports it.
      *
-     * @return bool whether it does
+     * @return bool whether the connection is encrypted
      *
      * @throws AttemptFailedException when the handshake fails
-     * @throws ProtocolException      when it is no server of PostgreSQL
+     * @throws ProtocolException when the peer is not a PostgreSQL server
      */
     public function secure(Tls $tls, Deadline $deadline): bool
     {
@@ -139,7 +139,7 @@ final class Socket
             return false;
         }
         if ($answer === 'E') {
-            // Who says so is not known, so what it says is not shown.
+            // The sender is not authenticated, so its message is not shown.
             throw AttemptFailedException::because('the server answers the request for TLS with an error');
         }
         if ($answer !== 'S') {
@@ -166,7 +166,7 @@ final class Socket
         return $certificate instanceof \OpenSSLCertificate ? $certificate : null;
     }
 
-    /** @return resource the stream, which is the caller's from now on */
+    /** @return resource the stream, which the caller owns from now on */
     public function release()
     {
         $stream = $this->stream();
@@ -175,7 +175,7 @@ final class Socket
         return $stream;
     }
 
-    /** @param string $farewell sent if that is possible at once */
+    /** @param string $farewell bytes to send if that is possible at once */
     public function close(string $farewell = ''): void
     {
         if ($this->stream !== null) {
@@ -214,7 +214,7 @@ final class Socket
             if ($done === false) {
                 throw AttemptFailedException::because($tls->explain($warning));
             }
-            // What this side sends fits into the socket's buffer, so that it always waits for the other side.
+            // The client's bytes fit into the socket's buffer, so it always waits for the peer.
             $deadline->readable($stream, 'the TLS handshake');
         }
     }
@@ -226,7 +226,7 @@ final class Socket
     }
 
     /**
-     * Why it was not connected.
+     * Returns why the connection was refused.
      *
      * @param resource $stream
      */

@@ -8,25 +8,24 @@ use Spindle\Postgres\AuthenticationMethod;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * A connection's start, from the startup message to the first ReadyForQuery: bytes in, bytes out, without a stream, a loop or a clock.
- *
- * What it holds to, whoever the other side is: nothing but authentication is listened to before it is done; an exchange that has
- * begun is finished before the server's word is taken that it was; nobody gets a weaker proof than was allowed.
+ * The login, from the startup message to the first ReadyForQuery: bytes in, bytes out, without a stream, a loop or a
+ * clock. Three rules hold for any peer. Only authentication messages are accepted before authentication is complete. An
+ * exchange that has begun must finish before the server may declare success. No proof weaker than allowed is sent.
  *
  * @see https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-START-UP
  */
 final class Startup
 {
-    /** Bytes of one message, and of all that a server may send until the login is done. */
+    /** Bytes of one message, and of all messages that a server may send until the login is done. */
     private const LONGEST = 0x1_0000;
 
-    /** Bytes that it may send afterwards until it is ready; some kilobytes are usual. */
+    /** Bytes that the server may send after the login until it is ready; some kilobytes are usual. */
     private const MOST = 0x10_0000;
 
-    /** What a server may begin with: authentication, error, negotiation of the version, notice. */
+    /** Types of first messages: authentication, error, negotiation of the version, notice. */
     private const FIRST = 'REvN';
 
-    /** The end of a secret key in protocol 3.2; in 3.0 it is 4 bytes. */
+    /** The longest secret key of protocol 3.2, in bytes; in 3.0 it has 4. */
     private const LONGEST_KEY = 256;
 
     private readonly MessageBuffer $buffer;
@@ -37,10 +36,10 @@ final class Startup
 
     private bool $computing = false;
 
-    /** The server has proved that it knows the password. */
+    /** Whether the server has proved that it knows the password. */
     private bool $verified = false;
 
-    /** What was sent that is no SCRAM; null for nothing. */
+    /** The proof that was sent without SCRAM; null for none. */
     private ?AuthenticationMethod $sent = null;
 
     private bool $authenticated = false;
@@ -49,14 +48,14 @@ final class Startup
 
     private int $received = 0;
 
-    /** There was a message at least. */
+    /** Whether a message has arrived. */
     private bool $heard = false;
 
     private int $pid = 0;
 
     private string $secretKey = '';
 
-    /** @var array<string, string> as the server reports them */
+    /** @var array<string, string> parameters that the server reports */
     private array $parameters = [];
 
     public function __construct(private readonly Credentials $credentials, private readonly string $applicationName = '')
@@ -64,7 +63,7 @@ final class Startup
         $this->buffer = new MessageBuffer(self::LONGEST);
     }
 
-    /** The startup message. It has only the parameters that poolers, too, take from every client. */
+    /** Returns the startup message. It has only parameters that poolers also accept from every client. */
     public function begin(): string
     {
         return Messages::startup([
@@ -77,10 +76,10 @@ final class Startup
     }
 
     /**
-     * Takes what the server sent, and says what to send in return.
+     * Processes bytes from the server, and returns the bytes to send in return.
      *
-     * @throws ProtocolException      when it is not PostgreSQL's protocol
-     * @throws AttemptFailedException when the server refuses, or this side does
+     * @throws ProtocolException when the bytes do not follow PostgreSQL's protocol
+     * @throws AttemptFailedException when the server or the client refuses
      */
     public function receive(#[\SensitiveParameter] string $bytes): string
     {
@@ -100,13 +99,13 @@ final class Startup
         return $answer;
     }
 
-    /** Whether {@see compute()} has to be called before more is received. */
+    /** Whether {@see compute()} must be called before more bytes are processed. */
     public function isComputing(): bool
     {
         return $this->computing;
     }
 
-    /** Some milliseconds of work on the proof; what to send in return, '' while it is not done. */
+    /** Works on the proof for some milliseconds. Returns the bytes to send, '' while the proof is not done. */
     public function compute(): string
     {
         $answer = $this->scram?->compute();
@@ -115,7 +114,7 @@ final class Startup
         }
         $this->computing = false;
 
-        // What the server can't know yet to be an answer to this would be a forgery; it is judged as any other message.
+        // Messages that arrived before the proof was sent can't be an answer to it. They are checked like all others.
         return Messages::password($answer) . $this->receive('');
     }
 
@@ -140,7 +139,7 @@ final class Startup
         return $this->parameters;
     }
 
-    /** What came behind ReadyForQuery. */
+    /** Returns the bytes after ReadyForQuery. */
     public function rest(): string
     {
         return $this->buffer->rest();
@@ -179,7 +178,7 @@ final class Startup
 
     private function request(int $code, #[\SensitiveParameter] string $data): string
     {
-        // Once begun, it goes on to its end: nothing else can be asked for in between.
+        // An exchange that has begun must finish: the server can't ask for anything else in between.
         $expected = match (true) {
             $this->scram !== null && $this->verified, $this->sent !== null => [0],
             $this->scram !== null => [11, 12],
@@ -221,7 +220,7 @@ final class Startup
             $this->credentials->demand(AuthenticationMethod::None);
         }
         $this->authenticated = true;
-        // What follows has a limit of its own.
+        // Messages after the login have their own limit.
         $this->received = 1;
 
         return '';
@@ -248,7 +247,7 @@ final class Startup
     private function beginScram(string $data): string
     {
         $this->credentials->demand(AuthenticationMethod::Scram);
-        // Asked for before anything is sent, so that its absence is told as what it is.
+        // Checked before anything is sent, so that a missing password is the reported cause.
         $this->credentials->password();
         $this->scram = Scram::begin(array_values(array_filter(Messages::texts($data), static fn(string $name): bool => $name !== '')), $this->credentials);
         $first = $this->scram->first();
@@ -278,7 +277,8 @@ final class Startup
 
     private function negotiate(string $payload): void
     {
-        // Nothing beyond version 3.0 was asked for, so there is nothing to take back. Servers tell the version with its major part.
+        // The client asked for version 3.0 only, so no feature has to be given up. Servers report the version with its
+        // major part.
         if (!\in_array(Messages::number($payload) >> 16, [0, 3], true) || Messages::number($payload, 4) !== 0) {
             throw AttemptFailedException::because('the server does not speak version 3.0 of the protocol');
         }

@@ -5,20 +5,20 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Connect;
 
 /**
- * The system's trusted authorities. OpenSSL would read them all for each connection, 20 ms in which everything waits; where there is
- * also a folder with all of them by their hashes, it needs to read only the one it is after.
+ * The system's trusted authorities. OpenSSL would read them all for each connection, which blocks for 20 ms. With a
+ * folder that has all of them by their hashes, OpenSSL reads only the one it needs.
  */
 final class SystemStore
 {
     private static string|false|null $folder = false;
 
-    /** Null where OpenSSL's own choice is the only one that is sure to have all. */
+    /** Returns the folder; null where only OpenSSL's default is sure to be complete. */
     public static function folder(): ?string
     {
         return self::$folder === false ? self::$folder = self::find() : self::$folder;
     }
 
-    /** Whether the folder has as many as the file: one may have been added to the file alone. */
+    /** Whether the folder has as many certificates as the file: one may have been added to the file only. */
     public static function isComplete(string $folder, string $file): bool
     {
         $hashes = glob("{$folder}/*.[0-9]");

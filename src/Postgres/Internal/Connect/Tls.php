@@ -9,14 +9,14 @@ use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\TlsMode;
 
-/** How the connections to one host are encrypted. */
+/** TLS settings of the connections to one host. */
 final readonly class Tls
 {
     public const VERSIONS = \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT | \STREAM_CRYPTO_METHOD_TLSv1_3_CLIENT;
 
     public function __construct(public TlsMode $mode, private PostgresHost $host, private PostgresOptions $options) {}
 
-    /** @return resource of a stream that is not connected yet */
+    /** @return resource a context for a stream that is not connected yet */
     public function context()
     {
         $isIp = filter_var($this->host->host, \FILTER_VALIDATE_IP) !== false;
@@ -28,11 +28,11 @@ final readonly class Tls
                 'verify_peer_name' => $this->mode === TlsMode::VerifyFull,
                 'allow_self_signed' => !$this->mode->verifies(),
                 'peer_name' => $this->host->host,
-                // RFC 6066 has no addresses in it.
+                // RFC 6066 does not allow addresses here.
                 'SNI_enabled' => !$isIp,
                 'disable_compression' => true,
                 'capture_peer_cert' => true,
-                // Otherwise OpenSSL would ask for it at the terminal, and everything would wait.
+                // Without it OpenSSL would ask at the terminal and block the process.
                 'passphrase' => '',
                 ...array_filter([
                     'cafile' => $this->options->tlsRootCertificate,
@@ -45,8 +45,8 @@ final readonly class Tls
     }
 
     /**
-     * The channel's data for tls-server-end-point: the certificate's hash by the function of its own signature, or by SHA-256
-     * for the weak ones; null where the signature has none, as with Ed25519.
+     * Returns the channel's data for tls-server-end-point: the certificate's hash by the function of its own signature.
+     * SHA-256 replaces weak functions. Returns null for a signature without one, such as Ed25519.
      *
      * @see https://www.rfc-editor.org/rfc/rfc5929#section-4.1
      */
@@ -63,7 +63,7 @@ final readonly class Tls
         return $fingerprint === false ? null : $fingerprint;
     }
 
-    /** @param string $warning of PHP, as the handshake failed */
+    /** @param string $warning PHP's warning about the failed handshake */
     public function explain(string $warning): string
     {
         $detail = Warnings::clause($warning);

@@ -9,19 +9,19 @@ use Spindle\Postgres\Notification;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * The payloads of messages from a server.
+ * Parses the payloads of messages from a server.
  *
  * @see https://www.postgresql.org/docs/current/protocol-message-formats.html
  */
 final class Backend
 {
-    /** More columns than any result has; more parameters travel in two bytes. */
+    /** The most columns that a result can have; the number of parameters is a 16-bit integer. */
     private const MOST_COLUMNS = 1664;
 
     /**
-     * ErrorResponse and NoticeResponse.
+     * Parses ErrorResponse and NoticeResponse.
      *
-     * @return array<string, string> by their letters; of a long one no more than shows that it is
+     * @return array<string, string> fields by letter; a long one is truncated a byte above the limit
      */
     public static function fields(#[\SensitiveParameter] string $payload): array
     {
@@ -37,9 +37,9 @@ final class Backend
     }
 
     /**
-     * RowDescription.
+     * Parses RowDescription.
      *
-     * @return array{list<string>, list<int>} names and OIDs of types
+     * @return array{list<string>, list<int>} names and type OIDs
      *
      * @throws ProtocolException
      */
@@ -68,9 +68,9 @@ final class Backend
     }
 
     /**
-     * ParameterDescription.
+     * Parses ParameterDescription.
      *
-     * @return list<int> OIDs of types
+     * @return list<int> type OIDs
      *
      * @throws ProtocolException
      */
@@ -100,7 +100,7 @@ final class Backend
     }
 
     /**
-     * ParameterStatus.
+     * Parses ParameterStatus.
      *
      * @return array{string, string} name and value
      *

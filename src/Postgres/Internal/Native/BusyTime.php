@@ -4,17 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Native;
 
-/**
- * Time in which this process worked, or could have worked had other processes left it a processor. It reads no answers then, so that time
- * is not the server's.
- */
+/** Time in which this process works or waits for a processor. It does not count as the server's time. */
 final class BusyTime
 {
-    /** Nanoseconds for which a reading is good: it takes some microseconds. */
+    /** Nanoseconds for which a reading is reused, because one takes some microseconds. */
     private const PRECISION = 2_500_000;
 
     /**
-     * Nanoseconds on a processor, and nanoseconds of waiting for one.
+     * File with the nanoseconds on a processor and the nanoseconds of waiting for one.
      *
      * @see https://www.kernel.org/doc/html/latest/scheduler/sched-stats.html
      */
@@ -22,11 +19,11 @@ final class BusyTime
 
     private static bool $hasFile = true;
 
-    /** When it was read last: hrtime. */
+    /** Time of the last reading, by hrtime(). */
     private static int $readAt = -self::PRECISION;
     private static int $used = 0;
 
-    /** @param int $now hrtime */
+    /** @param int $now time by hrtime() */
     public static function until(int $now): int
     {
         if ($now - self::$readAt >= self::PRECISION) {

@@ -7,21 +7,21 @@ namespace Spindle\Postgres\Internal\Native;
 use Amp\Cancellation;
 use Spindle\Postgres\QueryException;
 
-/** A copy in or out, by a simple query. A COPY has the connection for itself. */
+/** Runs a COPY in either direction by a simple query. A COPY uses the connection exclusively. */
 final class Copies
 {
-    /** Bytes that are gathered for a message, and that may wait to be written. */
+    /** Bytes that are collected for one message, and bytes that may wait to be written. */
     private const CHUNK = 0x1_0000;
     private const AHEAD = 0x4_0000;
 
-    /** Bytes that came and may wait to be taken. */
+    /** Received bytes that may wait for the reader. */
     private const BEHIND = 0x10_0000;
 
     private ?Exchange $exchange = null;
 
     public function __construct(private readonly Pipeline $pipeline) {}
 
-    /** @param \Closure(): \Generator<int, string> $rows called when the connection is free, to see what the rows are */
+    /** @param \Closure(): \Generator<int, string> $rows called when the connection is free, to read the first row */
     public function in(string $sql, #[\SensitiveParameter] \Closure $rows, ?Cancellation $cancellation): int
     {
         $this->pipeline->copy->take($cancellation);
@@ -33,7 +33,7 @@ final class Copies
                 $this->send($data, $exchange, $cancellation);
                 $isSent = true;
             } finally {
-                // Also where the fiber is destroyed, which is no exception.
+                // Also reached when the fiber is destroyed, without an exception.
                 if (!$isSent && !$exchange->done && $this->pipeline->isOpen()) {
                     $exchange->isCopied = true;
                     $this->pipeline->write(Frontend::copyFail('the client gave up'));
@@ -93,7 +93,7 @@ final class Copies
         }
     }
 
-    /** Unless it was taken away: {@see Pipeline::stop()}. */
+    /** Gives the connection back, unless {@see Pipeline::stop()} took it away. */
     private function giveBack(): void
     {
         if ($this->pipeline->copying === $this->exchange) {
@@ -105,7 +105,7 @@ final class Copies
     /** @param (\Closure(string): void)|null $data */
     private function start(string $direction, string $sql, ?\Closure $data, ?Cancellation $cancellation): Exchange
     {
-        // The data can't be sent again: nothing that may yet be cancelled is ahead of them.
+        // The data can't be sent again, so no exchange that may still be cancelled must be ahead of them.
         $this->pipeline->settle(true, $cancellation);
         $exchange = $this->exchange = $this->pipeline->copying = new Exchange(extended: false);
         $exchange->data = $data;

@@ -13,7 +13,7 @@ use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\ResultTooLargeException;
 
-/** What was sent up to one Sync, and what came of it: rows as the messages that they came in. */
+/** Messages that were sent up to one Sync, and their outcome. Rows stay in the messages in which they came. */
 final class Exchange implements Rows
 {
     use OneWaiter;
@@ -21,112 +21,112 @@ final class Exchange implements Rows
     /** @var list<string> whole messages with rows, padded: {@see MessageReader::rowMessages()} */
     public array $chunks = [];
 
-    /** @var int<0, max> that came */
+    /** @var int<0, max> rows received */
     public int $rows = 0;
 
-    /** Bytes of them. */
+    /** Bytes of the rows received. */
     public int $size = 0;
 
-    /** Of these, how many were given away by {@see take()}. */
+    /** Bytes of rows that {@see take()} has returned. */
     private int $taken = 0;
 
-    /** Whether rows are taken while others still come. */
+    /** Whether rows are taken while others still arrive. */
     public bool $flows = false;
 
-    /** Why rows were passed over. */
+    /** Why rows were skipped. */
     public ?ResultTooLargeException $refusal = null;
 
-    /** Whether values came in the formats of {@see Columns}, rather than all as text. */
+    /** Whether values have the formats of {@see Columns}, rather than all being text. */
     public bool $binary = false;
 
-    /** @var list<int> how many in each of these messages */
+    /** @var list<int> number of rows in each of the chunks */
     private array $counts = [];
 
-    /** Of the command that was completed, such as "INSERT 0 1"; '' where there are rows. */
+    /** Tag of the completed command, such as "INSERT 0 1"; '' when there are rows. */
     public string $tag = '';
 
-    /** @var list<int>|null the parameters' types, once the server told them */
+    /** @var list<int>|null types of the parameters, once the server described them */
     public ?array $parameters = null;
 
-    /** @var array{list<string>, list<int>}|null names and types of the columns, once the server told them */
+    /** @var array{list<string>, list<int>}|null names and types of the columns, once the server described them */
     public ?array $description = null;
 
     public ?ServerError $error = null;
 
-    /** Why there will be no answer, or nobody waits for it. */
+    /** Why no answer will come, or why the caller does not wait for it. */
     public ?\Throwable $failure = null;
 
-    /** Whether rows are left that were not asked for yet. */
+    /** Whether the portal has rows that were not requested yet. */
     public bool $suspended = false;
 
-    /** Once the server waits for the data of a COPY, or sends it: G or H. */
+    /** Direction of a COPY once the server waits for its data (G) or sends them (H). */
     public string $copy = '';
 
-    /** Whether all data of a COPY were sent to the server. */
+    /** Whether all data of a COPY were sent. */
     public bool $isCopied = false;
 
-    /** Of the session, I, T or E, once it is done. */
+    /** Transaction status after the exchange: I, T or E; '' until it is done. */
     public string $status = '';
 
-    /** Nanoseconds that the server took for it; negative when nobody knows. */
+    /** Nanoseconds that the server took; negative when unknown. */
     public int $took = -1;
 
-    /** Nanoseconds that it counts for among those that a pool has sent; negative when no pool has, or its connection is free of it again. */
+    /** Nanoseconds of work that count for its connection in a pool; negative when they do not count (any more). */
     public int $cost = -1;
 
-    /** Whether it is of use to know {@see $took}. */
+    /** Whether {@see $took} is needed. */
     public bool $isTimed = true;
 
-    /** Of the statement that was sent, where they were known then. */
+    /** Columns of the statement, if they were known when it was sent. */
     public ?Columns $columns = null;
 
-    /** Whether what was sent executes something, so that there has to be an outcome: a command that is completed, or an error. */
+    /** Whether the messages execute something, so that a completed command or an error must follow. */
     public bool $executes = true;
 
-    /** Whether there was one. */
+    /** Whether a command was completed or an error arrived. */
     public bool $hasOutcome = false;
 
-    /** Whether it has a transaction begin ahead of what it is for. */
+    /** Whether a BEGIN is sent ahead of the statement. */
     public bool $begins = false;
 
     public bool $done = false;
 
-    /** Whether what comes is of no use to anybody. */
+    /** Whether further results are dropped. */
     public bool $discarded = false;
 
-    /** Whether its caller left, so that the server is to stop it. */
+    /** Whether the caller left, so that the server should stop the exchange. */
     public bool $cancelled = false;
 
-    /** Whether what it executes was bound, so that the server had begun to execute it when it failed. */
+    /** Whether Bind succeeded, so that a later error was raised during execution. */
     public bool $bound = false;
 
-    /** Whether it may do things that an error does not undo, or is more than one statement: then nothing that may yet be cancelled is ahead of it. */
+    /** Whether an error may leave work done. Then no exchange that may still be cancelled must be ahead. */
     public bool $once = false;
 
-    /** Whether it was under way when the server was asked to stop something, and may have been stopped in its place. */
+    /** Whether the exchange was in flight when a cancel request was sent, which may have stopped it by mistake. */
     public bool $suspect = false;
 
-    /** Whether that cancellation stopped this one. */
+    /** Whether that cancel request stopped this exchange. */
     public bool $struck = false;
 
-    /** Is told the tags of a script's commands. */
+    /** Records the tags of a script's commands. */
     public ?TransactionEnds $ends = null;
 
-    /** Of {@see Statements}, the generation in which it was sent. */
+    /** Generation of {@see Statements} in which the exchange was sent. */
     public ?int $generation = null;
 
-    /** @var (\Closure(self): void)|null called as soon as it is sent */
+    /** @var (\Closure(self): void)|null called as soon as the messages are sent */
     public ?\Closure $onSent = null;
 
-    /** @var (\Closure(string): void)|null gets each row of a COPY's data */
+    /** @var (\Closure(string): void)|null receives each row of a COPY's data */
     public ?\Closure $data = null;
 
-    /** @param bool $extended whether it ends with a Sync that was sent, rather than by itself */
+    /** @param bool $extended whether the exchange ends with a Sync that was sent, rather than by itself */
     public function __construct(public readonly bool $extended = true) {}
 
     /**
-     * @param string      $messages padded
-     * @param int<1, max> $rows     in these messages
+     * @param string $messages messages with padding
+     * @param int<1, max> $rows number of rows in these messages
      */
     public function add(#[\SensitiveParameter] string $messages, int $rows): void
     {
@@ -136,13 +136,13 @@ final class Exchange implements Rows
         $this->size += \strlen($messages);
     }
 
-    /** Bytes of rows that are held. */
+    /** Returns the bytes of rows that are held. */
     public function held(): int
     {
         return $this->size - $this->taken;
     }
 
-    /** The rows that came since the last time. */
+    /** Returns the rows received since the last call. */
     public function take(): self
     {
         $part = new self();
@@ -154,7 +154,7 @@ final class Exchange implements Rows
         return $part;
     }
 
-    /** What was not passed over so far is of use only where it is taken row by row. */
+    /** Drops rows that do not fit into memory. Rows received before stay only when they are taken row by row. */
     public function refuse(ResultTooLargeException $refusal): void
     {
         $this->refusal = $refusal;
@@ -164,7 +164,7 @@ final class Exchange implements Rows
         }
     }
 
-    /** Rows that the command wrote, or read. */
+    /** Returns the number of rows that the command wrote or returned. */
     public function affected(): int
     {
         if ($this->rows > 0) {
@@ -191,14 +191,14 @@ final class Exchange implements Rows
         }
     }
 
-    /** @return array<string, mixed> no rows */
+    /** @return array<string, mixed> tag and state, no rows */
     public function __debugInfo(): array
     {
         return ['tag' => $this->tag, 'done' => $this->done];
     }
 
     /**
-     * Dense, for it runs for each value: what could be a call is none.
+     * Decodes rows. Calls are inlined, because this runs for each value.
      *
      * @template K of array-key
      *
@@ -214,7 +214,7 @@ final class Exchange implements Rows
         $end = \strlen($messages) - MessageReader::PADDING;
         $rows = [];
         $at = 0;
-        // A variable is compared in half of the time of another class's constant.
+        // Comparing with a variable takes half as long as with another class's constant.
         [$int4, $int8, $float8, $text] = [Columns::INT4, Columns::INT8, Columns::FLOAT8, Types::TEXT];
         [$high, $low] = str_split(pack('n', \count($kinds)));
         do {
@@ -227,7 +227,7 @@ final class Exchange implements Rows
                 if ($at >= $end) {
                     throw ProtocolException::malformed('a row has fewer values than columns');
                 }
-                // Only a length of -1 begins so.
+                // Only a length of -1, which means NULL, begins with this byte.
                 if ($messages[$at] === "\xFF") {
                     $row[$key] = null;
                     $at += 4;

@@ -7,7 +7,7 @@ namespace Spindle\Postgres\Internal\Native;
 use Spindle\Postgres\InvalidParameterException;
 
 /**
- * The messages to a server.
+ * Encodes messages to a server.
  *
  * @see https://www.postgresql.org/docs/current/protocol-message-formats.html
  */
@@ -15,20 +15,20 @@ final class Frontend
 {
     public const SYNC = "S\0\0\0\4";
 
-    /** Of the unnamed portal, all rows. */
+    /** Executes the unnamed portal and asks for all rows. */
     public const EXECUTE = "E\0\0\0\x09\0\0\0\0\0";
 
     public const TERMINATE = "X\0\0\0\4";
 
     public const COPY_DONE = "c\0\0\0\4";
 
-    /** The number of parameters travels in two bytes. */
+    /** The number of parameters is a 16-bit integer. */
     public const MOST_PARAMETERS = 0xFFFF;
 
-    /** A message's length travels in four bytes with a sign. */
+    /** A message's length is a signed 32-bit integer. */
     private const LONGEST = 0x7FFF_FFFF;
 
-    /** Values from this size on are not copied into their message. */
+    /** Values of at least this size are not copied into their message. */
     public const LARGE = 0x1_0000;
 
     public static function message(string $type, string $payload): string
@@ -51,7 +51,7 @@ final class Frontend
         return self::message('C', "S{$name}\0");
     }
 
-    /** @param int $rows at most so many; 0 for all */
+    /** @param int $rows the most rows to return; 0 for all */
     public static function execute(string $portal, int $rows): string
     {
         return self::message('E', "{$portal}\0" . pack('N', $rows));
@@ -78,15 +78,15 @@ final class Frontend
     }
 
     /**
-     * Bind.
+     * Encodes Bind.
      *
-     * @param string            $target  portal and statement, each with the NUL that ends it, and the formats of the parameters
+     * @param string $target portal and statement, each with its final NUL, and the formats of the parameters
      * @param list<string|null> $values
-     * @param string            $formats of the result
+     * @param string $formats formats of the result columns
      *
-     * @return list<string> parts of the message, large values in parts of their own
+     * @return list<string> parts of the message; each large value is a separate part
      *
-     * @throws InvalidParameterException when the values are larger than a message can be
+     * @throws InvalidParameterException when the values do not fit into a message
      */
     public static function bind(string $target, #[\SensitiveParameter] array $values, string $formats): array
     {

@@ -8,51 +8,50 @@ use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Makes messages of what a server sends, however it is split. Knows no stream, no loop and no clock.
- *
- * Rows that follow each other are one event, for a row may be all of 20 bytes.
+ * Splits a server's byte stream into messages. Knows no stream, no loop and no clock. Consecutive rows are one event,
+ * because a row may have only 20 bytes.
  *
  * @see https://www.postgresql.org/docs/current/protocol-message-formats.html
  */
 final class MessageReader
 {
-    /** No value is larger than 1 GB, and a row holds little beside one such. */
+    /** The longest row in bytes: a value has at most 1 GB, and a row holds little beside one of that size. */
     private const LONGEST = 0x4800_0000;
 
-    /** What messages other than data may have: the server sends none that is longer. */
+    /** The longest message in bytes for all types that are not in {@see LONG}. */
     private const LONGEST_OTHER = 0x0010_0000;
 
     public const PADDING = 12;
 
-    /** In place of the type, of a row that is too large; no type is as long. */
+    /** Type of the event for a row that is too large; real types have one byte. */
     public const TOO_LARGE = 'too large';
 
-    /** Messages of data, of errors and notices, notifications, descriptions. */
+    /** Types of messages that may be long: data, errors and notices, notifications, descriptions. */
     private const LONG = 'DdENATVt';
 
     /** Bytes of the row that was too large. */
     public int $tooLarge = 0;
 
-    /** Bytes of it that are still to come, and are passed over. */
+    /** Bytes of the skipped row that have not arrived. */
     private int $skip = 0;
 
     private string $buffer = '';
 
-    /** Where in it the next message begins. */
+    /** Offset of the next message in the buffer. */
     private int $next = 0;
 
-    /** Where the payload begins of the message that was read last; of rows, their first message. */
+    /** Offset of the payload of the last message; for rows, of their first message. */
     private int $start = 0;
 
     private int $end = 0;
 
-    /** @var int<0, max> in the event that was read last */
+    /** @var int<0, max> number of rows in the last event */
     public int $rows = 0;
 
-    /** Of the answer that was read last, such as "INSERT 0 1"; '' when there are rows, whose number it would tell. */
+    /** Tag of the last answer, such as "INSERT 0 1"; '' when there are rows, whose number it would repeat. */
     public string $tag = '';
 
-    /** Of the answer that was read last: I, T or E. */
+    /** Transaction status in the last answer: I, T or E. */
     public string $status = '';
 
     public function __construct(private readonly SizeLimits $limits = new SizeLimits()) {}
@@ -74,11 +73,12 @@ final class MessageReader
     }
 
     /**
-     * Reads, if it is here as a whole, what most statements are answered with: BindComplete, rows, CommandComplete, ReadyForQuery. Otherwise
-     * reads nothing. {@see $rows}, {@see $tag} and {@see $status} tell the answer, {@see rowMessages()} gives its rows.
+     * Reads the next answer if it is complete and typical: BindComplete, rows, CommandComplete, ReadyForQuery.
      *
-     * One event of what would be four, for these are half of the time that a short statement takes on this side. Lengths that can't be
-     * lead beyond the buffer, so that {@see next()} finds them.
+     * The answer is in {@see $rows}, {@see $tag} and {@see $status}; {@see rowMessages()} returns its rows.
+     *
+     * This is one event instead of four, because events are half of the client's work for a short statement. An invalid
+     * length points beyond the buffer, so {@see next()} reports it.
      */
     public function nextAnswer(): bool
     {
@@ -115,9 +115,9 @@ final class MessageReader
     }
 
     /**
-     * The type of the next message; '' when it is not here as a whole. A row that is too large is {@see TOO_LARGE} as soon as its length is here.
+     * Returns the next message's type, or {@see TOO_LARGE} for such a row; '' while the message is incomplete.
      *
-     * @throws ProtocolException when what came can't be messages
+     * @throws ProtocolException when the bytes can't be messages
      */
     public function next(): string
     {
@@ -141,16 +141,16 @@ final class MessageReader
         return $type;
     }
 
-    /** The bytes of the message that was read last, without type and length. */
+    /** Returns the payload of the last message, without type and length. */
     public function payload(): string
     {
         return substr($this->buffer, $this->start, $this->end - $this->start);
     }
 
     /**
-     * The messages of the rows that were read last, and {@see PADDING} bytes more, so that a value of fixed size can be read wherever a
-     * value may begin. What they are is of no concern; those of the next messages are had without another copy. Of a large row nothing else
-     * is kept.
+     * Returns the messages of the last rows, and {@see PADDING} bytes more. So a value of fixed size can be read at any
+     * offset. The padding has no meaning. Usually it is the next message, which avoids a copy. Large rows leave the
+     * buffer, so that memory holds them once.
      */
     public function rowMessages(): string
     {
@@ -167,19 +167,19 @@ final class MessageReader
         return $missing > 0 ? $messages . str_repeat("\0", $missing) : $messages;
     }
 
-    /** Bytes that are not read yet. */
+    /** Returns the number of unread bytes. */
     public function pending(): int
     {
         return \strlen($this->buffer) - $this->next;
     }
 
-    /** @return array<string, int> not what it holds */
+    /** @return array<string, int> sizes, no content */
     public function __debugInfo(): array
     {
         return ['pending' => $this->pending()];
     }
 
-    /** Nothing so large was read so far, since it is more than is read at a time. */
+    /** Skips a message that is too large. It exceeds one read, so the buffer contains no message behind it. */
     private function passOver(string $type, int $length): string
     {
         if (!\in_array($type, ['D', 'd', 'N'], true)) {
@@ -190,7 +190,7 @@ final class MessageReader
         $this->buffer = '';
         $this->next = 0;
 
-        return $type === 'N' ? '' : self::TOO_LARGE; // of a notice, which is ignored, the rest is passed over as it comes
+        return $type === 'N' ? '' : self::TOO_LARGE; // the rest of a notice is skipped as it arrives
     }
 
     private function readRows(int $size): void
@@ -203,7 +203,7 @@ final class MessageReader
             /** @var array{1: int} $length */
             $length = unpack('N', $buffer, $at + 1);
             if ($length[1] < 4 || $size - $at <= $length[1]) {
-                // The next event, or none: next() looks whether it can be.
+                // Leave it to next(), which also checks the length.
                 break;
             }
             $at += $length[1] + 1;
@@ -212,7 +212,7 @@ final class MessageReader
         $this->next = $this->end = $at;
     }
 
-    /** Includes the four bytes that tell it. */
+    /** Returns a message's length, including its own four bytes. */
     private function lengthAt(int $at, string $type): int
     {
         /** @var array{1: int} $unpacked */

@@ -22,17 +22,16 @@ use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Result;
 
 /**
- * The protocol spoken from PHP. Each query is one exchange of a {@see Pipeline}, and its statement stays prepared.
- *
- * The first time that a statement is sent with values whose way of travelling depends on the type that the server wants, such as a
- * string, the server is asked for that first; each time after that all is one round trip.
+ * Speaks the wire protocol in PHP. Each query is one exchange of a {@see Pipeline}, and its statement stays prepared.
+ * Some values, such as strings, are encoded differently for different types. The first time, such a statement needs
+ * another round trip to learn the server's types. Later executions need one.
  */
 final class NativeSession implements Session
 {
-    /** How often a statement is sent again that does not fit what was prepared. */
+    /** How often to send a statement again that does not match what was prepared. */
     private const TRIES = 3;
 
-    /** Whether it is of use to know {@see took()}, which costs a little. */
+    /** Whether {@see took()} is needed, which costs a little. */
     public bool $isTimed = false;
 
     private int $portals = 0;
@@ -41,7 +40,7 @@ final class NativeSession implements Session
 
     private string $tag = '';
 
-    /** After which statements may mean something else, as long as the end of the transaction may undo that. */
+    /** The exchange after which statements may mean something else, while the end of the transaction may undo that. */
     private ?Exchange $changing = null;
 
     private readonly Preparation $preparation;
@@ -78,12 +77,12 @@ final class NativeSession implements Session
     }
 
     /**
-     * Sends a query, without a detour, if it is prepared and nothing else is to be minded on this connection. Its answer wakes the exchange,
-     * and {@see Result()} is what came of it.
+     * Sends a query directly, if its statement is prepared and the connection has nothing else to do first. The answer
+     * wakes the exchange, and {@see Result()} returns the result.
      *
      * @param list<mixed> $parameters
      *
-     * @return bool false when nothing was sent, since that is for {@see query()}
+     * @return bool false when nothing was sent, because the query needs {@see query()}
      *
      * @throws InvalidParameterException
      */
@@ -114,7 +113,7 @@ final class NativeSession implements Session
     }
 
     /**
-     * What came of a query that was sent by {@see send()}. Sends it again where it was not executed.
+     * Returns the result of a query that {@see send()} sent. Sends the query again if it was not executed.
      *
      * @param list<mixed> $parameters
      */
@@ -134,28 +133,30 @@ final class NativeSession implements Session
         return self::rows($exchange, $exchange->columns);
     }
 
-    /** Nobody waits any more for a query that was sent by {@see send()}. */
+    /** Abandons a query that {@see send()} sent. */
     public function abandon(Exchange $exchange): void
     {
         $this->pipeline->abandon($exchange, null);
     }
 
-    /** @param \Closure(list<Exchange>): void $listener called with what is answered, before its callers are woken */
+    /**
+     * @param \Closure(list<Exchange>): void $listener called with answered exchanges, before their callers are resumed
+     */
     public function onAnswered(\Closure $listener): void
     {
         $this->pipeline->onAnswered = $listener;
     }
 
     /**
-     * Asks the server to stop the statement that it works at, which is sent again behind all others if that undid it. Nothing changes if the
-     * server can't be asked.
+     * Asks the server to stop the current statement, which is sent again behind all others if that undid it. Nothing
+     * changes if the request can't be sent.
      */
     public function postpone(): void
     {
         $this->pipeline->cancelling->request(isNeeded: false);
     }
 
-    /** Nanoseconds of the shortest round trip so far. */
+    /** Returns the shortest round trip so far, in nanoseconds. */
     public function roundTrip(): int
     {
         return $this->pipeline->serverTime->roundTrip;
@@ -225,7 +226,7 @@ final class NativeSession implements Session
         $this->runScript($sql, true, $cancellation, $ends);
     }
 
-    /** Before a simple query, which an error of what is not synchronized would have the server skip without an answer. */
+    /** Sends a pending BEGIN with a Sync. If it fails, the server would otherwise skip the following simple query. */
     private function sendBegin(?Cancellation $cancellation): void
     {
         if ($this->pipeline->begin !== '') {
@@ -236,7 +237,7 @@ final class NativeSession implements Session
         }
     }
 
-    /** @param bool $meansElse whether statements may mean something else after it */
+    /** @param bool $meansElse whether statements may mean something else after the script */
     private function runScript(string $sql, bool $meansElse, ?Cancellation $cancellation, ?TransactionEnds $ends = null): void
     {
         $this->steps->log('Executing a script', $sql);
@@ -251,10 +252,10 @@ final class NativeSession implements Session
         $this->pipeline->submit($exchange, [Frontend::query($sql)], $cancellation);
         $this->pipeline->await($exchange, $cancellation);
         while (!$exchange->done) {
-            // A COPY among them.
+            // The script contains a COPY … FROM STDIN.
             if ($exchange->copy === 'G') {
                 $this->pipeline->write(Frontend::copyFail('a script has no data'));
-                // Without this, writing the message wakes this loop, and the loop writes it again.
+                // Otherwise writing the message wakes this loop, which would write it again.
                 $exchange->copy = '';
             }
             $this->pipeline->await($exchange, $cancellation);
@@ -311,7 +312,7 @@ final class NativeSession implements Session
         $cancellation?->throwIfRequested();
         $this->steps->log('Beginning a transaction', $sql);
         $this->settleStatements();
-        // Without a Sync: should it fail, nothing behind it is executed.
+        // Without a Sync: if BEGIN fails, the server skips everything behind it.
         $this->pipeline->begin = Frontend::parse('', $sql) . implode('', Frontend::bind("\0\0\0\0", [], "\0\0")) . Frontend::EXECUTE;
     }
 
@@ -435,16 +436,16 @@ final class NativeSession implements Session
             } else {
                 $exchange = $this->execute($sql, $statement, $parameters, $cancellation, $onSent);
                 if ($exchange === null) {
-                    --$tries; // nothing has failed
+                    --$tries; // no attempt has failed
 
                     continue;
                 }
             }
             $this->took = $exchange->took;
-            $exchange->took = hrtime(true) - $begun; // what the caller waited is what a log is read for
+            $exchange->took = hrtime(true) - $begun; // a log needs the time that the caller waited
             $this->tag = $exchange->tag;
             if ($exchange->tag === 'ROLLBACK') {
-                // Also of a COMMIT that the server could not do.
+                // A COMMIT that the server turned into a rollback has this tag too.
                 $this->closeStatements($this->statements->rollBack());
             }
             $this->settleStatements();
@@ -461,7 +462,7 @@ final class NativeSession implements Session
     }
 
     /**
-     * @param list<mixed>                     $parameters
+     * @param list<mixed> $parameters
      * @param (\Closure(Exchange): void)|null $onSent
      *
      * @return Exchange|null null when the statement has to be prepared again: {@see submit()}
@@ -488,12 +489,12 @@ final class NativeSession implements Session
     }
 
     /**
-     * Submits what executes a prepared statement. Where that has to wait, other fibers may have the statement closed meanwhile, or change what its
-     * text means. Then only a Sync is sent, for an error would fail the transaction.
+     * Submits a prepared statement for execution. While it waits, other fibers may close the statement or change what
+     * its text means. Then only a Sync is sent, because an error would fail the transaction.
      *
      * @param non-empty-list<string> $parts
      *
-     * @return bool false when nothing of it is executed, and the statement has to be prepared again
+     * @return bool false when nothing was executed, and the statement has to be prepared again
      */
     private function submit(#[\SensitiveParameter] Exchange $exchange, string $sql, Prepared $statement, #[\SensitiveParameter] array $parts, ?Cancellation $cancellation): bool
     {
@@ -521,7 +522,7 @@ final class NativeSession implements Session
         return $exchange->executes;
     }
 
-    /** Waits for what executes nothing but the beginning of a transaction, if one was ahead of it. */
+    /** Waits for an exchange that executes at most a BEGIN. */
     private function awaitBegin(#[\SensitiveParameter] Exchange $exchange, ?Cancellation $cancellation): void
     {
         $this->pipeline->await($exchange, $cancellation);
@@ -531,9 +532,9 @@ final class NativeSession implements Session
     }
 
     /**
-     * What a statement does to those that are prepared, from when it is sent: what is sent behind it may mean something else already.
+     * Returns what to do when a statement is sent after which texts may mean something else.
      *
-     * @param bool $mayChange whether it may change what statements mean, as far as is known
+     * @param bool $mayChange whether the statement may change what texts mean, as far as is known
      *
      * @return (\Closure(Exchange): void)|null
      */
@@ -546,7 +547,7 @@ final class NativeSession implements Session
         return SessionChanges::controlsTransaction($sql) ? fn() => $this->controlsTransaction($sql) : null;
     }
 
-    /** A statement was sent that may undo what is not settled. */
+    /** Handles a statement that may undo changes of the open transaction. */
     private function controlsTransaction(string $sql): void
     {
         if ($this->statements->unsettled && $this->changing !== null) {
@@ -556,7 +557,7 @@ final class NativeSession implements Session
         }
     }
 
-    /** The statement itself was parsed before. */
+    /** Begins a generation. The statement that changes the meaning was parsed before. */
     private function startGeneration(#[\SensitiveParameter] Exchange $exchange): void
     {
         $exchange->generation = $this->statements->generation;
@@ -576,7 +577,7 @@ final class NativeSession implements Session
         array_map($this->preparation->close(...), $names);
     }
 
-    /** Once no transaction is open, its end undoes nothing. */
+    /** Keeps statements of a finished transaction: no rollback can affect them any more. */
     private function settleStatements(): void
     {
         if ($this->statements->unsettled && $this->pipeline->conversation->status === 'I' && ($this->changing === null || $this->changing->done)) {
@@ -588,13 +589,13 @@ final class NativeSession implements Session
     /**
      * @param array<mixed> $parameters
      *
-     * @throws \LogicException|InvalidParameterException for what can't be sent at all
+     * @throws \LogicException|InvalidParameterException when the statement can't be sent
      */
     private static function check(string $sql, #[\SensitiveParameter] array $parameters): void
     {
         SqlText::check($sql);
         if (SqlText::isCopy($sql)) {
-            // What is sent behind it the server would take for its data.
+            // The server would read the messages behind it as its data.
             throw new \LogicException('A COPY is for copyFrom() or copyTo()');
         }
         if (!array_is_list($parameters)) {
@@ -634,9 +635,9 @@ final class NativeSession implements Session
     }
 
     /**
-     * Throws what failed, unless nothing was done of the statement and it may be sent again.
+     * Throws the failure, unless nothing of the statement was done and it may be sent again.
      *
-     * @param list<int>   $types      of the parameters, as far as they are known
+     * @param list<int> $types types of the parameters, as far as they are known
      * @param list<mixed> $parameters
      */
     private function ensureAgain(string $sql, array $types, #[\SensitiveParameter] array $parameters, #[\SensitiveParameter] Exchange $exchange, int $tries): void
@@ -661,10 +662,10 @@ final class NativeSession implements Session
         }
     }
 
-    /** @return bool whether it was not executed, because what was prepared does not fit any more */
+    /** @return bool true when the statement was not executed because the prepared one is out of date */
     private function forgetStale(string $sql, #[\SensitiveParameter] Exchange $exchange, int $tries): bool
     {
-        // What fails later was raised by something that it executes.
+        // An error after Bind was raised by something that the statement executes.
         if ($exchange->error === null || $exchange->bound || !$exchange->error->isStale()) {
             return false;
         }
@@ -678,7 +679,7 @@ final class NativeSession implements Session
     }
 
     /**
-     * @param list<int>    $types      of the parameters, as far as they are known
+     * @param list<int> $types types of the parameters, as far as they are known
      * @param array<mixed> $parameters
      */
     private function exception(string $sql, #[\SensitiveParameter] ServerError $error, array $types, #[\SensitiveParameter] array $parameters): QueryException|MultipleStatementsException

@@ -4,24 +4,24 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Native;
 
-/** Bytes on their way to a server. What is small is gathered, what is large is not copied. */
+/** Bytes on their way to a server. Small parts are joined, large ones are not copied. */
 final class Outbox
 {
-    /** Bytes that are offered to the stream at a time: more would be copied in vain when it takes little. */
+    /** Bytes offered to the stream at a time. More would be copied each time when the stream accepts little. */
     private const CHUNK = 0x4_0000;
 
     public const LARGE = 0x1_0000;
 
-    /** @var list<string> before {@see $tail} */
+    /** @var list<string> parts before {@see $tail} */
     private array $parts = [];
 
-    /** Small ones that were added last. */
+    /** Small parts that were added last. */
     public string $tail = '';
 
-    /** Of the first part, how much is gone. */
+    /** Bytes of the first part that are already written. */
     private int $offset = 0;
 
-    /** Bytes that wait. */
+    /** Bytes that wait to be written. */
     public int $size = 0;
 
     public function add(#[\SensitiveParameter] string $bytes): void
@@ -40,16 +40,16 @@ final class Outbox
     }
 
     /**
-     * Writes what the stream takes now.
+     * Writes as many bytes as the stream accepts now.
      *
      * @param resource $stream
      *
-     * @return bool false when the stream takes no more, for good
+     * @return bool false when the stream accepts nothing any more
      */
     public function flush($stream): bool
     {
         if ($this->parts === [] && $this->size <= self::CHUNK) {
-            // The common case: nothing large, and nothing left of what was written before.
+            // The common case: no large part, and nothing left of earlier writes.
             $written = @fwrite($stream, $this->tail);
             if ($written === $this->size) {
                 $this->tail = '';
@@ -90,7 +90,7 @@ final class Outbox
         return true;
     }
 
-    /** @return array<string, int> not what it holds */
+    /** @return array<string, int> sizes, no content */
     public function __debugInfo(): array
     {
         return ['size' => $this->size];

@@ -9,18 +9,18 @@ use Spindle\Postgres\Internal\Columns;
 use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\Result;
 
-/** A statement whose rows are fetched as they are taken, in a transaction that is open. */
+/** A statement whose rows are fetched while they are taken, in an open transaction. */
 final readonly class Portal
 {
-    /** Rows that are fetched at first, then so many as make BYTES, and never more than MOST. */
+    /** The first fetch asks for FIRST_ROWS rows, later ones for about BYTES bytes, and none for more than MOST rows. */
     private const FIRST_ROWS = 50;
     private const BYTES = 0x4_0000;
     private const MOST_ROWS = 5_000;
 
-    /** @param string $name of no other portal of the session */
+    /** @param string $name unique within the session */
     public function __construct(private Pipeline $pipeline, private string $name) {}
 
-    /** For rows that are to come. */
+    /** Returns an exchange for further rows. */
     public function exchange(): Exchange
     {
         $exchange = new Exchange();
@@ -30,7 +30,7 @@ final readonly class Portal
     }
 
     /**
-     * Messages that open it and fetch the first rows.
+     * Returns the messages that open the portal and fetch the first rows.
      *
      * @param list<string|null> $values
      *
@@ -46,8 +46,8 @@ final readonly class Portal
     }
 
     /**
-     * @param Exchange                                    $exchange in which it is opened
-     * @param \Closure(Exchange, ServerError): \Throwable $failed   makes what is thrown of an error
+     * @param Exchange $exchange exchange that opens the portal
+     * @param \Closure(Exchange, ServerError): \Throwable $failed turns a server error into an exception
      *
      * @return \Generator<int, array<string, mixed>>
      */
@@ -60,7 +60,7 @@ final readonly class Portal
                     if ($exchange->chunks === []) {
                         $this->pipeline->await($exchange, $cancellation);
                     }
-                    // The next ones come while these are taken.
+                    // The next rows arrive while these are taken.
                     $next ??= $this->fetchMore($exchange, $cancellation);
                     $cancellation?->throwIfRequested();
                     $rows = $exchange->take();
@@ -74,7 +74,7 @@ final readonly class Portal
             }
         } finally {
             if ($this->pipeline->isOpen()) {
-                // Rows that were fetched ahead. To cancel that would fail the transaction.
+                // The next rows were fetched ahead. Cancelling the fetch would fail the transaction.
                 $ahead = $next ?? $exchange;
                 if ($ahead !== null) {
                     $ahead->discarded = true;
@@ -99,7 +99,7 @@ final readonly class Portal
         }
     }
 
-    /** @return Exchange|null null when there are no more, or it is not known yet */
+    /** @return Exchange|null null when there are no more rows, or that is not known yet */
     private function fetchMore(#[\SensitiveParameter] Exchange $last, ?Cancellation $cancellation): ?Exchange
     {
         if (!$last->done || !$last->suspended || $last->refusal !== null) {

@@ -13,10 +13,10 @@ use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\QueryException;
 
-/** Has the server prepare statements, and learns the types of their parameters and columns. */
+/** Prepares statements on the server, and learns the types of their parameters and columns. */
 final readonly class Preparation
 {
-    /** How often types are asked for where the question was stopped for another. */
+    /** How often to ask for types when a cancel request for another exchange stopped the question. */
     private const TRIES = 3;
 
     /** The OID of text. */
@@ -29,7 +29,7 @@ final readonly class Preparation
         private Steps $steps,
     ) {}
 
-    /** Parse and Describe; {@see register()} takes what comes of it. */
+    /** Sends Parse and Describe. Pass the exchange to {@see register()}. */
     public function prepare(string $name, string $sql, ?Cancellation $cancellation): Exchange
     {
         $this->steps->log("Preparing {$name}", $sql);
@@ -40,9 +40,9 @@ final readonly class Preparation
     }
 
     /**
-     * All in one round trip, for values that travel as they are whatever the server takes them for.
+     * Prepares and executes in one round trip, for values whose text is the same for all types.
      *
-     * @param list<mixed>                     $parameters
+     * @param list<mixed> $parameters
      * @param (\Closure(Exchange): void)|null $onSent
      */
     public function execute(string $name, string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation, ?\Closure $onSent = null): Exchange
@@ -57,8 +57,8 @@ final readonly class Preparation
     }
 
     /**
-     * A statement that was described, so parsed, even where it failed afterwards. One that was executed is not kept when its types can't be
-     * learnt: it is done, and values of such types are texts this time. Nor is one kept whose text may mean something else by now.
+     * Registers a described statement, even if its execution failed. An executed statement is not kept when its types
+     * can't be learnt (their values are texts this time), or when its text may mean something else by now.
      */
     public function register(string $name, string $sql, Exchange $exchange, ?Cancellation $cancellation): Prepared
     {
@@ -84,9 +84,9 @@ final readonly class Preparation
 
     /**
      * @param list<int> $oids
-     * @param Exchange  $of   what they are types of
+     * @param Exchange $of exchange of the statement with these types
      *
-     * @return bool false when they could not be learnt, and what they are types of was executed
+     * @return bool false when the types could not be learnt, though the statement was executed
      */
     private function learn(array $oids, #[\SensitiveParameter] Exchange $of, ?Cancellation $cancellation): bool
     {
@@ -144,7 +144,7 @@ final readonly class Preparation
             $this->pipeline->await($exchange, $cancellation);
             $isDone = true;
         } finally {
-            // Also where the fiber is destroyed: the server may have parsed it all the same.
+            // Also reached when the fiber is destroyed. The server may have parsed the statement even so.
             if (!$isDone) {
                 $this->close($name);
             }
@@ -153,7 +153,7 @@ final readonly class Preparation
         return $exchange;
     }
 
-    /** Has the server forget a statement that is not kept, if it knows it. */
+    /** Deallocates a statement with the next messages. A name that the server does not know does no harm. */
     public function close(string $name): void
     {
         if ($name !== '') {

@@ -12,36 +12,36 @@ use Spindle\Postgres\InvalidParameterException;
 /** A statement that the server has prepared. */
 final class Prepared
 {
-    /** The OID of bytea, whose values are bytes: for all others a whole number is the same text. */
+    /** OID of bytea, whose values are binary. For all other types, a whole number has the same text. */
     private const BYTEA = 17;
 
-    /** Statement and formats of the parameters, as Bind has them behind the portal. */
+    /** Statement and formats of the parameters, as they follow the portal in Bind. */
     private readonly string $target;
 
     /** Bind's payload for the unnamed portal, up to the values. */
     private readonly string $unnamedPortal;
 
-    /** Bind's payload behind the values, and the messages behind that. */
+    /** Bind's payload after the values, and the messages after Bind. */
     private readonly string $ending;
 
-    /** What Bind has beside values and what is before them, in bytes, its length included. */
+    /** Bytes of Bind's length field and of the formats of the result columns. */
     private readonly int $rest;
 
-    /** Values that {@see request()} takes. */
+    /** Number of values that {@see request()} accepts; -1 for none. */
     private readonly int $count;
 
-    /** Of the result. */
+    /** Formats of the result columns. */
     private readonly string $formats;
 
-    /** When it was used last, by the count of {@see Statements}. */
+    /** Time of the last use, by the counter of {@see Statements}. */
     public int $lastUse = 0;
 
     /**
-     * @param string       $name       '' for a statement that has to be parsed each time
-     * @param list<int>    $parameters their types' OIDs
-     * @param Columns|null $columns    null for a statement without rows
-     * @param bool         $changesSession whether it may change the session, or what statements mean: {@see SessionChanges}
-     * @param bool         $once           whether an error may leave something done of it: {@see Exchange::$once}
+     * @param string $name '' for a statement that has to be parsed each time
+     * @param list<int> $parameters type OIDs of the parameters
+     * @param Columns|null $columns null for a statement without rows
+     * @param bool $changesSession whether it may change the session or texts' meaning: {@see SessionChanges}
+     * @param bool $once whether an error may leave part of the statement done: {@see Exchange::$once}
      */
     public function __construct(
         public readonly string $name,
@@ -56,7 +56,7 @@ final class Prepared
         $this->unnamedPortal = "\0{$this->target}" . pack('n', \count($parameters));
         $this->ending = $this->formats . Frontend::EXECUTE . Frontend::SYNC;
         $this->rest = \strlen($this->formats) + 4;
-        // None has so many, so that those without a name are not sent by request().
+        // No list has -1 values, so request() refuses statements without a name.
         $this->count = $name === '' ? -1 : \count($parameters);
     }
 
@@ -82,14 +82,13 @@ final class Prepared
     }
 
     /**
-     * Bind, Execute and Sync, for all rows.
-     *
-     * Dense, for it runs for each statement, and a call costs as much as the encoding of an integer.
+     * Returns Bind, Execute and Sync for all rows, as one string. Calls are inlined, because this runs for each
+     * statement and a call costs as much as encoding an integer.
      *
      * @param array<mixed> $values
      *
-     * @return string|null null when there are large values or another number of them than there has to be, or it has to be parsed each
-     *                     time: then it takes {@see encode()} and {@see bind()}
+     * @return string|null null for large values, a wrong number of values, or a statement without a name: then use
+     *     {@see encode()} and {@see bind()}
      */
     public function request(#[\SensitiveParameter] array $values): ?string
     {
@@ -118,11 +117,11 @@ final class Prepared
     }
 
     /**
-     * Bind.
+     * Encodes Bind.
      *
      * @param list<string|null> $values
      *
-     * @return list<string> parts, large values in parts of their own
+     * @return list<string> parts of the message; each large value is a separate part
      */
     public function bind(#[\SensitiveParameter] array $values, string $portal = ''): array
     {

@@ -7,24 +7,24 @@ namespace Spindle\Postgres\Internal\Native;
 use Spindle\Postgres\Internal\SqlText;
 
 /**
- * The statements that one connection has prepared: those used last. They are those of one generation, within which the same text means the
- * same: what is prepared before search_path or role change has the types that it had then.
+ * Cache of the statements that one connection has prepared, limited to those used last. All belong to one generation,
+ * in which a text keeps its meaning. A new search_path, for example, begins another one.
  */
 final class Statements
 {
-    /** Kept unless something else is asked for. */
+    /** Default limit of kept statements. */
     public const MOST = 256;
 
-    /** @var array<string, Prepared> by their SQL */
+    /** @var array<string, Prepared> statements by their SQL */
     private array $prepared = [];
 
-    /** Counts generations. */
+    /** Number of the current generation. */
     public int $generation = 0;
 
-    /** Whether the end of the transaction may leave some that do not fit. */
+    /** Whether the end of the transaction may make some statements out of date. */
     public bool $unsettled = false;
 
-    /** @var array<string, true> SQL of those that were prepared in the transaction that is open: a rollback may undo what they are made of */
+    /** @var array<string, true> SQL of statements from the open transaction: a rollback may undo what they use */
     private array $tentative = [];
 
     /** Counts uses. */
@@ -32,10 +32,10 @@ final class Statements
 
     private int $last = 0;
 
-    /** What the names of no other begin with: behind a pooler several use the same session. */
+    /** Prefix of all names. It is random, because behind a pooler several clients use the same session. */
     private readonly string $prefix;
 
-    /** @param int $most 0 when none are kept, as behind a pooler that gives each transaction another connection */
+    /** @param int $most 0 to keep none, as behind a pooler that gives each transaction another connection */
     public function __construct(private int $most)
     {
         $this->prefix = 'spindle_' . bin2hex(random_bytes(4)) . '_';
@@ -51,16 +51,16 @@ final class Statements
         return $statement;
     }
 
-    /** For the next statement; '' when it is not kept. */
+    /** Returns a name for the next statement; '' when it is not kept. */
     public function name(string $sql): string
     {
         return $this->most === 0 || \strlen($sql) > SqlText::MOST_KEPT ? '' : $this->prefix . ++$this->last;
     }
 
     /**
-     * @param bool $tentative whether it was prepared in a transaction
+     * @param bool $tentative whether the statement was prepared in a transaction
      *
-     * @return list<string> names that gave way
+     * @return list<string> names of statements that were dropped from the cache
      */
     public function add(string $sql, Prepared $statement, bool $tentative = false): array
     {
@@ -93,7 +93,7 @@ final class Statements
         $this->prepared = $this->tentative = [];
     }
 
-    /** @return list<string> names that the server is to forget */
+    /** @return list<string> names that the server should deallocate */
     public function endGeneration(): array
     {
         ++$this->generation;
@@ -103,7 +103,7 @@ final class Statements
         return $names;
     }
 
-    /** @return list<string> names that the server is to forget, of statements that were prepared in a transaction that is rolled back */
+    /** @return list<string> names to deallocate, of statements from the transaction that is rolled back */
     public function rollBack(): array
     {
         $names = array_map(static fn(Prepared $one): string => $one->name, array_values(array_intersect_key($this->prepared, $this->tentative)));
@@ -113,14 +113,14 @@ final class Statements
         return $names;
     }
 
-    /** No transaction is open: what was prepared stays. */
+    /** Keeps the statements of the finished transaction. */
     public function settle(): void
     {
         $this->tentative = [];
         $this->unsettled = false;
     }
 
-    /** The server does not know those that it had prepared: another does, for this is no connection of its own. */
+    /** Stops keeping statements: a pooler gives the client different server sessions, which do not know them. */
     public function keepNone(): void
     {
         $this->most = 0;

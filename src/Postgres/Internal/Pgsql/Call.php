@@ -9,46 +9,46 @@ use Spindle\Postgres\Internal\OneWaiter;
 use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\Internal\TransactionEnds;
 
-/** What was sent at once, and what came of it. */
+/** A request that was sent at once, and its outcome. */
 final class Call
 {
     use OneWaiter;
 
-    /** Of the last statement that was done. */
+    /** Result of the last completed statement. */
     public ?Result $result = null;
 
     public ?ServerError $error = null;
 
-    /** Why there will be no answer. */
+    /** Why no answer will come. */
     public ?\Throwable $failure = null;
 
-    /** What it turned out to be: G for a COPY … FROM STDIN, H for one TO STDOUT. */
+    /** Direction of a COPY: G for COPY … FROM STDIN, H for COPY … TO STDOUT; '' for other statements. */
     public string $copy = '';
 
     /** Whether the server waits for the data of a COPY. */
     public bool $takesData = false;
 
-    /** Whether it gets no more. */
+    /** Whether the end of the data is waiting for room in the socket. */
     public bool $ends = false;
 
-    /** During a COPY, whether the server said something that is neither a notice nor a notification: it failed. */
+    /** Whether a COPY failed: a message arrived that is neither a notice nor a notification. */
     public bool $interrupted = false;
 
-    /** Is told the tags of a script's commands. */
+    /** Records the tags of a script's commands. */
     public ?TransactionEnds $transactionEnds = null;
 
     public bool $done = false;
 
-    /** When it was sent, by hrtime(). */
+    /** When the request was sent, by hrtime(). */
     public int $since = 0;
 
-    /** Nanoseconds until it was done. */
+    /** Nanoseconds until the request was done. */
     public int $took = 0;
 
-    /** Whether its caller left, so that the server is to stop it. */
+    /** Whether the caller left, so that the server should stop the request. */
     public bool $cancelled = false;
 
-    /** @var \Closure(self): void|null who wants to know what came of it then */
+    /** @var \Closure(self): void|null receives the outcome if the caller has left */
     public ?\Closure $late = null;
 
     public function affected(): int
@@ -56,7 +56,7 @@ final class Call
         return $this->result === null ? 0 : self::affectedBy($this->result);
     }
 
-    /** Rows that the command wrote or read, as its tag tells. */
+    /** Returns the number of rows in the tag: written or returned ones. */
     public static function affectedBy(Result $result): int
     {
         $number = strrchr(pg_result_status($result, \PGSQL_STATUS_STRING), ' ');

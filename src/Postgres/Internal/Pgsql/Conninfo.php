@@ -13,21 +13,19 @@ use Spindle\Postgres\TlsMode;
 use Spindle\Postgres\UnsupportedException;
 
 /**
- * Options as libpq's connection string. Everything is named that libpq would take from the environment or from files of its own otherwise.
+ * Encodes options as libpq's connection string. Leaves none to the environment or libpq's files.
  *
  * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS
  */
 final class Conninfo
 {
-    /** For libpq there is no way to name no file. */
+    /** A file that does not exist, because libpq has no option for using no file. */
     private const NO_FILE = '/nonexistent/spindle';
 
-    /** Where systems keep the authorities they trust, in one file. */
+    /** Files in which systems keep their trusted authorities. */
     private const AUTHORITIES = ['/etc/ssl/certs/ca-certificates.crt', '/etc/pki/tls/certs/ca-bundle.crt', '/etc/ssl/ca-bundle.pem', '/etc/ssl/cert.pem'];
 
-    /**
-     * @throws UnsupportedException when libpq can't be held to what the options ask for
-     */
+    /** @throws UnsupportedException when libpq can't be limited to what the options allow */
     public static function of(PostgresOptions $options, Endpoint $endpoint): string
     {
         $password = self::password($options, $endpoint);
@@ -61,8 +59,8 @@ final class Conninfo
     }
 
     /**
-     * Whether libpq would give the server a password in a form that is not allowed. Those before 16 do. What keeps it from others then
-     * ({@see authentication()}) does not keep the server itself from asking for more than it may.
+     * Whether libpq may send the server a password in a form that is not allowed, as versions before 16 do. The
+     * measures of {@see authentication()} protect the password from others, but not from the server itself.
      */
     public static function mayGiveTooMuch(PostgresOptions $options, Endpoint $endpoint): bool
     {
@@ -79,7 +77,7 @@ final class Conninfo
         return $options->password() ?? ($file === null ? '' : PasswordFile::find($file, $endpoint->host, $options->database, $options->user) ?? '');
     }
 
-    /** Of libpq, the major version. */
+    /** Returns libpq's major version. */
     public static function version(): int
     {
         return (int) \PGSQL_LIBPQ_VERSION;
@@ -92,7 +90,7 @@ final class Conninfo
 
         return [
             'sslmode' => $mode->value,
-            // Without one libpq looks into the user's home, and with one there checks more than was asked for.
+            // Without a file, libpq searches the user's home. A file there makes it check more than was asked for.
             'sslrootcert' => $mode->verifies() ? $options->tlsRootCertificate ?? self::authorities() : self::NO_FILE,
             'sslcert' => $certificate,
             'sslkey' => $options->tlsKey ?? $certificate,
@@ -118,8 +116,9 @@ final class Conninfo
     }
 
     /**
-     * libpq before 16 gives the server the proof that it asks for, be it the password itself. So there has to be another reason why nobody else
-     * gets it: the connection does not leave the machine, the server's certificate is checked, or channel binding is required.
+     * Returns settings that protect the password. Before version 16, libpq sends any proof that the server asks for. So
+     * another measure must protect it: the connection stays on this machine, the server's certificate is verified, or
+     * channel binding is required.
      *
      * @return array<string, string>
      */

@@ -10,13 +10,12 @@ use Spindle\Postgres\QueryException;
 use Spindle\Postgres\UnsupportedException;
 
 /**
- * COPY … FROM STDIN.
- *
- * Before PHP 8.4 there is nothing to give up a COPY with, and data end at a NUL byte; {@see Handle::failCopy()} makes up for the first.
+ * Runs a COPY … FROM STDIN. Before PHP 8.4, ext-pgsql can't abort a COPY, and data end at a NUL byte.
+ * {@see Handle::failCopy()} solves the first problem.
  */
 final readonly class CopyIn
 {
-    /** Bytes that are sent at a time: with the five before them, whole pieces as libpq writes them. */
+    /** Bytes per message. With the five bytes of its header, messages fill the blocks that libpq writes. */
     private const CHUNK = 0x8000 - 5;
 
     public function __construct(private Handle $handle) {}
@@ -24,10 +23,10 @@ final readonly class CopyIn
     /**
      * @param \Generator<int, string> $rows
      *
-     * @return int rows that were stored
+     * @return int the number of rows stored
      *
      * @throws QueryException
-     * @throws \LogicException when the statement is another
+     * @throws \LogicException when the statement is not a COPY … FROM STDIN
      */
     public function run(string $sql, #[\SensitiveParameter] \Generator $rows, ?Cancellation $cancellation): int
     {
@@ -44,7 +43,7 @@ final readonly class CopyIn
             $this->sendRows($call, $rows, $cancellation);
             $isSent = true;
         } finally {
-            // Also where the fiber is destroyed, which is no exception.
+            // Also reached when the fiber is destroyed, without an exception.
             if (!$isSent) {
                 $this->handle->abandon($call, null);
             }
@@ -75,7 +74,7 @@ final readonly class CopyIn
         }
     }
 
-    /** @return bool whether the server takes more */
+    /** @return bool whether the server accepts more data */
     private function send(#[\SensitiveParameter] Call $call, #[\SensitiveParameter] string $data, ?Cancellation $cancellation): bool
     {
         $cancellation?->throwIfRequested();

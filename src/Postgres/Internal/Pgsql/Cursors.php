@@ -10,19 +10,19 @@ use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\Result;
 
-/** Of one session, those cursors that its streams use. For whoever's turn it is, and in a transaction. */
+/** The cursors of one session's streams. The caller must have the session's turn and an open transaction. */
 final class Cursors
 {
     /**
-     * Rows that are fetched at first; then so many as make about BYTES or take the server about TIME, in nanoseconds, and never more than MOST.
-     * The server sends nothing of them before it has all.
+     * Rows of the first fetch. Later ones fetch about BYTES bytes, or the rows of TIME nanoseconds, and at most MOST
+     * rows. The server sends nothing of a fetch before it has all of its rows.
      */
     public const FIRST = 10;
     private const BYTES = 0x4_0000;
     private const TIME = 50_000_000;
     private const MOST = 5_000;
 
-    /** What is passed over on the way to the first keyword, and may hide others. */
+    /** Comments, quoted text and similar, which may contain keywords and are skipped in the search for them. */
     private const OPAQUE = <<<'REGEX'
         ~ --[^\n\r]*+
         | (?<comment>/\*(?:[^*/]++|\*(?!/)|/(?!\*)|(?&comment))*+\*/)
@@ -33,20 +33,20 @@ final class Cursors
         ~xs
         REGEX;
 
-    /** What closes those that are still there: a savepoint that is rolled back takes its cursors with it. */
+    /** Returns CLOSE statements for cursors that still exist: a rollback to a savepoint also removes its cursors. */
     private const CLOSING = "SELECT pg_catalog.string_agg('CLOSE ' || name, '; ') FROM pg_catalog.pg_cursors WHERE name = ANY ($1::pg_catalog.text[])";
 
     private int $last = 0;
 
-    /** @var array<string, list<int>> by the names of those that are read, the types of their parameters */
+    /** @var array<string, list<int>> types of the parameters, by the names of cursors that are being read */
     private array $types = [];
 
-    /** @var list<string> names of those that nobody reads any more; they are open as long as the transaction */
+    /** @var list<string> names of abandoned cursors, which stay open as long as the transaction */
     private array $left = [];
 
     public function __construct(private readonly Handle $handle, private readonly Preparation $preparation, private readonly SizeLimits $limits) {}
 
-    /** Whether a statement reads, and neither writes nor makes a table of what it reads. In doubt it is said not to. */
+    /** Whether a statement only reads, so that it can have a cursor. In doubt returns false. */
     public static function fit(string $sql): bool
     {
         $text = preg_replace(self::OPAQUE, ' ', $sql);
@@ -59,12 +59,12 @@ final class Cursors
     /**
      * @param list<mixed> $parameters
      *
-     * @return string its name
+     * @return string the name of the cursor
      */
     public function open(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): string
     {
         $name = 'spindle_' . ++$this->last;
-        // Prepared though it is not executed, for that tells the types, and errors where they are.
+        // Prepared although it is not executed, because that returns the types, and errors with correct positions.
         $statement = $this->preparation->prepared($sql, $parameters, $cancellation);
         $values = $statement->encode($parameters, $this->preparation->types);
         $call = $this->handle->call($cancellation, static fn(Connection $connection): bool|int => pg_send_query_params($connection, "DECLARE {$name} NO SCROLL CURSOR FOR {$sql}", $values));
@@ -78,12 +78,12 @@ final class Cursors
     }
 
     /**
-     * The next rows; fewer than were asked for are the last, and the cursor is closed then.
+     * Fetches the next rows. When there are fewer than $count, they are the last, and the cursor is closed.
      *
-     * @param int<1, max>  $count
-     * @param array<mixed> $parameters of the statement
+     * @param int<1, max> $count
+     * @param array<mixed> $parameters parameters of the statement
      *
-     * @return array{Result, int<1, max>} and how many to fetch next
+     * @return array{Result, int<1, max>} the rows, and how many to fetch next
      */
     public function fetch(string $name, int $count, string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): array
     {
@@ -103,14 +103,14 @@ final class Cursors
         return [new Result($columns, $rows, $rows->count, $rows->count), max(1, $next)];
     }
 
-    /** Nobody reads it any more. Does not suspend. */
+    /** Marks a cursor as abandoned. Does not suspend. */
     public function leave(string $name): void
     {
         $this->left[] = $name;
         unset($this->types[$name]);
     }
 
-    /** Whether there is something to be done before anything else is. */
+    /** Whether no abandoned cursor is left to be closed. */
     public function areTidy(): bool
     {
         return $this->left === [];

@@ -10,13 +10,13 @@ use Spindle\Postgres\Internal\SqlText;
 use Spindle\Postgres\MultipleStatementsException;
 use Spindle\Postgres\QueryException;
 
-/** What libpq tells of errors. */
+/** Reads the errors that libpq reports. */
 final class Errors
 {
-    /** The fields of a server's message, whose codes are these letters; in libpq and in PHP. */
+    /** Letters of the fields of a server's message, which libpq and PHP use as their codes. */
     private const FIELDS = 'SVCMDHPpqWstcdnFLR';
 
-    /** What begins each of them where a message is one text, of the highest verbosity. */
+    /** Labels of the fields in a message that is one text with the highest verbosity. */
     private const LABELS = [
         'DETAIL' => 'D',
         'HINT' => 'H',
@@ -30,7 +30,7 @@ final class Errors
         'LOCATION' => 'R',
     ];
 
-    /** @return ServerError|null null when it is libpq that failed */
+    /** @return ServerError|null null when libpq itself failed */
     public static function of(Result $result): ?ServerError
     {
         $fields = [];
@@ -44,7 +44,7 @@ final class Errors
         return isset($fields['C']) ? new ServerError($fields) : null;
     }
 
-    /** Where libpq gives a text only: the first message of a server in it, if there is one. */
+    /** Returns the first server message in a text, for functions that return no more; null when there is none. */
     public static function in(string $text): ?ServerError
     {
         $labels = implode('|', array_keys(self::LABELS));

@@ -20,44 +20,44 @@ use Spindle\Postgres\QueryException;
 use function Amp\async;
 
 /**
- * One connection of libpq, driven by the event loop: nothing here waits in a call of ext-pgsql.
+ * One connection of libpq, driven by the event loop: no call of ext-pgsql blocks here.
  *
- * That takes some care. A connection blocks unless what is called next is preceded by {@see self::neverBlock()}, for pg_connection_busy() has
- * it block again. pg_get_result() waits for what has not come yet, and so does pg_close(). pg_cancel_query() waits always.
+ * Several functions need care. pg_connection_busy() makes the connection block again, so {@see self::neverBlock()} must
+ * precede the next call. pg_get_result() and pg_close() wait for results, and pg_cancel_query() always waits.
  *
- * There is one call at a time: whoever makes one has to see to it that none is under way. One that was cancelled is until the server has
- * answered; {@see settle()} tells when.
+ * Only one call may be in progress; callers must ensure that. A cancelled call stays in progress until the server has
+ * answered, and {@see settle()} waits for it.
  *
- * A fork of the process that ends as PHP does ends the connection for both: libpq tells the server, and nothing in PHP keeps it from that.
+ * A fork of the process that ends normally also ends the parent's connection, because libpq sends Terminate.
  *
  * @see https://github.com/php/php-src/blob/PHP-8.2/ext/pgsql/pgsql.c
  */
 final class Handle
 {
-    /** Seconds between requests to cancel from which on there are no more: the connection is given up. */
+    /** Seconds between cancel requests above which the connection is given up. */
     private const STOPS_WITHIN = 10.0;
 
-    /** Seconds after the first request until there is another; then twice as long each time. */
+    /** Seconds from the first cancel request to the second. Each later pause is twice as long. */
     private const AGAIN = 0.05;
 
-    /** Nanoseconds of reading after which whoever waits is woken in another turn of the loop, for he copies once more what is large. */
+    /** Nanoseconds of reading after which the caller is resumed later, because it copies large results again. */
     private const LONG = 2_000_000;
 
-    /** @var array<int, self> with somebody who waits: he may be held by nobody else, so the loop holds them */
+    /** @var array<int, self> connections with a waiting caller, which may have no other reference */
     private static array $busy = [];
 
-    /** @var list<Connection> of the process that this one is a fork of: to let them go would end them */
+    /** @var list<Connection> connections of this fork's parent, which their destruction would end */
     private static array $foreign = []; // @phpstan-ignore property.onlyWritten
 
     private static bool $endsAtShutdown = false;
 
-    /** I, T or E, as of the last answer. */
+    /** Transaction status in the last answer: I, T or E. */
     public string $status = 'I';
 
     /** Whether the server refused to write. */
     public bool $isReadOnly = false;
 
-    /** When something came from the server last, or was sent: hrtime. */
+    /** When the last bytes were received or sent, by hrtime(). */
     public int $since;
 
     /** @var (\Closure(Notification): void)|null */
@@ -76,17 +76,17 @@ final class Handle
 
     private readonly string $writable;
 
-    /** Whether libpq may still have something to write. */
+    /** Whether libpq may have data to write. */
     private bool $writing = false;
 
-    /** How often the socket has to have room until {@see Libpq::endCopy()} is due; 0 when it is not. */
+    /** How often the socket must become writable before {@see Libpq::endCopy()} is called; 0 for never. */
     private int $ending = 0;
 
     private bool $cancelling = false;
 
     private bool $paused = false;
 
-    /** For the connection to be idle. */
+    /** Fibers that wait until the connection is idle. */
     private readonly WaitingLine $waiting;
 
     /** @var list<\Closure(\Throwable|null): void> */
@@ -99,11 +99,11 @@ final class Handle
     private ?string $stopTimer = null;
 
     /**
-     * @param Connection $connection  whose owner it is from now on
-     * @param Stop       $stop        has the server cancel what it does
-     * @param float|null $readTimeout seconds without a byte, while an answer is awaited, after which the server is taken to be gone
-     * @param bool       $tls         whether it may be encrypted
-     * @param bool       $persistent  whether PHP keeps the connection when it is closed
+     * @param Connection $connection owned by this object from now on
+     * @param Stop $stop asks the server to cancel the current statement
+     * @param float|null $readTimeout seconds without a byte, while an answer is due, before it counts as lost
+     * @param bool $tls whether the connection may be encrypted
+     * @param bool $persistent whether PHP keeps the connection when it is closed
      */
     public function __construct(
         private readonly Connection $connection,
@@ -118,7 +118,7 @@ final class Handle
         $this->since = hrtime(true);
         $this->socket = Libpq::socket($connection);
         $this->incoming = new Incoming($connection, $this->socket, $tls);
-        // The loop must not keep alive what nobody else holds.
+        // The event loop must not keep an unreferenced connection alive.
         $weak = \WeakReference::create($this);
         $this->readable = EventLoop::unreference(EventLoop::onReadable($this->socket, static fn() => $weak->get()?->receive()));
         $this->writable = EventLoop::disable(EventLoop::onWritable($this->socket, static fn() => $weak->get()?->flush()));
@@ -134,18 +134,18 @@ final class Handle
         return $this->end === null;
     }
 
-    /** Whether something is under way, one that was cancelled included. */
+    /** Whether a call is in progress, including a cancelled one. */
     public function isBusy(): bool
     {
         return $this->call !== null || $this->cancelling;
     }
 
     /**
-     * Sends something, and suspends until the server has done it or something of a COPY has happened.
+     * Sends a request, and suspends until the server has done it or a COPY has progressed.
      *
      * @param \Closure(Connection): (bool|int) $send one of pg_send_*()
-     * @param \Closure(Call): void|null        $late called when the server has done it, if its caller has left before
-     * @param TransactionEnds|null             $ends is told the commands of a script
+     * @param \Closure(Call): void|null $late called when the server has done the request, if its caller has left before
+     * @param TransactionEnds|null $ends records the commands of a script
      *
      * @throws ConnectionClosedException|ConnectionLostException
      */
@@ -171,7 +171,7 @@ final class Handle
         return $call;
     }
 
-    /** One or several statements whose outcome is told by {@see $status}. */
+    /** Runs one or several statements. {@see $status} is their outcome. */
     public function command(string $sql, ?Cancellation $cancellation): void
     {
         $this->call($cancellation, static fn(Connection $connection): bool|int => pg_send_query($connection, $sql));
@@ -180,7 +180,7 @@ final class Handle
     /**
      * @param list<string> $values
      *
-     * @return list<list<string|null>> rows
+     * @return list<list<string|null>> the rows
      */
     public function ask(string $sql, array $values, ?Cancellation $cancellation): array
     {
@@ -194,14 +194,14 @@ final class Handle
         return $rows;
     }
 
-    /** Suspends until the call is done, or something of a COPY has happened. */
+    /** Suspends until the call is done, or a COPY has progressed. */
     public function await(Call $call, ?Cancellation $cancellation): void
     {
         $id = $cancellation?->subscribe(fn(CancelledException $reason) => $this->abandon($call, $reason));
         try {
             $call->wait();
         } catch (\Throwable $interruption) {
-            // An exception that left the loop.
+            // An exception left the event loop.
             $this->abandon($call, null);
             throw $interruption;
         } finally {
@@ -215,9 +215,9 @@ final class Handle
     }
 
     /**
-     * Some data of a COPY; suspends until they are sent, or the server says something.
+     * Sends data of a COPY. Suspends until they are written, or the server sends a message.
      *
-     * @param string $data without NUL bytes, unless {@see Libpq::canCopy()}
+     * @param string $data data without NUL bytes, unless {@see Libpq::canCopy()}
      */
     public function put(Call $call, #[\SensitiveParameter] string $data, ?Cancellation $cancellation): void
     {
@@ -232,7 +232,7 @@ final class Handle
         $this->await($call, $cancellation);
     }
 
-    /** The data of a COPY are complete; suspends until the server has stored them. */
+    /** Ends the data of a COPY. Suspends until the server has stored them. */
     public function endCopy(Call $call, ?Cancellation $cancellation): void
     {
         if ($call->failure !== null) {
@@ -242,7 +242,7 @@ final class Handle
         $this->await($call, $cancellation);
     }
 
-    /** Has the server forget a COPY. What it says to that comes as the call's error. */
+    /** Aborts a COPY. The server's answer becomes the call's error. */
     public function failCopy(Call $call): void
     {
         if (!$call->takesData || $this->ending > 0 || $this->end !== null) {
@@ -259,7 +259,7 @@ final class Handle
         $this->write();
     }
 
-    /** Nobody waits for it any more: the server is to stop it. */
+    /** Abandons a call, and asks the server to stop it. */
     public function abandon(Call $call, ?CancelledException $reason): void
     {
         if ($call->done || $call->cancelled || $this->end !== null) {
@@ -273,7 +273,7 @@ final class Handle
         }
     }
 
-    /** Has the server stop what is under way, for nobody wants it any more. */
+    /** Asks the server to stop the current call, because its result is not needed. */
     public function stop(): void
     {
         if ($this->call !== null) {
@@ -281,7 +281,7 @@ final class Handle
         }
     }
 
-    /** Suspends until nothing is under way. */
+    /** Suspends until no call is in progress. */
     public function settle(?Cancellation $cancellation): void
     {
         while ($this->end === null && $this->isBusy()) {
@@ -290,7 +290,7 @@ final class Handle
     }
 
     /**
-     * While there is a listener the loop runs on for what the server may tell by itself.
+     * Sets the listener. While there is one, the event loop keeps running to receive notifications.
      *
      * @param (\Closure(Notification): void)|null $listener
      */
@@ -302,7 +302,7 @@ final class Handle
         }
     }
 
-    /** Leaves to the network what the server sends, or reads on. */
+    /** Stops reading from the socket, or reads on. */
     public function pause(bool $on): void
     {
         if ($this->end === null) {
@@ -318,7 +318,7 @@ final class Handle
         $this->onClose[] = $callback;
     }
 
-    /** Ends the connection; with a reason it was lost. */
+    /** Ends the connection. With a reason, the connection counts as lost. */
     public function end(?ConnectionLostException $reason): void
     {
         if ($this->end !== null) {
@@ -335,7 +335,7 @@ final class Handle
         if ($call !== null) {
             $call->done = true;
             $call->failure ??= $this->end;
-            // This may be a destructor, in which no fiber can be resumed.
+            // The caller may be a destructor, in which no fiber can be resumed.
             EventLoop::queue($call->wake(...));
         }
         $this->waiting->wakeAll();
@@ -347,7 +347,7 @@ final class Handle
         }
     }
 
-    /** After a fatal error there are no destructors, and PHP would wait for what is under way. */
+    /** Ends connections after a fatal error, when PHP calls no destructors and would wait for statements. */
     private static function endAtShutdown(): void
     {
         if (!self::$endsAtShutdown) {
@@ -368,13 +368,13 @@ final class Handle
             return;
         }
         if ($this->persistent && $isIdle && $this->status !== 'I') {
-            // It is only let go, and so a transaction would go on. This waits, and so would PHP at the request's end.
+            // A persistent connection stays open. Blocks, as PHP itself would at the end of the request.
             @pg_query($this->connection, 'ROLLBACK');
         }
         Libpq::close($this->connection, $this->socket);
     }
 
-    /** Whether this is a fork of the process that the connection belongs to: then it is at its end here, and nothing is done to it. */
+    /** Whether this process is a fork of the connection's owner, in which the connection is unusable. */
     private function isForeign(): bool
     {
         if ($this->process === getmypid()) {
@@ -387,17 +387,17 @@ final class Handle
 
     private function neverBlock(): void
     {
-        // The flag goes to PQsetnonblocking() as it is: true is what does not block.
+        // PHP passes the flag unchanged to PQsetnonblocking(), so true means non-blocking.
         stream_set_blocking($this->socket, true);
     }
 
-    /** Why libpq would not send something. */
+    /** Returns why libpq refused to send. */
     private function failure(): \Throwable
     {
         return $this->isLost() && $this->end !== null ? $this->end : Libpq::failure($this->connection);
     }
 
-    /** An answer is awaited from now on. */
+    /** Prepares for the answer of a call that was sent. */
     private function expect(Call $call): void
     {
         EventLoop::reference($this->readable);
@@ -415,7 +415,7 @@ final class Handle
             if ($self->call === null) {
                 return;
             }
-            // Nothing is due while nobody reads, or while the server waits for the data of a COPY.
+            // No answer is due while reading is paused, or while the server waits for the data of a COPY.
             $isDue = !$self->paused && (!$self->call->takesData || $self->writing);
             $rest = (float) $self->readTimeout - ($isDue ? (hrtime(true) - $self->since) / 1e9 : 0.0);
             if ($rest > 0) {
@@ -444,7 +444,7 @@ final class Handle
         }
     }
 
-    /** The socket has room. */
+    /** Handles a writable socket. */
     private function flush(): void
     {
         $this->since = hrtime(true);
@@ -467,7 +467,7 @@ final class Handle
             $this->neverBlock();
             $call->error ??= Libpq::endCopy($this->connection);
         }
-        // What came as long as there was something to write has been read, but not looked at.
+        // Answers that arrived while there was data to write have been read, but not processed.
         $this->receiveAnswer($call);
     }
 
@@ -480,7 +480,7 @@ final class Handle
         if ($this->call === null || $this->call->takesData) {
             $this->receiveUnasked();
         } elseif ($this->writing) {
-            // pg_connection_busy() can't make the connection block again as long as there is something to write, and complains.
+            // While there is data to write, pg_connection_busy() can't make the connection block again, and warns.
             @pg_consume_input($this->connection);
             $this->isLost();
         } else {
@@ -519,11 +519,11 @@ final class Handle
         }
     }
 
-    /** The server has done all of a call. */
+    /** Finishes a call that the server has completed. */
     private function finish(Call $call): void
     {
         $encoding = pg_client_encoding($this->connection);
-        // It has no name once the connection is at its end, which is reported below.
+        // The encoding has no name after the connection has ended, which is reported below.
         if ($encoding !== 'UTF8' && $encoding !== '') {
             $this->end(ConnectionLostException::while(ProtocolException::encoding($encoding)->getMessage()));
 
@@ -548,20 +548,20 @@ final class Handle
                 $this->incoming->notify($this->listener);
             }
         } finally {
-            // With the answer there may have come the connection's end.
+            // The end of the connection may have arrived with the answer.
             $this->isLost();
             hrtime(true) - $this->since < self::LONG ? $call->wake() : EventLoop::defer($call->wake(...));
         }
     }
 
-    /** Nothing is under way any more. */
+    /** Wakes the fibers that wait for an idle connection. */
     private function rest(): void
     {
         unset(self::$busy[spl_object_id($this)]);
         $this->waiting->wakeAll();
     }
 
-    /** Ends it, if it is lost. */
+    /** Ends the connection if it is lost. Returns whether the connection has ended. */
     private function isLost(): bool
     {
         try {
@@ -576,9 +576,9 @@ final class Handle
     }
 
     /**
-     * Has the server stop what it does. It may not have begun with it when it is told, and then takes no notice: so it is told again.
+     * Asks the server to stop the current call. Repeats that, because a request has no effect before the call begins.
      *
-     * @param float $again after how many seconds
+     * @param float $again seconds until the next request
      */
     private function cancel(Call $call, float $again = self::AGAIN): void
     {
@@ -626,8 +626,8 @@ final class Handle
     }
 
     /**
-     * The server has been told to stop a COPY, which it does once it has read another row: a line end makes one, in any format. Only
-     * behind that may the end of the data be sent, which would have the rows stored otherwise.
+     * Makes the server notice a cancel request during a COPY, which it does after it has read another row. A line end
+     * completes a row in any format. Only then is the end of the data sent, because otherwise the rows would be stored.
      */
     private function poisonCopy(Call $call): void
     {
@@ -643,7 +643,8 @@ final class Handle
             Libpq::endData($this->connection, null);
             $call->takesData = false;
         } else {
-            // The first time that the socket has room it may be filled with what waits.
+            // At first the socket may be filled by waiting data, so the end is sent when it is writable for the second
+            // time.
             $call->ends = true;
             $this->ending = 2;
         }

@@ -10,26 +10,26 @@ use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\Notification;
 
-/** Has libpq read what came over a connection, without ever waiting for more. */
+/** Makes libpq read what has arrived, without waiting for more. */
 final class Incoming
 {
-    /** How often libpq is to read what OpenSSL has decrypted, {@see self::mayHaveMore()}; how often it reads in one turn of the loop. */
+    /** Extra reads for data that OpenSSL has decrypted; and the most reads in one turn of the loop. */
     private const REST = 3;
     private const MOST = 32;
 
-    /** What the server says while nothing is awaited, such as that it shuts down, is a notice for libpq. */
+    /** The last notice. libpq treats unexpected errors as notices, such as that of a server that shuts down. */
     private ?ServerError $lastWords = null;
 
     /**
-     * @param resource $socket of {@see Libpq::socket()}
-     * @param bool     $tls    whether the connection may be encrypted
+     * @param resource $socket stream of {@see Libpq::socket()}
+     * @param bool $tls whether the connection may be encrypted
      */
     public function __construct(private readonly Connection $connection, private $socket, private readonly bool $tls) {}
 
     /**
-     * Of the answer to a call, as much as there is.
+     * Reads as much of an answer as has arrived.
      *
-     * @return bool whether it is done, or something of a COPY has happened
+     * @return bool whether the call is done, or a COPY has progressed
      *
      * @throws ConnectionLostException
      */
@@ -58,9 +58,9 @@ final class Incoming
     }
 
     /**
-     * What comes without having been asked for; during a COPY, whatever comes before its end.
+     * Reads messages that answer no request; during a COPY, all messages before its end.
      *
-     * @return bool whether it was nothing but notices and notifications, as far as that can be told
+     * @return bool whether there were only notices and notifications, as far as that is known
      *
      * @throws ConnectionLostException
      */
@@ -93,7 +93,7 @@ final class Incoming
     }
 
     /**
-     * PHP keeps all that were ever sent.
+     * Clears the notices, because PHP keeps all that were ever received.
      *
      * @return bool whether there were some
      */
@@ -127,9 +127,9 @@ final class Incoming
                 $call->takesData = true;
                 break;
             case \PGSQL_COPY_OUT:
-                // Nothing in PHP takes what comes now. Once the COPY is given up, libpq passes over it.
+                // PHP has no function that reads these data now. After the COPY is aborted, libpq skips them.
                 $call->copy = 'H';
-                stream_set_blocking($this->socket, true); // which is what does not block, see Handle
+                stream_set_blocking($this->socket, true); // true means non-blocking, see Handle
                 $call->error ??= Libpq::endCopy($this->connection);
                 break;
             case \PGSQL_FATAL_ERROR:
@@ -146,9 +146,9 @@ final class Incoming
     }
 
     /**
-     * Whether libpq has to read again before the loop can tell when something comes. What it has no room for when OpenSSL has decrypted it stays there,
-     * where the loop does not see it. It is little once the buffer is large ({@see Setup::makeRoom()}), so that some more calls read it to its
-     * end, made while the socket is empty.
+     * Whether libpq must read again before the event loop can notice new data. OpenSSL may hold decrypted data that did
+     * not fit into libpq's buffer, and the loop does not see them. With a large buffer ({@see Setup::makeRoom()}) they
+     * are few. A few more calls on an empty socket read all of them.
      *
      * @see https://github.com/postgres/postgres/blob/REL_15_STABLE/src/interfaces/libpq/fe-misc.c pqReadData
      */
@@ -164,7 +164,7 @@ final class Incoming
         return ++$reads <= self::MOST;
     }
 
-    /** @param ServerError|null $error what the server said when it ended the connection, if it said something */
+    /** @param ServerError|null $error the server's message about the end of the connection, if there was one */
     private static function loss(?ServerError $error): ConnectionLostException
     {
         return $error === null

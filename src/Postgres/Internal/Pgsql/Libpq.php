@@ -8,11 +8,11 @@ use PgSql\Connection;
 use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\ProtocolException;
 
-/** Functions of ext-pgsql, where there is more to them than a call. */
+/** Functions of ext-pgsql that need more than one call. */
 final class Libpq
 {
     /**
-     * The connection's descriptor as a stream, which is good for nothing but to wait for it, and only as long as the connection is open.
+     * Returns the connection's descriptor as a stream. It only serves to wait while the connection is open.
      *
      * @return resource
      */
@@ -23,13 +23,13 @@ final class Libpq
         return $socket !== false ? $socket : throw new \LogicException('ext-pgsql gives no socket');
     }
 
-    /** Has the codes of errors in texts, for where there is nothing else. */
+    /** Adds SQLSTATEs to error texts, for functions that return nothing else. */
     public static function showCodes(Connection $connection): void
     {
         pg_set_error_verbosity($connection, \PGSQL_ERRORS_VERBOSE);
     }
 
-    /** I, T or E. */
+    /** Returns the transaction status: I, T or E. */
     public static function status(Connection $connection): string
     {
         return match (pg_transaction_status($connection)) {
@@ -39,7 +39,7 @@ final class Libpq
         };
     }
 
-    /** libpq would not do it, and the connection is as it was: it was called in the wrong order. */
+    /** Returns an error for a call in the wrong order, which libpq refused. The connection is unchanged. */
     public static function failure(Connection $connection): \LogicException
     {
         return new \LogicException('libpq: ' . strtok(pg_last_error($connection), "\n"));
@@ -50,13 +50,13 @@ final class Libpq
         return ProtocolException::malformed('there is neither a result nor an error');
     }
 
-    /** Whether PHP has the functions that send the data of a COPY as they are, and give one up: since 8.4. */
+    /** Whether PHP can send the data of a COPY unchanged and abort a COPY: since 8.4. */
     public static function canCopy(): bool
     {
         return self::function('pg_put_copy_data') !== null;
     }
 
-    /** On a connection that does not block; what the socket does not take is kept. */
+    /** Sends data of a COPY over a non-blocking connection. libpq keeps what the socket does not accept. */
     public static function putData(Connection $connection, #[\SensitiveParameter] string $data): bool
     {
         $put = self::function('pg_put_copy_data');
@@ -65,9 +65,9 @@ final class Libpq
     }
 
     /**
-     * Where {@see canCopy()}.
+     * Ends the data of a COPY. Only where {@see canCopy()} is true.
      *
-     * @param string|null $refusal null when the data are complete
+     * @param string|null $refusal message with which to abort the COPY; null when the data are complete
      */
     public static function endData(Connection $connection, ?string $refusal): bool
     {
@@ -77,11 +77,12 @@ final class Libpq
     }
 
     /**
-     * Where not: tells the server that a COPY's data are complete; libpq returns to answers. To be called when the connection does not block and
-     * the socket takes some bytes.
+     * Ends the data of a COPY where {@see canCopy()} is false, after which libpq reads answers again.
      *
-     * pg_end_copy() means to wait for the answer, and gives up when there is none yet. When there is one already that libpq has read,
-     * which may be when the server refused the data and the socket was full meanwhile, it is lost but for its text.
+     * The connection must be non-blocking, and the socket must accept some bytes.
+     *
+     * pg_end_copy() gives up when the answer has not arrived. An answer that libpq has already read is lost, except for
+     * its text. That happens when the server refused the data while the socket was full.
      *
      * @see https://github.com/postgres/postgres/blob/REL_15_STABLE/src/interfaces/libpq/fe-protocol3.c pqEndcopy3
      *
@@ -93,12 +94,12 @@ final class Libpq
     }
 
     /**
-     * Closes it at once. pg_close() by itself waits until the server has done what is under way, and so does the end of a script; during
-     * a COPY it waits for ever. Therefore the socket is shut down first.
+     * Closes a connection at once. pg_close() and the end of a script wait until the server has completed the current
+     * statement, and forever during a COPY. Therefore the socket is shut down first.
      *
      * @see https://github.com/php/php-src/blob/PHP-8.2/ext/pgsql/pgsql.c pgsql_link_free
      *
-     * @param resource|null $socket of {@see socket()}
+     * @param resource|null $socket stream of {@see socket()}
      */
     public static function close(Connection $connection, $socket = null): void
     {
@@ -107,7 +108,7 @@ final class Libpq
             if ($raw !== false) {
                 @socket_shutdown($raw);
             }
-            // So that libpq notices.
+            // Makes libpq notice the shutdown.
             while (pg_connection_status($connection) === \PGSQL_CONNECTION_OK && @pg_consume_input($connection)) {
                 continue;
             }

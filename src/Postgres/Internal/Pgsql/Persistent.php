@@ -8,20 +8,20 @@ use PgSql\Connection;
 use Spindle\Internal\Warnings;
 
 /**
- * A connection that PHP keeps for whoever connects with the same string. As long as somebody has it nobody else in this process gets
- * it: the string is another one then, by spaces at its end.
+ * A connection that PHP keeps for later requests with the same connection string. While it is in use, other callers in
+ * this process get another string, with spaces at its end, and so another connection.
  */
 final class Persistent
 {
-    /** @var array<string, true> that are taken */
+    /** @var array<string, true> connection strings in use */
     private static array $taken = [];
 
     private function __construct(#[\SensitiveParameter] private readonly string $conninfo) {}
 
-    /** @param float $seconds to connect within */
+    /** @param float $seconds limit for connecting */
     public static function take(#[\SensitiveParameter] string $conninfo, float $seconds): self
     {
-        // libpq knows no limit below two.
+        // The lowest limit of libpq is two seconds.
         $conninfo .= is_finite($seconds) ? \sprintf("connect_timeout='%d'", max(2, ceil($seconds))) : '';
         while (isset(self::$taken[$conninfo])) {
             $conninfo .= ' ';
@@ -37,15 +37,19 @@ final class Persistent
     }
 
     /**
-     * Blocks. PHP has a connection tell notices to an object that a request ends with, and the connection does not; and it sends a
-     * statement over one that is found again before it names another object. So notices are ignored in a request, from now on to its
-     * end, that has such a connection. One that is new is found again at once, without that, or it would write them to standard error.
+     * Connects; blocks.
      *
-     * PHP also frees a connection that was lost and can't be had anew, whoever has an object of it: there must be none by then.
+     * PHP attaches a notice handler to a persistent connection, and the handler refers to an object that ends with the
+     * request. PHP also sends a statement over a reused connection before it replaces the handler. So notices are
+     * ignored from now on until the end of the request.
+     *
+     * A new connection is requested again with notices enabled, or libpq would write them to standard error.
+     *
+     * PHP frees a lost connection that it can't replace, even if objects refer to it, so there must be none.
      *
      * @see https://github.com/php/php-src/blob/PHP-8.2/ext/pgsql/pgsql.c php_pgsql_do_connect
      *
-     * @return array{Connection|false, string} and why not
+     * @return array{Connection|false, string} the connection, and the warning when there is none
      */
     public function connect(): array
     {
@@ -68,7 +72,7 @@ final class Persistent
         }
     }
 
-    /** How many PHP keeps in this process, which it tells nowhere else. */
+    /** Returns how many connections PHP keeps in this process. Only phpinfo() shows that number. */
     private static function kept(): int
     {
         ob_start();
@@ -77,7 +81,7 @@ final class Persistent
         return preg_match('/Active Persistent Links\D+(\d+)/', (string) ob_get_clean(), $links) === 1 ? (int) $links[1] : 0;
     }
 
-    /** @return array<string, mixed> without the password */
+    /** @return array<string, mixed> nothing, because the connection string contains the password */
     public function __debugInfo(): array
     {
         return [];

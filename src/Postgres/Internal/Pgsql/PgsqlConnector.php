@@ -26,31 +26,31 @@ use Spindle\Postgres\TargetSession;
 use Spindle\Postgres\TlsMode;
 use Spindle\Postgres\UnsupportedException;
 
-/** Makes connections by ext-pgsql, to the first server that gives a session of the kind asked for: {@see HostSearch}. */
+/** Opens connections by ext-pgsql to the first server that gives a session of the requested kind: {@see HostSearch}. */
 final class PgsqlConnector
 {
-    /** What of a server's parameters matters here, of those that it reports by itself. */
+    /** Server parameters that are needed here, among those that the server reports unasked. */
     private const PARAMETERS = ['server_version', 'in_hot_standby', 'default_transaction_read_only', 'DateStyle', 'IntervalStyle'];
 
-    /** @var array<string, true> hashes of strings with which a server was tried before it got a persistent connection */
+    /** @var array<string, true> hashes of persistent connection strings whose server passed a test login */
     private static array $tried = [];
 
-    /** By which the log tells connections apart. */
+    /** Number of the last connection in the log. */
     private static int $made = 0;
 
     public function __construct(private readonly PostgresOptions $options, private readonly Types $types) {}
 
     /**
-     * Suspends until a session stands.
+     * Suspends until a session is ready.
      *
-     * @throws ConnectionFailedException when no host gives one in time
-     * @throws AuthenticationException   when one was reached and the login failed; others are not tried then
-     * @throws UnsupportedException      when ext-pgsql can't do it as the options ask for
+     * @throws ConnectionFailedException when no host gives a session in time
+     * @throws AuthenticationException when a host was reached and the login failed; others are not tried then
+     * @throws UnsupportedException when ext-pgsql does not support an option
      * @throws CancelledException
      */
     public function connect(?Cancellation $cancellation = null): Session
     {
-        // Without ext-sockets a connection could be closed only after the server has done what is under way.
+        // Without ext-sockets, a connection could only be closed after the server has completed the current statement.
         foreach (['pgsql', 'sockets'] as $extension) {
             if (!\extension_loaded($extension)) {
                 throw UnsupportedException::with('A connection', "ext-{$extension} is not loaded");
@@ -93,7 +93,7 @@ final class PgsqlConnector
         return new PgsqlSession($handle, new Preparation($handle, $statements, $types, $steps), pg_get_pid($connection), new SessionChanges($setup->statements()), $steps, new SizeLimits($this->options->maxValueBytes));
     }
 
-    /** Where libpq can't be held to what is allowed, the native driver logs in before it: once in a process where connections persist. */
+    /** Logs in with the native driver first if libpq may send forbidden proofs; once a process for persistent ones. */
     private function tryLogin(#[\SensitiveParameter] string $conninfo, Endpoint $endpoint, Deadline $deadline): void
     {
         $hash = hash('sha256', $conninfo);
@@ -123,7 +123,7 @@ final class PgsqlConnector
         }
     }
 
-    /** One that was found again may have been lost meanwhile, which shows when it is used; PHP replaces it then. */
+    /** Gets a persistent connection. PHP replaces one that was lost when it is used. */
     private function reuse(Persistent $persistent, Deadline $deadline): Connection
     {
         for ($tries = 1;; ++$tries) {
@@ -155,13 +155,15 @@ final class PgsqlConnector
             if ($state === \PGSQL_POLLING_FAILED) {
                 throw $this->failure(pg_last_error($connection));
             }
-            // Anew each time, for libpq takes another one where it tries again without encryption.
+            // Needed each time, because libpq opens another socket when it tries again without encryption.
             $socket = Libpq::socket($connection);
             $state === \PGSQL_POLLING_READING ? $deadline->readable($socket, 'the login') : $deadline->writable($socket, 'the connection');
         }
     }
 
-    /** @return array{SessionSetup, bool, Types} and whether there is a pooler between, and the server's types */
+    /**
+     * @return array{SessionSetup, bool, Types} the setup, whether there is a pooler in between, and the server's types
+     */
     private function setUp(Connection $connection, TargetSession $target, Deadline $deadline): array
     {
         $parameters = [];

@@ -21,10 +21,9 @@ use Spindle\Postgres\Result;
 use Spindle\Postgres\UnsupportedException;
 
 /**
- * ext-pgsql. One statement at a time, in the order in which fibers send them, and each stays prepared.
- *
- * A statement that is new takes a round trip to be prepared, and one with parameters another to ask for their types, which nothing in
- * ext-pgsql tells.
+ * Speaks to the server by ext-pgsql. Statements run one at a time, in the order in which fibers send them, and stay
+ * prepared. A new statement needs a round trip to be prepared. One with parameters needs another to ask for their
+ * types, which ext-pgsql does not report.
  */
 final class PgsqlSession implements Session
 {
@@ -144,7 +143,7 @@ final class PgsqlSession implements Session
         return !$this->turn->taken && !$this->handle->isBusy();
     }
 
-    /** With nothing else under way at the same time there is nothing to be gained by waiting for the next statement. */
+    /** Begins at once. Without pipelining, waiting for the next statement would save nothing. */
     public function begin(string $sql, ?Cancellation $cancellation): void
     {
         $this->alone($cancellation, fn() => $this->scriptAlone($sql, $cancellation));
@@ -260,7 +259,7 @@ final class PgsqlSession implements Session
     }
 
     /**
-     * When it is the caller's turn, and nothing is under way any more.
+     * Calls $work when it is the caller's turn and no call is in progress.
      *
      * @template T
      *
@@ -365,13 +364,13 @@ final class PgsqlSession implements Session
         }
     }
 
-    /** In whatever way the server was told. */
+    /** Returns one error for all ways in which the server reports it. */
     private static function noData(): ServerError
     {
         return new ServerError(['S' => 'ERROR', 'C' => '57014', 'M' => 'COPY from stdin failed: a script has no data']);
     }
 
-    /** @return list<int> OIDs of a query's columns */
+    /** @return list<int> type OIDs of a query's columns */
     private function columnTypes(string $sql, ?Cancellation $cancellation): array
     {
         $call = $this->handle->call($cancellation, static fn(Connection $connection): bool|int => pg_send_query($connection, "{$sql} LIMIT 0"));

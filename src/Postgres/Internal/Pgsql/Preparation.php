@@ -18,32 +18,32 @@ use Spindle\Postgres\InvalidParameterException;
 use Spindle\Postgres\MultipleStatementsException;
 use Spindle\Postgres\QueryException;
 
-/** Has statements prepared, and finds out what types their parameters and columns have. For whoever's turn it is. */
+/** Prepares statements, and learns their types. The caller must have the session's turn. */
 final class Preparation
 {
-    /** How often a statement is sent that the server did not execute. */
+    /** How often to send a statement that the server did not execute. */
     private const TRIES = 3;
 
-    /** Their number travels in two bytes. */
+    /** The number of parameters is a 16-bit integer. */
     private const MOST_PARAMETERS = 0xFFFF;
 
-    /** What a statement is prepared as whose types alone are wanted. */
+    /** Name of a statement that is only prepared to learn its types. */
     private const NAME = 'spindle_types';
 
-    /** A row without a type tells that there is such a statement, and that it has no parameters. */
+    /** Returns the parameters' types. A row without a type means that the statement exists and has no parameters. */
     private const PARAMETER_TYPES = <<<'SQL'
         SELECT t.oid FROM pg_catalog.pg_prepared_statements s
         LEFT JOIN LATERAL pg_catalog.unnest(s.parameter_types::pg_catalog.oid[]) WITH ORDINALITY t (oid, position) ON true
         WHERE s.name = $1 ORDER BY t.position
         SQL;
 
-    /** Whether a transaction may be open that nobody asked for. */
+    /** Whether an interrupted {@see typesOnce()} may have left a transaction open. */
     private bool $stray = false;
 
-    /** Whether the end of the transaction may leave some that do not fit. */
+    /** Whether the end of the transaction may make some statements out of date. */
     public bool $unsettled = false;
 
-    /** Whether what statements mean was changed in a transaction that is open: its end may undo that. */
+    /** Whether the open transaction changed what statements mean: its end may undo that. */
     private bool $changing = false;
 
     public function __construct(
@@ -54,13 +54,13 @@ final class Preparation
     ) {}
 
     /**
-     * A statement that can be executed with these values. One without parameters is not prepared before its second time: it may be the last, and
-     * it is done in one round trip.
+     * Returns a statement that can be executed with these values. One without parameters is not prepared before its
+     * second use. The first may be the only one, and then needs one round trip.
      *
      * @param array<mixed> $parameters
      *
      * @throws QueryException|MultipleStatementsException
-     * @throws \LogicException|InvalidParameterException for what can't be sent at all
+     * @throws \LogicException|InvalidParameterException when the statement can't be sent
      */
     public function statement(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Prepared
     {
@@ -74,12 +74,12 @@ final class Preparation
     }
 
     /**
-     * The same, prepared at once.
+     * Returns a statement that can be executed with these values, always prepared.
      *
      * @param array<mixed> $parameters
      *
      * @throws QueryException|MultipleStatementsException
-     * @throws \LogicException|InvalidParameterException for what can't be sent at all
+     * @throws \LogicException|InvalidParameterException when the statement can't be sent
      */
     public function prepared(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Prepared
     {
@@ -99,7 +99,7 @@ final class Preparation
         if ($statement->name !== '') {
             $types = $this->parameterTypes($statement->name, $cancellation);
             if ($types === null) {
-                // Other servers prepare and execute than are asked.
+                // A pooler used different server sessions for preparing and for this query.
                 $this->statements->keepNone();
 
                 return $this->prepared($sql, $parameters, $cancellation);
@@ -115,7 +115,7 @@ final class Preparation
         return $statement;
     }
 
-    /** Of a result's rows, once their types are known. */
+    /** Returns a result's columns, after their types were learnt. */
     public function columns(Result $result, ?Cancellation $cancellation): Columns
     {
         $columns = $this->columnsAsKnown($result);
@@ -124,22 +124,22 @@ final class Preparation
         return $columns;
     }
 
-    /** Of a statement that was executed, which it remains though its types can't be learnt: values of these are texts then. */
+    /** Returns the columns of an executed statement. If their types can't be learnt, the values are text. */
     public function columnsOfWhatIsDone(Result $result, ?Cancellation $cancellation): Columns
     {
         try {
             return $this->columns($result, $cancellation);
         } catch (QueryException $failure) {
-            // In a transaction nothing remains.
+            // In a transaction the failure undoes the statement.
             return $this->handle->status === 'I' ? $this->columnsAsKnown($result) : throw $failure;
         }
     }
 
     /**
-     * Throws what failed, unless the statement was not executed at all and may be sent again.
+     * Throws the failure, unless the statement was not executed at all and may be sent again.
      *
      * @param array<mixed> $parameters
-     * @param list<int>    $types      of the parameters, as far as they are known
+     * @param list<int> $types types of the parameters, as far as they are known
      */
     public function ensureAgain(string $sql, array $types, #[\SensitiveParameter] array $parameters, #[\SensitiveParameter] Call $call, int $tries): void
     {
@@ -162,13 +162,13 @@ final class Preparation
         }
     }
 
-    /** Whether there is something to be done before anything else is. */
+    /** Whether {@see tidy()} has nothing to do. */
     public function isTidy(): bool
     {
         return !$this->stray && !$this->statements->areGone();
     }
 
-    /** Of what nobody waits for, what can be done now. */
+    /** Cleans up after abandoned calls, as far as that is possible now. */
     public function tidy(): void
     {
         if ($this->stray && $this->handle->status !== 'I') {
@@ -183,14 +183,14 @@ final class Preparation
         $this->statements->forgetAll();
     }
 
-    /** Before a statement after which others may mean something else is sent: those that are prepared are forgotten. */
+    /** Forgets the prepared statements, before a statement is sent after which texts may mean something else. */
     public function startGeneration(): void
     {
         $this->changing = $this->unsettled = true;
         $this->statements->endGeneration();
     }
 
-    /** @param string $tag of a statement that is done */
+    /** @param string $tag tag of a completed statement */
     public function settle(string $tag): void
     {
         $isRolledBack = $tag === 'ROLLBACK';
@@ -245,7 +245,7 @@ final class Preparation
 
     private function deallocate(): void
     {
-        // Within a transaction an error would end that.
+        // An error would abort an open transaction.
         if ($this->handle->status === 'I' && $this->statements->areGone()) {
             $this->handle->command($this->statements->deallocation(), null);
         }
@@ -258,7 +258,8 @@ final class Preparation
         return $this->handle->call(
             $cancellation,
             static fn(Connection $connection): bool|int => pg_send_prepare($connection, $name, $sql),
-            fn(Call $call) => $call->error === null ? $this->statements->discard($name) : null, // the cancellation came too late
+            // the cancel request came too late
+            fn(Call $call) => $call->error === null ? $this->statements->discard($name) : null,
         );
     }
 
@@ -271,7 +272,7 @@ final class Preparation
     }
 
     /**
-     * Without the statement staying prepared, in a transaction, so that behind a pooler it is one server that does all of it.
+     * Returns the types of a statement without keeping it, in a transaction that a pooler gives one session.
      *
      * @return list<int>
      */
@@ -316,9 +317,9 @@ final class Preparation
     }
 
     /**
-     * An error that came while something was executed; its message shows no values.
+     * Returns the exception for an error during execution. Its message shows no values.
      *
-     * @param list<int>    $types      of the parameters, as far as they are known
+     * @param list<int> $types types of the parameters, as far as they are known
      * @param array<mixed> $parameters
      */
     public function exception(string $sql, array $types, #[\SensitiveParameter] array $parameters, #[\SensitiveParameter] ServerError $error): QueryException|MultipleStatementsException

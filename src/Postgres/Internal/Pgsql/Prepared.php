@@ -9,26 +9,26 @@ use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\InvalidParameterException;
 
-/** A statement that the server has prepared, or is to parse each time. */
+/** A statement that the server has prepared, or that it parses each time. */
 final class Prepared
 {
-    /** More bytes of values than this don't fit into a message, whose length travels in four bytes with a sign. */
+    /** The most bytes of values in one message, whose length is a signed 32-bit integer. */
     private const LONGEST = 0x7FFF_0000;
 
-    /** Of its rows, once a result told; null for a statement without. */
+    /** Columns, known after the first result; null for a statement without rows. */
     public ?Columns $columns = null;
 
     /**
-     * @param string         $name           '' for a statement that has to be parsed each time
-     * @param bool           $changesSession whether it may change the session, or what statements mean: {@see SessionChanges}
-     * @param list<int>|null $parameters     OIDs of their types; null as long as they are not known
+     * @param string $name '' for a statement that has to be parsed each time
+     * @param bool $changesSession whether it may change the session or texts' meaning: {@see SessionChanges}
+     * @param list<int>|null $parameters type OIDs; null while they are unknown
      */
     public function __construct(public readonly string $name, public readonly bool $changesSession, public ?array $parameters = null) {}
 
     /**
      * @param array<mixed> $values
      *
-     * @return list<string|null> in PostgreSQL's text format
+     * @return list<string|null> values in PostgreSQL's text format
      *
      * @throws InvalidParameterException
      */

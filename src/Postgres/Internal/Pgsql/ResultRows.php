@@ -12,7 +12,7 @@ use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\ResultTooLargeException;
 
-/** Rows that stay with libpq, in memory that PHP does not count, until they are asked for. */
+/** Rows that stay in libpq's memory, which PHP does not count, until they are read. */
 final readonly class ResultRows implements Rows
 {
     private const BATCH = 256;
@@ -20,22 +20,22 @@ final readonly class ResultRows implements Rows
     /** Bytes after which a batch ends. */
     private const BYTES = 0x4_0000;
 
-    /** Rows whose size stands for that of all. */
+    /** Rows that are measured to estimate the size of all. */
     private const SAMPLE = 20;
 
     /** @var int<0, max> */
     public int $count;
 
-    /** No message of a server is longer, and none comes faster: it is copied several times on its way. */
+    /** Upper bounds for a server's message in bytes, and for the speed of a result, which is copied several times. */
     private const LONGEST = 0x7FFF_FFFF;
     private const BYTES_PER_NANOSECOND = 20;
 
-    /** @var list<int> indexes of the columns whose values may be large; none where the result can't be, for to ask for each takes as long as to fetch it */
+    /** @var list<int> columns whose values may be large; none in a small result, because measuring is slow */
     private array $large;
 
     /**
-     * @param int  $took    nanoseconds until the result was here
-     * @param bool $isWhole whether these are all rows of a statement, which may be taken as a whole
+     * @param int $took nanoseconds until the result arrived
+     * @param bool $isWhole whether these are all rows of a statement, so that their total size is limited
      */
     public function __construct(private Result $result, private SizeLimits $limits, int $took, private bool $isWhole)
     {
@@ -44,7 +44,7 @@ final readonly class ResultRows implements Rows
         $limit = $limits->row();
         if ($limit < self::LONGEST && $took * self::BYTES_PER_NANOSECOND > $limit) {
             for ($column = 0, $count = pg_num_fields($result); $column < $count; ++$column) {
-                // Types of a fixed size have a number for it.
+                // Types of fixed size have a positive number here.
                 if (pg_field_size($result, $column) < 0) {
                     $large[] = $column;
                 }
@@ -94,7 +94,7 @@ final readonly class ResultRows implements Rows
             for ($end = min($this->count, $row + self::BATCH); $row < $end && $bytes < self::BYTES; ++$row) {
                 $size = $this->size($row);
                 if ($size > SizeLimits::FLOOR && $batch !== []) {
-                    break; // should it be too large, that comes behind the rows before
+                    break; // if this row is too large, the rows before it are returned first
                 }
                 $this->ensureSmall($size);
                 $bytes += $size;
@@ -105,7 +105,7 @@ final readonly class ResultRows implements Rows
         }
     }
 
-    /** Bytes of a row, about. */
+    /** Estimates the bytes of a row. */
     public function averageSize(): float
     {
         $sample = min(self::SAMPLE, $this->count);
@@ -119,7 +119,7 @@ final readonly class ResultRows implements Rows
         return 1 + $bytes / max(1, $sample);
     }
 
-    /** Bytes of a row's values, those of a fixed size aside. Asked for before PHP copies them. */
+    /** Returns the bytes of a row's values of variable size, before PHP copies them. */
     private function size(int $row): int
     {
         $bytes = 0;
@@ -161,7 +161,7 @@ final readonly class ResultRows implements Rows
             $text = $texts[$index];
             $values[$key] = $text === null ? null : match ($columns->kinds[$index]) {
                 Types::TEXT => $text,
-                // Anything but a number, such as an empty text, would be 0.
+                // The cast also returns 0 for a text that is no number, such as an empty one.
                 Types::INT => ((int) $text) !== 0 || $text === '0' ? (int) $text : throw ProtocolException::value('integer'),
                 default => $columns->types->decode($columns->oids[$index], $text),
             };

@@ -10,7 +10,7 @@ use Spindle\Postgres\Internal\Connect\AttemptFailedException;
 use Spindle\Postgres\Internal\Connect\Deadline;
 use Spindle\Postgres\Internal\ServerError;
 
-/** Some statements on a connection that nobody has yet, one after the other. */
+/** Runs statements one after the other on a connection that is not handed out yet. */
 final readonly class Setup implements Answers
 {
     /** @param list<array{list<list<string|null>>, ServerError|null}> $answers */
@@ -26,7 +26,7 @@ final readonly class Setup implements Answers
         return new self(array_map(static fn(string $statement): array => self::ask($connection, $statement, $deadline), $statements));
     }
 
-    /** Has libpq make its buffer, which never shrinks, larger than a record of TLS and the beginning of a message. */
+    /** Makes libpq enlarge its buffer for good, to hold a TLS record and the beginning of a message. */
     public static function makeRoom(Connection $connection, Deadline $deadline): void
     {
         self::ask($connection, "SELECT pg_catalog.repeat(' ', 60000)", $deadline);
@@ -46,7 +46,7 @@ final readonly class Setup implements Answers
     private static function ask(Connection $connection, string $statement, Deadline $deadline): array
     {
         $socket = Libpq::socket($connection);
-        stream_set_blocking($socket, true); // which is what does not block, see Handle
+        stream_set_blocking($socket, true); // true means non-blocking, see Handle
         $rows = [];
         $error = @pg_send_query($connection, $statement) === false ? throw self::closed() : null;
         for (;;) {

@@ -6,30 +6,30 @@ namespace Spindle\Postgres\Internal\Pgsql;
 
 use Spindle\Postgres\Internal\SqlText;
 
-/** The statements that one connection has prepared: those used last. */
+/** Cache of the statements that one connection has prepared, limited to those used last. */
 final class Statements
 {
-    /** Kept unless something else is asked for. */
+    /** Default limit of kept statements. */
     public const MOST = 256;
 
-    /** Of those that are kept, which part gives way at a time: to have the server forget some takes a round trip. */
+    /** One of this many parts of the cache is dropped at a time, because deallocating takes a round trip. */
     private const PART = 16;
 
-    /** @var array<string, Prepared> by their SQL, the one used last at the end; without a name those that were used once only */
+    /** @var array<string, Prepared> statements by SQL, the last used at the end; without a name if used once */
     private array $prepared = [];
 
     private int $last = 0;
 
-    /** What the names of no other begin with: behind a pooler several use the same session. */
+    /** Prefix of all names. It is random, because behind a pooler several clients use the same session. */
     private readonly string $prefix;
 
-    /** @var array<string, true> SQL of those that were prepared in the transaction that is open: a rollback may undo what they are made of */
+    /** @var array<string, true> SQL of statements from the open transaction: a rollback may undo what they use */
     private array $tentative = [];
 
-    /** @var list<string> names of those that gave way, and that the server still has */
+    /** @var list<string> names of dropped statements that the server still has */
     private array $gone = [];
 
-    /** @param int $most 0 when none are kept, as behind a pooler that gives each transaction another connection */
+    /** @param int $most 0 to keep none, as behind a pooler that gives each transaction another connection */
     public function __construct(private int $most)
     {
         $this->prefix = 'spindle_' . bin2hex(random_bytes(4)) . '_';
@@ -51,19 +51,19 @@ final class Statements
         return $this->most > 0 && \strlen($sql) <= SqlText::MOST_KEPT;
     }
 
-    /** For the next statement. */
+    /** Returns a name for the next statement. */
     public function name(): string
     {
         return $this->prefix . ++$this->last;
     }
 
-    /** Whether a message of the server names one of them. */
+    /** Whether a server message names one of these statements. */
     public function areNamedIn(string $message): bool
     {
         return str_contains($message, $this->prefix);
     }
 
-    /** Before another is added. */
+    /** Drops statements if the cache is full, before another is added. */
     public function makeRoom(): void
     {
         if (\count($this->prepared) >= $this->most) {
@@ -72,7 +72,7 @@ final class Statements
         }
     }
 
-    /** @param bool $tentative whether it was prepared in a transaction */
+    /** @param bool $tentative whether the statement was prepared in a transaction */
     public function add(string $sql, Prepared $statement, bool $tentative): Prepared
     {
         if ($tentative) {
@@ -82,7 +82,7 @@ final class Statements
         return $this->prepared[$sql] = $statement;
     }
 
-    /** The server is to forget it as well. */
+    /** Drops a statement, and marks it for deallocation. */
     public function forget(string $sql): void
     {
         $name = $this->prepared[$sql]->name ?? '';
@@ -92,51 +92,51 @@ final class Statements
         unset($this->prepared[$sql]);
     }
 
-    /** The server is to forget one that nobody has added. */
+    /** Marks a prepared statement for deallocation that was never added. */
     public function discard(string $name): void
     {
         $this->gone[] = $name;
     }
 
-    /** The server has forgotten them. */
+    /** Drops all statements after the server has deallocated them. */
     public function forgetAll(): void
     {
         $this->prepared = $this->gone = [];
     }
 
-    /** The same text may mean something else by now, so the server is to forget them all. */
+    /** Drops all statements, because the same text may mean something else now, and marks them for deallocation. */
     public function endGeneration(): void
     {
         array_map($this->forget(...), array_map(strval(...), array_keys($this->prepared)));
     }
 
-    /** A transaction was rolled back: the server is to forget those that were prepared in it. */
+    /** Drops the statements prepared in a transaction that was rolled back, and marks them for deallocation. */
     public function rollBack(): void
     {
         array_map($this->forget(...), array_map(strval(...), array_keys(array_intersect_key($this->tentative, $this->prepared))));
         $this->tentative = [];
     }
 
-    /** No transaction is open: what was prepared stays. */
+    /** Keeps the statements of the finished transaction. */
     public function settle(): void
     {
         $this->tentative = [];
     }
 
-    /** The server does not know those that it had prepared: another does, for this is no connection of its own. */
+    /** Stops keeping statements: a pooler gives the client different server sessions, which do not know them. */
     public function keepNone(): void
     {
         $this->most = 0;
         $this->forgetAll();
     }
 
-    /** Whether there are some that the server is still to forget. */
+    /** Whether dropped statements wait for their deallocation. */
     public function areGone(): bool
     {
         return $this->gone !== [];
     }
 
-    /** A script that has the server forget them. */
+    /** Returns a script that deallocates the dropped statements. */
     public function deallocation(): string
     {
         $names = $this->gone;

@@ -18,17 +18,17 @@ use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\TargetSession;
 
 /**
- * Has a server stop what a session of ext-pgsql does. pg_cancel_query() waits until that is done, and the key with which a request to
- * cancel could be sent without it is not shown; so another session asks for it, as the same user, and is closed again.
+ * Asks a server to stop what a session of ext-pgsql does, over a separate session of the same user. pg_cancel_query()
+ * blocks until the statement has ended, and ext-pgsql does not expose the key for a cancel request.
  */
 final readonly class Stop
 {
-    /** Seconds for all of it. */
+    /** Limit for the whole request, in seconds. */
     private const LIMIT = 5.0;
 
     private PostgresOptions $options;
 
-    /** @param int|null $pid of the server's process; null when it is not known, as behind a pooler */
+    /** @param int|null $pid id of the server's process; null when it is unknown, as behind a pooler */
     public function __construct(PostgresOptions $options, private Endpoint $endpoint, private ?int $pid, private Steps $steps)
     {
         $this->options = $options->with([
@@ -41,9 +41,9 @@ final readonly class Stop
     }
 
     /**
-     * When it returns, the server has signalled the session's process: what that runs now may be cancelled, what it is sent later is not.
+     * Makes the server signal the session's process, which may cancel its current statement but no later one.
      *
-     * @throws ConnectionFailedException when it could not be asked, or would not
+     * @throws ConnectionFailedException when the server could not be asked, or refused
      */
     public function __invoke(): void
     {
@@ -68,7 +68,7 @@ final readonly class Stop
     {
         $deadline = Deadline::in(self::LIMIT, null);
         $queries = new SimpleQueries(["SELECT pg_catalog.pg_cancel_backend({$pid})"], $session->leftover);
-        // An empty stream takes as much at once.
+        // An empty stream accepts this many bytes at once.
         fwrite($session->stream, $queries->begin());
         while (!$queries->isDone()) {
             $deadline->readable($session->stream, 'the query to be cancelled');

@@ -7,18 +7,17 @@ namespace Spindle\Postgres\Internal\Types;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Arrays of any dimension, as lists of lists. Where they begin to count is dropped.
- *
- * Of elements that are lists themselves, which JSON, multiranges and domains over arrays can be, arrays are sent in one dimension only.
+ * Arrays of any dimension, as lists of lists. Lower bounds are dropped. JSON, multiranges and domains over arrays can
+ * be lists themselves. Arrays of such elements are sent in one dimension only.
  *
  * @see https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO
  */
 final readonly class ArrayType implements TakesLists
 {
-    /** The server's own limit. */
+    /** The server's limit of dimensions. */
     private const DIMENSIONS = 6;
 
-    /** @param non-empty-string $delimiter of the element's type: a comma, for the type box a semicolon */
+    /** @param non-empty-string $delimiter delimiter of the element's type: a comma, or a semicolon for the type box */
     public function __construct(private Type $element, private string $delimiter = ',') {}
 
     /** @return list<mixed> */
@@ -42,7 +41,7 @@ final readonly class ArrayType implements TakesLists
     }
 
     /**
-     * @param int $at where its brace opens; afterwards behind the one that closes
+     * @param int $at offset of the opening brace; set to the offset after the closing one
      *
      * @return list<mixed>
      */
@@ -52,7 +51,7 @@ final readonly class ArrayType implements TakesLists
             throw self::malformed();
         }
         $length = strcspn($text, '{}"\\', $at + 1);
-        if (($text[$at + 1 + $length] ?? '') === '}') { // nothing in quotes, no other dimension: most arrays are like that
+        if (($text[$at + 1 + $length] ?? '') === '}') { // no quotes, no other dimension: true of most arrays
             $list = $length === 0 ? [] : $this->plain(explode($this->delimiter, substr($text, $at + 1, $length)));
             $at += $length + 2;
 
@@ -71,7 +70,7 @@ final readonly class ArrayType implements TakesLists
     }
 
     /**
-     * Elements that aren't in quotes.
+     * Decodes elements that are not in quotes.
      *
      * @param list<string> $texts
      *
@@ -118,7 +117,7 @@ final readonly class ArrayType implements TakesLists
     }
 
     /**
-     * As the first elements tell it.
+     * Counts dimensions by the first elements.
      *
      * @param array<mixed> $value
      */
@@ -153,7 +152,7 @@ final readonly class ArrayType implements TakesLists
             }
         }
 
-        // Before version 17 the server takes no empty array within an array.
+        // Before version 17 the server accepts no empty array within an array.
         return $dimensions > 1 && ($texts[0] ?? '') === '{}' && array_unique($texts) === ['{}'] ? '{}' : '{' . implode($this->delimiter, $texts) . '}';
     }
 

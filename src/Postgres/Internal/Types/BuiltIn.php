@@ -5,13 +5,13 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Types;
 
 /**
- * The types whose OIDs are the same in every database, as pg_type has them: what the server need not be asked.
+ * Types whose OIDs are the same in every database, as listed in pg_type. The server is not asked about them.
  *
  * @see https://github.com/postgres/postgres/blob/master/src/include/catalog/pg_type.dat
  */
 final class BuiltIn
 {
-    /** By OID: what a hot loop does with a value, and the type's name. 0 is a type that is not known. */
+    /** How to decode a value, and the type's name, by OID. 0 is an unknown type. */
     public const SCALARS = [
         0 => [Types::TEXT, 'a type not known'],
         16 => [Types::BOOL, 'boolean'], 17 => [Types::BYTEA, 'bytea'], 18 => [Types::TEXT, '"char"'],
@@ -42,7 +42,7 @@ final class BuiltIn
         5038 => [Types::TEXT, 'pg_snapshot'], 5069 => [Types::TEXT, 'xid8'],
     ];
 
-    /** Types of arrays, and of their elements. */
+    /** OID of the element type, by OID of the array type. */
     public const ARRAYS = [
         143 => 142, 199 => 114, 271 => 5069, 629 => 628, 651 => 650, 719 => 718, 775 => 774, 791 => 790, 1000 => 16,
         1001 => 17, 1002 => 18, 1003 => 19, 1005 => 21, 1006 => 22, 1007 => 23, 1008 => 24, 1009 => 25, 1010 => 27, 1011 => 28,
@@ -56,18 +56,18 @@ final class BuiltIn
         6157 => 4536,
     ];
 
-    /** Types of ranges: name, and the type of the bounds. */
+    /** Name and OID of the bounds' type, by OID of the range type. */
     public const RANGES = [
         3904 => ['int4range', 23], 3906 => ['numrange', 1700], 3908 => ['tsrange', 1114], 3910 => ['tstzrange', 1184],
         3912 => ['daterange', 1082], 3926 => ['int8range', 20],
     ];
 
-    /** Types of multiranges: name, and the type of the ranges. */
+    /** Name and OID of the range type, by OID of the multirange type. */
     public const MULTIRANGES = [
         4451 => ['int4multirange', 3904], 4532 => ['nummultirange', 3906], 4533 => ['tsmultirange', 3908],
         4534 => ['tstzmultirange', 3910], 4535 => ['datemultirange', 3912], 4536 => ['int8multirange', 3926],
     ];
 
-    /** The only type whose arrays aren't delimited by a comma. */
+    /** OID of the only type whose arrays are not delimited by a comma. */
     public const BOX = 603;
 }

@@ -6,7 +6,7 @@ namespace Spindle\Postgres\Internal\Types;
 
 use Spindle\Postgres\ProtocolException;
 
-/** Bytes, told in hexadecimal; what comes may also be in the older "escape" format, after the setting bytea_output. */
+/** Bytes, sent in hexadecimal. Results may have the older "escape" format, depending on bytea_output. */
 final readonly class ByteaType implements Type
 {
     public function decode(#[\SensitiveParameter] string $text): string
@@ -14,7 +14,7 @@ final readonly class ByteaType implements Type
         if (!str_starts_with($text, '\x')) {
             return stripcslashes($text);
         }
-        // hex2bin() warns of what is none; the look beforehand takes half as long as it does.
+        // hex2bin() warns of invalid input. The check before takes half as long as hex2bin() itself.
         $bytes = \strlen($text) % 2 === 0 && preg_match('/[^0-9a-f]/i', $text, offset: 2) === 0 ? hex2bin(substr($text, 2)) : false;
 
         return $bytes === false ? throw ProtocolException::value('bytea') : $bytes;

@@ -7,11 +7,11 @@ namespace Spindle\Postgres\Internal\Types;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * date, timestamp and timestamptz, as DateStyle ISO tells them.
+ * date, timestamp and timestamptz in the format of DateStyle ISO. PostgreSQL's 1 BC is PHP's year 0.
  *
- * PostgreSQL's 1 BC is PHP's year 0. A date and a timestamp have no time zone: they are in UTC when they come, and go as the
- * clock and the calendar of the parameter's own time zone show them. A timestamptz is an instant: it comes in the offset that the
- * session shows, to the second, though PHP prints no seconds of an offset.
+ * A date and a timestamp have no time zone. Results have them in UTC, parameters are sent in local time.
+ *
+ * A timestamptz is an instant. A result has the session's offset, to the second, though PHP prints no seconds.
  */
 final readonly class DateTimeType implements Type
 {
@@ -20,8 +20,8 @@ final readonly class DateTimeType implements Type
     private \DateTimeZone $utc;
 
     /**
-     * @param string $usual  pattern of what PHP's own parser takes and understands as PostgreSQL means it
-     * @param string $format for DateTimeInterface::format()
+     * @param string $usual pattern of texts that PHP's own parser understands as PostgreSQL means them
+     * @param string $format format for DateTimeInterface::format()
      */
     private function __construct(private string $name, private string $usual, private string $format)
     {
@@ -50,7 +50,7 @@ final readonly class DateTimeType implements Type
         } catch (ProtocolException $exception) {
             throw $exception;
         } catch (\Exception) {
-            throw ProtocolException::value($this->name); // PHP's message has the text in it
+            throw ProtocolException::value($this->name); // PHP's message contains the text
         }
     }
 
@@ -79,7 +79,7 @@ final readonly class DateTimeType implements Type
             ->setTime((int) $hour, (int) $minute, (int) $second, (int) str_pad($fraction ?? '', 6, '0'));
     }
 
-    /** @param string $text with a year of 0 or less */
+    /** @param string $text formatted value with a year of 0 or less */
     private static function beforeChrist(#[\SensitiveParameter] \DateTimeInterface $value, #[\SensitiveParameter] string $text): string
     {
         $year = $value->format('Y');

@@ -7,8 +7,8 @@ namespace Spindle\Postgres\Internal\Types;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * interval, whose months, days and time have signs of their own: so have the properties of the DateInterval, and it is not inverted.
- * Read in the IntervalStyles "postgres" and "iso_8601", written in the latter, which the server takes whatever its style is.
+ * Intervals. Months, days and time have separate signs, so the properties of the DateInterval do too, and it is never
+ * inverted. Reads the IntervalStyles "postgres" and "iso_8601". Writes the latter, which the server always accepts.
  */
 final readonly class IntervalType implements Type
 {
@@ -16,7 +16,7 @@ final readonly class IntervalType implements Type
 
     private const ISO_8601 = '/^P(?=.)(?:(-?\d+)Y)?(?:(-?\d+)M)?(?:(-?\d+)D)?(?:T(?=.)(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?)(\d+)(?:\.(\d{1,6}))?S)?)?$/D';
 
-    /** More don't fit into an interval, whose time is 64 bits of microseconds. */
+    /** The most seconds of an interval, whose time is a 64-bit number of microseconds. */
     private const SECONDS = 9_200_000_000_000;
 
     public function decode(#[\SensitiveParameter] string $text): \DateInterval|float
@@ -33,7 +33,7 @@ final readonly class IntervalType implements Type
         [$interval->y, $interval->m, $interval->d] = [(int) $years, (int) $months, (int) $days];
         [$interval->h, $interval->i, $interval->s] = [(int) $hours, (int) $minutes, (int) ($sign . $seconds)];
         if ($fraction !== null) {
-            // PHP keeps whole microseconds, and cuts off what a float is short of one.
+            // PHP truncates a float to whole microseconds, so a tenth is added.
             $interval->f = ($sign === '-' ? -1 : 1) * ((int) str_pad($fraction, 6, '0') + 0.1) / 1e6;
         }
 
@@ -64,7 +64,7 @@ final readonly class IntervalType implements Type
         );
     }
 
-    /** Whether createFromDateString() made of it what has no number, such as "next weekday": that is in no property, but in what it does. */
+    /** Whether createFromDateString() created an interval such as "next weekday", whose meaning no property shows. */
     private static function isRelative(#[\SensitiveParameter] \DateInterval $value): bool
     {
         if ((get_object_vars($value)['from_string'] ?? false) !== true) {

@@ -6,7 +6,7 @@ namespace Spindle\Postgres\Internal\Types;
 
 use Spindle\Postgres\JsonNumber;
 
-/** Takes numbers that PHP has no type for through its JSON functions: as strings that begin with a mark, which nobody else knows. */
+/** Passes numbers that no PHP type can hold through PHP's JSON functions, as strings with a random prefix. */
 final class JsonMarks
 {
     private static string $mark = '';
@@ -14,22 +14,22 @@ final class JsonMarks
     /** Whether JSON is encoded by {@see encode()} now. */
     private static bool $encoding = false;
 
-    /** @param string $token a string in quotes, which remains, or a number */
+    /** @param string $token a quoted string, which stays unchanged, or a number */
     public static function mark(#[\SensitiveParameter] string $token): string
     {
         return $token[0] === '"' || self::isExact($token) ? $token : '"' . self::get() . "{$token}\"";
     }
 
-    /** What json_encode() gets for a number's text. */
+    /** Returns what json_encode() gets for a number's text. */
     public static function marked(string $number): string
     {
         return self::$encoding ? self::get() . $number : $number;
     }
 
     /**
-     * @param \Closure(): (string|false) $encode
+     * Encodes JSON, with numbers in place of the marked strings.
      *
-     * @return string|false with numbers in place of the marked strings
+     * @param \Closure(): (string|false) $encode
      */
     public static function encode(#[\SensitiveParameter] \Closure $encode): string|false
     {
@@ -44,7 +44,7 @@ final class JsonMarks
         return $json === false || self::$mark === '' ? $json : preg_replace('~"' . self::$mark . '([^"]*+)"~', '$1', $json) ?? $json;
     }
 
-    /** The value with numbers in place of the marked strings. */
+    /** Replaces marked strings in a decoded value by numbers. */
     public static function numbers(#[\SensitiveParameter] mixed $value): mixed
     {
         if (\is_string($value)) {
@@ -62,7 +62,7 @@ final class JsonMarks
         return $value;
     }
 
-    /** Whether PHP writes the same number that it reads. */
+    /** Whether PHP writes a number in the same way as it reads it. */
     private static function isExact(string $number): bool
     {
         return preg_match('/^(?:0|-?[1-9]\d{0,17})$/D', $number) === 1

@@ -8,17 +8,18 @@ use Spindle\Postgres\JsonMode;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Arrays and objects are encoded as JSON. By {@see JsonMode::Arrays} a string is JSON already, and so is what a Stringable gives that isn't
- * JsonSerializable; objects become arrays, and whole numbers of more than 64 bits strings. By {@see JsonMode::Lossless} all is encoded.
+ * Encodes arrays and objects as JSON. With {@see JsonMode::Arrays} a string is JSON already, and so is the text of a
+ * Stringable that is not JsonSerializable. Objects are decoded as arrays, and whole numbers beyond 64 bits as strings.
+ * With {@see JsonMode::Lossless} every value is encoded.
  */
 final readonly class JsonType implements TakesLists
 {
-    /** PHP's parser ends below 5000. */
+    /** Depth limit; PHP's parser fails below 5000. */
     private const DEPTH = 4096;
 
     private const FLAGS = \JSON_PRESERVE_ZERO_FRACTION | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE;
 
-    /** A string, or a number. */
+    /** Matches a string or a number. */
     private const TOKEN = '~"(?:[^"\\\\]++|\\\\.)*+"|-?\d[\d.eE+-]*+~s';
 
     public function __construct(private JsonMode $mode = JsonMode::Arrays) {}
@@ -51,7 +52,7 @@ final readonly class JsonType implements TakesLists
     {
         $precision = \ini_get('serialize_precision');
         if ($precision !== '-1') {
-            ini_set('serialize_precision', '-1'); // or floats lose digits
+            ini_set('serialize_precision', '-1'); // otherwise floats lose digits
         }
         try {
             $json = JsonMarks::encode(static fn(): string|false => json_encode($value, self::FLAGS, self::DEPTH));

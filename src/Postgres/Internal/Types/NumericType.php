@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Types;
 
-/** Numbers of any precision, which are strings in PHP. */
+/** Numbers of any precision, as strings. */
 final readonly class NumericType implements Type
 {
     public function decode(#[\SensitiveParameter] string $text): string

@@ -9,25 +9,22 @@ use Spindle\Postgres\InvalidParameterException;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\Range;
 
-/**
- * Values of parameters that a message of the server quotes: as they were sent, and what they are made of. Only those are kept that stand in the
- * message, for there may be millions of others.
- */
+/** Finds the parameter values, or parts of them, that a server's message quotes. There may be millions of others. */
 final class QuotedValues
 {
-    /** Bytes of a text that is read again to see what it is made of. */
+    /** The longest text in bytes that is decoded to find its parts. */
     private const READ = 0x10_0000;
 
-    /** Bytes by which the beginning of a value is known at the end of a message that was cut. */
+    /** Bytes that identify the beginning of a value at the end of a truncated message. */
     private const BEGINNING = 64;
 
     private function __construct(private readonly Types $types, private readonly string $message) {}
 
     /**
-     * @param list<int>    $oids   of the parameters' types, as far as they are known
+     * @param list<int> $oids types of the parameters, as far as they are known
      * @param array<mixed> $values
      *
-     * @return list<list<string>> of each the text that was sent, '' where the message does not have it, and then its parts
+     * @return list<list<string>> for each value its text, '' if not quoted, and then its quoted parts
      */
     public static function of(Types $types, array $oids, #[\SensitiveParameter] array $values, #[\SensitiveParameter] string $message): array
     {
@@ -64,7 +61,7 @@ final class QuotedValues
         try {
             $read = \strlen($text) > self::READ ? null : $this->types->decode($oid, $text);
         } catch (ProtocolException) {
-            $read = null; // the server alone can read it
+            $read = null; // only the server can read it
         }
         foreach ([$read, $value] as $one) {
             foreach (self::parts($one) as $part) {
@@ -78,7 +75,7 @@ final class QuotedValues
         return $texts;
     }
 
-    /** What the message has of it: all, or its beginning up to where the message was cut. */
+    /** Returns the part of a text that the message contains: all, or its beginning before a truncation. */
     private function found(#[\SensitiveParameter] string $text): string
     {
         if (str_contains($this->message, $text)) {
@@ -109,10 +106,10 @@ final class QuotedValues
         };
     }
 
-    /** @return list<string> as it stands by itself, within an array, and within JSON */
+    /** @return list<string> the text itself, as an array element, and within JSON */
     private static function escaped(#[\SensitiveParameter] string $text): array
     {
-        $text = substr($text, 0, ServerError::LONGEST + 1); // no message has more of it
+        $text = substr($text, 0, ServerError::LONGEST + 1); // no message contains more
         $json = json_encode($text, \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_INVALID_UTF8_IGNORE);
 
         return array_values(array_unique([$text, addcslashes($text, '"\\'), $json === false ? $text : substr($json, 1, -1)]));

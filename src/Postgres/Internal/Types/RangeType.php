@@ -30,9 +30,9 @@ final readonly class RangeType implements Type
     }
 
     /**
-     * The range that begins there.
+     * Reads the range at an offset.
      *
-     * @param int $at afterwards behind it
+     * @param int $at set to the offset after the range
      */
     public function read(#[\SensitiveParameter] string $text, int &$at): Range
     {

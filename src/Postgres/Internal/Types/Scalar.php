@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Types;
 
-/** Values whose text is the same whatever type is wanted. */
+/** Encodes values whose text is the same for all types. */
 final class Scalar
 {
     /** @throws UnencodableException */
@@ -24,7 +24,7 @@ final class Scalar
     }
 
     /**
-     * For a type of numbers: the same, and false and true are 0 and 1.
+     * Encodes a value for a numeric type, where false and true are 0 and 1.
      *
      * @throws UnencodableException
      */
@@ -33,9 +33,7 @@ final class Scalar
         return \is_bool($value) ? ($value ? '1' : '0') : self::text($value);
     }
 
-    /**
-     * The shortest text that gives the same float again; a whole number is told as one, so that an integer type takes it.
-     */
+    /** Returns the shortest text that yields the same float. An integer type accepts that of a whole number. */
     public static function float(#[\SensitiveParameter] float $value): string
     {
         if ($value >= -(2 ** 63) && $value < 2 ** 63 && $value === (float) (int) $value && $value !== 0.0) {
@@ -43,13 +41,13 @@ final class Scalar
         }
 
         return match (true) {
-            is_finite($value) => \sprintf('%.*H', -1, $value), // neither locale nor ini settings matter to it
+            is_finite($value) => \sprintf('%.*H', -1, $value), // independent of locale and ini settings
             is_nan($value) => 'NaN',
             default => $value > 0 ? 'Infinity' : '-Infinity',
         };
     }
 
-    /** What {@see self::float()} and the server write for it; null for all else. Numbers have a capital letter, dates have none. */
+    /** Reads an infinity from {@see self::float()} or the server; null for other texts. Dates use lower case. */
     public static function infinity(#[\SensitiveParameter] string $text): ?float
     {
         return match ($text) {

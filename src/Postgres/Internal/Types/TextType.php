@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Types;
 
-/** Types whose values are strings in PHP: text and its kin, and all that nothing else is known of. */
+/** Types whose values are strings in PHP: text, similar types, and all unknown ones. */
 final readonly class TextType implements Type
 {
     public function decode(#[\SensitiveParameter] string $text): string

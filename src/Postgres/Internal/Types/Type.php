@@ -6,17 +6,17 @@ namespace Spindle\Postgres\Internal\Types;
 
 use Spindle\Postgres\ProtocolException;
 
-/** How values of a type of PostgreSQL are told in its text format, and what they are in PHP. */
+/** Converts values of a PostgreSQL type between its text format and PHP. */
 interface Type
 {
-    /** @throws ProtocolException when it is no text of such a value */
+    /** @throws ProtocolException when the text is not a value of the type */
     public function decode(#[\SensitiveParameter] string $text): mixed;
 
     /**
-     * A text that the type's input function may take: whether it does is the server's matter. What {@see self::decode()} gives
-     * is taken, and a string goes as it is.
+     * Returns a text for the type's input function. The server decides whether it is valid. Accepts what
+     * {@see self::decode()} returns. A string is sent unchanged.
      *
-     * @param mixed $value anything but null
+     * @param mixed $value any value but null
      *
      * @throws UnencodableException
      */

@@ -9,14 +9,15 @@ use Spindle\Postgres\JsonMode;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Values as PostgreSQL's text format tells them, by the OIDs of their types. Types that a database has of its own are learnt
- * from it once; what was not learnt is a string.
+ * Converts values to and from PostgreSQL's text format, by the OIDs of their types.
  *
- * No value stands in a message or a trace of what is thrown.
+ * Types that a database defines itself are learnt from it once. Values of unknown types are strings.
+ *
+ * No message or trace of an exception contains a value.
  */
 final class Types
 {
-    /** What is to be done with a value of a result; anything but TEXT and INT may be left to {@see self::decode()}. The text is the value. */
+    /** Kinds of values. All except TEXT (unchanged) and INT may be left to {@see self::decode()}. */
     public const TEXT = 0;
 
     /** `(int) $text` */
@@ -28,14 +29,14 @@ final class Types
     /** `$text === 't'` */
     public const BOOL = 3;
 
-    /** Of a parameter's type: {@see self::encode()} gives bytes, not text. */
+    /** Kind of bytea. For a parameter, {@see self::encode()} returns bytes, not text. */
     public const BYTEA = 4;
 
     public const OTHER = 5;
 
     /**
-     * What {@see self::learn()} wants to know of types and of those they are made of; $1 is an array of their OIDs, such as "{16385,16391}".
-     * Before version 14, pg_range had no multiranges.
+     * Query for {@see self::learn()}: describes types and those they consist of. $1 is an array of OIDs, such as
+     * "{16385,16391}". Before version 14, pg_range had no multiranges.
      */
     public const QUERY = <<<'SQL'
         WITH RECURSIVE found (oid, kind, base, name, delimiter) AS (
@@ -57,23 +58,25 @@ final class Types
         SELECT oid, kind, base, name, delimiter FROM found WHERE oid <> 0
         SQL;
 
-    /** @var array<int, array{string|null, int, non-empty-string}> by OID: kind, the type it is made of, its delimiter */
+    /**
+     * @var array<int, array{string|null, int, non-empty-string}> kind, OID of the component type, and delimiter, by OID
+     */
     private array $learnt = [];
 
     /** @var array<int, string> */
     private array $names = [];
 
-    /** @var array<int, Type> made so far */
+    /** @var array<int, Type> types created so far, by OID */
     private array $types = [];
 
-    /** When the server was started whose types these are; null as long as that is not known. */
+    /** When the server with these types was started; null while unknown. */
     private ?string $started = null;
 
     private ?self $other = null;
 
     public function __construct(private readonly JsonMode $json = JsonMode::Arrays) {}
 
-    /** Those of the server that was started then: an OID may be that of another type on another server. */
+    /** Returns the types of the server with this start time, because an OID may mean another type on another server. */
     public function of(?string $started): self
     {
         $this->started ??= $started;
@@ -94,22 +97,22 @@ final class Types
     }
 
     /**
-     * Whether a value has to know its parameter's type before it is sent. null, whole numbers and floats are the same text for all types;
-     * false and true are not: 0 and 1 for a number, false and true in JSON.
+     * Whether encoding a value depends on its parameter's type. null, whole numbers and floats have the same text for
+     * all types. false and true do not: a number needs 0 and 1, JSON needs false and true.
      */
     public static function needsType(#[\SensitiveParameter] mixed $value): bool
     {
         return $value !== null && !\is_int($value) && !\is_float($value);
     }
 
-    /** The text of a bytea. */
+    /** Returns the text of a bytea. */
     public static function hex(#[\SensitiveParameter] string $bytes): string
     {
         return ByteaType::hex($bytes);
     }
 
     /**
-     * Those that {@see self::QUERY} has to be asked about; of what it then tells, nothing is unknown.
+     * Returns the OIDs that {@see self::QUERY} must be asked about. Its answer describes all of them.
      *
      * @param list<int> $oids
      *
@@ -128,7 +131,7 @@ final class Types
     }
 
     /**
-     * @param list<array<string|null>> $rows of {@see self::QUERY}
+     * @param list<array<string|null>> $rows result of {@see self::QUERY}
      *
      * @throws ProtocolException
      */
@@ -142,19 +145,19 @@ final class Types
             $this->learnt[(int) $oid] = [$kind, (int) $base, $delimiter === null || $delimiter === '' ? ',' : $delimiter];
             $this->names[(int) $oid] = $name ?? "the type {$oid}";
         }
-        $this->types = []; // they may be made of what has just been learnt
+        $this->types = []; // cached types may consist of those just learnt
     }
 
-    /** @throws ProtocolException when the type has no such value */
+    /** @throws ProtocolException when the text is not a value of the type */
     public function decode(int $oid, #[\SensitiveParameter] string $text): mixed
     {
         return ($this->types[$oid] ?? $this->type($oid))->decode($text);
     }
 
     /**
-     * The text of a parameter; of a bytea, and of no domain over it, the bytes.
+     * Encodes a parameter as text. A bytea is returned as bytes, but not a domain over it.
      *
-     * @param int $position 1 is the first
+     * @param int $position parameter number, from 1
      *
      * @throws InvalidParameterException
      */
@@ -171,10 +174,10 @@ final class Types
     }
 
     /**
-     * A line of COPY's text format, its end included.
+     * Encodes a line of COPY's text format, with its line end.
      *
-     * @param list<int>               $oids of the columns
-     * @param array<array-key, mixed> $row  in the order of the columns, whatever its keys
+     * @param list<int> $oids types of the columns
+     * @param array<array-key, mixed> $row values in the order of the columns; keys are ignored
      *
      * @throws InvalidParameterException
      */
@@ -210,7 +213,7 @@ final class Types
         if (isset($this->types[$oid])) {
             return $this->types[$oid];
         }
-        $this->types[$oid] = new TextType(); // what a type is that is said to be made of itself
+        $this->types[$oid] = new TextType(); // ends the recursion for a type that claims to consist of itself
         $type = $this->builtIn($oid) ?? $this->made($oid);
         if (self::isBuiltIn($oid) || isset($this->learnt[$oid])) {
             return $this->types[$oid] = $type;

@@ -7,7 +7,7 @@ namespace Spindle\Postgres\Testing\Internal;
 use Spindle\Internal\Testing\Program;
 use Spindle\Postgres\Testing\ClusterException;
 
-/** Finds the directory that holds a server's programs, which distributions keep out of PATH. */
+/** Finds the directory of the server's programs, which distributions keep out of PATH. */
 final class Binaries
 {
     private const DIRECTORIES = [
@@ -20,8 +20,8 @@ final class Binaries
     ];
 
     /**
-     * @param int|null    $version   the major version that it has to be
-     * @param string|null $directory the only one to look into
+     * @param int|null $version required major version; null for any
+     * @param string|null $directory the only directory to search; null for all usual ones
      *
      * @throws ClusterException
      */
@@ -37,7 +37,7 @@ final class Binaries
         throw ClusterException::notFound($version, $directory !== null ? [$directory] : ['PATH', ...self::DIRECTORIES]);
     }
 
-    /** @return list<string> PATH first, then the newest version first */
+    /** @return list<string> directories of PATH first, then the newest version first */
     private static function places(): array
     {
         $path = array_filter(explode(':', (string) getenv('PATH')), static fn(string $entry): bool => $entry !== '');

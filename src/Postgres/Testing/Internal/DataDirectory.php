@@ -9,12 +9,12 @@ use Spindle\Internal\Testing\ServerException;
 use Spindle\Postgres\Testing\ClusterException;
 use Spindle\Postgres\Testing\TemporaryClusterOptions;
 
-/** Makes the directory of a cluster: its data, its configuration, what TLS needs. */
+/** Creates the directory of a cluster: data, configuration and TLS files. */
 final class DataDirectory
 {
     /**
-     * Nothing of it outlives the machine, so nothing needs to reach the disk; what a server that was killed had
-     * committed is there nevertheless. Shared memory in files goes with the directory, whoever is killed.
+     * Settings for data that need not survive the machine, so nothing is synced to disk. After a killed server, the
+     * committed data are still complete. Shared memory is in files, so it always goes with the directory.
      */
     private const SETTINGS = [
         'fsync' => false,
@@ -53,7 +53,7 @@ final class DataDirectory
     /**
      * @param array<string, string|int|float|bool> $settings
      *
-     * @return string the password of the superuser
+     * @return string password of the superuser
      *
      * @throws ClusterException
      * @throws ServerException

@@ -9,27 +9,27 @@ use Spindle\Internal\Testing\Remains;
 use Spindle\Internal\Testing\Removal;
 use Spindle\Internal\Testing\Wait;
 
-/** What there is of a cluster outside of this process, beside its files and processes: what a server has written of itself. */
+/** Finds what a cluster has left outside of its files and processes, from the server's own records. */
 final class Leftovers implements Removal
 {
-    /** Seconds that a server is given to end at once. */
+    /** Seconds to wait for a server after an immediate shutdown. */
     private const GRACE = 0.7;
 
     private const SIGQUIT = 3;
     private const SIGKILL = 9;
     private const SIGCONT = 18;
 
-    /** The directory's name is in all command lines, for it is the cluster's name as well. */
+    /** Finds remains by the directory's name, which is also the cluster's name and so part of all command lines. */
     public static function of(string $directory): Remains
     {
         return new Remains($directory, 'postgres|initdb');
     }
 
     /**
-     * The lines of postmaster.pid: pid, data directory, time of the start, port, socket directory, listen address, key and
-     * id of its shared memory, and its state; see src/include/utils/pidfile.h of PostgreSQL.
+     * Returns the lines of postmaster.pid: pid, data directory, start time, port, socket directory, listen address, key
+     * and id of its shared memory, and state. The format is that of src/include/utils/pidfile.h of PostgreSQL.
      *
-     * @return array<int, string> none when there is no such file; a server that was killed leaves it
+     * @return array<int, string> empty when there is no such file; a killed server leaves it
      */
     public static function postmaster(string $directory): array
     {
@@ -48,13 +48,14 @@ final class Leftovers implements Removal
             Signals::send($postmaster, self::SIGQUIT);
         }
         foreach (array_keys($processes, 'initdb', true) as $initdb) {
-            Signals::send($initdb, self::SIGKILL); // the server that it feeds ends with its input, and cleans up
+            // the server that reads its output ends with its input, and cleans up
+            Signals::send($initdb, self::SIGKILL);
         }
         Wait::until(static fn(): bool => $remains->processes() === [], self::GRACE);
         $remains->remove(static fn() => self::removeSharedMemory($directory));
     }
 
-    /** A server that ends in an orderly way removes it, and with it what says which one it is. */
+    /** Removes the shared memory. A server that shuts down normally removes it, and the record of its id too. */
     private static function removeSharedMemory(string $directory): void
     {
         if (preg_match('/^ *\d+ +(\d+)$/', self::postmaster($directory)[6] ?? '', $match) === 1) {

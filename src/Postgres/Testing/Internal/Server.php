@@ -9,23 +9,23 @@ use Spindle\Internal\Testing\Remains;
 use Spindle\Internal\Testing\ServerException;
 use Spindle\Internal\Testing\Wait;
 
-/** The server of a data directory, which can be ended and started again. */
+/** The server of a data directory. It can be stopped and started again. */
 final class Server
 {
     private const SIGINT = 2;
     private const SIGQUIT = 3;
 
-    /** Seconds that a server is given to disconnect its clients and write down what it has; then to end at once. */
+    /** Seconds to wait after each signal: for a fast shutdown, which writes data, then for an immediate one. */
     private const ENDING = [self::SIGINT => 5.0, self::SIGQUIT => 2.0];
 
-    /** Seconds that the children of a killed server are given to notice; a busy one notices when its statement is done. */
+    /** Seconds to wait for the children of a killed server; a busy child notices after its statement. */
     private const ORPHANS = 1.0;
 
     private readonly Remains $remains;
 
     private readonly Daemon $daemon;
 
-    /** @param list<string> $command that runs it, in the foreground */
+    /** @param list<string> $command command that runs the server in the foreground */
     public function __construct(private readonly string $directory, array $command)
     {
         $this->remains = Leftovers::of($directory);
@@ -33,9 +33,9 @@ final class Server
     }
 
     /**
-     * Returns when it takes connections.
+     * Starts the server. Returns when it accepts connections.
      *
-     * @throws ServerException when it does not; then it does not run either
+     * @throws ServerException when the server does not start; no process is left then
      */
     public function start(float $timeout): void
     {
@@ -46,31 +46,31 @@ final class Server
         $this->daemon->start(fn(): bool => $this->isReady($earlier), $timeout);
     }
 
-    /** The postmaster's id; null when it does not run. */
+    /** Returns the postmaster's id; null when it is not running. */
     public function pid(): ?int
     {
         return $this->daemon->pid();
     }
 
-    /** In an orderly way if it can: clients are disconnected, nothing is lost. Returns when it has ended. */
+    /** Stops the server, normally if possible, and waits for its end. Disconnects clients, and loses no data. */
     public function end(): void
     {
         $this->daemon->end(self::ENDING);
     }
 
-    /** Kills the postmaster and leaves its children to themselves. */
+    /** Kills the postmaster. Its children end by themselves. */
     public function kill(): void
     {
         $this->daemon->kill();
     }
 
-    /** @throws ServerException when it can't be read */
+    /** @throws ServerException when the log can't be read */
     public function log(): string
     {
         return $this->daemon->log();
     }
 
-    /** @param array<int, string> $earlier what another server has left */
+    /** @param array<int, string> $earlier lines that an earlier server has left in postmaster.pid */
     private function isReady(array $earlier): bool
     {
         $postmaster = Leftovers::postmaster($this->directory);

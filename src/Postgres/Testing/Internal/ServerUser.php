@@ -7,7 +7,7 @@ namespace Spindle\Postgres\Testing\Internal;
 use Spindle\Internal\Testing\Program;
 use Spindle\Postgres\Testing\ClusterException;
 
-/** The user that the server runs as: this process's own, or an unprivileged one where that is root. */
+/** The user that runs the server: that of this process, or an unprivileged one if that is root. */
 final class ServerUser
 {
     private const UNPRIVILEGED = ['postgres', 'nobody'];
@@ -15,8 +15,8 @@ final class ServerUser
     private static ?self $found = null;
 
     /**
-     * @param list<string>         $prefix what runs the rest of its command line as this user
-     * @param array{int, int}|null $ids    user and group; null for this process's own
+     * @param list<string> $prefix command that runs its further arguments as this user
+     * @param array{int, int}|null $ids user and group; null for those of this process
      */
     private function __construct(private readonly array $prefix, private readonly ?array $ids) {}
 

@@ -24,7 +24,7 @@ use Spindle\Tests\Scale;
 use function Amp\delay;
 
 /**
- * What a cancellation does to the server's process, and to others' statements.
+ * Tests what a cancellation does to the server's process, and to other statements.
  *
  * @phpstan-require-extends ConnectionContract
  */
@@ -162,7 +162,7 @@ trait CancelsOnTheServer
             });
             $gate->awaitStatements(1);
             $gate->open();
-            // The answer has come, and nobody has read it.
+            // The answer has arrived, but no fiber has read it.
             while (self::stateOf($connection->backendPid()) !== 'idle') {
                 continue;
             }
@@ -210,7 +210,7 @@ trait CancelsOnTheServer
                 $connection->query("INSERT INTO {$deferred} VALUES (1)");
             }
             $source = new DeferredCancellation();
-            // Takes no notice of a cancellation but to end.
+            // The statement ignores a cancel request, except that it ends.
             $cancelled = Async::run(static fn(): \Throwable => self::thrown(CancelledException::class, static fn(): mixed => $connection->query('DO $$ BEGIN PERFORM pg_sleep(1000); EXCEPTION WHEN query_canceled THEN NULL; END $$', [], $source->getCancellation())));
             $behind = Async::run(static fn(): mixed => $connection->query($statement));
             Eventually::holds(static fn(): bool => self::stateOf($connection->backendPid()) === 'active', 'it runs');

@@ -14,7 +14,7 @@ use Spindle\Tests\Postgres\TypeCases;
 use Spindle\Tests\Scale;
 
 /**
- * Values of every type, as parameters and in rows.
+ * Tests values of every type, as parameters and in rows.
  *
  * @phpstan-require-extends ConnectionContract
  */
@@ -157,7 +157,7 @@ trait CarriesTypes
         return $this->connect(...['database' => TypeDatabase::name(), ...$changes]);
     }
 
-    /** @return array<string, array{expected: mixed, actual: mixed}> nothing when there is none */
+    /** @return array<string, array{expected: mixed, actual: mixed}> empty when the values are equal */
     private static function difference(string $name, mixed $expected, mixed $actual): array
     {
         [$expected, $actual] = [TypeCases::comparable($expected), TypeCases::comparable($actual)];

@@ -18,7 +18,7 @@ use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\FaultyProxy;
 
 /**
- * How a pool begins, and ends.
+ * Tests how a pool begins and ends.
  *
  * @phpstan-require-extends PoolContract
  */
@@ -180,7 +180,7 @@ trait ClosesThePool
                 }
             }
             fwrite($there, "{$refused}\n");
-            // What the fork lets go, or closes, it does not close for its parent.
+            // Releasing or closing in the fork must not close the parent's connection.
             $borrowed->release();
             $pool->close();
             $pool->kill();

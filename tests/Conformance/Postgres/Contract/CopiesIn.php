@@ -17,7 +17,7 @@ use Spindle\Tests\Postgres\Letter;
 use function Amp\delay;
 
 /**
- * COPY … FROM STDIN.
+ * Tests COPY … FROM STDIN.
  *
  * @phpstan-require-extends LinkContract
  */

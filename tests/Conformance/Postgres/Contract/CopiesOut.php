@@ -15,7 +15,7 @@ use Spindle\Tests\Conformance\Postgres\LinkContract;
 use function Amp\delay;
 
 /**
- * COPY … TO STDOUT.
+ * Tests COPY … TO STDOUT.
  *
  * @phpstan-require-extends LinkContract
  */
@@ -42,7 +42,7 @@ trait CopiesOut
                 self::fail("Row {$index} is {$row}");
             }
             if (++$next % 10_000 === 0) {
-                delay(0.001); // what comes meanwhile has to wait
+                delay(0.001); // rows that arrive now have to wait
             }
         }
         self::assertSame(30_001, $next);
@@ -61,7 +61,7 @@ trait CopiesOut
             }
             self::assertSame("{$most}\n", $row ?? null);
             if ($link instanceof Transaction) {
-                return; // which is what the statement was part of
+                return; // the transaction has failed with the statement
             }
             self::assertUsable($link);
         }
@@ -74,7 +74,7 @@ trait CopiesOut
         $growth = self::growth(function () use ($link, &$count): void {
             foreach ($link->copyTo("COPY (SELECT i, repeat('x', 200) AS x FROM generate_series(1, 50000) AS i) TO STDOUT") as $_) {
                 if (++$count === 1) {
-                    $this->connect()->query('SELECT pg_sleep(0.1)'); // so much time for rows to come that nobody takes
+                    $this->connect()->query('SELECT pg_sleep(0.1)'); // time for rows to arrive that are not read
                 }
             }
         });

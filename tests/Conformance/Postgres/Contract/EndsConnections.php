@@ -19,7 +19,7 @@ use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\FaultyProxy;
 
 /**
- * How a connection ends: closed, let go, lost, forked.
+ * Tests how a connection ends: closed, unreferenced, lost, forked.
  *
  * @phpstan-require-extends ConnectionContract
  */
@@ -251,7 +251,7 @@ trait EndsConnections
                 }
             }
             fwrite($there, "{$refused}\n");
-            // What the fork lets go, or closes, it does not close for its parent.
+            // Releasing or closing in the fork must not close the parent's connection.
             $verb = $rows = null;
             $connection->close();
             $connection = null;

@@ -11,7 +11,7 @@ use Spindle\Postgres\UnexpectedResultException;
 use Spindle\Tests\Conformance\Postgres\LinkContract;
 
 /**
- * Rows and their number, in every shape that a result has.
+ * Tests rows and their number, in every shape of a result.
  *
  * @phpstan-require-extends LinkContract
  */

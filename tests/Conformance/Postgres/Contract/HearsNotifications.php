@@ -14,7 +14,7 @@ use Spindle\Tests\Conformance\Postgres\PostgresContract;
 use Spindle\Tests\Eventually;
 
 /**
- * LISTEN and NOTIFY in short. Whatever listens does so over a connection of its own.
+ * Tests the basics of LISTEN and NOTIFY. Every listener uses its own connection.
  *
  * @phpstan-require-extends PostgresContract
  */
@@ -53,7 +53,7 @@ trait HearsNotifications
         self::assertUsable($link);
     }
 
-    /** Turns the loop until a connection listens whose last channel this is, and gives its process. */
+    /** Runs the event loop until a connection listens whose last channel is this one, and returns its process id. */
     protected function awaitListener(string $channel): int
     {
         $pid = 0;

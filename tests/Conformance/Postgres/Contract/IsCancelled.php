@@ -16,7 +16,7 @@ use Spindle\Tests\Conformance\Postgres\LinkContract;
 use Spindle\Tests\Eventually;
 
 /**
- * Cancelling, before, during and after; and the link afterwards.
+ * Tests a cancellation before, during and after a call, and the link afterwards.
  *
  * @phpstan-require-extends LinkContract
  */

@@ -25,7 +25,7 @@ use Spindle\Tests\Conformance\Postgres\Observer;
 use Spindle\Tests\Eventually;
 
 /**
- * Transactions among others.
+ * Tests transactions with concurrent ones.
  *
  * @phpstan-require-extends ConnectionContract
  */
@@ -335,7 +335,7 @@ trait IsolatesTransactions
     }
 
     /**
-     * Work that another transaction gets in the way of, so many times.
+     * Returns work with which another transaction interferes $conflicts times.
      *
      * @return \Closure(Transaction): string
      */

@@ -16,7 +16,7 @@ use Spindle\Tests\Postgres\FaultyProxy;
 use function Amp\delay;
 
 /**
- * How many connections there are.
+ * Tests how many connections a pool keeps.
  *
  * @phpstan-require-extends PoolContract
  */

@@ -14,7 +14,7 @@ use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\FaultyProxy;
 
 /**
- * Limits of time.
+ * Tests time limits.
  *
  * @phpstan-require-extends ConnectionContract
  */
@@ -75,7 +75,7 @@ trait KeepsDeadlines
     public function testAServerThatSaysSomethingIsNotTakenForLost(): void
     {
         $connection = $this->connect(readTimeout: 0.25);
-        // 0.5 s until the last row, and a byte in between.
+        // The last row arrives after 0.5 s, with bytes in between.
         $rows = iterator_to_array($connection->stream("SELECT repeat('x', 10000) AS x FROM generate_series(1, 100) AS i, LATERAL pg_sleep(0.005 + 0 * i)"));
 
         self::assertCount(100, $rows);

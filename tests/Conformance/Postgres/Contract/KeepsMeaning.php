@@ -16,7 +16,7 @@ use Spindle\Tests\Conformance\Postgres\Observer;
 use function Amp\async;
 
 /**
- * The same text names other tables once search_path, role or temporary tables change. What stays prepared must not hide that.
+ * Tests prepared statements whose text names other tables after a change of search_path, role or temporary tables.
  *
  * @phpstan-require-extends ConnectionContract
  */
@@ -28,7 +28,7 @@ trait KeepsMeaning
 
     private string $second = '';
 
-    /** Two schemas with a table of the same name, whose column has another type in each. */
+    /** Creates two schemas that each have a table of the same name, whose column has different types. */
     #[Before]
     protected function createSchemas(): void
     {
@@ -115,7 +115,10 @@ trait KeepsMeaning
         }
     }
 
-    /** @return iterable<string, array{list<string>, list<string>}> what begins and what ends a part of a transaction */
+    /**
+     * @return iterable<string, array{list<string>, list<string>}> statements that begin a part of a transaction, and
+     *     statements that end it
+     */
     public static function parts(): iterable
     {
         yield 'ROLLBACK' => [['BEGIN'], ['ROLLBACK']];
@@ -161,7 +164,7 @@ trait KeepsMeaning
                 try {
                     $connection->query('SELECT 1 / 0');
                 } catch (\Throwable) {
-                    // Now the server rolls back where it is asked to commit.
+                    // The server now turns a commit into a rollback.
                 }
             }
             $connection->query($end);
@@ -234,7 +237,7 @@ trait KeepsMeaning
         self::assertLessThanOrEqual(1, $connection->query("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%forgotten'")->value());
     }
 
-    /** @return list<string> in the offset that they have */
+    /** @return list<string> times with their offsets */
     private static function times(PostgresLink $link, string $sql): array
     {
         return array_map(static fn(mixed $at): string => $at instanceof \DateTimeImmutable ? $at->format('Y-m-d H:i:sP') : '', $link->query($sql)->column());

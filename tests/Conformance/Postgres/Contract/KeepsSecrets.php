@@ -15,7 +15,7 @@ use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Scale;
 
 /**
- * Values of parameters and passwords show nowhere but where they are asked for.
+ * Tests that parameters and passwords only show where they are requested.
  *
  * @phpstan-require-extends ConnectionContract
  */

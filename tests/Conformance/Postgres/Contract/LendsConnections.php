@@ -16,7 +16,7 @@ use Spindle\Tests\Conformance\Postgres\PoolContract;
 use Spindle\Tests\Eventually;
 
 /**
- * Who gets a connection, and when.
+ * Tests which caller gets a connection, and when.
  *
  * @phpstan-require-extends PoolContract
  */
@@ -234,7 +234,7 @@ trait LendsConnections
                             3 => iterator_to_array($pool->stream('SELECT generate_series(1, 200)', [], $source->getCancellation())),
                         };
                     } catch (CancelledException) {
-                        // as it may be
+                        // the failure is allowed
                     }
                 });
             }

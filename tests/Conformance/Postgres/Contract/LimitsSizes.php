@@ -13,7 +13,7 @@ use Spindle\Postgres\UniqueViolationException;
 use Spindle\Tests\Conformance\Postgres\ConnectionContract;
 
 /**
- * A value or a result that is larger than memory may hold is an exception.
+ * Tests that a value or a result that exceeds the memory limit is an exception.
  *
  * @phpstan-require-extends ConnectionContract
  */
@@ -76,7 +76,6 @@ trait LimitsSizes
         });
     }
 
-    /** Rows become wide only after so many narrow ones that many are fetched at a time. */
     public function testALargeNoticeIsIgnoredAsOthersAre(): void
     {
         $connection = $this->connect(maxValueBytes: 2_000_000);
@@ -147,7 +146,7 @@ trait LimitsSizes
             foreach ($transaction->stream("SELECT i, repeat('x', 200000) AS x FROM generate_series(1, 100) AS i") as $row) {
                 self::assertSame(++$count, $transaction->query('SELECT $1::int', [$row['i']])->value());
                 if ($count === 60) {
-                    $transaction->execute('DO $$ BEGIN END $$'); // waits for all that is ahead
+                    $transaction->execute('DO $$ BEGIN END $$'); // waits for all statements ahead
                 }
             }
 

@@ -16,7 +16,7 @@ use Spindle\Tests\Conformance\Postgres\PostgresContract;
 use Spindle\Tests\Eventually;
 
 /**
- * LISTEN and NOTIFY.
+ * Tests LISTEN and NOTIFY.
  *
  * @phpstan-require-extends PostgresContract
  */
@@ -108,7 +108,7 @@ trait Listens
             self::assertSame('57P01', $gap->reason->sqlState);
             self::assertGreaterThanOrEqual($before, $gap->since);
             self::assertLessThanOrEqual(new \DateTimeImmutable(), $gap->since);
-            // It listens when the gap is shown.
+            // When the gap is reported, the connection listens again.
             Observer::ask('NOTIFY news, ' . ($round === 0 ? "'more'" : "'last'"));
             Eventually::holds(static function () use (&$told, $round): bool {
                 return \count($told) === 2 * $round + 2;

@@ -13,7 +13,7 @@ use Spindle\Tests\Postgres\Digit;
 use Spindle\Tests\Postgres\Letter;
 
 /**
- * Rows as objects.
+ * Tests rows as objects.
  *
  * @phpstan-require-extends LinkContract
  */

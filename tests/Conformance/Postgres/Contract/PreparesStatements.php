@@ -20,7 +20,7 @@ use function Amp\async;
 use function Amp\delay;
 
 /**
- * Statements that stay prepared, which nobody is to notice.
+ * Tests that callers do not notice that statements stay prepared.
  *
  * @phpstan-require-extends ConnectionContract
  */
@@ -176,7 +176,7 @@ trait PreparesStatements
     {
         $connection = $this->connect();
         $function = 'f_' . bin2hex(random_bytes(6));
-        // Its text tells nobody what it does.
+        // The text does not show what the function does.
         $connection->execute("CREATE FUNCTION {$function}() RETURNS int LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'DEALLO' || 'CATE ALL'; RETURN 1; END $$");
         foreach ([1, 2, 3] as $_) {
             self::assertUsable($connection);
@@ -269,7 +269,7 @@ trait PreparesStatements
                 self::assertSame('a', $connection->query("INSERT INTO {$table} VALUES ('a', '{a}') RETURNING a")->value());
                 ++$done;
             } catch (QueryCancelledException) {
-                // It took longer itself.
+                // The statement itself exceeded the limit.
             }
             self::withoutTimeLimit($connection);
             self::assertSame([['a', ['a']]], $connection->query("SELECT a, b FROM {$table} UNION VALUES ('a'::{$type}, '{a}'::{$type}[])")->lists());
@@ -279,7 +279,7 @@ trait PreparesStatements
         self::assertSame($done, (int) Observer::ask("SELECT count(*) FROM {$table}")[0]['count']);
     }
 
-    /** The limit of 1 ms holds for this statement, too. */
+    /** Removes the time limit of 1 ms, which also applies to this statement itself. */
     private static function withoutTimeLimit(PostgresConnection $connection): void
     {
         do {
@@ -332,7 +332,7 @@ trait PreparesStatements
         $connection->transaction(static function (Transaction $transaction): void {
             $ask = static fn(string $sql): \Closure => static fn(): mixed => $transaction->query($sql, ['x'])->value();
             $stream = static fn(): mixed => array_column(iterator_to_array($transaction->stream('SELECT $1::text AS a', ['x'])), 'a')[0];
-            // What may not be sent twice waits for all that is ahead, and what comes behind it waits with it.
+            // A statement that must not be sent twice waits for all that are ahead, and statements behind it wait too.
             $wait = static fn(): mixed => $transaction->execute('NOTIFY nothing') + 1;
             $do = static fn(): mixed => $transaction->execute('SET LOCAL search_path = public') + 1;
             $futures = [];

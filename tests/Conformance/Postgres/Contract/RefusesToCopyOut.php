@@ -9,7 +9,7 @@ use Spindle\Postgres\UnsupportedException;
 use Spindle\Tests\Conformance\Postgres\LinkContract;
 
 /**
- * COPY … TO STDOUT, which a driver can't do.
+ * Tests COPY … TO STDOUT with a driver that does not support it.
  *
  * @phpstan-require-extends LinkContract
  */

@@ -22,7 +22,7 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Postgres\Cluster;
 
 /**
- * Connections that are lost, and servers that come back.
+ * Tests lost connections, and servers that come back.
  *
  * @phpstan-require-extends PoolContract
  */
@@ -71,7 +71,7 @@ trait ReplacesConnections
             $pool = $this->pool(1, validateAfter: 0.0);
             $ask($pool);
             $pid = self::integer($ask($pool));
-            self::terminate($pid); // and nobody turns the loop
+            self::terminate($pid); // and no code runs the event loop
             self::assertNotSame($pid, $ask($pool));
             self::assertSame(2, $pool->stats()->opened);
         }
@@ -86,7 +86,7 @@ trait ReplacesConnections
         foreach (array_keys($this->backends()) as $pid) {
             self::terminate($pid);
         }
-        $gate->awaitStatements(2); // of those who waited
+        $gate->awaitStatements(2); // statements of the waiting fibers
         $gate->open();
         $outcomes = [];
         foreach ($futures as $i => $future) {

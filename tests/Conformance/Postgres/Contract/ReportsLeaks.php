@@ -13,7 +13,7 @@ use Spindle\Tests\Conformance\Postgres\PoolContract;
 use Spindle\Tests\Eventually;
 
 /**
- * Connections that are not given back.
+ * Tests connections that are not given back.
  *
  * @phpstan-require-extends PoolContract
  */

@@ -13,7 +13,7 @@ use Spindle\Postgres\UniqueViolationException;
 use Spindle\Tests\Conformance\Postgres\LinkContract;
 
 /**
- * Several statements at once.
+ * Tests several statements in one call.
  *
  * @phpstan-require-extends LinkContract
  */

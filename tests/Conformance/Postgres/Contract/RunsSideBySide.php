@@ -12,7 +12,7 @@ use Spindle\Tests\Conformance\Postgres\Observer;
 use Spindle\Tests\Conformance\Postgres\PoolContract;
 
 /**
- * What takes long holds up nothing else.
+ * Tests that long work delays no other work.
  *
  * @phpstan-require-extends PoolContract
  */

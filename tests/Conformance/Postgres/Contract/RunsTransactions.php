@@ -18,7 +18,7 @@ use Spindle\Tests\Conformance\Postgres\LinkContract;
 use function Amp\delay;
 
 /**
- * Transactions, which within one are savepoints.
+ * Tests transactions. Nested ones are savepoints.
  *
  * @phpstan-require-extends LinkContract
  */
@@ -235,7 +235,7 @@ trait RunsTransactions
                     try {
                         return $verb();
                     } catch (PostgresException|\LogicException $refused) {
-                        return $refused; // or done, and undone
+                        return $refused; // or it was done and undone
                     }
                 });
             }

@@ -15,7 +15,7 @@ use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\ConnectionContract;
 
 /**
- * Several fibers on one connection, of which one wants it alone; and whatever runs its code.
+ * Tests several fibers on one connection of which one needs it exclusively, in any kind of caller.
  *
  * @phpstan-require-extends ConnectionContract
  */
@@ -230,7 +230,7 @@ trait SharesAConnection
         self::assertSame(array_fill(0, 1000, ['a' => [1, 2], 'b' => null]), $result->all());
     }
 
-    /** @return list<\Closure(\Closure(): mixed): mixed> that call something in {main}, and in a fiber */
+    /** @return list<\Closure(\Closure(): mixed): mixed> each calls a function: in {main}, or in a fiber */
     private static function places(): array
     {
         return [

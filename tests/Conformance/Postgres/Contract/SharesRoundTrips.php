@@ -16,7 +16,7 @@ use Spindle\Tests\Conformance\Postgres\ConnectionContract;
 use Spindle\Tests\Scale;
 
 /**
- * Statements of many fibers on one connection.
+ * Tests statements of many fibers on one connection.
  *
  * @phpstan-require-extends ConnectionContract
  */
@@ -45,7 +45,7 @@ trait SharesRoundTrips
         $connection->execute("CREATE SEQUENCE {$sequence}");
         $futures = [];
         for ($i = 1; $i <= 100; ++$i) {
-            // Statements that are new and statements that are known, with and without values that depend on types.
+            // New statements and known ones, with and without values whose encoding depends on types.
             $futures[$i] = Async::run(static fn(): mixed => match ($i % 4) {
                 0 => $connection->query("SELECT nextval('{$sequence}')")->value(),
                 1 => $connection->query("SELECT nextval('{$sequence}'), {$i}")->value(),

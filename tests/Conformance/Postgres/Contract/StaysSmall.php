@@ -7,7 +7,7 @@ namespace Spindle\Tests\Conformance\Postgres\Contract;
 use Spindle\Tests\Conformance\Postgres\ConnectionContract;
 
 /**
- * What is large is not held as a whole.
+ * Tests that large data are not held in memory as a whole.
  *
  * @phpstan-require-extends ConnectionContract
  */
@@ -22,7 +22,7 @@ trait StaysSmall
         $growth = self::growth(function () use ($connection, &$count): void {
             foreach ($connection->stream("SELECT i, repeat('x', 200) AS x FROM generate_series(1, " . self::ROWS . ') AS i') as $_) {
                 if (++$count === 1) {
-                    $this->connect()->query('SELECT pg_sleep(0.1)'); // so much time for rows to come that nobody takes
+                    $this->connect()->query('SELECT pg_sleep(0.1)'); // time for rows to arrive that are not read
                 }
             }
         });

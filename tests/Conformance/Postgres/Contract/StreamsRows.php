@@ -16,7 +16,7 @@ use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\LinkContract;
 
 /**
- * Rows that are fetched as they are taken.
+ * Tests rows that are fetched while they are taken.
  *
  * @phpstan-require-extends LinkContract
  */

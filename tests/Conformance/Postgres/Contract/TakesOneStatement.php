@@ -9,7 +9,7 @@ use Spindle\Postgres\PostgresLink;
 use Spindle\Tests\Conformance\Postgres\LinkContract;
 
 /**
- * Several statements are none.
+ * Tests that several statements in one call are refused.
  *
  * @phpstan-require-extends LinkContract
  */

@@ -10,7 +10,7 @@ use Spindle\Postgres\QueryException;
 use Spindle\Tests\Conformance\Postgres\LinkContract;
 
 /**
- * Parameters, apart from their types.
+ * Tests parameters, except for their types.
  *
  * @phpstan-require-extends LinkContract
  */

@@ -17,7 +17,7 @@ use Spindle\Postgres\UniqueViolationException;
 use Spindle\Tests\Conformance\Postgres\LinkContract;
 
 /**
- * Errors by their SQLSTATE, with what the server tells of them.
+ * Tests errors by their SQLSTATE, and the server's details.
  *
  * @phpstan-require-extends LinkContract
  */

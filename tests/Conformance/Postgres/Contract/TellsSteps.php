@@ -16,7 +16,7 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Postgres\Cluster;
 
 /**
- * What a logger is told.
+ * Tests the records that a logger receives.
  *
  * @phpstan-require-extends ConnectionContract
  */
@@ -128,7 +128,7 @@ trait TellsSteps
                 try {
                     $verb();
                 } catch (PostgresException) {
-                    // a step as well
+                    // failures are logged too
                 }
             }
         }

@@ -13,13 +13,16 @@ use Spindle\Tests\Conformance\Postgres\Observer;
 use Spindle\Tests\Conformance\Postgres\PoolContract;
 
 /**
- * What a borrower changed of a session is undone when it comes back.
+ * Tests that a borrower's changes of the session are undone when the connection returns.
  *
  * @phpstan-require-extends PoolContract
  */
 trait UndoesChanges
 {
-    /** @return iterable<string, array{list<string>, string, mixed}> statements, a question, and the answer as if they had not been */
+    /**
+     * @return iterable<string, array{list<string>, string, mixed}> statements, a question, and its answer without these
+     *     statements
+     */
     public static function changes(): iterable
     {
         yield 'a setting' => [["SET work_mem = '123kB'"], 'SHOW work_mem', '4MB'];
@@ -83,7 +86,7 @@ trait UndoesChanges
         foreach ($ways as $way => $do) {
             foreach (['the first time', 'once the statement is known'] as $when) {
                 if (str_starts_with($statements[0], 'DISCARD ALL') && $way !== 'a query') {
-                    continue; // not within a transaction
+                    continue; // not possible within a transaction
                 }
                 $do($pool);
                 self::assertSame($answer, $pool->query($question)->value(), "by {$way} {$when}");

@@ -7,7 +7,7 @@ namespace Spindle\Tests\Unit\Postgres\Connect;
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\Before;
 
-/** The environment variables that libpq reads are those of the test alone. */
+/** Replaces libpq's environment variables for a test. */
 trait OwnEnvironment
 {
     /** @var array<string, string> */

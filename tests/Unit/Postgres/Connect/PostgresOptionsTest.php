@@ -305,7 +305,7 @@ final class PostgresOptionsTest extends TestCase
         self::assertSame($mode, $options->tlsFor($options->hosts[0]));
     }
 
-    /** @return list<array<string, mixed>> those of the library */
+    /** @return list<array<string, mixed>> frames of the library */
     private static function frames(\Throwable $error): array
     {
         $frames = [];

@@ -19,8 +19,8 @@ final class ScramTest extends TestCase
     private const CHALLENGE = 'r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096';
 
     /**
-     * The vector has a user's name in it, which PostgreSQL's clients leave empty: the proof was computed for that, by the RFC's
-     * formulas in another language.
+     * Tests RFC 7677's vector without its user name, which PostgreSQL's clients leave empty. The expected proof was
+     * computed by the RFC's formulas in another language.
      *
      * @see https://www.rfc-editor.org/rfc/rfc7677#section-3
      */

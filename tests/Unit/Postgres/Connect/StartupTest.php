@@ -289,7 +289,7 @@ final class StartupTest extends TestCase
         return $answer;
     }
 
-    /** What a SASL message of the client has in it. */
+    /** Returns the content of a client's SASL message. */
     private static function sasl(string $message, bool $initial = false): string
     {
         self::assertSame(['p', \strlen($message) - 1], [$message[0], unpack('N', $message, 1)[1] ?? 0]);

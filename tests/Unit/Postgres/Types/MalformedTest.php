@@ -12,7 +12,7 @@ use Spindle\Postgres\InvalidParameterException;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Tests\Scale;
 
-/** A server that is broken, or no server: whatever it sends becomes a value or a ProtocolException. */
+/** Tests a broken or fake server: its bytes become a value or a ProtocolException. */
 final class MalformedTest extends TestCase
 {
     protected function setUp(): void

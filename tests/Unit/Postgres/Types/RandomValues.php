@@ -10,7 +10,7 @@ use Spindle\Postgres\Internal\Types\BuiltIn;
 use Spindle\Postgres\Range;
 use Spindle\Tests\Postgres\TypeCases;
 
-/** Values that a type has, chosen by a seed. */
+/** Generates values of a type from a seed. */
 final class RandomValues
 {
     private readonly Randomizer $random;
@@ -20,7 +20,7 @@ final class RandomValues
         $this->random = new Randomizer(new Mt19937($seed));
     }
 
-    /** @param int $oid of a type that is built in */
+    /** @param int $oid OID of a built-in type */
     public function of(int $oid): mixed
     {
         return match (true) {
@@ -36,7 +36,7 @@ final class RandomValues
         return $this->random->getInt(0, $limit - 1);
     }
 
-    /** Bytes, many of which mean something to some format. */
+    /** Returns bytes, many of which have a meaning in some format. */
     public function bytes(int $longest): string
     {
         return match ($this->below(3)) {
@@ -46,7 +46,7 @@ final class RandomValues
         };
     }
 
-    /** UTF-8 without NUL, many of whose characters mean something to some format. */
+    /** Returns UTF-8 without NUL, with many characters that have a meaning in some format. */
     public function text(): string
     {
         return implode('', $this->times(fn(): string => ['a', 'NULL', '"', '\\', '{', '}', ',', ' ', "\n", "\t", '(', ']', ';', '""', '\\\\', 'ä', "\u{1F600}", '\\x', '='][$this->below(19)]));
@@ -150,7 +150,7 @@ final class RandomValues
         return new Range($lower, $upper, $this->bool(), $this->bool());
     }
 
-    /** @return list<Range> of which none is empty: the server drops those */
+    /** @return list<Range> no empty ranges, because the server drops them */
     private function multirange(int $range): array
     {
         $bound = BuiltIn::RANGES[$range][1];
