@@ -8,29 +8,31 @@ use Amp\Cancellation;
 use Spindle\Postgres\Result;
 
 /**
- * A session for as long as somebody has borrowed it. What he began and did not end, such as a generator that he kept or a fiber in a
- * transaction, has no session any more once he gave it back: for those it looks as one that is closed. Without that they would work on, or
- * clean up, in the session of the next.
+ * A session for as long as it is lent to one borrower.
+ *
+ * The borrower may leave something unfinished, such as a generator or a fiber in a transaction. Once the session is
+ * given back, these see a session that is closed. Otherwise they would go on, or clean up, in the session of the next
+ * borrower.
  */
 final class Lease implements Session
 {
     private bool $isOver = false;
 
-    /** Copies out that are neither read to their end nor left. */
+    /** COPY … TO operations that are neither read to their end nor left. */
     private int $copying = 0;
 
     /** Queries without an outcome. Some may not be sent yet, since encoding a value may suspend. */
     private int $querying = 0;
 
-    /** @var (\Closure(): void)|null called once these are done */
+    /** @var (\Closure(): void)|null called once these queries are done */
     private ?\Closure $give = null;
 
     public function __construct(private readonly Session $session) {}
 
     /**
-     * Ends it. A copy out would wait for its reader, so it is stopped.
+     * Ends the lease. A COPY … TO would wait for its reader, so it is stopped.
      *
-     * @param \Closure(): void $give called once no query is left that could be sent to whoever has the session next
+     * @param \Closure(): void $give called once no query is left that could be sent in the next borrower's session
      */
     public function end(\Closure $give): void
     {
