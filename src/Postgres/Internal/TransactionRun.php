@@ -23,7 +23,7 @@ use function Amp\delay;
 /** Runs a function in a transaction, or in a savepoint. */
 final class TransactionRun
 {
-    /** Seconds for pending rows when a stream is left. Then its statement is stopped, and the transaction rolled back. */
+    /** Seconds for pending rows when a stream is left. Then the statement is stopped, and the transaction undone. */
     private const FETCH_ENDS_WITHIN = 0.1;
 
     /** Seconds for a ROLLBACK. If the server hangs, the connection is closed, which rolls back too. */
