@@ -26,7 +26,6 @@ final class OnlySession implements Lender
     /** Number of shared statements that are under way. */
     private int $sharing = 0;
 
-    /** Whether the session must not be used any more. */
     private bool $isOver = false;
 
     /** Whether the server has been in the transaction, if the session is lent for one. */
@@ -103,7 +102,6 @@ final class OnlySession implements Lender
 
     /**
      * Yields the rows of a statement in the transaction that is open.
-     *
      *
      * @param list<mixed> $parameters
      *

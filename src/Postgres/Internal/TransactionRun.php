@@ -62,7 +62,6 @@ final class TransactionRun
     /**
      * Yields the rows of a statement in a transaction of its own, which is committed when all rows are read or left.
      *
-     *
      * @param list<mixed> $parameters
      *
      * @return \Generator<int, array<string, mixed>>

@@ -40,7 +40,7 @@ final class Cancelling
     private ?string $striking = null;
 
     /**
-     * @param \Closure(): void                             $request sends a request; returns when the server closed it
+     * @param \Closure(): void                             $request sends a request; returns when it is closed
      * @param \Closure(ConnectionLostException|null): void $over    called after each; a reason closes the connection
      */
     public function __construct(private readonly Conversation $conversation, private readonly \Closure $request, private readonly \Closure $over) {}

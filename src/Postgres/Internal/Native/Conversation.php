@@ -38,7 +38,6 @@ final class Conversation
     /** @var list<Notification> */
     public array $notifications = [];
 
-    /** Bytes to send to the server. */
     public string $reply = '';
 
     /** Error with which the server ends the connection. */

@@ -19,11 +19,9 @@ use Spindle\Postgres\ProtocolException;
 /**
  * A connection on which exchanges are sent in order, without waiting for answers.
  *
- * What fibers send in one turn of the event loop is written at once. Each exchange ends with a Sync of its own, so an
- * error affects no other exchange.
- *
- * A cancellation returns control to the caller at once. The server is asked to stop the exchange as soon as it is the
- * current one.
+ * Each exchange ends with a Sync of its own, so an error affects no other exchange. What fibers send in one turn of the
+ * event loop is written together. When an exchange is cancelled, its caller resumes at once, and the server is asked to
+ * stop the exchange as soon as it is the current one.
  */
 final class Pipeline
 {
@@ -38,12 +36,7 @@ final class Pipeline
     /** @var array<int, self> connections with waiting callers, kept alive here since nothing else may reference them */
     private static array $busy = [];
 
-    /**
-     * Time of the last activity: hrtime. Only this class writes it.
-     *
-     * Activity is bytes read, an exchange sent while none was in flight, and a pause or its end. With a read timeout,
-     * bytes written count too.
-     */
+    /** Time of the last activity: hrtime. A read, the start or end of a pause, and most writes are activity. */
     public int $since = 0;
 
     public readonly ServerTime $serverTime;
@@ -226,7 +219,6 @@ final class Pipeline
         $this->flushSoon(false);
     }
 
-    /** Returns the number of bytes that are not written yet. */
     public function unwritten(): int
     {
         return $this->outbox->size;
@@ -306,7 +298,6 @@ final class Pipeline
     /**
      * Sets the listener for notifications. While there is one, the event loop keeps running.
      *
-     *
      * @param (\Closure(Notification): void)|null $listener
      */
     public function listen(?\Closure $listener): void
@@ -317,7 +308,6 @@ final class Pipeline
         }
     }
 
-    /** Stops reading from the stream, or continues. */
     public function pause(bool $on): void
     {
         if ($this->end !== null || $this->paused === $on) {
@@ -434,7 +424,7 @@ final class Pipeline
         }));
     }
 
-    /** Writes the outbox: now, or at the end of this turn of the loop with everything else that is sent in it. */
+    /** Writes the outbox: now, or together with everything else that is sent in this turn of the loop. */
     private function flushSoon(bool $now): void
     {
         if ($this->flushing || $this->writing) {
@@ -522,7 +512,6 @@ final class Pipeline
         EventLoop::defer(static fn() => $weak->get()?->receive());
     }
 
-    /** Handles the end of a cancel request. */
     private function requested(?ConnectionLostException $failure): void
     {
         if ($failure !== null) {
@@ -588,7 +577,6 @@ final class Pipeline
 
     /**
      * Records how long the server took for exchanges.
-     *
      *
      * @param list<Exchange> $answered
      */

@@ -66,7 +66,6 @@ final class Holders
         }
     }
 
-    /** Whether the current fiber holds a connection. */
     public function holds(): bool
     {
         $fiber = \Fiber::getCurrent();

@@ -68,7 +68,6 @@ final class Member
         $this->native = $session instanceof NativeSession ? $session : null;
     }
 
-    /** Whether one more query may share the session. */
     public function isShareable(): bool
     {
         return !$this->alone && !$this->reserved && $this->borrowers < self::MOST_SHARING && $this->still < self::STILL + $this->trip;

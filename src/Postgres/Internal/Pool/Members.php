@@ -10,13 +10,11 @@ final class Members
     /** @var list<Member> */
     public array $all = [];
 
-    /** Number of reserved sessions. */
     public int $reserved = 0;
 
     /** Session that was chosen for a query last. */
     private ?Member $last = null;
 
-    /** Returns a session that is not in use. */
     public function free(): ?Member
     {
         foreach ($this->all as $member) {
@@ -31,8 +29,8 @@ final class Members
     /**
      * Returns a session on which a query is answered soon; if there is none, the one with the least load.
      *
-     * Queries that share a session share its round trips, and the server has fewer processes to wake. For short
-     * statements these are most of the cost. So a session that is shared already comes before one that is free.
+     * Queries that share a session share its round trips, and the server wakes fewer processes. For short statements
+     * these are most of the cost. So a session that is shared already comes before one that is free.
      *
      * @param int $cost nanoseconds that the query usually takes
      */

@@ -22,9 +22,7 @@ final readonly class Queries
         $this->statements = new ShortStatements();
     }
 
-    /**
-     * @param list<mixed> $parameters
-     */
+    /** @param list<mixed> $parameters */
     public function run(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Result
     {
         $statement = $this->statements->find($sql);
@@ -46,7 +44,6 @@ final readonly class Queries
     /**
      * Runs a statement on a session of its own, because it is unknown or may change the session.
      *
-     *
      * @param list<mixed> $parameters
      */
     private function borrow(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Result
@@ -64,7 +61,6 @@ final readonly class Queries
 
     /**
      * Sends the statement, now or when a session is available, and suspends until the answer arrives.
-     *
      *
      * @param list<mixed> $parameters
      */
@@ -126,7 +122,6 @@ final readonly class Queries
     /**
      * Runs the statement on a session that counts it already.
      *
-     *
      * @param list<mixed> $parameters
      */
     private function finish(
@@ -155,7 +150,6 @@ final readonly class Queries
     /**
      * Whether encoding the parameters may call user code, which may suspend. If so, the fiber itself encodes them, on a
      * session that counts it already.
-     *
      *
      * @param array<mixed> $parameters
      */

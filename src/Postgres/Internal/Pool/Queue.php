@@ -103,11 +103,7 @@ final class Queue
         return true;
     }
 
-    /**
-     * Returns the waiter that gets the session next; null when none can.
-     *
-     * A session in use goes to waiters that share, a free one to the first of all.
-     */
+    /** Returns the next waiter for a session. One in use goes to waiters that share, a free one to the first of all. */
     public function next(Member $member): ?Waiter
     {
         $sharer = $this->sharers->first();

@@ -33,11 +33,7 @@ final class Roster implements Lender
     /** Seconds within which a connection that was idle must answer a ping. */
     private const ANSWERS_WITHIN = 1.0;
 
-    /**
-     * Sessions that are lent alone, with the fiber that has each, by the session's object id.
-     *
-     * @var array<int, array{Member, \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null}>
-     */
+    /** @var array<int, array{Member, \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null}> by session id */
     private array $lent = [];
 
     /** Number of sessions that were idle and are being tested for queries that share. */
@@ -352,7 +348,6 @@ final class Roster implements Lender
     /**
      * Releases the session of queries that were answered, before their fibers run.
      *
-     *
      * @param list<Exchange> $exchanges
      */
     private function answered(Member $member, array $exchanges): void
@@ -474,11 +469,7 @@ final class Roster implements Lender
         return (hrtime(true) - $member->session->lastActivity()) / 1e9;
     }
 
-    /**
-     * Whether an idle session answers a ping. If it does not, it is dropped.
-     *
-     * A cancellation leaves the ping running. Other waiters get the session once it answers.
-     */
+    /** Whether an idle session answers a ping; else it is dropped. After a cancellation the ping goes on for others. */
     private function answers(Member $member, bool $alone, float $seconds, ?Cancellation $cancellation): bool
     {
         $member->alone = true;
@@ -552,7 +543,6 @@ final class Roster implements Lender
         }
     }
 
-    /** Opens as many sessions as are needed and allowed. */
     private function grow(): void
     {
         if (!$this->isOurs()) {

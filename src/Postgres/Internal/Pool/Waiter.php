@@ -15,10 +15,9 @@ final class Waiter
     /** Order of arrival among all waiters of the queue. */
     public int $number = 0;
 
-    /** Session that was lent to the waiter. */
     public ?Member $member = null;
 
-    /** Whether the statement was sent on that session. */
+    /** Whether the statement was sent on the session. */
     public bool $isSent = false;
 
     /** Why the waiter gets no session. */
