@@ -20,7 +20,7 @@ use Spindle\Postgres\ProtocolException;
  * A connection on which exchanges are sent in order, without waiting for answers.
  *
  * Each exchange ends with a Sync of its own, so an error affects no other exchange. What fibers send in one turn of the
- * event loop is written together. When an exchange is cancelled, its caller resumes at once, and the server is asked to
+ * event loop is written together. When an exchange is cancelled, its caller resumes at once. The server is asked to
  * stop the exchange as soon as it is the current one.
  */
 final class Pipeline
