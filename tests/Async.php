@@ -9,7 +9,7 @@ use Revolt\EventLoop;
 
 use function Amp\async;
 
-/** Amp's own function, whose types say nothing to static analysis. */
+/** Amp's async() with types that static analysis understands. */
 final class Async
 {
     /**
@@ -28,13 +28,13 @@ final class Async
     }
 
     /**
-     * Runs it in a fiber to which nothing leads but what it waits for, while PHP looks for garbage.
+     * Runs `$work` in a fiber that is referenced only by what it waits for, while PHP collects garbage.
      *
      * @template T
      *
      * @param \Closure(): T $work
      *
-     * @return T|null null when it did not come to its end
+     * @return T|null null when `$work` did not return
      */
     public static function alone(\Closure $work): mixed
     {

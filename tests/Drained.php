@@ -6,7 +6,7 @@ namespace Spindle\Tests;
 
 use Spindle\Command\CommandResult;
 
-/** All that a run yields, and what it throws then. */
+/** All items of a run, and the exception that it throws after them. */
 final class Drained
 {
     /** @var list<mixed> */

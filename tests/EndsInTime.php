@@ -8,9 +8,9 @@ use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\Before;
 
 /**
- * Turns a hang into a failure of the test that hangs; needs ext-pcntl to do so.
+ * Turns a hang into a failure of the test that hangs. It needs ext-pcntl; without that, a hang stays a hang.
  *
- * The exception is thrown wherever the test is at that moment, which may be in a fiber that catches it. It is thrown
+ * The exception is thrown wherever the test is at that moment, which may be in a fiber that catches it. So it is thrown
  * again every few seconds until the test has ended.
  */
 trait EndsInTime
@@ -32,7 +32,7 @@ trait EndsInTime
         pcntl_alarm($seconds);
     }
 
-    /** Comes after the hooks that end what the test has started, for they may hang as well. */
+    /** Runs after the hooks that end what the test has started, because they may hang as well. */
     #[After(-5)]
     protected function stopTheClock(): void
     {

@@ -10,18 +10,18 @@ use Spindle\SpindleException;
 use Spindle\Tests\Postgres\Cluster;
 use Symfony\Component\Process\Process;
 
-/** What every temporary server keeps to: it is its owner's alone, and goes with it. */
+/** Contract of every temporary server: only its owner can use it, and it ends with its owner. */
 trait EndsWithItsOwner
 {
     use OwnDirectory;
 
-    /** What messages call it. */
+    /** Returns the name of the server in messages. */
     abstract private static function called(): string;
 
     /** @param float|null $timeout null for the default */
     abstract private static function startOne(?float $timeout = null): TemporaryCluster|TemporaryRedis;
 
-    /** Starts one in each step that users see, where {@see startOne()} takes a shorter way. */
+    /** Starts a server with all the steps that users see, where {@see startOne()} leaves some out. */
     private static function startFromNothing(): TemporaryCluster|TemporaryRedis
     {
         return self::startOne();
@@ -101,7 +101,7 @@ trait EndsWithItsOwner
         self::assertAnswers($server);
     }
 
-    /** Ends by SIGUSR1 when all is as it should be. */
+    /** Ends the process by SIGUSR1 if everything is as expected. */
     private function useInFork(TemporaryCluster|TemporaryRedis $server): never
     {
         $server->stop();
@@ -140,7 +140,7 @@ trait EndsWithItsOwner
         }
     }
 
-    /** In another process: says where the server is, then ends, or waits for its end. */
+    /** Runs in another process: prints where the server is, then ends or waits to be killed. */
     public static function hold(string $how): void
     {
         $server = $how === 'SIGKILL at the start' ? self::startFromNothing() : self::startOne();
@@ -158,7 +158,7 @@ trait EndsWithItsOwner
 
     public function testItGoesWithAProcessThatIsKilledWhileItStarts(): void
     {
-        chmod($this->path(), 0o777); // the server may have to be another user's
+        chmod($this->path(), 0o777); // the server may have to run as another user
         for ($i = 1; $i <= 8; ++$i) {
             $process = new Process([\PHP_BINARY, __DIR__ . '/host.php', self::class . '::hold', '["SIGKILL at the start"]'], null, ['TMPDIR' => $this->path()]);
             $process->start();
@@ -188,7 +188,7 @@ trait EndsWithItsOwner
     {
         for ($start = 1; $start <= 20; ++$start) {
             try {
-                self::startOne(0.000_1)->stop(); // it was ready before this process got to look
+                self::startOne(0.000_1)->stop(); // the server was ready before the first check
             } catch (SpindleException $failure) {
                 $expected = '/^The \w+ server was not ready within 0.0001 seconds/';
                 self::assertMatchesRegularExpression($expected, $failure->getMessage());
@@ -237,7 +237,7 @@ trait EndsWithItsOwner
         }
     }
 
-    /** @return list<string> of temporary servers */
+    /** @return list<string> names of directories of temporary servers */
     private function directories(): array
     {
         return array_values(array_filter(Text::names($this->path()), static fn(string $name): bool => str_starts_with($name, 'spindle-')));

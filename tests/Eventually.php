@@ -9,14 +9,14 @@ use Spindle\Internal\Clock;
 
 use function Amp\delay;
 
-/** Waits for what another process does, for as long as it takes and no longer than it may. */
+/** Waits until a condition holds, and fails after a deadline. Tests use it to wait for other processes. */
 final class Eventually
 {
     private const LOOK = 0.005;
     private const STILL = 0.1;
 
     /**
-     * Turns the event loop meanwhile. In virtual time, the deadline is virtual as well.
+     * Waits while the event loop runs. In virtual time, the deadline is virtual as well.
      *
      * @param callable(): bool $condition
      */
@@ -26,7 +26,7 @@ final class Eventually
     }
 
     /**
-     * Leaves the event loop alone: what it would do does not happen meanwhile.
+     * Waits without running the event loop.
      *
      * @param callable(): bool $condition
      */
@@ -37,7 +37,7 @@ final class Eventually
     }
 
     /**
-     * Waits until a count has begun to grow, and has stopped: it is the same for 0.1 s, in which the event loop turns.
+     * Waits until a count is above 0 and stays the same for 0.1 s, while the event loop runs.
      *
      * @param callable(): int $count
      */

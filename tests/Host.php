@@ -7,15 +7,15 @@ namespace Spindle\Tests;
 use PHPUnit\Framework\Assert;
 use Symfony\Component\Process\Process;
 
-/** Runs a static method of a test in a PHP process of its own, under conditions that this process can't take on. */
+/** Runs a static method of a test in another PHP process, under conditions that this process can not create. */
 final class Host
 {
     private const RESULT = "\nresult: ";
 
     /**
      * @param string         $method    Class::method
-     * @param list<mixed>    $arguments that JSON can carry
-     * @param list<string>   $within    a program, with arguments, that starts the rest of its command line
+     * @param list<mixed>    $arguments arguments of the method, encodable as JSON
+     * @param list<string>   $within    program with arguments that starts the rest of its command line
      * @param array<string, string|false> $environment
      * @param list<string>   $options for PHP
      */
@@ -33,7 +33,7 @@ final class Host
      * @param array<string, string|false> $environment
      * @param list<string>   $options for PHP
      *
-     * @param float          $timeout seconds that it has
+     * @param float          $timeout seconds until the process is killed
      *
      * @return mixed what the method returned
      */
@@ -50,7 +50,7 @@ final class Host
         return json_decode(substr($output, $at + \strlen(self::RESULT)), true, flags: \JSON_THROW_ON_ERROR);
     }
 
-    /** In the other process. */
+    /** Calls the method, in the other process. */
     public static function main(string $method, string $arguments): void
     {
         if (!\is_callable($method)) {

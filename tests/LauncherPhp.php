@@ -7,7 +7,7 @@ namespace Spindle\Tests;
 use Spindle\Command\StartMethod;
 use Spindle\Internal\Launcher\PhpBinary;
 
-/** The PHP that runs launchers, and others that could. */
+/** The PHP binary that runs launchers, and variants of it. */
 final class LauncherPhp
 {
     private const FUNCTIONS = [
@@ -25,7 +25,7 @@ final class LauncherPhp
     }
 
     /**
-     * Those that work here, as a data provider gives them.
+     * Data provider of the start methods that work on this machine.
      *
      * @return iterable<string, array{StartMethod}>
      */
@@ -37,7 +37,7 @@ final class LauncherPhp
         yield 'proc_open' => [StartMethod::ProcOpen];
     }
 
-    /** A PHP without FFI, pcntl and posix, also where they are built into it. */
+    /** Creates a PHP without FFI, pcntl and posix, even if they are built in. */
     public static function withoutExtensions(string $directory): string
     {
         return self::wrapper($directory, <<<'SH'
@@ -51,12 +51,12 @@ final class LauncherPhp
             SH, '-d disable_functions=' . implode(',', self::FUNCTIONS));
     }
 
-    /** A program that is used like PHP and does something before. */
+    /** Creates a program that runs some shell lines first and then PHP. */
     public static function wrapper(string $directory, string $before, string $options = ''): string
     {
         $script = "#!/bin/sh\n{$before}\nexec " . escapeshellarg(\PHP_BINARY) . " {$options} \"\$@\"\n";
         $path = "{$directory}/php-" . hash('xxh64', $script);
-        if (!is_file($path)) { // else a shell may be reading it
+        if (!is_file($path)) { // a shell may be reading an existing file
             file_put_contents($path, $script);
             chmod($path, 0o755);
         }

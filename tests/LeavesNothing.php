@@ -11,20 +11,19 @@ use Revolt\EventLoop;
 use function Amp\delay;
 
 /**
- * After each test there is no child, zombie, orphan, temporary file, shared memory, open descriptor or watcher that was
- * not there before.
+ * Checks that a test leaves no child, zombie, orphan, temporary file, shared memory, open descriptor or watcher behind.
  *
- * Processes are found by a variable in their environment that commands inherit from this process. Shared memory belongs
- * to another test if its creator still runs, has no such variable and does not descend from this process.
+ * Processes are found by an environment variable that commands inherit from this process. Shared memory belongs to
+ * another test if its creator still runs, has no such variable and does not descend from this process.
  */
 trait LeavesNothing
 {
     private const MARK = 'SPINDLE_TEST_OF';
 
-    /** How long something may take to go after the test, in seconds. */
+    /** Seconds after the test within which everything must be gone. */
     private const SECONDS = 2.0;
 
-    /** The same for shared memory whose creator has ended; it may belong to another test. */
+    /** Seconds for shared memory whose creator has ended, since it may belong to another test. */
     private const ORPHANED_MEMORY_TIMEOUT = 10.0;
 
     private string $mark = '';
@@ -32,7 +31,7 @@ trait LeavesNothing
     /** @var array{descriptors: array<string>, children: array<string>, files: array<string>, watchers: array<string>, memory: array<string>} */
     protected array $before = ['descriptors' => [], 'children' => [], 'files' => [], 'watchers' => [], 'memory' => []];
 
-    /** @var list<int> the processes that ran before the test: none of them has its variable */
+    /** @var list<int> processes that ran before the test, so that none of them has its variable */
     private array $older = [];
 
     /** @var array<true> shared memory of other tests, by id */
@@ -56,8 +55,8 @@ trait LeavesNothing
         if (!$this->status()->isSuccess()) {
             return;
         }
-        // What is to be resumed at the loop's next turns is, such as what was cancelled. This process may have been held
-        // up so long that the first turn comes too late for that.
+        // Fibers that are to resume in the next turns of the loop do so here, such as cancelled ones. The first turn
+        // may come too late for that if this process was suspended for long.
         foreach ([0.005, 0.0, 0.0] as $pause) {
             delay($pause);
         }
@@ -77,7 +76,7 @@ trait LeavesNothing
         $left = ['processes' => $this->leftProcesses()];
         foreach ($this->surroundings() as $kind => $things) {
             $left[$kind] = array_diff($things, $this->before[$kind]);
-            if ($kind === 'children') { // the command line of one that was there changes when it executes its program
+            if ($kind === 'children') { // the command line of an existing child changes when it executes its program
                 $left[$kind] = array_diff_key($left[$kind], $this->before[$kind]);
             }
         }
@@ -109,7 +108,7 @@ trait LeavesNothing
         return $mayBeForeign ? self::ORPHANED_MEMORY_TIMEOUT : self::SECONDS;
     }
 
-    /** @return array<int, string> command lines, by pid, of what the test has started */
+    /** @return array<int, string> command lines, by pid, of processes that the test has started */
     protected function leftProcesses(): array
     {
         return Processes::withVariable(self::MARK, $this->mark, $this->older);

@@ -6,12 +6,12 @@ namespace Spindle\Tests;
 
 use Spindle\Internal\LoadedFiles;
 
-/** Files of PHP that are written and loaded within one test. */
+/** Writes PHP files and loads them within one test. */
 trait LoadsSource
 {
     use OwnDirectory;
 
-    /** Loads a file so that it is known to be loaded as it was written. */
+    /** Writes a file and loads it, and records that no later version was loaded. */
     protected function loaded(string $name, string $source): mixed
     {
         $file = $this->file($name, $source);
@@ -20,7 +20,7 @@ trait LoadsSource
         return require $file;
     }
 
-    /** Changes a file that is loaded. The clock of file times may stand still for ten milliseconds. */
+    /** Changes a file that is loaded. File times may have a resolution of only ten milliseconds. */
     protected function change(string $name, string $source): void
     {
         $started = microtime(true);

@@ -7,7 +7,7 @@ namespace Spindle\Tests;
 use PHPUnit\Framework\Attributes\After;
 use Symfony\Component\Process\Process;
 
-/** An nginx of the test's own. A test that uses it has {@see OwnDirectory}. */
+/** Starts an nginx for one test. The test also needs {@see OwnDirectory}. */
 trait Nginx
 {
     private ?Process $nginx = null;
@@ -20,11 +20,11 @@ trait Nginx
     }
 
     /**
-     * Skips the test where nginx is not installed.
+     * Starts nginx with one server. Skips the test where nginx is not installed.
      *
-     * @param string $server directives of its one server
+     * @param string $server directives of the server
      *
-     * @return string its address, a port of the loopback interface
+     * @return string address of the server, on a port of the loopback interface
      */
     private function startNginx(string $server): string
     {
@@ -32,11 +32,11 @@ trait Nginx
     }
 
     /**
-     * Skips the test where nginx is not installed.
+     * Starts nginx. Skips the test where nginx is not installed.
      *
-     * @param \Closure(string): string $http what its http block holds, for a server at this address
+     * @param \Closure(string): string $http returns the http block, for a server at the given address
      *
-     * @return string that address
+     * @return string address of the server
      */
     private function startNginxWith(\Closure $http): string
     {
@@ -58,7 +58,7 @@ trait Nginx
 
     private function nginxConfiguration(string $http): string
     {
-        // A master that is root gives its workers to another user, who may not read what the test has written.
+        // A master that runs as root starts workers as another user, which can not read the files of the test.
         $user = \function_exists('posix_geteuid') && posix_geteuid() === 0 ? 'user root;' : '';
 
         return <<<NGINX

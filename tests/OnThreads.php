@@ -7,7 +7,7 @@ namespace Spindle\Tests;
 use PHPUnit\Framework\Assert;
 use Spindle\Worker\WorkerContext;
 
-/** Tests whose workers are threads, where there are any. */
+/** Runs tests with threads as workers, if PHP supports them. */
 trait OnThreads
 {
     public static function setUpBeforeClass(): void

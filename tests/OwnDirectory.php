@@ -6,12 +6,12 @@ namespace Spindle\Tests;
 
 use PHPUnit\Framework\Attributes\After;
 
-/** A directory for the files of one test. */
+/** Directory for the files of one test. */
 trait OwnDirectory
 {
     private string $directory = '';
 
-    /** @param string $name a file in it, or '' for itself */
+    /** @param string $name name of a file in the directory, or '' for the directory */
     protected function path(string $name = ''): string
     {
         if ($this->directory === '') {
@@ -31,7 +31,7 @@ trait OwnDirectory
         return $path;
     }
 
-    /** An executable shell script. */
+    /** Creates an executable shell script. */
     protected function script(string $name, string $body): string
     {
         return $this->file($name, "#!/bin/sh\n{$body}\n", 0o755);

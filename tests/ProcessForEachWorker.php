@@ -7,19 +7,23 @@ namespace Spindle\Tests;
 use PHPUnit\Framework\Assert;
 
 /**
- * What tests of workers can expect of processes.
+ * Tells tests of workers what they can expect of processes.
  *
  * @phpstan-require-extends \PHPUnit\Framework\TestCase
  */
 trait ProcessForEachWorker
 {
-    /** Or they share one, with its standard error and its signals; what ends one ends all, and of how a thread ends its exit code is not known. */
+    /**
+     * Whether each worker has a process of its own.
+     *
+     * Workers that share a process share its standard error and signals, and end together. A thread has no exit code.
+     */
     protected function hasAProcessForEachWorker(): bool
     {
         return true;
     }
 
-    /** @param string $why without that this can't be had */
+    /** @param string $why reason why the test can not run without that */
     protected function needsAProcessForEachWorker(string $why): void
     {
         if (!$this->hasAProcessForEachWorker()) {

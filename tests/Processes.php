@@ -4,22 +4,22 @@ declare(strict_types=1);
 
 namespace Spindle\Tests;
 
-/** What runs on this machine, as /proc tells. */
+/** Processes of this machine, as listed in /proc. */
 final class Processes
 {
-    /** Whether it is there and no zombie. */
+    /** Whether the process exists and is no zombie. */
     public static function isAlive(int $pid): bool
     {
         return !\in_array(self::stat($pid)[0] ?? 'X', ['Z', 'X'], true);
     }
 
-    /** One letter, as in proc(5): R, S, D, T, Z; '' when it is not there. */
+    /** Returns the state of a process: R, S, D, T or Z, as in proc(5); '' when there is no such process. */
     public static function state(int $pid): string
     {
         return self::stat($pid)[0] ?? '';
     }
 
-    /** @return array<int, string> command lines by pid; a zombie's is "(zombie)" */
+    /** @return array<int, string> command lines by pid; "(zombie)" for a zombie */
     public static function childrenOf(int $parent): array
     {
         $children = [];
@@ -33,7 +33,7 @@ final class Processes
         return $children;
     }
 
-    /** Whether it is that process or a child of it, or a child of such a child, and so on. */
+    /** Whether a process is `$ancestor` or descends from it. */
     public static function descendsFrom(int $pid, int $ancestor): bool
     {
         while ($pid > 1 && $pid !== $ancestor) {
@@ -44,9 +44,9 @@ final class Processes
     }
 
     /**
-     * Finds processes that have a variable in their environment; zombies have none.
+     * Finds processes by a variable in their environment. Zombies have none.
      *
-     * @param list<int> $except ids of processes that are not looked at
+     * @param list<int> $except ids of processes to skip
      *
      * @return array<int, string> command lines by pid
      */
@@ -62,7 +62,7 @@ final class Processes
         return $found;
     }
 
-    /** Whether it was started with a variable whose value begins like this. */
+    /** Whether a process was started with a variable whose value begins with `$value`. */
     public static function hasVariable(int $pid, string $name, string $value): bool
     {
         $environment = @file_get_contents("/proc/{$pid}/environ");
@@ -71,8 +71,9 @@ final class Processes
     }
 
     /**
-     * Returns the processes that mention a text. nginx and FPM overwrite their environments, so command lines count,
-     * too.
+     * Returns the processes that mention a text in their environment or command line.
+     *
+     * nginx and FPM overwrite their environments, so command lines count too.
      *
      * @return array<int, string> command lines by pid
      */
@@ -89,7 +90,7 @@ final class Processes
         return $found;
     }
 
-    /** @return list<int> the children of a process, of this one unless told otherwise, that run a pool's launcher */
+    /** @return list<int> ids of the launchers of pools among the children of `$parent`, by default of this process */
     public static function launchers(?int $parent = null): array
     {
         return array_keys(array_filter(
@@ -103,18 +104,18 @@ final class Processes
         return trim(str_replace("\0", ' ', (string) @file_get_contents("/proc/{$pid}/cmdline")));
     }
 
-    /** @return list<int> the ids of all processes */
+    /** @return list<int> ids of all processes */
     public static function all(): array
     {
         return array_values(array_filter(array_map(intval(...), Text::names('/proc')), static fn(int $pid): bool => $pid > 0));
     }
 
     /**
-     * Reads the kernel's own list, which spares a look at every process.
+     * Reads the list of children that the kernel keeps, which avoids a check of each process.
      *
-     * The list may lack a child when another one ends meanwhile: two equal answers in a row lack none.
+     * The list may lack a child when another one ends during the read. Two equal answers in a row are complete.
      *
-     * @return list<int>|null null where the kernel has no such list, or none of that process
+     * @return list<int>|null null if the kernel has no such list, or there is no such process
      */
     private static function listedChildren(int $parent): ?array
     {
@@ -134,7 +135,7 @@ final class Processes
         return Text::numbers($before);
     }
 
-    /** @return array{string, int}|null state and parent */
+    /** @return array{string, int}|null state, and id of the parent */
     private static function stat(int $pid): ?array
     {
         $stat = @file_get_contents("/proc/{$pid}/stat");

@@ -4,11 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Tests;
 
-/** What other processes do meanwhile does not count. */
+/** Measures processor time, in which the work of other processes does not count. */
 final class ProcessorTime
 {
     /**
-     * Returns the seconds of processor time that the call took in this process.
+     * Returns the seconds of processor time that a call needed in this process.
      *
      * @param \Closure(): mixed $call
      */

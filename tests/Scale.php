@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Tests;
 
-/** How long the loops of the long tests are, and where their randomness comes from. */
+/** Number of rounds of long tests, and the source of their randomness. */
 final class Scale
 {
-    /** The count to run: all of it with SPINDLE_TEST_FULL=1, a tenth otherwise, at least one. */
+    /** Returns the count to run: all of it with SPINDLE_TEST_FULL=1, otherwise a tenth, and at least one. */
     public static function of(int $full): int
     {
         return self::isFull() ? $full : max(1, intdiv($full, 10));
@@ -18,8 +18,8 @@ final class Scale
      *
      * Reports the number of rounds on standard error.
      *
-     * @param float $share  of that time, for a test with several loops
-     * @param int   $atLeast rounds that run whatever time they need
+     * @param float $share   part of that time, for a test with several loops
+     * @param int   $atLeast rounds to run even if the time is over
      *
      * @return iterable<positive-int>
      */
@@ -49,7 +49,7 @@ final class Scale
         return getenv('SPINDLE_TEST_FULL') === '1';
     }
 
-    /** The same number throughout a run and in its child processes; SPINDLE_TEST_SEED repeats an earlier run's. */
+    /** Returns the seed of this run and its child processes. SPINDLE_TEST_SEED repeats an earlier run. */
     public static function seed(): int
     {
         $seed = getenv('SPINDLE_TEST_SEED');

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Tests;
 
-/** System V shared memory, which outlives the processes that use it. */
+/** Segments of System V shared memory, which outlive the processes that use them. */
 final class SharedMemory
 {
-    /** @return array<int, string> the segments that this user has made, by id, but for those that go with the last process that uses them */
+    /** @return array<int, string> segments of this user, by id, except those that end with their last process */
     public static function segments(): array
     {
         return array_map(
@@ -16,13 +16,13 @@ final class SharedMemory
         );
     }
 
-    /** @return array<int, int> the ids of the processes that made these segments, by the id of the segment */
+    /** @return array<int, int> ids of the processes that created the segments, by id of the segment */
     public static function creators(): array
     {
         return array_map(static fn(array $fields): int => $fields[4], self::ofThisUser());
     }
 
-    /** @return array<int, array<int, int>> the fields of each segment, by its id */
+    /** @return array<int, array<int, int>> fields of each segment, by id */
     private static function ofThisUser(): array
     {
         $segments = [];

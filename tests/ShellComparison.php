@@ -9,7 +9,7 @@ use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandResult;
 
-/** Runs lines by Command::shell() and by a shell that is started as a program, and compares all that can be seen. */
+/** Runs lines by Command::shell() and by a shell that is started as a program, and compares the visible results. */
 final class ShellComparison
 {
     /**
@@ -33,7 +33,7 @@ final class ShellComparison
     /** @return array{int|null, int|null, bool, string, string} */
     private static function seen(CommandResult $result): array
     {
-        // A shell names itself, as it was called, in its messages.
+        // The messages of a shell contain the name by which it was called.
         $errors = str_replace('/bin/sh: ', 'sh: ', $result->stderr());
 
         return [$result->exitCode, $result->signal, $result->timedOut, $result->stdout(), $errors];

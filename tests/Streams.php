@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests;
 
-/** Opens streams, or says why not. */
+/** Opens streams, and fails with the reason if that is not possible. */
 final class Streams
 {
     /** @return resource */

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Tests;
 
-/** What commands have written, taken apart. */
+/** Splits the output of commands. */
 final class Text
 {
-    /** @return list<string> the lines of a file; none when it is not there */
+    /** @return list<string> lines of a file; none if it does not exist */
     public static function lines(string $path): array
     {
         $lines = @file($path, \FILE_IGNORE_NEW_LINES);
@@ -15,7 +15,7 @@ final class Text
         return $lines === false ? [] : $lines;
     }
 
-    /** @return list<int> the numbers of a text between blanks and line ends */
+    /** @return list<int> numbers in a text, separated by blanks and line ends */
     public static function numbers(string $text): array
     {
         preg_match_all('/\d+/', $text, $matches);
@@ -23,13 +23,13 @@ final class Text
         return array_map(intval(...), $matches[0]);
     }
 
-    /** @return list<int> the numbers of a file, such as process ids; none when it is not there */
+    /** @return list<int> numbers in a file, such as process ids; none if it does not exist */
     public static function numbersIn(string $path): array
     {
         return self::numbers(implode("\n", self::lines($path)));
     }
 
-    /** @return list<string> the names in a folder; none when it is not there */
+    /** @return list<string> names in a folder; none if it does not exist */
     public static function names(string $directory): array
     {
         $names = @scandir($directory);

@@ -15,11 +15,11 @@ use Revolt\EventLoop\Internal\TimerQueue;
 /**
  * An event loop in virtual time: when nothing is runnable, its clock jumps to the next timer.
  *
- * The clock stands still while callbacks and fibers run. Streams are supported when both ends are in this process,
- * such as a socket pair: the clock doesn't jump while one of them is ready. For the work of other processes it does
- * not wait, so a test of those needs the real driver. Signals are not supported.
+ * The clock stands still while callbacks and fibers run. Streams are supported when both ends are in this process, such
+ * as a socket pair: the clock does not jump while one of them is ready. The clock does not wait for other processes, so
+ * a test that depends on one needs the real driver. Signals are not supported.
  *
- * @link https://trio.readthedocs.io/en/stable/reference-testing.html#trio.testing.MockClock Trio's clock does the same
+ * @link https://trio.readthedocs.io/en/stable/reference-testing.html#trio.testing.MockClock a similar clock in Trio
  */
 final class VirtualDriver extends AbstractDriver
 {
@@ -32,8 +32,8 @@ final class VirtualDriver extends AbstractDriver
     private array $writable = [];
 
     /**
-     * @param float $now   the time at the start, in seconds
-     * @param float $limit the latest time that the clock may show: a timer that repeats for ever ends there
+     * @param float $now   time at the start, in seconds
+     * @param float $limit latest time of the clock: a timer that repeats for ever ends there
      */
     public function __construct(private float $now = 0.0, private readonly float $limit = \INF)
     {
@@ -52,7 +52,7 @@ final class VirtualDriver extends AbstractDriver
         return $this->now;
     }
 
-    /** Lets time pass in which nothing here runs, as if the process had been stopped: timers that are due come late. */
+    /** Advances the clock without running anything, as if the process had been stopped. Due timers run late. */
     public function freeze(float $seconds): void
     {
         $this->now += $seconds;

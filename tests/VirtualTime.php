@@ -13,14 +13,14 @@ use Spindle\Internal\Clock;
 /**
  * Runs each test in virtual time: timers, delays, leases and timeouts take no real time.
  *
- * Event loop and {@see Clock} show the time of a {@see VirtualDriver}. Code that reads hrtime() or microtime() does
- * not see it. A test that waits for another process must not use it.
+ * The event loop and {@see Clock} show the time of a {@see VirtualDriver}. Calls of hrtime() and microtime() show real
+ * time. A test that waits for another process must not use this trait.
  */
 trait VirtualTime
 {
     private ?VirtualDriver $virtualDriver = null;
 
-    /** Comes before the other hooks, such as those that remember which watchers exist. */
+    /** Runs before the other hooks, such as those that record which watchers exist. */
     #[Before(100)]
     protected function enterVirtualTime(): void
     {
@@ -29,7 +29,7 @@ trait VirtualTime
         Clock::replace($this->virtualDriver->time(...));
     }
 
-    /** Comes after the other hooks. */
+    /** Runs after the other hooks. */
     #[After(-100)]
     protected function leaveVirtualTime(): void
     {
@@ -44,13 +44,13 @@ trait VirtualTime
         return $this->virtualDriver?->time() ?? throw new \LogicException('Virtual time has not begun');
     }
 
-    /** Lets time pass in which nothing here runs, as if the process had been stopped. */
+    /** Advances the clock without running anything, as if the process had been stopped. */
     protected function freeze(float $seconds): void
     {
         $this->virtualDriver?->freeze($seconds);
     }
 
-    /** Replaces the driver. One that waited for {main} has not ended its loop, and can't be replaced until it has. */
+    /** Replaces the driver. If the old one is still running, because it waited for {main}, its loop is ended first. */
     private static function replaceDriver(EventLoop\Driver $driver): void
     {
         $old = EventLoop::getDriver();

@@ -7,7 +7,7 @@ namespace Spindle\Tests;
 use PHPUnit\Framework\Attributes\After;
 use Symfony\Component\Process\Process;
 
-/** A web server that answers with pages of PHP. A test that uses it has {@see OwnDirectory}. */
+/** Starts a web server for pages of PHP. The test also needs {@see OwnDirectory}. */
 trait WebServer
 {
     private ?Process $server = null;
@@ -19,13 +19,13 @@ trait WebServer
         $this->server = null;
     }
 
-    /** @return string its address */
+    /** @return string URL of the page */
     private function startBuiltIn(string $page): string
     {
         $socket = Streams::server();
         $address = (string) stream_socket_get_name($socket, false);
         fclose($socket);
-        // Its log lines would fill a pipe that nothing reads.
+        // The server's log lines would fill a pipe that nothing reads.
         $this->server = (new Process([\PHP_BINARY, '-S', $address, $page]))->disableOutput();
         $this->server->start();
         Eventually::holds(static fn(): bool => @stream_socket_client("tcp://{$address}") !== false, 'the server answers');
@@ -33,7 +33,7 @@ trait WebServer
         return "http://{$address}/page";
     }
 
-    /** One process of FPM, so that each page is answered by the one that answered those before. */
+    /** Starts FPM with a single process, so that all pages are answered by the same process. */
     private function startFpm(string $settings = ''): void
     {
         $fpm = '/usr/sbin/php-fpm' . \PHP_MAJOR_VERSION . '.' . \PHP_MINOR_VERSION;

@@ -3,8 +3,9 @@
 declare(strict_types=1);
 
 /*
- * A process that uses Spindle, for tests of what happens to such a process or around it: calls the static method named
- * by the first argument with the values of the second, which are JSON, and prints what it returns as JSON.
+ * Calls a static method in a new process that uses Spindle, for tests of such processes.
+ *
+ * The first argument names the method, the second holds its arguments as JSON. The result is printed as JSON.
  */
 
 use Spindle\Tests\Host;

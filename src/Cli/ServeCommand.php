@@ -54,7 +54,7 @@ final class ServeCommand extends Command
           was left for another, a reload fails: restart it.
 
         <comment>Exit status</comment>
-          0      ended by INT, TERM or QUIT; what was not answered in time is a warning
+          0      ended by INT, TERM or QUIT; requests that got no answer are a warning
           130    ended at once by a second INT
           143    ended at once by a second TERM or QUIT
           254    the application does not come up, or an address can't be used

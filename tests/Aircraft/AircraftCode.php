@@ -4,11 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Aircraft;
 
-/** The code that has the aircraft application served. */
+/** PHP code that starts the aircraft application. */
 trait AircraftCode
 {
     /**
-     * PHP code of an app.php, for `spindle serve` and for a front controller.
+     * Returns the PHP code of an app.php, for `spindle serve` and for a front controller.
      *
      * @param array<string, string> $environment
      */

@@ -7,12 +7,12 @@ namespace Spindle\Tests\Aircraft;
 use PHPUnit\Framework\Assert;
 use Spindle\Tests\Integration\Http\Chromium;
 
-/** The page of the aircraft application in a browser, in the words of somebody who uses it. */
+/** The page of the aircraft application in a browser, with the actions and observations of a user. */
 final readonly class AircraftPage
 {
     private const KEYS = ['Enter' => 13, 'Tab' => 9, 'Escape' => 27];
 
-    /** Roles of what can be used or leads somewhere. */
+    /** Accessibility roles of elements that can be used or contain a section of the page. */
     private const USED = ['button', 'link', 'textbox', 'Date', 'dialog', 'table', 'region'];
 
     public function __construct(private Chromium $browser) {}
@@ -42,7 +42,7 @@ final readonly class AircraftPage
         $this->await(self::event($text));
     }
 
-    /** Whether it is among the events. */
+    /** Whether the text is in the list of events. */
     public function tells(string $text): bool
     {
         return $this->evaluate(self::event($text)) === true;
@@ -68,7 +68,7 @@ final readonly class AircraftPage
         return $this->browser->call($method, $parameters);
     }
 
-    /** @return list<list<mixed>> number, title, serial number and assembly date of each that it lists */
+    /** @return list<list<mixed>> number, title, serial number and assembly date of each aircraft in the table */
     public function rows(): array
     {
         /** @var list<list<mixed>> $rows */
@@ -77,7 +77,7 @@ final readonly class AircraftPage
         return $rows;
     }
 
-    /** @return array<string, string> what is told beside each field of the editor */
+    /** @return array<string, string> error texts of the editor, by name of the field */
     public function faults(): array
     {
         /** @var array<string, string> $faults */
@@ -91,7 +91,7 @@ final readonly class AircraftPage
         $this->evaluate('document.querySelector(' . json_encode($selector, \JSON_THROW_ON_ERROR) . ').click()');
     }
 
-    /** @param array<string, string> $values by the names of fields */
+    /** @param array<string, string> $values values by name of the field */
     public function fill(string $form, array $values): void
     {
         $json = json_encode($values, \JSON_THROW_ON_ERROR);
@@ -113,7 +113,7 @@ final readonly class AircraftPage
         $this->call('DOM.setFileInputFiles', ['files' => [$file], 'objectId' => $input['objectId']]);
     }
 
-    /** @return list<string> roles of what can be used and has no name that a screen reader could say */
+    /** @return list<string> roles of usable elements that have no name for a screen reader */
     public function nameless(): array
     {
         /** @var list<array{role?: array{value: string}, name?: array{value: string}}> $nodes */
@@ -125,7 +125,7 @@ final readonly class AircraftPage
         return array_map(static fn(array $node): string => $node['role']['value'], array_values($nameless));
     }
 
-    /** @return list<string> what it has complained of, but for so many answers that are refusals */
+    /** @return list<string> complaints of the browser, without the expected `$refusals` error responses */
     public function complaints(int $refusals = 0): array
     {
         $ofNetwork = array_filter($this->browser->complaints, static fn(string $complaint): bool => str_contains($complaint, '"source":"network"'));

@@ -15,7 +15,7 @@ final class Description
 
     private const URI = 'https://aircraft.test/openapi.json';
 
-    /** What no operation is for. */
+    /** Responses for requests that belong to no operation, by status. */
     private const ELSE = [404 => 'NothingThere', 405 => 'MethodNotAllowed'];
 
     private readonly \stdClass $document;
@@ -29,7 +29,7 @@ final class Description
         $this->validator->resolver()?->registerRaw($document, self::URI);
     }
 
-    /** @return \Generator<string, array{string, \stdClass}> method in lower case and what is said of it, by "GET /path" */
+    /** @return \Generator<string, array{string, \stdClass}> method in lower case and its description, by "GET /path" */
     public function operations(): \Generator
     {
         foreach (self::members($this->at(['paths'])) as $pattern => $item) {
@@ -41,7 +41,7 @@ final class Description
         }
     }
 
-    /** @return \Generator<string, list<array-key>> pointers to what has content: bodies of requests and of answers */
+    /** @return \Generator<string, list<array-key>> pointers to bodies of requests and responses */
     public function contents(): \Generator
     {
         foreach ($this->operations() as $name => [$method]) {
@@ -59,9 +59,11 @@ final class Description
     }
 
     /**
-     * Errors that the description has an example of a request for.
+     * Yields the errors for which the description has an example of a request.
      *
-     * @return \Generator<string, array{string, string, array<string, string>, string, int, mixed}> method, target, headers, body; status and problem that it is answered with
+     * Each value has the method, target, headers and body of the request, and the status and problem of the response.
+     *
+     * @return \Generator<string, array{string, string, array<string, string>, string, int, mixed}>
      */
     public function refusals(): \Generator
     {
@@ -79,7 +81,7 @@ final class Description
         }
     }
 
-    /** @return list<string> pointers that lead nowhere */
+    /** @return list<string> references whose target does not exist */
     public function danglingReferences(): array
     {
         preg_match_all('/"\$ref": "([^"]*)"/', (string) file_get_contents(self::FILE), $found);
@@ -87,7 +89,7 @@ final class Description
         return array_values(array_filter(array_unique($found[1]), fn(string $reference): bool => !str_starts_with($reference, '#/') || $this->at(explode('/', substr($reference, 2))) === null));
     }
 
-    /** @return string|null why an answer is not as it is described; null where it is */
+    /** @return string|null difference between a response and its description; null if there is none */
     public function fault(string $method, string $target, ReceivedResponse $response): ?string
     {
         $pointer = $this->answer($method === 'HEAD' ? 'GET' : $method, explode('?', $target)[0], $response->status);
@@ -114,7 +116,7 @@ final class Description
     /**
      * @param list<array-key> $pointer to a schema
      *
-     * @return string|null why some data are not what it is for
+     * @return string|null error of the data against the schema; null if there is none
      */
     public function schemaFault(mixed $data, array $pointer): ?string
     {
@@ -138,7 +140,7 @@ final class Description
         return $place;
     }
 
-    /** @return array<array-key, \stdClass> what is an object in an object */
+    /** @return array<array-key, \stdClass> properties of an object that are objects themselves */
     public static function members(mixed $object): array
     {
         $members = [];
@@ -151,7 +153,7 @@ final class Description
         return $members;
     }
 
-    /** @return list<array-key>|null a pointer */
+    /** @return list<array-key>|null pointer to the described response */
     private function answer(string $method, string $path, int $status): ?array
     {
         foreach (array_keys(iterator_to_array($this->operations())) as $name) {
@@ -167,7 +169,7 @@ final class Description
     /**
      * @param list<array-key> $pointer
      *
-     * @return list<array-key> where it leads to when there is a reference
+     * @return list<array-key> target of the pointer, after a reference if there is one
      */
     private function followed(array $pointer): array
     {

@@ -13,7 +13,7 @@ use Spindle\Postgres\PostgresConnection;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\UsesCluster;
 
-/** A database of the test's own, with the tables of the aircraft application, and the code that has it served. */
+/** A database for one test with the tables of the aircraft application, and PHP code that starts the application. */
 trait RunsAircraft
 {
     use AircraftCode {
@@ -33,7 +33,7 @@ trait RunsAircraft
         (new Migrations($this->database))->run();
     }
 
-    /** After the servers are gone. */
+    /** Runs after the hooks that stop servers. */
     #[After(1)]
     protected function dropDatabase(): void
     {
@@ -47,7 +47,7 @@ trait RunsAircraft
         return Cluster::shared()->dsn(dbname: $this->databaseName);
     }
 
-    /** For looking into the tables from outside of the application. */
+    /** Returns a connection for checks of the tables, independent of the application. */
     private function database(): PostgresConnection
     {
         \assert($this->database !== null);
@@ -61,8 +61,8 @@ trait RunsAircraft
     }
 
     /**
-     * PHP code of an app.php, for `spindle serve` and for a front controller, with the test's database unless
-     * $environment has another one.
+     * Returns the PHP code of an app.php, for `spindle serve` and for a front controller. It uses the test's database,
+     * unless `$environment` has another one.
      *
      * @param array<string, string> $environment
      */

@@ -9,12 +9,12 @@ use PHPat\Test\Attributes\TestRule;
 use PHPat\Test\Builder\Rule;
 use PHPat\Test\PHPat;
 
-/** Which namespace may use which; PHPStan checks it (composer stan). */
+/** Rules for which namespace may use which. PHPStan checks them (composer stan). */
 final class Boundaries
 {
     private const CAPABILITIES = ['Command', 'Worker', 'Postgres', 'Http', 'Remote', 'Cli'];
 
-    /** What a capability may know of the others, beyond nothing. */
+    /** Capabilities that a capability may use; none by default. */
     private const MAY_USE = [
         'Remote' => ['Worker', 'Command', 'Http'],
         'Cli' => self::CAPABILITIES,

@@ -7,10 +7,10 @@ namespace Spindle\Tests\Architecture;
 use PHPUnit\Framework\TestCase;
 use Symfony\Component\Process\Process;
 
-/** PHPStan holds src/ to the boundaries; this shows that it would notice. */
+/** Shows that PHPStan reports violations of the boundaries of src/. */
 final class BoundariesTest extends TestCase
 {
-    /** By the class that is used, the namespaces of classes that may not use it and of those that may. */
+    /** Namespaces that may not use a class, and namespaces that may, by the class. */
     private const USES = [
         'Spindle\Command\Internal\Frame' => [
             ['Spindle', 'Spindle\Internal', 'Spindle\Worker', 'Spindle\Remote', 'Spindle\Cli', 'Spindle\Bench'],
@@ -56,7 +56,7 @@ final class BoundariesTest extends TestCase
         self::assertSame($expected, $reported, $report);
     }
 
-    /** @return list<string> what has to be reported */
+    /** @return list<string> violations that PHPStan has to report */
     private static function writeUses(string $folder): array
     {
         $violations = [];

@@ -11,16 +11,16 @@ use PhpParser\NodeVisitorAbstract;
 use PhpParser\ParserFactory;
 
 /**
- * Finds the waits of a file that block a method for a time that is written there, such as delay(0.2).
+ * Finds methods in a file that wait for a fixed time, such as delay(0.2).
  *
- * Closures are left out, for most are tasks, handlers and callbacks under test. So are classes in virtual time.
+ * Closures are ignored, because most are tasks, handlers and callbacks under test. Classes in virtual time are too.
  */
 final class FixedWaits extends NodeVisitorAbstract
 {
-    /** In seconds. */
+    /** Shortest wait that is reported, in seconds. */
     private const SHORTEST = 0.1;
 
-    /** How many units of a function's argument a second has. */
+    /** Units per second in the argument of each function. */
     private const UNITS = ['delay' => 1, 'sleep' => 1, 'usleep' => 1_000_000];
 
     private string $method = '';
@@ -30,7 +30,7 @@ final class FixedWaits extends NodeVisitorAbstract
 
     private function __construct() {}
 
-    /** @return list<string> the methods that wait */
+    /** @return list<string> methods that wait */
     public static function methodsIn(string $code): array
     {
         $names = implode('|', array_keys(self::UNITS));

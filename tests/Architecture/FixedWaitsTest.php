@@ -6,10 +6,10 @@ namespace Spindle\Tests\Architecture;
 
 use PHPUnit\Framework\TestCase;
 
-/** A test waits for what happens, with a deadline. Only tasks, handlers and commands under test may sleep. */
+/** Tests wait for events, with a deadline. Only tasks, handlers and commands under test may sleep. */
 final class FixedWaitsTest extends TestCase
 {
-    /** Why a method waits for a fixed time nevertheless, by file and method. */
+    /** Reasons why a method may wait for a fixed time, by file and method. */
     private const REASONS = [
         'EndsWithItsOwner.php::hold' => 'a process that is killed, or ends, while it waits',
         'Conformance/Worker/Contract/LimitsTime.php::testTheTimeOfAGeneratorDoesNotRunWhileItsReaderPauses'

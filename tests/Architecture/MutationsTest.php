@@ -8,7 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\Runner\Mutation;
 
-/** The mutations can be run by tools/mutations, which shows that the tests notice them. */
+/** Checks that tools/mutations can run all mutations. */
 final class MutationsTest extends TestCase
 {
     private const CAPABILITIES = ['command', 'worker', 'postgres', 'http', 'remote', 'cli'];

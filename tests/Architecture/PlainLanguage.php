@@ -20,7 +20,7 @@ final class PlainLanguage
         'of', 'by', 'from', 'into', 'onto', 'among', 'behind', 'beside', 'besides', 'beyond', 'within', 'upon', 'where', 'there',
     ];
 
-    /** Words, as patterns, that have a plain one in their place. */
+    /** Patterns of words to avoid, with a plain replacement for each. */
     private const WORDS = [
         'who(?:m|ever)?' => '"it", or the name of the thing',
         '(?:no|some|any|every)body' => 'the name of the thing',
@@ -44,7 +44,7 @@ final class PlainLanguage
 
     public function __construct(private readonly string $root) {}
 
-    /** @return iterable<string> of each PHP file and Markdown file that Git knows, relative to the root */
+    /** @return iterable<string> paths of PHP and Markdown files in Git, relative to the root */
     public function files(): iterable
     {
         exec('git -C ' . escapeshellarg($this->root) . " ls-files -- '*.php' '*.md'", $files, $status);
@@ -86,7 +86,7 @@ final class PlainLanguage
         return array_filter($names, fn(array $files): bool => \count($files) > 1 && !$this->areOfOneKind($files));
     }
 
-    /** @return array{lines: int, comments: int} of the files below a folder */
+    /** @return array{lines: int, comments: int} totals for the files below a folder */
     public function commentLines(string $folder): array
     {
         $counts = ['lines' => 0, 'comments' => 0];
@@ -133,9 +133,9 @@ final class PlainLanguage
     }
 
     /**
-     * Comments of code. Comments at the ends of lines that follow each other are one.
+     * Returns the comments of PHP code. Line comments on consecutive lines count as one.
      *
-     * @return list<array{int, string}> first line, and the text without its markers
+     * @return list<array{int, string}> first line, and text without markers
      */
     private static function commentsOf(string $text): array
     {
@@ -159,7 +159,7 @@ final class PlainLanguage
         return $comments;
     }
 
-    /** @return list<string> the text of a comment, and the descriptions behind its tags */
+    /** @return list<string> text of a comment, and the descriptions of its tags */
     private static function parts(string $comment): array
     {
         $parts = [];
@@ -199,7 +199,7 @@ final class PlainLanguage
         return $found;
     }
 
-    /** @return list<array{line: int, rule: string, text: string}> of a page of Markdown, outside of blocks of code */
+    /** @return list<array{line: int, rule: string, text: string}> findings in a Markdown page outside of code */
     private static function prose(string $text): array
     {
         $found = [];

@@ -7,7 +7,7 @@ namespace Spindle\Tests\Architecture;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 
-/** The check that finds text which has to be read twice. */
+/** Examples for the check of plain language. */
 final class PlainLanguageTest extends TestCase
 {
     /** @return iterable<string, array{string, list<string>}> */

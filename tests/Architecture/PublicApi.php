@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Architecture;
 
-/** What users of src/ may rely on, as text: all that is not below an Internal namespace, as reflection sees it. */
+/** Describes, as text, the API of src/ that users may rely on: all classes outside of Internal namespaces. */
 final class PublicApi
 {
     public const SNAPSHOT = __DIR__ . '/../../public-api.txt';
@@ -79,7 +79,7 @@ final class PublicApi
 
     /**
      * @param \ReflectionClass<object> $class
-     * @return list<string> in the order of the source, which is an enum's order of cases too
+     * @return list<string> constants in order of declaration, which is also the order of an enum's cases
      */
     private static function constants(\ReflectionClass $class): array
     {
@@ -157,13 +157,13 @@ final class PublicApi
         return implode(' ', [...self::type($parameter->getType()), $name]) . $default;
     }
 
-    /** Reflection puts the namespace before a global constant that was written without a backslash. */
+    /** Removes the namespace that reflection adds to a global constant which was written without a backslash. */
     private static function constantName(string $name): string
     {
         return str_contains($name, '::') || \defined($name) ? $name : substr((string) strrchr($name, '\\'), 1);
     }
 
-    /** @return list<string> none without a type */
+    /** @return list<string> the type; none if nothing is declared */
     private static function type(?\ReflectionType $type): array
     {
         return $type === null ? [] : [(string) $type];
@@ -186,7 +186,7 @@ final class PublicApi
     }
 
     /**
-     * Other packages' classes implement different interfaces in different versions.
+     * Whether an interface is part of the snapshot. Classes of other packages implement different ones in each version.
      *
      * @param \ReflectionClass<object> $interface
      */
@@ -196,7 +196,7 @@ final class PublicApi
     }
 
     /**
-     * Inherited from an Internal class it is public all the same; inherited from another package it is not ours to promise.
+     * Whether a class belongs to this package. Members inherited from an Internal class are public API, too.
      *
      * @param \ReflectionClass<object> $class
      */

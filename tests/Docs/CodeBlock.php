@@ -4,17 +4,17 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Docs;
 
-/** A fenced code block of a Markdown page, with what the comment before it says about running it. */
+/** A fenced code block of a Markdown page, with the directives in the comment before it. */
 final readonly class CodeBlock
 {
     /**
-     * @param int $line the line of the opening fence
-     * @param string|null $file what the content is called in the folder of the page's other blocks; it is not run
-     * @param string|null $skipped why it is not run
-     * @param int $exitStatus of the last command
-     * @param string|null $serves address and path at which it answers until it is interrupted
-     * @param string|null $folder of the project in which it is run, with a database of its own
-     * @param bool $isServed whether it is run while what the page serves first is up
+     * @param int $line line of the opening fence
+     * @param string|null $file name of the content in the folder of the page's other blocks; such a block is not run
+     * @param string|null $skipped reason why the block is not run
+     * @param int $exitStatus expected status of the last command
+     * @param string|null $serves address and path at which the block answers until it is interrupted
+     * @param string|null $folder folder of the project in which the block runs, with a database of its own
+     * @param bool $isServed whether the block runs while the first server of the page is up
      */
     private function __construct(
         public int $line,
@@ -29,16 +29,16 @@ final readonly class CodeBlock
     ) {}
 
     /**
-     * A comment before a block gives directives, one or several:
+     * Returns the blocks of a page. The comment before a block gives one or several directives:
      *
-     *     <!-- test: file=jobs.txt -->             not run; a file that the page's other blocks find in their folder
+     *     <!-- test: file=jobs.txt -->             not run; becomes a file in the folder of the page's other blocks
      *     <!-- test: exit=3 -->                    the last command of a console block ends with this status
-     *     <!-- test: serves=127.0.0.1:80/x -->     a server: it is asked for this, interrupted, and ends
-     *     <!-- test: in=examples/x -->             run in this folder of the project, with a new database in its environment
-     *     <!-- test: served -->                    run while the last command of the page's first block with "serves" is up
-     *     <!-- test: skip-run because REASON -->   not run; a PHP block is checked for its syntax all the same
+     *     <!-- test: serves=127.0.0.1:80/x -->     a server: the test requests this, and interrupts the server
+     *     <!-- test: in=examples/x -->             runs in this folder of the project, with a new database
+     *     <!-- test: served -->                    runs while the last command of the page's first "serves" block is up
+     *     <!-- test: skip-run because REASON -->   not run; the syntax of a PHP block is still checked
      *
-     * Instead of an address that a console block serves, the test takes one that is free.
+     * The test replaces the address that a console block serves by a free one.
      *
      * @return list<self>
      */
@@ -97,11 +97,11 @@ final readonly class CodeBlock
     }
 
     /**
-     * Of a console block: the commands, each with the output that follows it.
+     * Returns the commands of a console block, each with the output that follows it.
      *
-     * A command begins with "$ " and goes on in the next line after a backslash.
+     * A command begins with "$ ". A backslash at the end of a line continues it on the next line.
      *
-     * @return list<array{string, string}> command and expected output, "" where none is shown
+     * @return list<array{string, string}> command and expected output; "" if none is shown
      */
     public function commands(): array
     {

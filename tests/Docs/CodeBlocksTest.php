@@ -7,7 +7,7 @@ namespace Spindle\Tests\Docs;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\Group;
 
-/** All pages but the how-to guides. */
+/** Runs the code blocks of all pages except the how-to guides. */
 final class CodeBlocksTest extends CodeBlocksTestCase
 {
     protected static function isItsPage(string $page): bool
@@ -27,7 +27,7 @@ final class CodeBlocksTest extends CodeBlocksTestCase
 
     /**
      * @param list<CodeBlock> $files
-     * @param CodeBlock|null  $server the page's first block that serves something
+     * @param CodeBlock|null  $server first block of the page that starts a server
      */
     #[DataProvider('timedBlocks')]
     #[Group('quiet')]

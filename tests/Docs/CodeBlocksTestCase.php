@@ -13,27 +13,29 @@ use Spindle\Tests\Streams;
 use Symfony\Component\Process\Process;
 
 /**
- * A PHP block that speaks to PostgreSQL finds a new database in its environment, with what the page's file schema.sql
- * makes there, if it has one. So does what is run in a folder of the project. A PHP block that has tasks done elsewhere
- * finds a broker, a key, and an agent of the queue "thumbnails".
+ * Runs the code blocks of pages.
+ *
+ * A PHP block that uses PostgreSQL finds a new database in its environment. The file schema.sql of the page, if there
+ * is one, is executed in it first. A block that runs in a folder of the project gets a database too. A PHP block that
+ * uses remote tasks finds a broker, a key, and an agent of the queue "thumbnails".
  */
 abstract class CodeBlocksTestCase extends TestCase
 {
     use UsesCluster;
     use UsesRedis;
 
-    /** Fences whose content is only looked at. */
+    /** Languages of fences whose content is not executed. */
     private const NOT_CODE = ['text', 'json', 'tsv', 'ini', 'nginx', 'yaml', 'dockerfile', 'mermaid', 'c'];
 
-    /** The file of a page that is executed in the database of each of its blocks. */
+    /** File of a page that is executed in the database of each block of the page. */
     private const SCHEMA = 'schema.sql';
 
-    /** Output of which a time is a part, such as 1.0... */
+    /** Output that contains a time, such as 1.0... */
     private const TIME = '/\d\.\d+\.\.\./';
 
     private Workplace $workplace;
 
-    /** Where the agent runs that all blocks share. */
+    /** Workplace of the agent that all blocks share. */
     private static ?Workplace $agents = null;
 
     public static function tearDownAfterClass(): void
@@ -86,7 +88,7 @@ abstract class CodeBlocksTestCase extends TestCase
 
     /**
      * @param list<CodeBlock> $files
-     * @param CodeBlock|null  $server the page's first block that serves something
+     * @param CodeBlock|null  $server first block of the page that starts a server
      */
     #[DataProvider('blocks')]
     public function testACodeBlockDoesWhatThePageSays(CodeBlock $block, array $files, ?CodeBlock $server): void
@@ -184,7 +186,7 @@ abstract class CodeBlocksTestCase extends TestCase
         return $this->workplace->serving(strtr((string) end($commands), $free), strtr((string) $server->serves, $free));
     }
 
-    /** @return array<string, string> for strtr(): what the block serves on this machine may be taken by another */
+    /** @return array<string, string> replacements for strtr(): the address in the block may be in use here */
     private static function freeAddress(?CodeBlock $server): array
     {
         if ($server === null || $server->serves === null) {
@@ -218,10 +220,10 @@ abstract class CodeBlocksTestCase extends TestCase
         self::assertSame($expected, $process->getExitCode(), $message);
     }
 
-    /** @param string $page below the project's folder */
+    /** @param string $page path relative to the project's folder */
     abstract protected static function isItsPage(string $page): bool;
 
-    /** @return list<string> below the project's folder */
+    /** @return list<string> paths relative to the project's folder */
     private static function pages(): array
     {
         $pages = ['README.md', 'examples/aircraft/README.md'];

@@ -111,7 +111,7 @@ final class DemoTest extends TestCase
     public function testTheDemoOfTheAircraftApplicationEndsByCtrlC(): void
     {
         $process = $this->runningDemo();
-        posix_kill(-(int) $process->getPid(), \SIGINT); // as a terminal does, to all in its foreground
+        posix_kill(-(int) $process->getPid(), \SIGINT); // like a terminal, which signals all processes in its foreground
 
         self::assertSame(0, $process->wait(), $process->getErrorOutput());
         self::assertStringEndsWith("\nStopping ...\n", $process->getOutput());
@@ -135,7 +135,7 @@ final class DemoTest extends TestCase
         Eventually::holds(static fn(): bool => @stream_socket_client("tcp://{$match[1]}") === false, 'the server is gone', 20);
     }
 
-    /** Its pid is that of a process group of its own. */
+    /** Starts the demo in a process group of its own, whose id is its pid. */
     private function runningDemo(): Process
     {
         $process = new Process(['setsid', \PHP_BINARY, Workplace::project() . self::AIRCRAFT, '--listen=127.0.0.1:0', '--admin=127.0.0.1:0', '--aircraft=100', '--clients=2', '--seconds=1'], timeout: 60);
@@ -153,7 +153,7 @@ final class DemoTest extends TestCase
         return $match[1];
     }
 
-    /** @return list<string> those with the folder in their command line */
+    /** @return list<string> ids of processes with the folder in their command line */
     private static function processesOf(string $cluster): array
     {
         return array_values(array_filter(Text::names('/proc'), static fn(string $name): bool => str_contains(Processes::commandLine((int) $name), $cluster)));

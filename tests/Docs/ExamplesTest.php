@@ -29,7 +29,7 @@ final class ExamplesTest extends TestCase
         }
     }
 
-    /** Beside NAME.php, NAME.out holds the output, where it is always the same; see ExpectedOutput for its wildcards. */
+    /** Compares the output of NAME.php with NAME.out, if that exists; {@see ExpectedOutput} describes its wildcards. */
     #[DataProvider('examples')]
     public function testAnExampleRuns(string $file): void
     {

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Docs;
 
 use PHPUnit\Framework\Assert;
 
-/** Output as it is shown in the docs: a line "..." stands for any lines, "..." within a line for anything in that line. */
+/** Output as shown in the docs. A line "..." stands for any lines, and "..." within a line for any text. */
 final class ExpectedOutput
 {
     public static function assertMatches(string $expected, string $actual, string $message): void

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Docs;
 
-/** The how-to guides. None of their blocks shows a time. */
+/** Runs the code blocks of the how-to guides. None of their output contains a time. */
 final class HowToBlocksTest extends CodeBlocksTestCase
 {
     protected static function isItsPage(string $page): bool

@@ -12,17 +12,17 @@ use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Tests\Remote\Redis;
 use Symfony\Component\Process\Process;
 
-/** A temporary folder in which docs and examples run as they would in a project that has Spindle installed. */
+/** Temporary folder in which docs and examples run as in a project that has Spindle installed. */
 final class Workplace
 {
     private const DEADLINE = 60.0;
 
     public readonly string $folder;
 
-    /** Where commands run. */
+    /** Working directory of commands. */
     private string $here;
 
-    /** @var array<string, string> in the environment */
+    /** @var array<string, string> environment variables that name the database and the broker */
     private array $database = [];
 
     private ?Process $agent = null;
@@ -49,9 +49,9 @@ final class Workplace
     }
 
     /**
-     * From now on the environment names a new database, as PostgreSQL's clients read it.
+     * Creates a database and names it in the environment, for clients of PostgreSQL.
      *
-     * @param string $script what is executed in it first
+     * @param string $script SQL to execute in the database first
      */
     public function useDatabase(string $script): void
     {
@@ -63,7 +63,7 @@ final class Workplace
         $this->database = ['PGHOST' => $cluster->host, 'PGPORT' => (string) $cluster->port, 'PGUSER' => $cluster->user, 'PGDATABASE' => $name];
     }
 
-    /** From now on the environment names a broker, and an agent serves this queue. */
+    /** Names a broker in the environment, and starts an agent for the queue. */
     public function useBroker(string $queue): void
     {
         $key = $this->put('spindle.key', AgentProgram::KEY);
@@ -73,31 +73,31 @@ final class Workplace
         $this->agent->start();
     }
 
-    /** From now on the environment names the broker of another workplace, whose agent serves its queue. */
+    /** Names the broker of another workplace in the environment. The agent of that workplace serves the queue. */
     public function useBrokerOf(self $other): void
     {
         $this->database += $other->database;
     }
 
-    /** From now on commands run in this folder of the project. */
+    /** Makes a folder of the project the working directory of later commands. */
     public function enter(string $folder): void
     {
         $this->here = self::project() . "/{$folder}";
     }
 
-    /** Standard error is part of the output, as in a terminal. */
+    /** Runs a shell command. Standard error is part of the output, as in a terminal. */
     public function shell(string $line, ?string $serves = null): Process
     {
         return $this->run(['sh', '-c', "exec 2>&1\n" . ($serves === null ? '' : 'exec ') . $line], $serves);
     }
 
-    /** With all errors shown and the autoloader at hand. */
+    /** Runs a PHP file with the autoloader, and with all errors shown. */
     public function php(string $file, string ...$arguments): Process
     {
         return $this->run($this->phpCommand($file, ...$arguments));
     }
 
-    /** As php() does, but in a fork of a PHP that has loaded most classes already, where PHP can fork. */
+    /** Runs a PHP file like php(), but where possible in a fork of a PHP process that has loaded most classes. */
     public function script(string $file): ProgramResult
     {
         return ForkServer::isAvailable()
@@ -105,7 +105,7 @@ final class Workplace
             : ProgramResult::of($this->php($file));
     }
 
-    /** A command that serves this until it is interrupted. */
+    /** Starts a command that serves `$url` until it is interrupted. */
     public function serving(string $line, string $url): Process
     {
         $process = $this->process(['sh', '-c', "exec 2>&1\nexec {$line}"]);
@@ -115,7 +115,7 @@ final class Workplace
         return $process;
     }
 
-    /** @param string $url what the file serves, until it is interrupted */
+    /** @param string $url address and path that the file serves until it is interrupted */
     public function server(string $file, string $url): Process
     {
         return $this->run($this->phpCommand($file), $url);

@@ -21,7 +21,7 @@ final class Lease implements Session
     /** Queries without an outcome. Some may not be sent yet, since encoding a value may suspend. */
     private int $querying = 0;
 
-    /** @var (\Closure(): void)|null called once these are done */
+    /** @var (\Closure(): void)|null called once these queries are done */
     private ?\Closure $give = null;
 
     public function __construct(private readonly Session $session) {}

@@ -9,34 +9,35 @@ use Revolt\EventLoop;
 use Spindle\Postgres\Result;
 
 /**
- * The session of one connection: lent to one at a time, and shared by all while nobody has it alone. Statements may take several steps, so
- * nobody gets it alone while one is under way: it would be caught in his transaction.
+ * The session of one connection: lent to one borrower at a time, and shared by all fibers in between.
+ *
+ * A shared statement may take several steps, so no borrower gets the session while one is under way. The statement
+ * would become part of the borrower's transaction.
  */
 final class OnlySession implements Lender
 {
-    /** Seconds for another fiber after which something may be wrong. */
+    /** Seconds of waiting for another fiber after which a warning is logged. */
     private const LONG = 10;
 
     private readonly Turn $turn;
 
     private readonly int $process;
 
-    /** Statements of sharers that are under way. */
+    /** Number of shared statements that are under way. */
     private int $sharing = 0;
 
-    /** Whether nobody is to use it any more. */
     private bool $isOver = false;
 
-    /** Of a transaction, whether the server was in it. */
+    /** Whether the server has been in the transaction, if the session is lent for one. */
     private bool $isBegun = false;
 
-    /** Whether a statement ended it, also where another has begun since. */
+    /** Whether a statement ended the transaction, even if another has begun since. */
     public bool $isEnded = false;
 
-    /** Who has the turn, and waits for the end of these. */
+    /** The borrower that has the turn, and waits for the end of the shared statements. */
     private readonly WaitingLine $waiting;
 
-    /** @param bool $isTransaction whether it is lent for a transaction, whose end is the affair of who began it */
+    /** @param bool $isTransaction whether the session is lent for a transaction, which only the lender may end */
     public function __construct(public readonly Session $session, private readonly bool $isTransaction = false)
     {
         $this->turn = new Turn('The connection is busy with a transaction, a stream or a COPY. Use that transaction, read to the end first, or take a pool');
@@ -100,7 +101,7 @@ final class OnlySession implements Lender
     }
 
     /**
-     * The rows of a statement in the transaction that is open.
+     * Yields the rows of a statement in the transaction that is open.
      *
      * @param list<mixed> $parameters
      *
@@ -139,9 +140,9 @@ final class OnlySession implements Lender
     }
 
     /**
-     * Suspends until all that was called before is done. Nobody gets it any more.
+     * Suspends until all earlier calls are done, and ends the use of the session.
      *
-     * @throws \LogicException when the fiber itself has it: it has a COPY open, which is stopped
+     * @throws \LogicException when the current fiber has a COPY open, which is then stopped
      */
     public function finish(): void
     {
@@ -155,7 +156,7 @@ final class OnlySession implements Lender
             throw new \LogicException('A COPY of the transaction was neither read to its end nor left');
         } finally {
             $this->end();
-            // For those who have come since.
+            // Fibers that were waiting for the turn get an exception.
             $this->turn->give();
         }
     }
@@ -173,13 +174,13 @@ final class OnlySession implements Lender
         return new \LogicException('The transaction was ended by a statement in it; leave that to the function: it returns for a COMMIT, and throws for a ROLLBACK');
     }
 
-    /** Nobody gets it any more, also of those who wait. */
+    /** Ends the use of the session, also for fibers that are waiting for it. */
     public function end(): void
     {
         $this->isOver = true;
     }
 
-    /** @param \Closure(): void $ensure throws when it is of no use */
+    /** @param \Closure(): void $ensure throws when the session can not be used */
     private function takeTurn(?Cancellation $cancellation, \Closure $ensure): void
     {
         $this->ensureOurs();
@@ -195,14 +196,14 @@ final class OnlySession implements Lender
         }
     }
 
-    /** One more statement, when nobody has the session alone. */
+    /** Counts one more shared statement, once no borrower has the session. */
     private function share(?Cancellation $cancellation): void
     {
         $this->ensureOurs();
         if ($this->turn->taken) {
             $warning = EventLoop::unreference(EventLoop::delay(self::LONG, $this->warn(...)));
             try {
-                // Whoever gets it next waits for this one.
+                // The borrower that gets the turn next waits for this statement.
                 $this->turn->take($cancellation);
                 $this->turn->give();
             } finally {
@@ -213,7 +214,7 @@ final class OnlySession implements Lender
         ++$this->sharing;
     }
 
-    /** That others wait for the one that waits here can't be seen from here. */
+    /** Logs a warning, since a deadlock between two fibers can not be detected here. */
     private function warn(): void
     {
         error_log(\sprintf(
@@ -238,7 +239,7 @@ final class OnlySession implements Lender
         }
     }
 
-    /** What is sent behind the end of a transaction would be none of it. */
+    /** Notes when a statement ended the transaction: what follows would not be part of it. */
     private function watch(): void
     {
         if (!$this->isTransaction) {

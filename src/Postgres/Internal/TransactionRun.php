@@ -23,16 +23,16 @@ use function Amp\delay;
 /** Runs a function in a transaction, or in a savepoint. */
 final class TransactionRun
 {
-    /** Seconds for rows that are under way when a stream is left; then they are stopped, which rolls the transaction back. */
+    /** Seconds for pending rows when a stream is left. Then the statement is stopped, and the transaction undone. */
     private const FETCH_ENDS_WITHIN = 0.1;
 
-    /** Seconds for a ROLLBACK to be answered, as a server that stands still never does; then the connection is closed, which rolls back too. */
+    /** Seconds for a ROLLBACK. If the server hangs, the connection is closed, which rolls back too. */
     private const ROLLS_BACK_WITHIN = 5.0;
 
     /**
      * @template T
      *
-     * @param Lender                   $lender of sessions without a transaction
+     * @param Lender                   $lender provides sessions without a transaction
      * @param \Closure(Transaction): T $work
      *
      * @return T
@@ -60,7 +60,7 @@ final class TransactionRun
     }
 
     /**
-     * The rows of a statement in a transaction of its own, which is committed when they are read or left.
+     * Yields the rows of a statement in a transaction of its own, which is committed when all rows are read or left.
      *
      * @param list<mixed> $parameters
      *
@@ -95,7 +95,7 @@ final class TransactionRun
         $held = new OnlySession($session, isTransaction: true);
         $isSet = $isOver = false;
         try {
-            // Where the server cancelled that, nothing could be rolled back to, and the transaction around it would be lost.
+            // A cancelled SAVEPOINT would leave nothing to roll back to, and the outer transaction would be lost.
             $session->query("SAVEPOINT {$name}");
             $isSet = true;
             $cancellation?->throwIfRequested();
@@ -107,7 +107,7 @@ final class TransactionRun
                 throw TransactionAbortedException::atCommit();
             }
             $cancellation?->throwIfRequested();
-            // Not to be cancelled: nobody could tell afterwards whether it was done.
+            // A cancellation would leave open whether the savepoint was released.
             $session->query("RELEASE SAVEPOINT {$name}");
             $isOver = true;
 
@@ -127,7 +127,7 @@ final class TransactionRun
             if ($isOver || !$isSet) {
                 $lender->give($session);
             } else {
-                // The fiber was destroyed, in which nothing may suspend.
+                // The fiber is being destroyed, so nothing may suspend here.
                 $lender->handOver($session);
                 async(static function () use ($lender, $session, $name): void {
                     self::rollBackTo($session, $name);
@@ -182,12 +182,12 @@ final class TransactionRun
         try {
             $held->finish();
         } catch (\LogicException) {
-            // That it has a COPY open is no surprise where a function has failed.
+            // The function has failed, so a COPY that is still open is no second error.
             return;
         }
     }
 
-    /** Where that fails so will the transaction around it. */
+    /** Rolls back to a savepoint. If that fails, the outer transaction fails too. */
     private static function rollBackTo(Session $session, string $name): void
     {
         try {
@@ -204,7 +204,8 @@ final class TransactionRun
     }
 
     /**
-     * At once, unless a transaction is open: then its loop was left, or its fiber destroyed. Where that happens nothing may suspend.
+     * Gives a session back. If a transaction is open, its loop was left or its fiber destroyed, and nothing may
+     * suspend. So another fiber ends the transaction first.
      *
      * @param string $end COMMIT or ROLLBACK
      */
@@ -236,7 +237,7 @@ final class TransactionRun
         $lender->give($session);
     }
 
-    /** Not to be cancelled: nobody could tell afterwards whether it was done. */
+    /** Commits. A cancellation is not possible, because it would leave open whether the transaction was committed. */
     private static function commit(Session $session): void
     {
         if (!$session->hasBegun() && $session->isOpen()) {
@@ -259,7 +260,7 @@ final class TransactionRun
         }
     }
 
-    /** Where that fails the connection is no more, and with it the transaction. */
+    /** Rolls back. If that fails, the connection is closed, which ends the transaction too. */
     private static function rollBack(Session $session): void
     {
         try {
@@ -267,7 +268,7 @@ final class TransactionRun
             if ($session->hasBegun() && $session->isOpen() && $session->transactionStatus() !== 'I') {
                 $session->query('ROLLBACK', [], new TimeoutCancellation(self::ROLLS_BACK_WITHIN));
                 if ($session->transactionStatus() !== 'I') {
-                    // Whatever answers so knows nothing of transactions.
+                    // A server that answers like this does not support transactions.
                     $session->close();
                 }
             }

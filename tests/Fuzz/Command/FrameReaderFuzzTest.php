@@ -111,7 +111,7 @@ final class FrameReaderFuzzTest extends TestCase
         self::assertLessThan(5.0, (hrtime(true) - $began) / 1e9, 'it takes some 0.02 s');
     }
 
-    /** @return array{string, list<array{int, int, string}>} bytes, and the type, job and payload of each frame in them */
+    /** @return array{string, list<array{int, int, string}>} bytes, and the type, job and payload of each frame */
     private static function frames(): array
     {
         $bytes = '';
@@ -127,7 +127,7 @@ final class FrameReaderFuzzTest extends TestCase
 
     /**
      * @param list<string>                    $pieces
-     * @param list<array{int, int, string}> $seen   type, job and payload of each frame, also when it throws
+     * @param list<array{int, int, string}> $seen   type, job and payload of each frame, filled even if it throws
      *
      * @return list<array{int, int, string}>
      */

@@ -15,7 +15,7 @@ use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Scale;
 
-/** The pool understands the same frames however their bytes arrive. */
+/** The pool reads the same frames in any pieces. */
 final class LauncherFramesFuzzTest extends TestCase
 {
     use EndsInTime;
@@ -57,7 +57,7 @@ final class LauncherFramesFuzzTest extends TestCase
         $this->resultsOf($answer, array_map(\strlen(...), Splits::random($answer, 70)));
     }
 
-    /** @return array{string, list<array{int, string, string}>} bytes, and what the pool is to make of them */
+    /** @return array{string, list<array{int, string, string}>} bytes, and the results that the pool must return */
     private static function answer(): array
     {
         $out = $errors = array_fill(1, self::COMMANDS, '');
@@ -67,7 +67,7 @@ final class LauncherFramesFuzzTest extends TestCase
             $id = mt_rand(1, self::COMMANDS);
             $bytes = Splits::bytes(mt_rand(0, 50));
             if (isset($ended[$id])) {
-                // What comes for a command that has ended belongs to nobody.
+                // The pool must ignore frames for a command that has ended.
                 $frames .= Protocol::frame(Protocol::STDOUT, $id, 'late');
             } elseif (mt_rand(0, 3) > 0) {
                 $isError = mt_rand(0, 1) === 1;
@@ -87,8 +87,8 @@ final class LauncherFramesFuzzTest extends TestCase
     }
 
     /**
-     * @param list<int> $lengths of the pieces
-     * @param bool      $waits   whether the launcher lives on until the pool goes
+     * @param list<int> $lengths lengths of the pieces
+     * @param bool      $waits   whether the launcher runs until the pool is gone
      *
      * @return list<array{int|null, string, string}>
      */

@@ -9,13 +9,13 @@ use Spindle\Internal\Launcher\Process\Job;
 use Spindle\Internal\Launcher\Process\StartFailure;
 use Spindle\Internal\Launcher\Process\Supervisor;
 
-/** Starts nothing: hands the given pieces to the supervisor one by one, then has all jobs end in turn, and notes it all. */
+/** Passes given pieces to the supervisor, then ends all jobs in turn, and records everything. It starts no process. */
 final class ScriptedBackend implements Backend
 {
-    /** @var list<string> what the supervisor has asked for, in order */
+    /** @var list<string> calls of the supervisor, in order */
     public array $asked = [];
 
-    /** What it has sent. */
+    /** Bytes that the supervisor has sent. */
     public string $sent = '';
 
     /** @var array<int, Job> */
@@ -61,7 +61,7 @@ final class ScriptedBackend implements Backend
             $this->supervisor->output($job, false, "output of {$job->id}");
             $this->supervisor->output($job, true, "errors of {$job->id}");
             $this->supervisor->exited($job, $job->id % 256, 0);
-        } elseif ($deadline === 0 || $deadline > hrtime(true) + 50_000_000) { // nearer, frames are being gathered
+        } elseif ($deadline === 0 || $deadline > hrtime(true) + 50_000_000) { // until an earlier deadline, frames are being gathered
             $this->supervisor->poolGone();
         } else {
             usleep((int) max(0, ($deadline - hrtime(true)) / 1000));
@@ -72,7 +72,7 @@ final class ScriptedBackend implements Backend
 
     public function pidOf(Job $job): int
     {
-        return 0x3FFFFFFF; // above any that there is
+        return 0x3FFFFFFF; // larger than any real value
     }
 
     public function send(string $bytes): string

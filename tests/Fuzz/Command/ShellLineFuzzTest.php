@@ -25,7 +25,7 @@ final class ShellLineFuzzTest extends TestCase
     private const FIRST = [
         '/bin/echo', 'echo', './arguments', 'arguments', "'./arguments'", '"./argu"ments', './no-such', 'nosuch', './data', 'folder', 'true', 'if', 'cd', 'exec', 'A=b', 'A=', '!', '{', '(', ':', 'test', 'command', '-', '1', '%', '',
     ];
-    /** Nothing that runs at the same time as something else, for then the order of messages is open. */
+    /** Pieces of lines. None makes commands run concurrently, because the order of messages would be random. */
     private const PIECES = [
         ' ', ' ', ' ', '  ', "\t", 'a', 'b', 'word', '-x', '1', '.', '/', '=', ',', ':', '@', '%', '+', '_', '-', '"', '"', "'", "'", '""', "''", '"a b"', "'a b'", '"$A"', "'\$A'",
         '$A', '${A}', '`', '\\', '\\\\', '~', '*', '?', '[', ']', '{', '}', '#', '!', '^', ';', '(', ')', '<', "\n", "\r", "\v", "\x01", "\x7F", "\xC3\xA9", "\xFF", ' && ', 'data', './data', 'folder/*', 'if', 'then', 'fi', 'done',
@@ -50,7 +50,7 @@ final class ShellLineFuzzTest extends TestCase
 
     private static function line(): string
     {
-        // Most of what a fuzzer makes up is for the shell; every other line is made of what is not.
+        // Most random lines need a shell. Every other line is made of pieces that need none.
         $count = mt_rand(0, 1) === 0 ? 30 : \count(self::PIECES);
         $line = self::FIRST[mt_rand(0, \count(self::FIRST) - 1)];
         for ($i = mt_rand(0, 8); $i > 0; --$i) {

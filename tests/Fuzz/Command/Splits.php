@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fuzz\Command;
 
-/** Cuts bytes into pieces, as pipes may. */
+/** Splits bytes into pieces, as pipes may. */
 final class Splits
 {
-    /** @return list<string> pieces of random lengths up to the longest; mt_rand() decides */
+    /** @return list<string> pieces of random lengths up to `$longest`; mt_rand() decides */
     public static function random(string $bytes, int $longest): array
     {
         $pieces = [];
@@ -29,7 +29,7 @@ final class Splits
         return $bytes;
     }
 
-    /** Bytes that an argument may hold. */
+    /** Returns random bytes that an argument may contain. */
     public static function argument(): string
     {
         return str_replace("\0", "\1", self::bytes(mt_rand(0, 100)));

@@ -10,7 +10,7 @@ use Spindle\Internal\Launcher\Protocol;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Scale;
 
-/** The launcher understands the same frames however their bytes arrive. */
+/** The launcher reads the same frames in any pieces. */
 final class SupervisorFuzzTest extends TestCase
 {
     use EndsInTime;
@@ -53,7 +53,7 @@ final class SupervisorFuzzTest extends TestCase
         self::assertSame(self::transcript([]), self::transcript([$frames]));
     }
 
-    /** Frames of every type; commands start when all have been read, for the last one says how many may. */
+    /** Returns frames of every type. Commands start after the last one, which sets how many may run at once. */
     private static function frames(): string
     {
         $frames = Protocol::frame(Protocol::ENVIRONMENT, 0, "A=1\0B=\xFF");
@@ -93,7 +93,7 @@ final class SupervisorFuzzTest extends TestCase
     /**
      * @param list<string> $pieces
      *
-     * @return array{list<string>, list<string>} what was asked of the backend, and told to the pool without the times
+     * @return array{list<string>, list<string>} calls of the backend, and frames for the pool without their times
      */
     private static function transcript(array $pieces): array
     {

@@ -3,8 +3,8 @@
 declare(strict_types=1);
 
 /*
- * Stands in for a launcher: waits until so many commands have been asked for, then answers with the bytes of a file,
- * in the pieces that another file gives the lengths of, and waits for the pool to go.
+ * Stands in for a launcher. It waits until a given number of commands was submitted, then answers with the bytes of a
+ * file, and waits until the pool is gone. Another file has the lengths of the pieces in which the bytes are sent.
  */
 
 use Spindle\Internal\Launcher\Protocol;
@@ -30,7 +30,7 @@ $answer = (string) file_get_contents("{$directory}/answer");
 $at = 0;
 foreach (explode(',', (string) file_get_contents("{$directory}/lengths")) as $length) {
     if (@fwrite(STDOUT, substr($answer, $at, (int) $length)) === false) {
-        break; // the pool has heard enough
+        break; // the pool has closed the connection
     }
     $at += (int) $length;
 }

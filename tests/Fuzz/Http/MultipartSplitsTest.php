@@ -14,7 +14,7 @@ final class MultipartSplitsTest extends TestCase
 {
     use EndsInTime;
 
-    /** What forms are made of, and what may be taken for it. */
+    /** Syntax of forms, and text that resembles it. */
     private const ATOMS = ["\r\n", "\r", "\n", '--', '-', '--b', "\r\n--b", "\r\n--", "\0", 'b', ' ', '"', '\\', ':', ';', 'name=', "Content-Disposition: form-data; name=\"a\"\r\n",
         "\r\n\r\n", "--b\r\n", '--b--', 'é', 'filename="x"'];
 
@@ -82,7 +82,7 @@ final class MultipartSplitsTest extends TestCase
             . ($part['type'] === null ? '' : "Content-Type: {$part['type']}; charset=utf-8\r\n");
     }
 
-    /** Anything but the boundary at the beginning of a line. */
+    /** Returns data that does not contain the boundary at the beginning of a line. */
     private static function data(string $boundary): string
     {
         $data = self::atoms(mt_rand(0, 12)) . (mt_rand(0, 1) === 0 ? '' : Splits::bytes(mt_rand(0, 300)));

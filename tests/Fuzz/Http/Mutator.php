@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fuzz\Http;
 
-/** Spoils requests as those do who smuggle them; mt_rand() decides. */
+/** Damages requests like attacks that smuggle requests. mt_rand() decides how. */
 final class Mutator
 {
     private const SPECIAL = [
@@ -48,7 +48,7 @@ final class Mutator
         return self::SPECIAL[mt_rand(0, \count(self::SPECIAL) - 1)];
     }
 
-    /** @param \Closure(string): string $change of the line, with its end, that begins next after the offset */
+    /** @param \Closure(string): string $change changes the next line after the offset, which it gets with its end */
     private static function atLine(string $bytes, int $at, \Closure $change): string
     {
         $begin = strpos($bytes, "\n", $at);

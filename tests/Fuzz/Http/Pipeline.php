@@ -6,7 +6,7 @@ namespace Spindle\Tests\Fuzz\Http;
 
 use Spindle\Tests\Fuzz\Command\Splits;
 
-/** Valid requests that follow each other, of all that a client may write; mt_rand() decides. */
+/** Creates valid requests in a row, with every syntax that a client may use. mt_rand() decides. */
 final class Pipeline
 {
     private const METHODS = ['GET', 'GET', 'GET', 'POST', 'POST', 'PUT', 'HEAD', 'DELETE', 'PATCH', 'PROPFIND', "!#$%&'*+-.^_`|~09az"];
@@ -22,7 +22,11 @@ final class Pipeline
 
     private const EXTENSIONS = ['', '', '', ';a', ';a=b', ' ; a = "b;\"c"', ";\ta=\"\t\xFF\\\x7E\";b;c"];
 
-    /** @return array{string, list<string>} bytes, and what is to come of them as {@see \Spindle\Tests\Conformance\Http\Vectors\Reading::verdict()} tells it */
+    /**
+     * Returns the bytes of the requests, and the expected result of each.
+     *
+     * @return array{string, list<string>} results as {@see \Spindle\Tests\Conformance\Http\Vectors\Reading::verdict()}
+     */
     public static function random(): array
     {
         $bytes = '';
@@ -43,7 +47,7 @@ final class Pipeline
         return [$bytes, $verdict];
     }
 
-    /** @return array{bool, string, list<string>} whether it is kept, the version, and the lines that say so */
+    /** @return array{bool, string, list<string>} whether the connection is kept, the version, and the lines for that */
     private static function connection(): array
     {
         $host = self::line('Host', self::HOSTS[mt_rand(0, 9)]);
@@ -84,7 +88,7 @@ final class Pipeline
         };
     }
 
-    /** @return array{list<string>, string} the lines that say where the body ends, and the body as it is sent */
+    /** @return array{list<string>, string} lines that set the length of the body, and the encoded body */
     private static function message(string $body, bool $mayBeChunked): array
     {
         $expectation = mt_rand(0, 20) === 0 ? [self::line('Expect', '100-continue')] : [];
@@ -116,7 +120,7 @@ final class Pipeline
             . self::EXTENSIONS[mt_rand(0, 6)] . "\r\n";
     }
 
-    /** @param list<string> $lines to which others are added, in any order */
+    /** @param list<string> $lines lines to send together with random ones, in random order */
     private static function fields(array $lines): string
     {
         for ($count = mt_rand(0, 4); $count > 0; --$count) {
@@ -127,7 +131,7 @@ final class Pipeline
         return implode('', $lines);
     }
 
-    /** Its letters in any case, and blanks around its value. */
+    /** Returns a header line with random case in its name, and random blanks around its value. */
     private static function line(string $name, string $value): string
     {
         $name = match (mt_rand(0, 3)) {

@@ -11,7 +11,7 @@ use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Fuzz\Command\Splits;
 use Spindle\Tests\Scale;
 
-/** The same requests come of the same bytes, however they arrive; what is valid is accepted, and what is not is refused by a status. */
+/** The same bytes give the same requests in any pieces. Valid input is accepted, and other input gets a status. */
 final class RequestParserFuzzTest extends TestCase
 {
     use EndsInTime;
@@ -49,7 +49,7 @@ final class RequestParserFuzzTest extends TestCase
         self::assertSame(0, $accepted);
     }
 
-    /** At once and in pieces, with bodies taken and left. */
+    /** Reads the bytes at once and in pieces, with bodies read and skipped. */
     private static function read(string $bytes, ?MessageLimits $limits): Reading
     {
         $whole = Reading::of([$bytes], $limits);

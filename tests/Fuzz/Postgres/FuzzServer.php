@@ -12,10 +12,10 @@ use Spindle\Tests\Postgres\Message;
 
 use function Amp\delay;
 
-/** Answers a client as a server does, but for what a {@see Mutator} makes of it, in pieces of any sizes; mt_rand() decides. */
+/** Answers like a server, in pieces of random sizes. A {@see Mutator} changes some answers. mt_rand() decides. */
 final class FuzzServer
 {
-    /** OIDs of all kinds of types, and some of none. */
+    /** OIDs of types of all kinds, and OIDs without a type. */
     private const OIDS = [
         16, 17, 20, 21, 23, 25, 26, 114, 142, 600, 700, 701, 869, 1000, 1001, 1005, 1007, 1009, 1016, 1021, 1022, 1042, 1082, 1083, 1114, 1115, 1184, 1185, 1186, 1187, 1231, 1266, 1700,
         2249, 2277, 2278, 2950, 2951, 3802, 3807, 3904, 3906, 3908, 3910, 3912, 3926, 4451, 4536, 0, 99_999, 0x7FFF_FFFF, 0xFFFF_FFFF,
@@ -27,16 +27,16 @@ final class FuzzServer
         '{"a": [1, {"b": null}]}', '{"a":', '"x"', 'null', "\xFF\xFE", "\0\0\0\1", "\0\0\0\0\0\0\0\5", 'text', '00000000-0000-0000-0000-000000000000', '123456789012345678901234567890.5',
     ];
 
-    /** Which of the answers are changed, and how often: one in so many; 0 for none. */
+    /** Share of the answers that are changed: one in this number; 0 for none. */
     public int $oneIn = 0;
 
-    /** Whether anything was changed. */
+    /** Whether an answer was changed. */
     public bool $mutates = false;
 
-    /** Texts only, so that what is to come of it is known. */
+    /** Whether all values are texts, so that the expected result is known. */
     public bool $isPlain = true;
 
-    /** Bytes of a piece at most. */
+    /** Maximum size of a piece, in bytes. */
     public int $longest = 100;
 
     private int $heard = 0;

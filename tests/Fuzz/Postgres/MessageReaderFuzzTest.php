@@ -12,7 +12,7 @@ use Spindle\Tests\Fuzz\Command\Splits;
 use Spindle\Tests\Postgres\Message;
 use Spindle\Tests\Scale;
 
-/** The same messages come of the same bytes, however they arrive and whichever way they are read. */
+/** The same bytes give the same messages in any pieces, with each way of reading. */
 final class MessageReaderFuzzTest extends TestCase
 {
     public function testAnySplitOfTheBytesGivesTheSameMessages(): void
@@ -56,7 +56,7 @@ final class MessageReaderFuzzTest extends TestCase
         }
     }
 
-    /** @return array{string, list<array{string, string}>} bytes, and what is to come of them */
+    /** @return array{string, list<array{string, string}>} bytes, and the expected messages */
     private static function conversation(): array
     {
         $bytes = '';
@@ -86,10 +86,12 @@ final class MessageReaderFuzzTest extends TestCase
     }
 
     /**
-     * @param list<string> $pieces
-     * @param bool         $answers whether what most statements are answered with is read at once
+     * Returns types and payloads. Consecutive rows may be read in parts, and are joined to one entry.
      *
-     * @return list<array{string, string}> types and payloads; of rows that follow each other, which may come in parts, all messages
+     * @param list<string> $pieces
+     * @param bool         $answers whether the usual answer to a statement is read in one step
+     *
+     * @return list<array{string, string}>
      */
     private static function read(array $pieces, bool $answers): array
     {
@@ -113,7 +115,7 @@ final class MessageReaderFuzzTest extends TestCase
                     if ($type === 'D' && $afterRows) {
                         $messages[$last] = ['D', $messages[$last][1] . $reader->payload()];
                     } elseif ($type === 'C') {
-                        // Behind rows the tag tells nothing more, and is not kept.
+                        // After rows the reader does not keep the tag, since it adds no information.
                         $messages[] = [$type, $afterRows ? '' : substr($reader->payload(), 0, -1)];
                     } else {
                         $messages[] = [$type, $reader->payload()];
@@ -121,7 +123,7 @@ final class MessageReaderFuzzTest extends TestCase
                 }
             }
         } catch (ProtocolException) {
-            // Rows right before it may have been read, or not.
+            // The rows directly before the error may have been read or not.
             if (($messages[\count($messages) - 1][0] ?? '') === 'D') {
                 array_pop($messages);
             }

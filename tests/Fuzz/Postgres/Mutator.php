@@ -7,12 +7,12 @@ namespace Spindle\Tests\Fuzz\Postgres;
 use Spindle\Tests\Fuzz\Command\Splits;
 use Spindle\Tests\Postgres\Message;
 
-/** Makes of what a server says what no server says; mt_rand() decides. */
+/** Turns valid messages of a server into invalid ones. mt_rand() decides how. */
 final class Mutator
 {
     private const LENGTHS = [0, 1, 3, 4, 5, 0xFF, 0xFFFF, 0x0010_0000, 0x0010_0001, 0x4800_0000, 0x4800_0001, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF];
 
-    /** What stands in payloads: counts, lengths, ends. */
+    /** Counts, lengths and terminators in payloads. */
     private const NUMBERS = ["\0\0", "\xFF\xFF", "\0\1", "\x7F\xFF", "\0\0\0\0", "\xFF\xFF\xFF\xFF", "\x7F\xFF\xFF\xFF", "\x80\0\0\0", "\0\0\0\4", "\0", "\xFF"];
 
     public static function of(string $bytes): string
@@ -70,7 +70,7 @@ final class Mutator
         return array_values($messages);
     }
 
-    /** A message of any kind, good or bad. */
+    /** Returns a message of any type, valid or not. */
     public static function anything(): string
     {
         return match (mt_rand(0, 20)) {
@@ -98,7 +98,7 @@ final class Mutator
         };
     }
 
-    /** @return list<string> what can be told apart, and the rest as one */
+    /** @return list<string> messages that can be split, and the rest as one */
     private static function messages(string $bytes): array
     {
         $messages = [];

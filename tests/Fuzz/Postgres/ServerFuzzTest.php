@@ -28,14 +28,14 @@ use Spindle\Tests\Scale;
 
 use function Amp\delay;
 
-/** Whatever a server says, each call ends with a result or with an exception of the client's own, soon and without a trace in memory. */
+/** Whatever a server sends, each call soon ends with a result or with an exception of the client, and leaks nothing. */
 final class ServerFuzzTest extends TestCase
 {
     use ComesToRest;
     use EndsInTime;
     use LeavesNothing;
 
-    /** Turns of the loop in which a client gets on with what it was sent, and in which it ends once its connection is closed. */
+    /** Turns of the loop in which a client makes progress, and in which it ends after its connection was closed. */
     private const TURNS = 12;
     private const TURNS_TO_END = 200;
 
@@ -99,7 +99,7 @@ final class ServerFuzzTest extends TestCase
             $kind = $this->round($round);
             $outcomes[$kind] = ($outcomes[$kind] ?? 0) + 1;
             if ($round % 1_000 === 0) {
-                // Otherwise what is measured is when PHP collects by itself.
+                // Without this the result would depend on when PHP collects garbage by itself.
                 gc_collect_cycles();
             }
         }
@@ -112,7 +112,7 @@ final class ServerFuzzTest extends TestCase
         }
     }
 
-    /** @return string what came of it: "value" or a class */
+    /** @return string outcome: "value" or the class of an exception */
     private function round(int $round): string
     {
         $calls = self::calls();
@@ -143,7 +143,7 @@ final class ServerFuzzTest extends TestCase
         EventLoop::defer(static fn() => $turns === 0 ? $do() : self::afterTurns($turns - 1, $do));
     }
 
-    /** A server that begins a COPY, or a transaction, where none was asked for makes what was called the wrong call. */
+    /** Whether the server caused a LogicException, by starting a COPY or a transaction without a request for it. */
     private static function isTheServersDoing(\Throwable $outcome): bool
     {
         return $outcome instanceof \LogicException && preg_match('/COPY|A transaction is open|transaction was ended/', $outcome->getMessage()) === 1;
@@ -170,13 +170,13 @@ final class ServerFuzzTest extends TestCase
         }
         if (!$future->isComplete()) {
             self::assertTrue($mayWait, 'the server has answered all');
-            // Nothing more comes: either side ends it.
+            // No more bytes follow, so one side closes the connection.
             if (mt_rand(0, 1) === 0 || $connection === null) {
                 $this->fuzz->hangUp();
             } else {
                 $connection->close();
             }
-            // Who listens would connect again and again.
+            // A listener would reconnect again and again.
             EventLoop::defer(static fn() => $deferred->cancel());
             $this->awaitTurns($future);
         }
@@ -198,7 +198,7 @@ final class ServerFuzzTest extends TestCase
         for ($turn = 0; !$future->isComplete() && $turn < self::TURNS_TO_END; ++$turn) {
             delay(0);
         }
-        // A transaction that the server says to try again pauses first.
+        // A transaction that is retried pauses first.
         for ($pause = 0; !$future->isComplete() && $pause < 500; ++$pause) {
             delay(0.01);
         }
@@ -260,7 +260,7 @@ final class ServerFuzzTest extends TestCase
         ];
     }
 
-    /** In all the ways that it can be. */
+    /** Reads a result in all possible ways. */
     private static function taken(Result $result): int
     {
         $columns = $result->columns();

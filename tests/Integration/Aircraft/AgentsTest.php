@@ -16,7 +16,7 @@ use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\RunsAgents;
 
-/** The application has its certificates rendered elsewhere. */
+/** Checks that the application can have agents render its certificates. */
 #[RequiresPhpExtension('pcntl')]
 final class AgentsTest extends TestCase
 {

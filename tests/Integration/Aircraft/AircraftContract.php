@@ -24,7 +24,7 @@ abstract class AircraftContract extends HostContract
             /** @var array{aircraft: list<array{number: string}>, next: string|null} $page */
             $told = [...$told, ...array_column($page['aircraft'], 'number')];
             $next = $page['next'];
-            // Beside the place where the next page begins: the last one goes, and one comes on either side.
+            // At the border of two pages, the last aircraft is deleted, and one is added before and one after it.
             $last = end($told);
             self::sql("DELETE FROM aircraft WHERE number = '{$last}'; INSERT INTO aircraft VALUES ('{$last}-A', 'Later', '1'), ('N0' || " . \count($told) . ", 'Before', '1')");
             self::assertLessThan(30, \count($told));

@@ -32,7 +32,7 @@ final class BalancerTest extends TestCase
 
     private const CONFIGURATION = __DIR__ . '/../../../examples/aircraft/deploy/nginx-balancer.conf';
 
-    /** Each request is in a file, and answered when there is another file, or after a while. */
+    /** Writes each request to a file. A slow one is answered when another file exists, or after 8 s. */
     private const APP = <<<'PHP'
         return static function (Psr\Http\Message\ServerRequestInterface $request): Spindle\Http\Response {
             file_put_contents('seen', "{$request->getMethod()} {$request->getUri()->getPath()} {$request->getServerParams()['SERVER_PORT']}\n", FILE_APPEND | LOCK_EX);
@@ -45,7 +45,7 @@ final class BalancerTest extends TestCase
         };
         PHP;
 
-    /** The one that is started first. */
+    /** Server that is started first. */
     private ?Process $first = null;
 
     #[After(6)]
@@ -108,7 +108,7 @@ final class BalancerTest extends TestCase
         self::assertSame(502, $this->send($balancer, 'GET', '/aircraft')->status, 'FPM is not there');
     }
 
-    /** @return array{string, string, string} nginx's address, and the ports of both servers */
+    /** @return array{string, string, string} address of nginx, and ports of both servers */
     private function balance(): array
     {
         $this->first = $this->serve(self::APP, ['--processes', '1']);
@@ -130,7 +130,7 @@ final class BalancerTest extends TestCase
     }
 
     /**
-     * Has each server handle a GET and a POST, which are sent to them in turn.
+     * Sends two GET and two POST requests, one at a time. The servers get them in turn.
      *
      * @return array<string, Future<ReceivedResponse>>
      */
@@ -152,14 +152,14 @@ final class BalancerTest extends TestCase
         return $client->request($method, $target, "Connection: close\r\n", $method === 'POST' ? 'x' : '')->response();
     }
 
-    /** @return list<string> requests that servers have begun to handle */
+    /** @return list<string> slow requests that servers have begun to handle */
     private function seenSlow(): array
     {
         return array_values(array_filter(Text::lines($this->path('seen')), static fn(string $line): bool => str_contains($line, '/slow')));
     }
 
     /**
-     * @param array<string, ReceivedResponse> $answered by number and method
+     * @param array<string, ReceivedResponse> $answered responses by number and method
      *
      * @return list<string>
      */

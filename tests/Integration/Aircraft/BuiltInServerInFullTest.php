@@ -6,7 +6,7 @@ namespace Spindle\Tests\Integration\Aircraft;
 
 use PHPUnit\Framework\Attributes\Group;
 
-/** Beside what this server can break: all that the application does, which other tests show in `spindle serve`. */
+/** The whole contract of the application on this server. Faster tests cover what only this server can break. */
 #[Group('full')]
 final class BuiltInServerInFullTest extends AircraftContract
 {
@@ -15,7 +15,7 @@ final class BuiltInServerInFullTest extends AircraftContract
         return new BuiltInServer($dsn);
     }
 
-    /** The handler waits for the whole body, whatever length was announced. */
+    /** Excludes 413: the handler waits for the whole body, whatever length was announced. */
     protected static function refusesWith(int $status): bool
     {
         return $status !== 413;

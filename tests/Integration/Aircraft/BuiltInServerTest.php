@@ -11,7 +11,7 @@ final class BuiltInServerTest extends HostContract
         return new BuiltInServer($dsn);
     }
 
-    /** The handler waits for the whole body, whatever length was announced. */
+    /** Excludes 413: the handler waits for the whole body, whatever length was announced. */
     protected static function refusesWith(int $status): bool
     {
         return $status !== 413;

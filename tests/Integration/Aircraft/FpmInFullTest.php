@@ -6,7 +6,7 @@ namespace Spindle\Tests\Integration\Aircraft;
 
 use PHPUnit\Framework\Attributes\Group;
 
-/** Beside what this server can break: all that the application does, which other tests show in `spindle serve`. */
+/** The whole contract of the application on this server. Faster tests cover what only this server can break. */
 #[Group('full')]
 final class FpmInFullTest extends AircraftContract
 {

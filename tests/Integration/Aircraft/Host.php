@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Aircraft;
 
-/** Serves the application, to all tests of a class. */
+/** A server that runs the application for all tests of a class. */
 interface Host
 {
-    /** Seconds for which each request waits while there is no database. */
+    /** Seconds that each request waits while there is no database. */
     public const WAIT = 1;
 
-    /** As {@see \Spindle\Tests\Http\RawClient} takes it. */
+    /** Returns the address in the form that {@see \Spindle\Tests\Http\RawClient} expects. */
     public function address(): string;
 
     public function stop(): void;

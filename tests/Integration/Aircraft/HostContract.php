@@ -24,8 +24,8 @@ use Spindle\Tests\Postgres\UsesCluster;
 
 /**
  * The part of the contract that a server in front of the application can break: bodies, headers, methods, paths, the
- * database, fibers, commands and workers.  All tests of a class share a server and a table, in which D-AIMA is the
- * only aircraft when a test begins.
+ * database, fibers, commands and workers. All tests of a class share a server and a table. When a test begins, D-AIMA
+ * is the only aircraft.
  */
 abstract class HostContract extends TestCase
 {
@@ -43,15 +43,15 @@ abstract class HostContract extends TestCase
     private static ?Connection $connection = null;
     private static ?Description $description = null;
 
-    /** Errors that depend on what the server does to the body, the query or the path, by the key of their example. */
+    /** Keys of examples of errors that depend on how the server handles the body, the query or the path. */
     private const OF_SERVERS = '/ (?:413|415|501) | (?:syntax|empty|list|unknown)$/D';
 
     abstract protected static function start(string $dsn): Host;
 
-    /** @return bool whether the server answers with an error of this status: not every one has each */
+    /** @return bool whether the server answers with an error of this status; not every server has each */
     abstract protected static function refusesWith(int $status): bool;
 
-    /** @param string $refusal as {@see Description::refusals()} has it */
+    /** @param string $refusal key of {@see Description::refusals()} */
     protected static function isTried(string $refusal): bool
     {
         return preg_match(self::OF_SERVERS, $refusal) === 1;
@@ -307,7 +307,7 @@ abstract class HostContract extends TestCase
             WHERE datname = current_database() AND pid <> pg_backend_pid()
             SQL);
         try {
-            // ext-pgsql does not learn why it can't connect, and tries for as long as a request may wait.
+            // ext-pgsql does not report why it can not connect. So the application retries until the request times out.
             foreach (['GET /aircraft', 'GET /aircraft/export', 'POST /aircraft/import', 'POST /reports'] as $what) {
                 [$method, $target] = explode(' ', $what);
                 $body = match ($target) {
@@ -325,7 +325,7 @@ abstract class HostContract extends TestCase
     }
 
     /**
-     * The answer, which is as the description says.
+     * Sends a request, and returns the response if it is as described.
      *
      * @param array<string, string> $headers
      */

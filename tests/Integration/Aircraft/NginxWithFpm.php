@@ -10,7 +10,7 @@ use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Streams;
 use Symfony\Component\Process\Process;
 
-/** By the two files of the example, in another folder and at another port as the first of them says. */
+/** Runs the application with nginx.conf and php-fpm.conf of the example. Only their folder and port are replaced. */
 final class NginxWithFpm extends Assert implements Host
 {
     use OwnDirectory;
@@ -36,7 +36,7 @@ final class NginxWithFpm extends Assert implements Host
         foreach (['nginx.conf', 'php-fpm.conf'] as $file) {
             $this->file($file, strtr((string) file_get_contents(self::EXAMPLE . "/{$file}"), ['/run/aircraft' => $this->path(), '127.0.0.1:8086' => $address]));
         }
-        // A master that is root gives its workers to another user, who may not read what the test has written.
+        // A master that runs as root starts workers as another user, which can not read the files of the test.
         $isRoot = \function_exists('posix_geteuid') && posix_geteuid() === 0;
         $this->fpm = new Process([$fpm, ...($isRoot ? ['-R'] : []), '-y', $this->path('php-fpm.conf')], null, [
             'DATABASE_URL' => $dsn,

@@ -19,7 +19,7 @@ use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\WebServer;
 
-/** The page at /, as somebody uses it. */
+/** The page at /, as a user sees it. */
 #[Group('full')]
 #[RequiresPhpExtension('pcntl')]
 final class PageTest extends TestCase
@@ -30,10 +30,10 @@ final class PageTest extends TestCase
     use RunsServe;
     use WebServer;
 
-    /** Nothing that the page does later than in a second happens: it does not look by itself. */
+    /** Script that drops timers of a second or more, so that the page does not poll. */
     private const WITHOUT_CLOCK = 'const later = setTimeout; window.setTimeout = (work, milliseconds) => milliseconds < 1000 ? later(work, milliseconds) : 0;';
 
-    /** Its seconds are short. */
+    /** Script that makes timers run 50 times as fast. */
     private const WITH_FAST_CLOCK = 'const later = setTimeout; window.setTimeout = (work, milliseconds) => later(work, milliseconds / 50);';
 
     private const MARKUP = '<img src=x onerror=alert(1)>';
@@ -391,9 +391,9 @@ final class PageTest extends TestCase
     }
 
     /**
-     * Opens it, on a server of this test unless an address is given.
+     * Opens the page, on a server of this test unless an address is given.
      *
-     * @param string $script runs before the page's own
+     * @param string $script JavaScript that runs before the script of the page
      */
     private function page(string $script = '', string $address = ''): AircraftPage
     {
@@ -412,19 +412,19 @@ final class PageTest extends TestCase
         return $page;
     }
 
-    /** A row that nobody is told of. */
+    /** Inserts a row without an event for it. */
     private function insert(string $number, string $title = 'Airbus A380'): void
     {
         $this->database()->execute("INSERT INTO aircraft (number, title, serial_number, assembly_date) VALUES (\$1, \$2, 'MSN 1', '2009-10-13')", [$number, $title]);
     }
 
-    /** @return list<list<mixed>> number, title, serial number and assembly date of each */
+    /** @return list<list<mixed>> number, title, serial number and assembly date of each aircraft in the database */
     private function stored(): array
     {
         return $this->database()->query('SELECT number, title, serial_number, assembly_date::text FROM aircraft ORDER BY number')->lists();
     }
 
-    /** Another client's request. */
+    /** Sends a request as another client. */
     private function ask(string $method, string $target, string $body = ''): ReceivedResponse
     {
         $client = $this->client();
@@ -434,7 +434,7 @@ final class PageTest extends TestCase
         return $response;
     }
 
-    /** Makes a change again and again: the server listens a moment after it has begun to answer. */
+    /** Repeats a change until the page shows it, since the server starts to listen shortly after its first response. */
     private function untilTold(AircraftPage $page, string $text, string $method, string $target, string $body): void
     {
         Eventually::holds(function () use ($page, $text, $method, $target, $body): bool {

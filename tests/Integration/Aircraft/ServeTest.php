@@ -86,21 +86,21 @@ final class ServeTest extends AircraftContract
         $this->ask('DELETE', '/aircraft/D-AIMB');
     }
 
-    /** What comes until so many events have ended. */
+    /** Returns the bytes that arrive until `$events` events have ended. */
     private function heard(RawClient $follower, int $events): string
     {
         $heard = '';
         while (substr_count($heard, "\n\n") < $events) {
             $piece = $follower->bytes((int) hexdec($follower->until("\r\n")));
             $follower->until("\r\n");
-            // A comment keeps the connection from being taken for a dead one.
+            // Comments only keep the connection alive.
             $heard .= str_starts_with($piece, ':') ? '' : $piece;
         }
 
         return $heard;
     }
 
-    /** @return list<string|null> server processes that listen */
+    /** @return list<string|null> ids of server processes that listen for notifications */
     private function listening(): array
     {
         return array_column(self::sql("SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'listen%' AND pid <> pg_backend_pid()"), 'pid');

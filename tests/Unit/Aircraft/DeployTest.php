@@ -21,7 +21,7 @@ use Spindle\Tests\OwnDirectory;
 use Symfony\Component\Process\Process;
 use Symfony\Component\Yaml\Yaml;
 
-/** What can be said of the files of examples/aircraft/deploy without a container engine, systemd as pid 1, and Prometheus. */
+/** Checks the files of examples/aircraft/deploy without a container engine, systemd as pid 1, or Prometheus. */
 final class DeployTest extends TestCase
 {
     use EndsInTime;
@@ -31,10 +31,10 @@ final class DeployTest extends TestCase
     private const PROJECT = __DIR__ . '/../../..';
     private const FOLDER = self::PROJECT . '/examples/aircraft/deploy';
 
-    /** Of PromQL: https://prometheus.io/docs/prometheus/latest/querying/. What is called is a function. */
+    /** Keywords of PromQL, see https://prometheus.io/docs/prometheus/latest/querying/. */
     private const KEYWORDS = ['by', 'without', 'on', 'ignoring', 'and', 'or', 'unless', 'offset', 'bool'];
 
-    /** What Prometheus itself has of each target. */
+    /** Metrics that Prometheus itself adds for each target. */
     private const OF_PROMETHEUS = ['up'];
 
     private const FUNCTIONS = ['sum', 'max', 'rate', 'increase', 'histogram_quantile', 'time'];
@@ -156,7 +156,7 @@ final class DeployTest extends TestCase
         if (!is_executable('/usr/bin/systemd-analyze')) {
             self::markTestSkipped('systemd is not installed');
         }
-        // What it starts is elsewhere on this machine, and is looked for.
+        // The programs of the unit have other paths on this machine, and systemd-analyze checks that they exist.
         $unit = preg_replace('~^(Exec\w+=)/\S+~m', '$1/bin/true', self::content('aircraft@.service'));
         $verify = new Process(['/usr/bin/systemd-analyze', 'verify', '--man=no', $this->file('aircraft@8085.service', (string) $unit)], null, null, null, 30);
         $verify->run();
@@ -188,7 +188,7 @@ final class DeployTest extends TestCase
         }
     }
 
-    /** Lines "..." stand for others. */
+    /** Compares the excerpts on the page with the files. A line "..." stands for any lines. */
     #[DataProvider('excerpts')]
     public function testThePageShowsWhatTheFilesSay(CodeBlock $block): void
     {
@@ -218,13 +218,13 @@ final class DeployTest extends TestCase
         }
     }
 
-    /** Durations, strings, and what labels are grouped by. */
+    /** Removes durations, strings and grouping labels. */
     private static function withoutDetails(string $expression): string
     {
         return (string) preg_replace(['/"[^"]*"/', '/\[[^\]]*\]/', '/\bby \([^)]*\)/'], ['""', '', ''], $expression);
     }
 
-    /** @return array<string, list<string>> names of labels, by the metric: those of a process that serves the application, and has answered */
+    /** @return array<string, list<string>> names of labels, by metric, of a server process after a request */
     private static function exported(): array
     {
         $application = Services::ofServer(new Settings('postgres://nobody@localhost/nothing'))->application();

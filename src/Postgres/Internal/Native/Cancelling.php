@@ -11,27 +11,28 @@ use Spindle\Postgres\ConnectionLostException;
 use function Amp\async;
 
 /**
- * Has the server stop what it works at, by a cancel request over a connection of its own.
+ * Stops the current statement of the server by a cancel request, which has a connection of its own.
  *
- * Until the server has closed that connection the request may be under way, so nothing new is sent; nor is it while an exchange is in flight that
- * has yet to be stopped. Should a request have stopped an exchange that was sent before and is somebody else's, that one is marked as struck.
- * The server may not have begun with what it is to stop when the request comes, and then takes no notice: so it is asked again.
+ * A request may take effect until the server has closed that connection. Nothing new is sent until then, nor while an
+ * exchange in flight has yet to be stopped. A request may also stop an earlier exchange of another caller; that one is
+ * marked as struck. The server ignores a request that arrives before it has started the statement, so the request is
+ * repeated.
  */
 final class Cancelling
 {
-    /** Seconds between requests to stop a statement after which it is not asked again, and the connection is given up. */
+    /** Longest pause in seconds between two requests for a statement; after it, the connection is given up. */
     private const STOPS_WITHIN = 10.0;
 
-    /** Seconds after a request within which a statement that it stopped is told to have been stopped. */
+    /** Seconds after a request in which a statement that it stopped may still report that. */
     private const STRIKES_WITHIN = 0.1;
 
-    /** Seconds until the first repetition, doubled with each. */
+    /** Seconds until the first repetition; doubled with each one. */
     private const FLEETING = 0.005;
 
-    /** Whether a request is under way; only read by others. */
+    /** Whether a request is under way. Only this class writes it. */
     public bool $underWay = false;
 
-    /** Whether one is, or something in flight is to be stopped, so that nothing new is sent; only read by others. */
+    /** Whether nothing new is sent: a request is under way or an exchange is to be stopped. Read-only for others. */
     public bool $unsettled = false;
 
     private ?string $timer = null;
@@ -39,12 +40,12 @@ final class Cancelling
     private ?string $striking = null;
 
     /**
-     * @param \Closure(): void                             $request sends one, and returns when the server has closed that connection
-     * @param \Closure(ConnectionLostException|null): void $over    called after each, with a reason where the connection is to be given up
+     * @param \Closure(): void                             $request sends a request; returns when it is closed
+     * @param \Closure(ConnectionLostException|null): void $over    called after each; a reason closes the connection
      */
     public function __construct(private readonly Conversation $conversation, private readonly \Closure $request, private readonly \Closure $over) {}
 
-    /** Something in flight is to be stopped: now, if it is the current exchange. */
+    /** Stops an exchange in flight: at once if it is the current one, otherwise when it becomes that. */
     public function stop(#[\SensitiveParameter] Exchange $exchange): void
     {
         $this->unsettled = true;
@@ -53,7 +54,7 @@ final class Cancelling
         }
     }
 
-    /** @return bool whether something new may be sent by now */
+    /** @return bool whether new exchanges may be sent */
     public function settles(): bool
     {
         if ($this->underWay) {
@@ -72,7 +73,7 @@ final class Cancelling
     /**
      * Asks the server to stop the current exchange.
      *
-     * @param bool $isNeeded whether the connection is to be given up where that fails
+     * @param bool $isNeeded whether the connection is given up if the request fails
      */
     public function request(float $again = self::FLEETING, bool $isNeeded = true): void
     {
@@ -84,7 +85,7 @@ final class Cancelling
         async($this->send(...), $again, $isNeeded)->ignore();
     }
 
-    /** The same in a moment, unless the exchange is done by then. */
+    /** Repeats the request after `$seconds`, unless the exchange is done by then. */
     public function requestLater(#[\SensitiveParameter] Exchange $exchange, float $seconds = self::FLEETING): void
     {
         if ($this->timer !== null) {

@@ -11,46 +11,45 @@ use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\ResultTooLargeException;
 
 /**
- * What was sent and what the server answers: gives each exchange, in their order, what came of it. Knows no stream, no loop and no clock.
+ * Exchanges that were sent, and the messages of the server that answer them in order. It uses no stream, loop or clock.
  *
- * What is to be done about it is left in properties for {@see Pipeline}, which reads and empties them after each {@see receive()}.
+ * Properties hold what {@see Pipeline} has to do. It reads and resets them after each {@see receive()}.
  */
 final class Conversation
 {
     private const LARGE = 0x10_0000;
 
-    /** I, T or E, as of the last answer. */
+    /** Transaction status in the last answer: I, T or E. */
     public string $status = 'I';
 
-    /** @var array<int, Exchange> sent, and not answered yet, in order */
+    /** @var array<int, Exchange> sent and not answered, in order */
     public array $exchanges = [];
 
-    /** Whether the server refused to write. */
+    /** Whether the server refused to write because it is read-only. */
     public bool $isReadOnly = false;
 
-    /** Keys in it: of the one that is answered now, and of the next that is sent. */
+    /** Keys in {@see $exchanges}: of the one that is being answered, and of the next one to send. */
     public int $head = 0;
     public int $tail = 0;
 
-    /** @var list<Exchange> whose callers are to be woken: done, or with something new of a COPY */
+    /** @var list<Exchange> exchanges whose callers must be woken: done, or with progress of a COPY or a stream */
     public array $awake = [];
 
     /** @var list<Notification> */
     public array $notifications = [];
 
-    /** What is to be written. */
     public string $reply = '';
 
-    /** What the server said before it ends the connection. */
+    /** Error with which the server ends the connection. */
     public ?ServerError $end = null;
 
-    /** Requests to stop something that were sent while what is suspect was in flight, and that have stopped nothing yet. */
+    /** Cancel requests that were sent while the suspect exchanges were in flight, and have stopped none so far. */
     public int $strikes = 0;
 
-    /** Whether the last one was sent but a moment ago: the server sends its signal twice, so that one may stop two of them. */
+    /** Whether the last request is recent. The server sends its signal twice, so one request may stop two exchanges. */
     public bool $striking = false;
 
-    /** Whether what came has a part that takes its time to copy. */
+    /** Whether a received row is so large that copying it takes time. */
     public bool $isLarge = false;
 
     private readonly MessageReader $reader;
@@ -115,7 +114,7 @@ final class Conversation
         }
     }
 
-    /** The server is asked to stop the current exchange; it may come to the next ones meanwhile. */
+    /** Marks all exchanges as suspect: a cancel request for the current one may stop any of them. */
     public function suspect(): void
     {
         $strikes = 1;
@@ -129,7 +128,7 @@ final class Conversation
         $this->striking = true;
     }
 
-    /** When all requests have stopped something, whoever stops something else means that. */
+    /** Clears the suspicion once each request has stopped an exchange. Later cancellations have another origin. */
     public function acquit(): void
     {
         if ($this->strikes > 0 || $this->striking) {
@@ -140,7 +139,7 @@ final class Conversation
         }
     }
 
-    /** The server has done all of an exchange; the next one is its. */
+    /** Marks the current exchange as done, and returns the next one. */
     private function ready(Exchange $exchange, string $status): ?Exchange
     {
         if ($status !== 'I' && $status !== 'T' && $status !== 'E') {
@@ -210,7 +209,7 @@ final class Conversation
         }
     }
 
-    /** A transaction may be begun ahead of a statement. */
+    /** Handles CommandComplete. The first one may belong to a BEGIN that was sent ahead of the statement. */
     private function completed(Exchange $exchange, string $payload): void
     {
         if ($payload === '' || $exchange->extended && $exchange->hasOutcome) {
@@ -229,7 +228,7 @@ final class Conversation
     {
         $exchange->copy = $type;
         if ($type === 'G' && ($exchange->cancelled || $exchange->extended)) {
-            // Nobody gives it data. The Sync that came behind the statement was ignored as part of them.
+            // No caller will send data. The server ignored the Sync behind the statement as part of the data.
             $this->reply .= Frontend::copyFail('no data') . ($exchange->extended ? Frontend::SYNC : '');
         }
         if (!$exchange->extended) {
@@ -257,7 +256,7 @@ final class Conversation
         }
     }
 
-    /** What comes without having been asked for. */
+    /** Handles messages that the server may send at any time. */
     private function unasked(string $type): void
     {
         $payload = $this->reader->payload();
@@ -270,7 +269,7 @@ final class Conversation
         };
     }
 
-    /** What is sent from now on would be taken for something else. */
+    /** @throws ProtocolException if the server changed to an encoding in which it would misread what is sent */
     private function ensureReadable(string $name, string $value): void
     {
         if ($name === 'client_encoding' && !\in_array($value, ['UTF8', 'UNICODE'], true)) {

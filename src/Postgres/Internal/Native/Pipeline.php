@@ -17,43 +17,43 @@ use Spindle\Postgres\Notification;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * A connection whose exchanges are sent in order, without waiting for answers.
+ * A connection on which exchanges are sent in order, without waiting for answers.
  *
- * What fibers send in one turn of the loop is written at once. Each exchange ends with a Sync of its own, so an error concerns no other.
- *
- * Cancelling: the caller is free at once; the server is asked to stop the exchange as soon as it is the one that it works at.
+ * Each exchange ends with a Sync of its own, so an error affects no other exchange. What fibers send in one turn of the
+ * event loop is written together. When an exchange is cancelled, its caller resumes at once. The server is asked to
+ * stop the exchange as soon as it is the current one.
  */
 final class Pipeline
 {
     private const READ = 0x1_0000;
 
-    /** Bytes of a stream's rows that may wait to be taken. */
+    /** Bytes of a stream's rows that may be held before reading pauses. */
     private const BEHIND = 0x10_0000;
 
-    /** How often a stream with a buffer is read in one turn of the loop. */
+    /** Maximum of reads from a stream with a buffer in one turn of the loop. */
     private const ROUNDS = 8;
 
-    /** @var array<int, self> with somebody who waits: he may be held by nobody else, so the loop holds them */
+    /** @var array<int, self> connections with waiting callers, kept alive here since nothing else may reference them */
     private static array $busy = [];
 
-    /** When something was read last, or was sent while nothing was awaited: hrtime; only read by others. */
+    /** Time of the last activity: hrtime. A read, the start or end of a pause, and most writes are activity. */
     public int $since = 0;
 
     public readonly ServerTime $serverTime;
 
-    /** @var (\Closure(list<Exchange>): void)|null called with exchanges that are done or have something new, before their callers are woken */
+    /** @var (\Closure(list<Exchange>): void)|null called with exchanges that made progress, before callers resume */
     public ?\Closure $onAnswered = null;
 
-    /** The COPY of who has it, once it is sent. */
+    /** COPY under way, once it is sent. */
     public ?Exchange $copying = null;
 
-    /** Messages that close what is not needed any more, for the next time that something is submitted. */
+    /** Messages that close statements and portals, to be sent ahead of the next submission. */
     public string $closing = '';
 
-    /** Messages that begin a transaction, for the next time that something is submitted. */
+    /** Messages that begin a transaction, to be sent ahead of the next submission. */
     public string $begin = '';
 
-    /** A COPY has the connection for itself. */
+    /** Turn for which others wait while a COPY has the connection to itself. */
     public readonly Turn $copy;
 
     public readonly Conversation $conversation;
@@ -69,30 +69,30 @@ final class Pipeline
     /** @var \Closure(): void */
     private readonly \Closure $flush;
 
-    /** Whether the outbox is to be written in this turn of the loop. */
+    /** Whether a write is scheduled in this turn of the loop. */
     private bool $flushing = false;
 
-    /** Whether it waits until the stream takes more. */
+    /** Whether a write is waiting until the stream accepts more bytes. */
     private bool $writing = false;
 
-    /** Whether exchanges come one by one, so that there is nothing to gather. */
+    /** Whether exchanges arrive one at a time, so that there is nothing to gather into one write. */
     private bool $lone = false;
 
     private bool $paused = false;
 
-    /** Whether answers are awaited, so that the loop runs on for them. */
+    /** Whether answers are expected, so that the event loop must keep running. */
     private bool $expecting = false;
 
-    /** Who waits for all answers. */
+    /** Number of callers that are waiting for all answers. */
     private int $settling = 0;
 
-    /** Whether it was seen a moment ago that this process is no fork, and no foreign code has run since. */
+    /** Whether this process was just found not to be a fork, and no foreign code has run since. */
     private bool $isOurs = false;
 
     /** Timer of the read timeout. */
     private ?string $deadline = null;
 
-    /** Those who wait for a cancellation, or for all answers. */
+    /** Callers that wait until a cancellation is done, or until all answers arrived. */
     private readonly WaitingLine $waiting;
 
     /** @var (\Closure(Notification): void)|null */
@@ -103,15 +103,15 @@ final class Pipeline
 
     private readonly int $process;
 
-    /** Why it is at its end. */
+    /** Why the connection has ended; null while it is open. */
     private ConnectionLostException|ConnectionClosedException|null $end = null;
 
     /**
      * @param resource         $stream      non-blocking
-     * @param bool             $buffered    whether the stream has a buffer that the loop does not see, as one with TLS has
+     * @param bool             $buffered    whether the stream has a buffer that the loop does not see, as with TLS
      * @param \Closure(): void $stop        sends a cancel request, and returns when the server closed that connection
-     * @param float|null       $readTimeout seconds without a byte, while answers are due, after which the server is taken to be gone
-     * @param int              $roundTrip   nanoseconds that a round trip takes at most, as far as connecting tells
+     * @param float|null       $readTimeout seconds without a byte, while answers are due, until the connection is lost
+     * @param int              $roundTrip   upper bound of a round trip in nanoseconds, measured while connecting
      */
     public function __construct(private $stream, private readonly bool $buffered, \Closure $stop, private readonly ?float $readTimeout, SizeLimits $limits, int $roundTrip = 0)
     {
@@ -125,7 +125,7 @@ final class Pipeline
         if (!$buffered) {
             stream_set_read_buffer($stream, 0);
         }
-        // The loop must not keep alive what nobody else holds.
+        // The callbacks must not keep the connection alive.
         $weak = \WeakReference::create($this);
         $this->cancelling = new Cancelling($this->conversation, $stop, static fn(?ConnectionLostException $failure) => $weak->get()?->requested($failure));
         $this->flush = static fn() => $weak->get()?->flush();
@@ -149,10 +149,12 @@ final class Pipeline
     }
 
     /**
-     * Sends it when it may be sent: nothing is to be stopped, and no COPY is under way. What begins a transaction, or must not be sent twice,
-     * waits for all that is ahead: a request to stop that would come too late for it and hit this.
+     * Sends an exchange as soon as nothing is to be stopped and no other fiber has a COPY under way.
      *
-     * @param non-empty-list<string> $parts of its messages
+     * An exchange that begins a transaction, or must not be sent twice, waits for all exchanges ahead. Otherwise a late
+     * cancel request for one of them could stop this exchange.
+     *
+     * @param non-empty-list<string> $parts of the messages of the exchange
      */
     public function submit(Exchange $exchange, #[\SensitiveParameter] array $parts, ?Cancellation $cancellation): void
     {
@@ -164,7 +166,7 @@ final class Pipeline
                 try {
                     $this->settle($alone, $cancellation);
                 } finally {
-                    // Whoever gets it next runs only after this has been sent.
+                    // The fiber that gets the turn next resumes only after this exchange was sent.
                     $this->copy->give();
                 }
             }
@@ -182,7 +184,7 @@ final class Pipeline
         }
     }
 
-    /** @throws ConnectionClosedException|ConnectionLostException when it is at its end, and nothing was sent */
+    /** @throws ConnectionClosedException|ConnectionLostException when the connection has ended; nothing was sent */
     public function send(Exchange $exchange, #[\SensitiveParameter] string $bytes): void
     {
         if ($this->end !== null) {
@@ -191,7 +193,7 @@ final class Pipeline
         $conversation = $this->conversation;
         $alone = $conversation->exchanges === [];
         $conversation->exchanges[$conversation->tail++] = $exchange;
-        // As Outbox::add() does, which would be a call for each statement.
+        // Like Outbox::add(), inlined because it runs for each statement.
         $length = \strlen($bytes);
         if ($length < Outbox::LARGE) {
             $this->outbox->tail .= $bytes;
@@ -202,7 +204,7 @@ final class Pipeline
         if ($alone) {
             $this->expect();
         } elseif ($this->paused) {
-            // The answer comes behind the rows of a stream.
+            // The answer follows the rows of a stream, so reading must go on.
             $this->pause(false);
         }
         if (!$this->flushing) {
@@ -210,25 +212,24 @@ final class Pipeline
         }
     }
 
-    /** Bytes that belong to an exchange which was sent already. */
+    /** Sends more bytes of an exchange that was sent already. */
     public function write(#[\SensitiveParameter] string $bytes): void
     {
         $this->outbox->add($bytes);
         $this->flushSoon(false);
     }
 
-    /** Bytes that are not written yet. */
     public function unwritten(): int
     {
         return $this->outbox->size;
     }
 
-    /** Suspends until the exchange is done, or something of a COPY has happened. */
+    /** Suspends until the exchange is done, or a COPY makes progress. */
     public function await(#[\SensitiveParameter] Exchange $exchange, ?Cancellation $cancellation): void
     {
         $id = $cancellation?->subscribe(fn(CancelledException $reason) => $this->abandon($exchange, $reason));
         try {
-            // It may be done already, where it was sent ahead.
+            // An exchange that was sent ahead may be done already.
             if (!$exchange->done) {
                 $exchange->wait();
             }
@@ -245,7 +246,7 @@ final class Pipeline
         }
     }
 
-    /** Nobody waits for it any more: the server is to stop it. */
+    /** Gives up an exchange whose caller has left: its rows are dropped, and the server is asked to stop it. */
     public function abandon(#[\SensitiveParameter] Exchange $exchange, ?CancelledException $reason): void
     {
         if ($exchange->done || $this->end !== null || $this->isForeign()) {
@@ -256,7 +257,7 @@ final class Pipeline
         if ($exchange->flows) {
             $this->pause(false);
         }
-        // Before its caller runs on: what he sends next is to wait for it.
+        // The request starts before the caller resumes, because its next exchange must wait until this one is stopped.
         $this->cancelling->stop($exchange);
         if ($reason !== null) {
             $exchange->failure = $reason;
@@ -264,21 +265,21 @@ final class Pipeline
         }
     }
 
-    /** Has the server stop all that is in flight, for nobody wants it any more. */
+    /** Gives up everything that is in flight. */
     public function stop(): void
     {
         foreach ($this->conversation->exchanges as $exchange) {
             $this->abandon($exchange, null);
         }
         if ($this->copying?->copy === 'H') {
-            // Who reads it need not come back, and nobody is to wait for him.
+            // The reader of the COPY may never return, and others must not wait for it.
             $this->copying = null;
             $this->pause(false);
             $this->copy->give();
         }
     }
 
-    /** Suspends until nothing is to be stopped any more, and with $all until nothing is in flight. */
+    /** Suspends until nothing is to be stopped any more. With `$all` it also waits until nothing is in flight. */
     public function settle(bool $all, ?Cancellation $cancellation): void
     {
         if ($all && $this->copying === null && $this->conversation->exchanges !== []) {
@@ -295,7 +296,7 @@ final class Pipeline
     }
 
     /**
-     * While there is a listener the loop runs on for what the server may tell by itself.
+     * Sets the listener for notifications. While there is one, the event loop keeps running.
      *
      * @param (\Closure(Notification): void)|null $listener
      */
@@ -307,7 +308,6 @@ final class Pipeline
         }
     }
 
-    /** Leaves to the network what comes, or reads on. */
     public function pause(bool $on): void
     {
         if ($this->end !== null || $this->paused === $on) {
@@ -331,7 +331,7 @@ final class Pipeline
         $this->onClose[] = $callback;
     }
 
-    /** Ends the connection; with a reason it was lost. */
+    /** Ends the connection. A reason means that it was lost. */
     public function end(?ConnectionLostException $reason): void
     {
         if ($this->end !== null) {
@@ -353,7 +353,7 @@ final class Pipeline
         foreach ($failed as $exchange) {
             $exchange->done = true;
             $exchange->failure ??= $this->end;
-            // This may be a destructor, in which no fiber can be resumed.
+            // A destructor may call this method, and can not resume a fiber.
             EventLoop::queue($exchange->wake(...));
         }
         $this->waiting->wakeAll();
@@ -365,7 +365,7 @@ final class Pipeline
         }
     }
 
-    /** Answers are awaited from now on. */
+    /** Keeps the event loop running for answers, and starts the read timeout. */
     private function expect(): void
     {
         $this->since = hrtime(true);
@@ -380,7 +380,7 @@ final class Pipeline
         }
     }
 
-    /** Nothing is awaited any more. */
+    /** Lets the event loop end, since no answer is expected any more. */
     private function rest(): void
     {
         $this->expecting = false;
@@ -407,13 +407,13 @@ final class Pipeline
     {
         return EventLoop::reference(WeakTimer::after($seconds, $this, static function (self $self): void {
             $self->deadline = null;
-            // What came while the loop stood still counts.
+            // Bytes that arrived while the loop was blocked count as activity.
             $self->receive();
             $exchange = $self->conversation->current();
             if ($exchange === null || $self->end !== null || $self->deadline !== null) {
                 return;
             }
-            // Nothing is due while nobody reads, or while the server waits for the data of a COPY.
+            // No byte is due while reading is paused, or while the server waits for the data of a COPY.
             $isDue = !$self->paused && ($exchange->copy !== 'G' || $exchange->isCopied || $self->outbox->size > 0);
             $rest = (float) $self->readTimeout - ($isDue ? (hrtime(true) - $self->since) / 1e9 : 0.0);
             if ($rest > 0) {
@@ -424,7 +424,7 @@ final class Pipeline
         }));
     }
 
-    /** With what else is sent in this turn of the loop, unless there is nothing else. */
+    /** Writes the outbox: now, or together with everything else that is sent in this turn of the loop. */
     private function flushSoon(bool $now): void
     {
         if ($this->flushing || $this->writing) {
@@ -453,7 +453,7 @@ final class Pipeline
             $this->since = hrtime(true);
         }
         if (!$takes) {
-            // What the server said before it closed the connection is still to be read.
+            // Bytes that the server sent before it closed the connection must still be read.
             EventLoop::disable($this->writable);
 
             return;
@@ -468,7 +468,7 @@ final class Pipeline
         }
     }
 
-    /** Whether this is a fork of the process that the connection belongs to: then it is at its end, without a word to the server. */
+    /** Whether this process is a fork of the connection's owner. If so, the connection ends, and nothing is sent. */
     private function isForeign(): bool
     {
         if ($this->process === getmypid()) {
@@ -505,14 +505,13 @@ final class Pipeline
         }
     }
 
-    /** What is in a buffer that the loop does not see. */
+    /** Schedules a read, since the loop does not see bytes in the buffer of the stream. */
     private function receiveLater(): void
     {
         $weak = \WeakReference::create($this);
         EventLoop::defer(static fn() => $weak->get()?->receive());
     }
 
-    /** A cancel request is no longer under way. */
     private function requested(?ConnectionLostException $failure): void
     {
         if ($failure !== null) {
@@ -526,7 +525,7 @@ final class Pipeline
         }
     }
 
-    /** What has come. */
+    /** Processes bytes from the server. */
     public function take(#[\SensitiveParameter] string $bytes): void
     {
         $conversation = $this->conversation;
@@ -550,7 +549,7 @@ final class Pipeline
         if ($conversation->reply !== '' || $conversation->notifications !== [] || $conversation->end !== null) {
             $this->obey();
         }
-        // Only now, for whoever is woken runs at once, and may send, close or throw.
+        // Callers are woken last: each one runs at once, and may send, close or throw.
         $awake = $conversation->awake;
         $conversation->awake = [];
         if ($conversation->head > $head && $awake[0]->isTimed) {
@@ -562,7 +561,7 @@ final class Pipeline
             $this->isOurs = false;
         }
         foreach ($awake as $exchange) {
-            // What is large is copied once more by whoever takes it: not before the loop has looked at others.
+            // The caller copies a large value once more. Other callbacks of the loop run before that.
             if ($conversation->isLarge) {
                 EventLoop::delay(0, $exchange->wake(...));
             } else {
@@ -570,14 +569,14 @@ final class Pipeline
             }
         }
         $conversation->isLarge = false;
-        // Only now, for most of those who were woken have sent something.
+        // The loop may only rest now, because most callers that were woken have sent something.
         if ($conversation->exchanges === [] && $this->end === null) {
             $this->rest();
         }
     }
 
     /**
-     * Notes how long the server took for exchanges.
+     * Records how long the server took for exchanges.
      *
      * @param list<Exchange> $answered
      */
@@ -591,7 +590,7 @@ final class Pipeline
         }
         $isSlow = $took > ServerTime::SHORT;
         foreach ($answered as $index => $exchange) {
-            // Of several that took long together it was the first, since that was waited for.
+            // When several were slow together, the first one gets all of the time: the others waited for it.
             $exchange->took = !$isSlow ? $took : ($index === 0 ? $took * $count : -1);
         }
     }

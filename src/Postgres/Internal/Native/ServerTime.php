@@ -5,39 +5,39 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Native;
 
 /**
- * How long a server works at what a connection sends, without the network's round trip and without the time in which this process was
- * busy with something else.
+ * Time that a server needs for the exchanges of a connection. It excludes the network's round trip, and the time in
+ * which this process was busy.
  *
- * A statement's time begins with the answer before it, or with its own sending if that came later.
+ * The time of a statement begins with the answer before it, or when it is sent if that is later.
  */
 final class ServerTime
 {
-    /** Nanoseconds up to which a statement is short. */
+    /** Nanoseconds up to which a statement counts as short. */
     public const SHORT = 5_000_000;
 
-    /** Nanoseconds until a server that had nothing to do, and then this process, may have been woken. */
+    /** Nanoseconds that it may take to wake first an idle server process, and then this process. */
     private const WAKING = 500_000;
 
-    /** When something was answered last, and {@see BusyTime} then. */
+    /** Time of the last answer, and {@see BusyTime} at that time. */
     private int $answered = 0;
     private int $busy = 0;
 
-    /** Of the first write that is not answered as a whole: the number behind its last exchange, its time, {@see BusyTime} then. */
+    /** First write that is not answered completely: number behind its last exchange, time, {@see BusyTime} then. */
     private int $tail = 0;
     private int $sent = 0;
     private int $sentBusy = 0;
 
-    /** @var list<array{int, int, int}> the same of the writes behind it */
+    /** @var list<array{int, int, int}> the same three values of later writes */
     private array $later = [];
 
-    /** @param int $roundTrip nanoseconds of the shortest one that was seen; no shorter than the network's own */
+    /** @param int $roundTrip nanoseconds of the shortest round trip so far; at least the network's own */
     public function __construct(public int $roundTrip) {}
 
     /**
-     * All up to an exchange was written.
+     * Records that all exchanges before `$tail` were written.
      *
-     * @param int $head number of the first that is not answered
-     * @param int $tail number behind the last one
+     * @param int $head number of the first exchange that is not answered
+     * @param int $tail number behind the last exchange that was written
      * @param int $now  hrtime
      */
     public function sent(int $head, int $tail, int $now): void
@@ -51,10 +51,10 @@ final class ServerTime
     }
 
     /**
-     * Exchanges were answered, in what was read now.
+     * Records that exchanges were answered, all in one read.
      *
-     * @param int $head  number of the first
-     * @param int $count at least 1
+     * @param int $head  number of the first exchange that was answered
+     * @param int $count number of answered exchanges, at least 1
      * @param int $now   hrtime
      *
      * @return int nanoseconds that the server took for each of them, on average
@@ -67,7 +67,7 @@ final class ServerTime
         $took = $now - $this->sent - $this->roundTrip;
         $busy = $this->sentBusy;
         if ($this->sent >= $this->answered) {
-            // Nothing was under way, so that all of it is one round trip.
+            // Nothing else was under way, so all of this time is one round trip.
             $this->roundTrip = min($this->roundTrip, $now - $this->sent);
             $took -= self::WAKING;
         } elseif ($now - $this->answered < $took) {

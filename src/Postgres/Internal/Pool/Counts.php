@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Pool;
 
-/** What a pool has done so far. */
+/** Counters of a pool since it was created. */
 final class Counts
 {
-    /** Upper bounds, in seconds, and the same as keys. */
+    /** Upper bounds of the waiting times, in seconds, and the same as keys. */
     private const BOUNDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, \INF];
     private const KEYS = ['0.001', '0.005', '0.01', '0.05', '0.1', '0.5', '1.0', '5.0', '+Inf'];
 
@@ -27,7 +27,7 @@ final class Counts
         $this->waited = array_fill_keys(self::KEYS, 0);
     }
 
-    /** Counts a waiter that got its session after this many seconds. */
+    /** Counts a waiter that got its session after `$seconds`. */
     public function waited(float $seconds): void
     {
         $index = $seconds <= 0.01 ? ($seconds <= 0.001 ? 0 : ($seconds <= 0.005 ? 1 : 2)) : 3;

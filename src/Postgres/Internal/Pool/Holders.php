@@ -5,8 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Pool;
 
 /**
- * Fibers that hold a connection of the pool. A statement that such a fiber sends through the pool follows no other: the one ahead may wait
- * for a lock that this fiber's own transaction holds, and then neither would ever end.
+ * Fibers that hold a connection of the pool.
+ *
+ * A statement that such a fiber sends through the pool must not follow another on a session. The statement ahead may
+ * wait for a lock that this fiber's own transaction holds, and then neither would ever end.
  */
 final class Holders
 {
@@ -24,9 +26,9 @@ final class Holders
     }
 
     /**
-     * The fiber that calls has one more.
+     * Counts one more connection for the current fiber.
      *
-     * @return \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null which, for {@see remove()}
+     * @return \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null the fiber, for {@see remove()}; null for {main}
      */
     public function add(): ?\WeakReference
     {
@@ -64,7 +66,6 @@ final class Holders
         }
     }
 
-    /** Whether the fiber that calls holds one. */
     public function holds(): bool
     {
         $fiber = \Fiber::getCurrent();

@@ -6,33 +6,33 @@ namespace Spindle\Postgres\Internal\Pool;
 
 use Spindle\Postgres\Internal\Native\ServerTime;
 
-/** What a pool knows of a statement that ran before: how it may be run, and how long the server needs for it. */
+/** A statement that a pool has run before: whether it may share a session, and how long the server needs for it. */
 final class KnownStatement
 {
-    /** Nanoseconds from which on a single execution tells that a statement may take long. */
+    /** Nanoseconds from which a single execution shows that the statement may be slow. */
     private const LONG = 50_000_000;
 
-    /** Executions in a row that must be shorter after that. */
+    /** Executions in a row that must then be shorter before the statement may share again. */
     private const PROBATION = 50;
 
-    /** Least cost, in nanoseconds: no statement is free. */
+    /** Smallest cost, in nanoseconds: no statement is free. */
     private const LEAST = 2_000;
 
-    /** Whether other statements may follow it on its connection, and it may follow others. */
+    /** Whether it may share a session: follow other statements, and be followed by others. */
     public bool $shares = false;
 
-    /** Nanoseconds that the server usually needs, nearer to the least than to the most that was seen. */
+    /** Nanoseconds that the server usually needs, nearer to the shortest time seen than to the longest. */
     public int $cost;
 
     private int $probation = 0;
 
     /**
-     * @param bool $isPlain whether it leaves the session and its transaction as they are, and an error undoes all of it
+     * @param bool $isPlain whether it does not change the session or its transaction, and an error undoes all of it
      * @param bool $reads   whether it only reads, and waits for no row lock
      */
     public function __construct(public readonly bool $isPlain, public readonly bool $reads, int $nanoseconds)
     {
-        // The first execution is slower than others: the server parses and plans, and reads what it has not in memory.
+        // The first execution is slower: the server parses, plans and reads data that is not in memory yet.
         $this->cost = max(self::LEAST, min($nanoseconds, ServerTime::SHORT));
         $this->learn($nanoseconds < self::LONG ? $this->cost : $nanoseconds);
     }
@@ -49,7 +49,7 @@ final class KnownStatement
         } elseif ($this->probation > 0) {
             --$this->probation;
         }
-        // A machine that is busy makes times longer, and nothing makes them shorter.
+        // A busy machine makes times longer, and nothing makes them shorter.
         $difference = $nanoseconds - $this->cost;
         $this->cost = max(self::LEAST, $this->cost + ($difference < 0 ? $difference >> 1 : $difference >> 5));
         $this->shares = $this->reads && $this->probation === 0 && $this->cost <= ServerTime::SHORT;

@@ -7,77 +7,76 @@ namespace Spindle\Postgres\Internal\Pool;
 use Spindle\Postgres\Internal\Native\NativeSession;
 use Spindle\Postgres\Internal\Session;
 
-/** A session of a pool. */
+/** A session of a pool, with its borrowers and its load. */
 final class Member
 {
-    /** Queries that share a session at most. */
+    /** Maximum of queries that share a session. */
     public const MOST_SHARING = 1_024;
 
-    /** Queries that share a session at most while there are others. */
+    /** Maximum of queries that share a session while other sessions are available. */
     private const CROWDED = 64;
 
-    /** Nanoseconds for which a query may wait for those ahead of it on the same session while it could have another. */
+    /** Nanoseconds that a query may wait for those ahead of it on a session, while it could have another session. */
     private const SOON = 1_000_000;
 
-    /** Nanoseconds between looks at it. */
+    /** Nanoseconds between two checks of a session. */
     public const LOOK_EACH = 10_000_000;
 
-    /** Looks at it in a row between which nothing came, from which on the server is taken to be at something slow. */
+    /** Checks in a row without a byte from the server, after which no further query joins the session. */
     private const STILL = 2;
 
-    /** Such looks after which the query ahead gives way for the first time, and how often that number may double. */
+    /** Checks without a byte after which the query ahead is first postponed, and how often that number may double. */
     private const MOST_STILL = 20;
     private const MOST_DOUBLINGS = 16;
 
-    /** Borrowers that use it now: one alone, or queries that share it. */
+    /** Current borrowers: one that has the session alone, or the queries that share it. */
     public int $borrowers = 0;
 
     /** Nanoseconds that the server usually needs for these queries. */
     public int $load = 0;
 
-    /** Whether it is exclusive: one borrower has it alone, or it is being reset. */
+    /** Whether the session is exclusive: one borrower has it alone, or it is being reset or tested. */
     public bool $alone = false;
 
-    /** Whether it must be reset when the queries that share it are done. */
+    /** Whether the session must be reset when the queries that share it are done. */
     public bool $spoiled = false;
 
-    /** Whether no further query may share it, because a borrower is to have it alone. Only {@see Members} changes it. */
+    /** Whether no further query may share it, because a borrower will get it alone. Only {@see Members} writes it. */
     public bool $reserved = false;
 
-    /** Looks at it in a row between which nothing came, while several shared it. */
+    /** Checks in a row without a byte from the server while several queries shared the session. */
     public int $still = 0;
 
-    /** How often a query gave way since it was free. */
+    /** Number of queries that were postponed since the session was last free. */
     private int $postponed = 0;
 
-    /** When something came last, at the last look: hrtime. */
+    /** Time of the last byte as of the last check: hrtime. */
     private int $seen = 0;
 
-    /** The same session, if it can be sent queries ahead. */
+    /** The same session, if queries can be sent on it without waiting for answers. */
     public readonly ?NativeSession $native;
 
-    /** Looks during which nothing can come, since a round trip takes that long. */
+    /** Checks in which nothing can arrive because the round trip takes that long. */
     private int $trip = 0;
 
-    /** How much {@see $load} it has at most while there are others. */
+    /** Maximum of {@see $load} while other sessions are available. */
     private int $soon = self::SOON;
 
-    /** @param int $until when it is to be replaced: hrtime */
+    /** @param int $until when the session is to be replaced: hrtime */
     public function __construct(public readonly Session $session, public readonly int $until)
     {
         $this->native = $session instanceof NativeSession ? $session : null;
     }
 
-    /** Whether one more query may share it. */
     public function isShareable(): bool
     {
         return !$this->alone && !$this->reserved && $this->borrowers < self::MOST_SHARING && $this->still < self::STILL + $this->trip;
     }
 
     /**
-     * Whether one more query may share it, and is answered soon.
+     * Whether one more query may share the session, and is answered soon.
      *
-     * @param int $cost nanoseconds that it usually takes
+     * @param int $cost nanoseconds that the query usually takes
      */
     public function answersSoon(int $cost): bool
     {
@@ -109,23 +108,24 @@ final class Member
         }
     }
 
-    /** Ends sharing: no query joins it any more, and it is reset when those that share it are done. */
+    /** Ends sharing: no further query joins, and the session is reset when the current ones are done. */
     public function spoil(): void
     {
         $this->alone = $this->spoiled = true;
     }
 
     /**
-     * Looks whether anything came since the last look, while several share it.
+     * Checks whether the server sent anything since the last check, while several queries share the session.
      *
-     * @return bool whether the query ahead is to give way. Once all of them have, each gets twice the time: they may all be slow.
+     * @return bool whether the query ahead is to be postponed. Once each of the queries has been, the time until the
+     *              next one is doubled: all of them may be slow.
      */
     public function look(): bool
     {
         $seen = $this->session->lastActivity();
         $this->still = $seen === $this->seen && $this->borrowers > 1 ? $this->still + 1 : 0;
         $this->seen = $seen;
-        // Where a round trip takes longer than that, a query may as well have others ahead of it.
+        // With a round trip longer than that, a query may have others ahead of it at no extra cost.
         $roundTrip = $this->native?->roundTrip() ?? 0;
         $this->soon = max(self::SOON, $roundTrip);
         $this->trip = intdiv($roundTrip, self::LOOK_EACH);

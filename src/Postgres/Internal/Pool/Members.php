@@ -4,19 +4,17 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Pool;
 
-/** The sessions of a pool that are open, and which of them to take. */
+/** Open sessions of a pool, and the choice among them. */
 final class Members
 {
     /** @var list<Member> */
     public array $all = [];
 
-    /** How many are reserved. */
     public int $reserved = 0;
 
-    /** Where a query was added last. */
+    /** Session that was chosen for a query last. */
     private ?Member $last = null;
 
-    /** Returns one that is not in use. */
     public function free(): ?Member
     {
         foreach ($this->all as $member) {
@@ -29,9 +27,10 @@ final class Members
     }
 
     /**
-     * Returns one where a query is answered soon. Queries that share a session share its round trips, which are most of the cost of short
-     * statements on either side, and the server has fewer processes to wake. So one that is shared already is filled before another is begun.
-     * Where nothing is answered soon, the one with the least ahead.
+     * Returns a session on which a query is answered soon; if there is none, the one with the least load.
+     *
+     * Queries that share a session share its round trips, and the server wakes fewer processes. For short statements
+     * these are most of the cost. So a session that is shared already comes before one that is free.
      *
      * @param int $cost nanoseconds that the query usually takes
      */
@@ -55,7 +54,7 @@ final class Members
         return $this->last = $free ?? $best;
     }
 
-    /** Ends sharing of one, so that it is free for a borrower alone when the queries that share it are done. */
+    /** Ends sharing of a session, so that one borrower can have it alone when its queries are done. */
     public function reserve(Member $member): void
     {
         $member->reserved = true;
@@ -81,7 +80,7 @@ final class Members
         return null;
     }
 
-    /** Closes it as well. */
+    /** Removes a session and closes it. */
     public function drop(Member $member): void
     {
         $index = array_search($member, $this->all, true);

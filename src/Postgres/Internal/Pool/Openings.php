@@ -12,18 +12,18 @@ use Spindle\Postgres\Internal\Sessions;
 
 use function Amp\async;
 
-/** Opens a pool's sessions, side by side. After one that could not be opened it waits before it tries again. */
+/** Opens sessions for a pool, several at a time. After a failure it pauses before the next attempt. */
 final class Openings
 {
-    /** At once: many handshakes with TLS in the same turn of the loop would hold up everything else. */
+    /** Maximum of sessions opened at once: many TLS handshakes in one turn of the loop would delay everything else. */
     private const SIDE_BY_SIDE = 8;
 
-    /** Seconds after one that failed. */
+    /** Seconds of the pause after a failure. */
     private const PAUSE = 0.2;
 
     public int $underWay = 0;
 
-    /** Why the last one could not be opened; null when it could. */
+    /** Failure of the last attempt; null when it succeeded. */
     public ?\Throwable $failure = null;
 
     private ?string $pause = null;
@@ -35,7 +35,7 @@ final class Openings
     /**
      * @param \Closure(Session): void    $opened
      * @param \Closure(\Throwable): void $failed
-     * @param \Closure(): void           $again  called when it may be tried again
+     * @param \Closure(): void           $again  called after a pause, when sessions may be opened again
      */
     public function __construct(
         private readonly Sessions $sessions,
@@ -46,13 +46,13 @@ final class Openings
         $this->closing = new DeferredCancellation();
     }
 
-    /** Starts as many as are wanted beside those that are under way. */
+    /** Starts opening up to `$wanted` sessions, within the maximum that may be under way. */
     public function start(int $wanted): void
     {
         if ($this->closed || $this->pause !== null) {
             return;
         }
-        // One shows whether the server takes connections again.
+        // After a failure, a single attempt shows whether the server accepts connections again.
         $most = $this->failure === null ? self::SIDE_BY_SIDE : 1;
         for ($wanted = min($wanted, $most - $this->underWay); $wanted > 0; --$wanted) {
             ++$this->underWay;
@@ -60,7 +60,7 @@ final class Openings
         }
     }
 
-    /** Whether somebody waits for one: then the loop runs on until it is tried again. */
+    /** Sets whether a fiber is waiting for a session. If so, the event loop keeps running until the pause is over. */
     public function hold(bool $on): void
     {
         if ($this->pause !== null) {

@@ -8,23 +8,21 @@ use Amp\Cancellation;
 use Spindle\Postgres\Internal\Native\Exchange;
 use Spindle\Postgres\Result;
 
-/** Runs the statements that are sent through a pool itself. */
+/** Runs statements that are sent through the pool itself. */
 final readonly class Queries
 {
-    /** How deep arrays are looked into. */
+    /** Depth to which arrays of parameters are searched for objects. */
     private const DEPTH = 32;
 
     private ShortStatements $statements;
 
-    /** @param bool $pipelines whether a session takes queries while it works at others */
+    /** @param bool $pipelines whether a session accepts queries while earlier ones are not answered */
     public function __construct(private Roster $roster, private bool $pipelines)
     {
         $this->statements = new ShortStatements();
     }
 
-    /**
-     * @param list<mixed> $parameters
-     */
+    /** @param list<mixed> $parameters */
     public function run(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Result
     {
         $statement = $this->statements->find($sql);
@@ -44,7 +42,7 @@ final readonly class Queries
     }
 
     /**
-     * One of which nothing is known, or which may change its session.
+     * Runs a statement on a session of its own, because it is unknown or may change the session.
      *
      * @param list<mixed> $parameters
      */
@@ -62,7 +60,7 @@ final readonly class Queries
     }
 
     /**
-     * Sends it, now or when a session is free for it, and suspends until it is answered.
+     * Sends the statement, now or when a session is available, and suspends until the answer arrives.
      *
      * @param list<mixed> $parameters
      */
@@ -71,7 +69,7 @@ final readonly class Queries
         $roster = $this->roster;
         $cost = $statement->cost;
         $exchange = new Exchange();
-        // What never shares may take as long as it will.
+        // A statement that writes never shares, so its time does not matter.
         $exchange->isTimed = $statement->reads;
         $waiter = null;
         $member = $roster->available($alone, $cost);
@@ -89,7 +87,7 @@ final readonly class Queries
             $exchange->wait();
             $isAwake = true;
         } finally {
-            // Also where the fiber is destroyed, which is no exception.
+            // A fiber that is destroyed gets here too, without an exception.
             if (!$isAwake) {
                 $roster->leave($exchange, $waiter, $member);
             }
@@ -113,7 +111,7 @@ final readonly class Queries
         if ($exchange->cost < 0 && $exchange->error === null && $exchange->failure === null) {
             return $native->result($exchange, $sql, $parameters);
         }
-        // The session still counts it: it failed, or began a transaction. It may be sent again.
+        // The session still counts the query: it failed or began a transaction. result() may send it again.
         try {
             return $native->result($exchange, $sql, $parameters);
         } finally {
@@ -122,7 +120,7 @@ final readonly class Queries
     }
 
     /**
-     * On a member that counts it already.
+     * Runs the statement on a session that counts it already.
      *
      * @param list<mixed> $parameters
      */
@@ -144,13 +142,14 @@ final readonly class Queries
             $this->roster->ensureOurs();
             throw $failure;
         } finally {
-            // Also where the fiber is destroyed, which is no exception.
+            // A fiber that is destroyed gets here too, without an exception.
             $this->roster->release($member, $cost);
         }
     }
 
     /**
-     * Whether to encode them runs code of others, which may suspend. So that is done by the fiber itself, on a connection that counts it.
+     * Whether encoding the parameters may call user code, which may suspend. If so, the fiber itself encodes them, on a
+     * session that counts it already.
      *
      * @param array<mixed> $parameters
      */

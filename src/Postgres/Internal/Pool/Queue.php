@@ -10,15 +10,15 @@ use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 
 /**
- * Fibers that wait for a session of a pool. They are served in the order of arrival, with one exception: queries that share a session that is
- * in use may go ahead of borrowers that need one alone.
+ * Fibers that wait for a session of a pool, in order of arrival. There is one exception: queries that can share a
+ * session in use may overtake borrowers that need a session alone.
  */
 final class Queue
 {
-    /** @var array<int, self> with waiters: nothing else may hold their fibers */
+    /** @var array<int, self> queues with waiters, kept alive here because nothing else may reference them */
     private static array $busy = [];
 
-    /** Waiters that need a session alone, and waiters that would share one. Only read by others. */
+    /** Waiters that need a session alone, and waiters that can share one. Only this class adds and removes. */
     public readonly Waiters $alone;
     public readonly Waiters $sharers;
 
@@ -27,12 +27,12 @@ final class Queue
     /** Timer that ends waits that take too long. One is enough, since waiters are in order. */
     private ?string $timer = null;
 
-    /** Whether there are waiters, so that the loop runs on. Only read by others. */
+    /** Whether there are waiters, so that the event loop must keep running. Only this class writes it. */
     public bool $isHeld = false;
 
     /**
      * @param float                  $timeout longest wait, in seconds
-     * @param \Closure(): \Throwable $late    returns what to throw after that
+     * @param \Closure(): \Throwable $late    returns the exception for a waiter that waited longer
      * @param \Closure(): void       $left    called when a waiter left without a session
      */
     public function __construct(
@@ -68,7 +68,7 @@ final class Queue
         }
     }
 
-    /** Suspends until it has a session, which counts it by then, or its statement is answered. */
+    /** Suspends until a session was lent to the waiter, which counts it then, or its statement was answered. */
     public function wait(Waiter $waiter, ?Cancellation $cancellation): void
     {
         $subscription = $cancellation?->subscribe(function (CancelledException $reason) use ($waiter): void {
@@ -90,7 +90,7 @@ final class Queue
         }
     }
 
-    /** @return bool whether it was still waiting */
+    /** @return bool whether the waiter was still in the queue */
     public function remove(Waiter $waiter): bool
     {
         if (!($waiter->alone ? $this->alone : $this->sharers)->remove($waiter)) {
@@ -103,7 +103,7 @@ final class Queue
         return true;
     }
 
-    /** Returns the waiter that gets the session next; null when none can. A session in use goes to waiters that share, a free one to the first. */
+    /** Returns the next waiter for a session. One in use goes to waiters that share, a free one to the first of all. */
     public function next(Member $member): ?Waiter
     {
         $sharer = $this->sharers->first();
@@ -133,7 +133,7 @@ final class Queue
         EventLoop::queue($waiter->exchange->wake(...));
     }
 
-    /** The loop need not run on for the timer. */
+    /** Lets the event loop end although the timer is running. */
     private function release(): void
     {
         $this->isHeld = false;

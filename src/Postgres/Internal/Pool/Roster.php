@@ -21,29 +21,29 @@ use function Amp\async;
 /**
  * The sessions of a pool, and the fibers that wait for them.
  *
- * A session is lent to one borrower alone, or shared by queries that are known to be short ({@see ShortStatements}). Fibers that wait are
- * in the {@see Queue}. For each borrower that needs a session alone, a shared one is reserved: no further query shares it, so that it is
- * free as soon as its queries are done.
+ * A session is lent to one borrower alone, or shared by queries that are known to be short ({@see ShortStatements}).
+ * Waiting fibers are in the {@see Queue}. For each borrower that needs a session alone, a shared one is reserved. No
+ * further query joins it, so it is free as soon as its queries are done.
  *
- * A session counts a query of {@see Queries} from when it is sent until its answer is read. Then, before the fiber runs that the answer is
- * for, the next query that waits is sent, whose fiber sleeps on.
+ * A session counts a query of {@see Queries} from when it is sent until its answer is read. Then the next waiting query
+ * is sent, before the fiber of the first one runs and without waking the fiber of the next.
  */
 final class Roster implements Lender
 {
-    /** Seconds for a connection that was idle to show that it is there. */
+    /** Seconds within which a connection that was idle must answer a ping. */
     private const ANSWERS_WITHIN = 1.0;
 
-    /** @var array<int, array{Member, \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null}> with its holder, by the session's object id */
+    /** @var array<int, array{Member, \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null}> by session id */
     private array $lent = [];
 
-    /** Members that were idle for a time and are tried now, to be shared. */
+    /** Number of sessions that were idle and are being tested for queries that share. */
     private int $trying = 0;
 
     private bool $closed = false;
 
     private ?string $sweep = null;
 
-    /** The timer of the next look. */
+    /** Timer of the next check of shared sessions. */
     private ?string $look = null;
 
     private readonly int $process;
@@ -121,7 +121,7 @@ final class Roster implements Lender
         return $this->closed;
     }
 
-    /** Nobody gets a session any more; those that are in use end when they are given back. */
+    /** Stops lending, fails waiters and closes free sessions. The others are closed when they are given back. */
     public function close(): void
     {
         $this->closed = true;
@@ -137,7 +137,7 @@ final class Roster implements Lender
         }
     }
 
-    /** Ends all, whoever uses them. */
+    /** Closes the pool and all sessions, also those in use. */
     public function kill(): void
     {
         $this->close();
@@ -159,7 +159,7 @@ final class Roster implements Lender
         }
     }
 
-    /** Returns one that is available at once, null if none is. The caller is not counted yet. */
+    /** Returns a session that is available at once, or null. The session does not count the caller yet. */
     public function available(bool $alone, int $cost): ?Member
     {
         if ($this->closed) {
@@ -188,7 +188,7 @@ final class Roster implements Lender
         return $member;
     }
 
-    /** A member that is there, and counts the caller: one that was idle for a time is tried first. */
+    /** Waits for a session that is open and lends it. One that was idle for long is tested first. */
     public function obtain(bool $alone, int $cost, ?Cancellation $cancellation): Member
     {
         $since = hrtime(true);
@@ -201,13 +201,13 @@ final class Roster implements Lender
                 if ($member->session->isOpen()) {
                     return $member;
                 }
-                // It has ended in the moment since it was given.
+                // The session has ended since it was lent.
                 $this->release($member, $cost);
             } elseif (!$this->isStale($member) || $this->answers($member, $alone, $left, $cancellation)) {
                 $member->lend($alone, $cost);
                 ++$this->counts->acquired;
                 if (!$alone && $this->queue->sharers->count > 0) {
-                    // They may have come while it was tried.
+                    // Queries that can share may have arrived during the test.
                     $this->serve($member);
                 }
 
@@ -221,7 +221,7 @@ final class Roster implements Lender
         $this->ensureUsable();
         $waiting = $this->queue->count();
         $open = \count($this->members->all);
-        // Who has a connection opened for him, or shares one that is being tried, takes no place.
+        // Waiters do not count if a session can be opened for them, or if they can share one that is being tested.
         if ($waiting - ($this->most - $open) - ($waiter->alone ? 0 : $this->trying * Member::MOST_SHARING) >= $this->options->maxWaiting) {
             throw PoolTimeoutException::full($waiting);
         }
@@ -234,7 +234,7 @@ final class Roster implements Lender
         }
     }
 
-    /** The fiber will not come back to what it waits for. */
+    /** Releases what a fiber was waiting for, because the fiber will not return. */
     public function leave(Exchange $exchange, ?Waiter $waiter, ?Member $member): void
     {
         $member ??= $waiter?->member;
@@ -251,9 +251,9 @@ final class Roster implements Lender
     }
 
     /**
-     * A query that was sent failed, or was left. The session may count it no more.
+     * Releases the session of a query that was sent and failed or was abandoned, unless that has been done.
      *
-     * @throws \LogicException in a fork, where each query fails; to look for that with each query would cost as much again
+     * @throws \LogicException in a fork. Each query fails there, and a check before each query would cost too much
      */
     public function releaseFailed(Member $member, Exchange $exchange): void
     {
@@ -265,12 +265,12 @@ final class Roster implements Lender
         $this->ensureOurs();
     }
 
-    /** One borrower less. */
+    /** Takes a session back from a borrower, and resets it if it can not be used as it is. */
     public function release(Member $member, int $cost): void
     {
         $member->takeBack($cost);
         if ($member->session->transactionStatus() !== 'I' || !$this->sessions->suits($member->session)) {
-            // A transaction that something has begun, or a server that has become read-only, is no place for others.
+            // Others must not use a transaction that a statement began, or a server that became read-only.
             $member->spoil();
         }
         if ($member->borrowers === 0 && ($member->spoiled || $member->session->inFlight() > 0)) {
@@ -280,7 +280,7 @@ final class Roster implements Lender
         }
     }
 
-    /** One that had it alone, and may have done anything, does not need it any more. */
+    /** Takes a session back from a borrower that had it alone and may have changed it. */
     public function giveBack(Member $member): void
     {
         $session = $member->session;
@@ -322,7 +322,7 @@ final class Roster implements Lender
         return $waiter->member ?? throw new \LogicException('A fiber that waits for a session was woken without one');
     }
 
-    /** A waiter is gone. */
+    /** Ends reservations for which there is no waiter any more, after a waiter left. */
     private function left(): void
     {
         while ($this->members->reserved > $this->queue->alone->count && ($member = $this->members->aReserved()) !== null) {
@@ -346,7 +346,7 @@ final class Roster implements Lender
     }
 
     /**
-     * Queries were answered, and their fibers do not know yet.
+     * Releases the session of queries that were answered, before their fibers run.
      *
      * @param list<Exchange> $exchanges
      */
@@ -388,7 +388,7 @@ final class Roster implements Lender
             foreach ($self->members->all as $member) {
                 $isShared = $isShared || $member->borrowers > 1;
                 if ($member->look() && $self->isOurs()) {
-                    // It may wait for something that a statement behind it has to do. It runs again, with nothing behind it.
+                    // The query may depend on a statement behind it. It runs again with nothing behind it.
                     $member->spoil();
                     $member->native?->postpone();
                 }
@@ -399,7 +399,7 @@ final class Roster implements Lender
         });
     }
 
-    /** A session may be free for waiters. */
+    /** Drops a session that is closed or outdated, and lends any other to waiters. */
     private function freed(Member $member): void
     {
         $isFree = !$member->alone && $member->borrowers === 0;
@@ -438,7 +438,7 @@ final class Roster implements Lender
         }
     }
 
-    /** Sends its statement, where there is one that can be sent at once; otherwise the fiber goes on with the session. */
+    /** Lends the session to a waiter: sends its statement if that can be sent at once, else wakes its fiber. */
     private function lendTo(Waiter $waiter, Member $member): void
     {
         $this->queue->remove($waiter);
@@ -450,7 +450,7 @@ final class Roster implements Lender
             try {
                 $waiter->isSent = $member->native?->send($waiter->exchange, $waiter->sql, $waiter->parameters) ?? false;
             } catch (\Throwable) {
-                // Values that can't be sent: the fiber will have the same exception.
+                // The values can not be encoded. The fiber tries again and gets the exception.
                 $waiter->isSent = false;
             }
         }
@@ -469,7 +469,7 @@ final class Roster implements Lender
         return (hrtime(true) - $member->session->lastActivity()) / 1e9;
     }
 
-    /** Whether it is there, and nobody else gets it meanwhile; if not, it is dropped. Who is cancelled leaves it to others. */
+    /** Whether an idle session answers a ping; else it is dropped. After a cancellation the ping goes on for others. */
     private function answers(Member $member, bool $alone, float $seconds, ?Cancellation $cancellation): bool
     {
         $member->alone = true;
@@ -505,7 +505,7 @@ final class Roster implements Lender
         return true;
     }
 
-    /** Makes a session that was given back as it was at first, before anybody gets it. */
+    /** Resets a session that was given back, before others get it. */
     private function lookAfter(Member $member): void
     {
         $member->alone = true;
@@ -522,13 +522,13 @@ final class Roster implements Lender
             $member->alone = $member->spoiled = false;
             $this->freed($member);
             if ($isLeftOpen) {
-                // Only now, for whoever is told may want a connection himself.
+                // The warning comes last, since its callback may need a connection too.
                 ($this->warn)('A transaction was left open on a connection that was given back to the pool, and is rolled back');
             }
         })->ignore();
     }
 
-    /** Without a waiter, what will not pass by itself is left alone: a login that is refused over and over may lock the account. */
+    /** Tries again after a pause. A permanent failure needs a waiter: refused logins may lock the account. */
     private function openAgain(): void
     {
         if ($this->queue->count() > 0 || $this->openings->failure === null || Transience::of($this->openings->failure)) {
@@ -543,7 +543,6 @@ final class Roster implements Lender
         }
     }
 
-    /** Opens as many more as are needed and possible. */
     private function grow(): void
     {
         if (!$this->isOurs()) {
@@ -551,7 +550,7 @@ final class Roster implements Lender
         }
         $underWay = $this->openings->underWay;
         $open = \count($this->members->all) + $underWay;
-        // Who would share waits for those that are being tried, and that is not for long.
+        // Queries that can share wait for the sessions that are being tested, which takes little time.
         $waiting = $this->trying > 0 ? $this->queue->alone->count : $this->queue->count();
         $wanted = max($waiting - $underWay, $this->options->minConnections - $open, $this->queue->count() === 0 ? 1 - $underWay : 0);
         $this->openings->start(min($wanted, $this->most - $open));
@@ -577,7 +576,7 @@ final class Roster implements Lender
         $this->growForWaiting();
     }
 
-    /** A failure that will not pass by itself is reported at once; so is that no server was there when the pool was used first. */
+    /** Fails all waiters if no session is left and the failure is permanent, or no server was ever reached. */
     private function failedToOpen(\Throwable $failure): void
     {
         $this->openings->hold($this->queue->count() > 0);
@@ -597,7 +596,7 @@ final class Roster implements Lender
         $this->growForWaiting();
     }
 
-    /** Closes, in time, sessions that nobody uses. */
+    /** Schedules the next pass that closes free sessions which are idle for too long or too old. */
     private function sweepLater(): void
     {
         if ($this->sweep !== null || $this->closed || min($this->options->idleTimeout, $this->options->maxLifetime) >= 1e9) {

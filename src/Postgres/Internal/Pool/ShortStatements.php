@@ -8,20 +8,20 @@ use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Internal\SqlText;
 
 /**
- * The statements that a pool has run, by their text. Those that only read and that the server answers quickly may share a connection.
+ * Statements that a pool has run, by their text. Those that only read and are short may share a session.
  *
- * A statement that may wait for a row lock never does, however short it is: those behind it would wait for the lock, too, and one of
- * them may be what the owner of the lock waits for.
+ * A statement that may wait for a row lock never shares, however short it is. The statements behind it would wait too,
+ * and the owner of the lock may be waiting for one of them.
  */
 final class ShortStatements
 {
-    /** Statements that are remembered, and bytes of these. */
+    /** Maximum of remembered statements, and of their bytes. */
     private const MOST = 4_096;
     private const MOST_BYTES = 0x40_0000;
 
     private const READS = '~' . SqlText::COMMENT . '^(?:' . SqlText::BLANK . '|\()*+(?:SELECT|VALUES|TABLE|WITH)\b~i';
 
-    /** Words of statements that write or lock. A text that has one for another reason is only run more carefully than it has to be. */
+    /** Words of statements that write or lock. A false match only makes the pool more careful than necessary. */
     private const WRITES = '~\b(?:INSERT|UPDATE|DELETE|MERGE|INTO|FOR\b.{0,40}\bSHARE|\w*advisory\w*lock\w*)\b~is';
 
     /** @var array<string, KnownStatement> by SQL */
@@ -34,7 +34,7 @@ final class ShortStatements
         return $this->known[$sql] ?? null;
     }
 
-    /** @param int $nanoseconds that the server took for it; negative when unknown */
+    /** @param int $nanoseconds time that the server took; negative when unknown */
     public function learn(string $sql, int $nanoseconds): void
     {
         if (isset($this->known[$sql])) {

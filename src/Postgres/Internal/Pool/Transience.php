@@ -6,7 +6,7 @@ namespace Spindle\Postgres\Internal\Pool;
 
 use Spindle\Postgres\ConnectionFailedException;
 
-/** Whether a failure to connect may pass by itself, soon: a server that starts, stops or is full. */
+/** Tells whether a failure to connect may pass soon: the server is starting, stopping, full or out of reach. */
 final class Transience
 {
     private const STATES = ['53300', '57P01', '57P02', '57P03', '08001', '08006'];

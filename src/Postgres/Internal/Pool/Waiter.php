@@ -6,30 +6,29 @@ namespace Spindle\Postgres\Internal\Pool;
 
 use Spindle\Postgres\Internal\Native\Exchange;
 
-/** A fiber that waits for a session, with the statement that it wants to run, if that can be sent for it. */
+/** A fiber that waits for a session, with its statement if that can be sent on its behalf. */
 final class Waiter
 {
-    /** Its place among the {@see Waiters}. */
+    /** Position among the {@see Waiters}. */
     public int $place = 0;
 
     /** Order of arrival among all waiters of the queue. */
     public int $number = 0;
 
-    /** The session that it got. */
     public ?Member $member = null;
 
-    /** Whether its statement was sent there. */
+    /** Whether the statement was sent on the session. */
     public bool $isSent = false;
 
-    /** Why it gets none. */
+    /** Why the waiter gets no session. */
     public ?\Throwable $failure = null;
 
     /**
-     * @param Exchange    $exchange   what it waits on: its answer if its statement is sent, otherwise the session
-     * @param bool        $alone      whether it wants a session for itself
-     * @param int         $cost       nanoseconds that its statement usually takes
-     * @param int         $since      when it came: hrtime
-     * @param string|null $sql        null when nothing can be sent for it
+     * @param Exchange    $exchange   wakes the fiber: with the answer if the statement is sent, else with the session
+     * @param bool        $alone      whether the waiter needs a session alone
+     * @param int         $cost       nanoseconds that the statement usually takes
+     * @param int         $since      time of arrival: hrtime
+     * @param string|null $sql        statement to send on its behalf, if any
      * @param list<mixed> $parameters
      */
     public function __construct(
@@ -42,7 +41,7 @@ final class Waiter
         public readonly array $parameters = [],
     ) {}
 
-    /** @return array<string, mixed> no values */
+    /** @return array<string, mixed> without values of parameters */
     public function __debugInfo(): array
     {
         return ['sql' => $this->sql];

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Pool;
 
-/** Waiters for the same thing, in the order of arrival. Each operation takes constant time. */
+/** Waiters of one kind, in order of arrival. Each operation takes constant time. */
 final class Waiters
 {
     public int $count = 0;
@@ -34,7 +34,7 @@ final class Waiters
         return null;
     }
 
-    /** @return bool whether it was among them */
+    /** @return bool whether the waiter was in the list */
     public function remove(Waiter $waiter): bool
     {
         if (($this->waiters[$waiter->place] ?? null) !== $waiter) {
