@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Remote;
 
 /**
- * The engine can't be reached, does not answer, or takes nothing at present. What was asked of it may have been done:
- * all that Spindle asks can be asked again.
+ * Thrown when the engine can't be reached, does not answer, or accepts nothing at present. The operation may have been
+ * done, and repeating it is safe.
  */
 final class BrokerUnavailableException extends BrokerException
 {
