@@ -32,8 +32,8 @@ final class Agent implements Statistics
     private const SHARE_OF_MARGIN = 3;
 
     /**
-     * Fraction of memory_limit that all results together may use, because each is copied several times. Without a
-     * memory_limit, bytes.
+     * Divisor of memory_limit for the size of all results together, because each is copied several times. Without a
+     * limit, bytes.
      */
     private const SHARE_OF_MEMORY = 8;
     private const MAX_RESULTS = 128 << 20;
@@ -199,7 +199,7 @@ final class Agent implements Statistics
         try {
             \Amp\delay($seconds, true, $stop);
         } catch (CancelledException) {
-            // The agent stops.
+            // run() ends because $stop was requested.
         }
     }
 }

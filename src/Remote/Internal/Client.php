@@ -17,7 +17,7 @@ use Spindle\Remote\QueueFullException;
 use Spindle\Remote\RemoteOptions;
 
 /**
- * This process's client of a broker: batches submissions, and passes outcomes to their waiters. Each broker has one
+ * One process's client of a broker: batches submissions, and passes outcomes to their waiters. Each broker has one
  * client with one mailbox, shared by all executors.
  */
 final class Client

@@ -10,7 +10,7 @@ use Spindle\Remote\TamperedFrameException;
 /**
  * Signed bytes in the engine, bound to a key, a queue, a job and a claim of it.
  *
- *     u8 version | u8 kind | u32 number of the claim, 0 in a job | 4 bytes name of the key | 32 bytes keyed BLAKE2b (RFC 7693) | body
+ *     u8 version | u8 kind | u32 claim number, 0 in a job | 4 bytes key name | 32 bytes keyed BLAKE2b (RFC 7693) | body
  *
  * The code covers version, kind, queue, id, number of the claim, and body. So a frame that was moved to another job,
  * claim or queue is detected. The code is verified before the body is decoded.

@@ -11,7 +11,7 @@ use Spindle\Internal\OneWayGenerator;
 use Spindle\Remote\JobLostException;
 
 /**
- * The reader's side of a generator task. When the last reference to it is gone, the engine is told that no more items
+ * The reader's side of a generator task. When the last reference to it is gone, the engine learns that no more items
  * are wanted.
  */
 final class ItemStream
