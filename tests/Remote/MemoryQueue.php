@@ -15,15 +15,15 @@ use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
 use Spindle\Remote\SubmitResult;
 
-/** One queue of a {@see MemoryEngine}. Nothing in it takes longer the more jobs it has, but {@see list()}. */
+/** One queue of a {@see MemoryEngine}. No operation depends on the number of jobs, except {@see list()}. */
 final class MemoryQueue
 {
-    /** Bytes of an outcome that a letter has at most. */
+    /** Largest outcome in a letter in bytes. */
     private const INLINE = 65536;
 
     private const ITEMS_KEPT = 86400.0;
 
-    /** Bytes of a frame that tell who signed it. */
+    /** Bytes of a frame that identify the signer. */
     private const SEAL = 42;
 
     /** @var array<string, MemoryJob> those that have no outcome */
@@ -73,7 +73,7 @@ final class MemoryQueue
 
     private int $lastTicket = 0;
 
-    /** When an agent was heard of last. */
+    /** Time of the last beat of any agent. */
     private float $heard = \INF;
 
     public function __construct(private readonly MemoryEngine $engine)
@@ -147,7 +147,7 @@ final class MemoryQueue
 
     /**
      * @param list<string> $ids
-     * @param bool         $claimed whether those that are claimed are meant too
+     * @param bool         $claimed whether claimed jobs are withdrawn too
      *
      * @return list<string>
      */
@@ -184,7 +184,7 @@ final class MemoryQueue
     public function renew(string $owner, float $lease, bool $joins, int $mostDead, float $oldestDead): ?float
     {
         $now = $this->engine->now();
-        if ($now - $this->heard >= $lease) { // it was the engine that was away
+        if ($now - $this->heard >= $lease) { // the engine was away
             foreach ($this->agents as $other) {
                 if ($other->end >= $this->heard && $other->end <= $now && $other->name !== $owner && !$other->spared) {
                     $other->spared = true;
@@ -434,7 +434,7 @@ final class MemoryQueue
     }
 
     /**
-     * Jobs that may be claimed, or have to wait so many seconds first.
+     * Adds a job to a line at once, or after a delay in seconds.
      *
      * @param \SplQueue<array{string, int}> $line
      *
@@ -484,7 +484,7 @@ final class MemoryQueue
         }
     }
 
-    /** Forgets what was kept for long enough. */
+    /** Drops expired outcomes and items. */
     private function expire(): void
     {
         $now = $this->engine->now();
@@ -612,7 +612,7 @@ final class MemoryQueue
     }
 
     /**
-     * The first in a line; those before it that are not in it any more are dropped.
+     * Returns the first valid entry of a line, and drops the void ones before it.
      *
      * @param \SplQueue<array{string, int}> $line
      */
@@ -643,7 +643,7 @@ final class MemoryQueue
         $agent->idle = $free;
     }
 
-    /** Tells owners that have nothing to do that there are so many jobs. */
+    /** Notifies idle owners of N new jobs. */
     private function wake(int $jobs): void
     {
         while ($jobs > 0 && !$this->idle->isEmpty()) {
@@ -656,7 +656,7 @@ final class MemoryQueue
         }
     }
 
-    /** @return bool whether anybody listens */
+    /** @return bool whether a listener exists */
     private function tell(MemoryJob $job, Letter $letter): bool
     {
         $isHeard = false;

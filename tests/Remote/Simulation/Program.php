@@ -19,7 +19,7 @@ use Spindle\Worker\TaskException;
 use function Amp\async;
 use function Amp\delay;
 
-/** Agents, an engine and two who submit, in one process whose loop has a time of its own. */
+/** Agents, an engine and two callers in one process, whose loop has virtual time. */
 final class Program
 {
     private const QUEUE = 'simulated';
@@ -46,7 +46,7 @@ final class Program
                 $stop->cancel();
             }
         });
-        EventLoop::run(); // until nothing is left to do
+        EventLoop::run(); // until the loop is empty
 
         return $program->seen;
     }
@@ -68,7 +68,7 @@ final class Program
                 try {
                     $agent->run($stop->getCancellation());
                 } catch (KilledException) {
-                    // Its process is gone.
+                    // The agent's process is gone.
                 }
             })->ignore();
         };
@@ -91,7 +91,7 @@ final class Program
         $seen = 0;
         foreach ($executor->mapUnordered(self::upTo($jobs), abs(...)) as $_) {
             if (++$seen === (int) (0.8 * $jobs)) {
-                $calm->cancel(); // nobody dies for the rest, but answers are lost
+                $calm->cancel(); // no more crashes for the rest, but answers are lost
             }
         }
         $failed = $dispatched->await();

@@ -14,7 +14,7 @@ use Spindle\Worker\PortableOutcome;
 use Spindle\Worker\PortableTask;
 use Spindle\Worker\WorkerCrashedException;
 
-/** Workers that take the time of what they are given, and die of it now and then, without doing it. */
+/** Workers that wait for the duration of each task, and sometimes crash without doing it. */
 final class SimulatedPool implements Executor
 {
     /** @var array<int, array{PortableTask, DeferredFuture<mixed>}> */
@@ -53,7 +53,7 @@ final class SimulatedPool implements Executor
         throw new \LogicException('An agent submits');
     }
 
-    /** With its machine: nothing of it runs on. */
+    /** Ends all tasks without outcomes, like a machine that dies. */
     public function kill(): void
     {
         $this->dead = true;

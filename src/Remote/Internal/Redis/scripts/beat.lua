@@ -1,4 +1,4 @@
--- ARGV: owner, lease in ms, whether the owner is new, its description in JSON, dead letters to keep, their retention in s
+-- ARGV: owner, lease in ms, whether the owner is new, its description in JSON, dead letters to keep, their retention
 local owner, lease, joins, about, mostDead, oldestDead = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
 
 -- When no agent was heard of for a whole lease, the engine was away. Then expired leases are extended once, so that
