@@ -31,10 +31,7 @@ final class Agent implements Statistics
     private const GRACE = 2.0;
     private const SHARE_OF_MARGIN = 3;
 
-    /**
-     * Divisor of memory_limit for the size of all results together, because each is copied several times. Without a
-     * limit, bytes.
-     */
+    /** Divisor of memory_limit for the size of all results, which are copied several times. Without a limit, bytes. */
     private const SHARE_OF_MEMORY = 8;
     private const MAX_RESULTS = 128 << 20;
 

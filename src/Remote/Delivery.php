@@ -4,10 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/**
- * A job that an agent has claimed. The agent's name and {@see self::$number} together are the fencing token: no other
- * claim has both.
- */
+/** A claimed job. The owner's name and {@see self::$number} are the fencing token: no other claim has both. */
 final class Delivery
 {
     /**

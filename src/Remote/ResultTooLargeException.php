@@ -6,10 +6,7 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/**
- * Thrown when a task has returned or yielded more bytes than its agent accepts. The task has run, and its result is
- * lost.
- */
+/** Thrown when a task has returned or yielded more bytes than its agent accepts. The task's result is lost. */
 final class ResultTooLargeException extends \RuntimeException implements SpindleException
 {
     public static function of(string $id, int $size, int $limit): self

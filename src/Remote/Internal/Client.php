@@ -55,10 +55,7 @@ final class Client
     /** @var list<array{string, string}> queues and ids of jobs whose outcomes are to be fetched */
     private array $large = [];
 
-    /**
-     * @var array<string, array<string, bool>> withdrawals that are not sent, by queue and id; true if claimed jobs are
-     *                                         meant too
-     */
+    /** @var array<string, array<string, bool>> unsent withdrawals by queue and id; true includes claimed jobs */
     private array $unsaid = [];
 
     /** @var array<string, array<array-key, mixed>> withdrawals that are sent and not answered, by queue and id */
@@ -71,8 +68,8 @@ final class Client
     private int $last = 0;
 
     /**
-     * @var array<string, array<array-key, Outbox>> by queue and patience, so that a short patience does not wait for a
-     *                                              long one
+     * @var array<string, array<array-key, Outbox>> by queue and patience, so that a short one never waits for a long
+     *                                              one
      */
     private array $outboxes = [];
 
@@ -355,10 +352,7 @@ final class Client
         }
     }
 
-    /**
-     * Whether a letter with this id may be about several queues. Letters name no queue, and a caller may use an id in
-     * several.
-     */
+    /** Whether a letter with this id may be about several queues. Letters name none, and callers choose ids. */
     private function isAmbiguous(string $id): bool
     {
         return \count($this->queues) > 1 && !$this->isOwn($id);

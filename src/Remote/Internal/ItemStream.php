@@ -10,16 +10,10 @@ use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\OneWayGenerator;
 use Spindle\Remote\JobLostException;
 
-/**
- * The reader's side of a generator task. When the last reference to it is gone, the engine learns that no more items
- * are wanted.
- */
+/** The reader's side of a generator task. Without references to it, no more items are wanted. */
 final class ItemStream
 {
-    /**
-     * @var array<int, self> streams with a waiting reader, by object id, because a waiting fiber may be referenced by
-     *                       nothing else
-     */
+    /** @var array<int, self> streams with a waiting reader, whose fiber may be referenced by nothing else */
     private static array $awaited = [];
 
     /** Items in one request. */

@@ -12,10 +12,7 @@ use Spindle\Worker\ResultBudget;
 /** Stores the items of a generator task, ahead of the reader by a limited window. */
 final class Outlet
 {
-    /**
-     * Stored items that are not taken, at most; and seconds between checks in case the letter about taken items was
-     * lost.
-     */
+    /** Most stored items that are not taken; seconds between checks in case a letter about taken ones is lost. */
     private const WINDOW = 32;
     private const LOOK = 1.0;
 
@@ -83,10 +80,7 @@ final class Outlet
         return \is_string($result) ? $result : '';
     }
 
-    /**
-     * @return \Generator<mixed, mixed, mixed, mixed> the items, by reference where possible, so that the caller can
-     *                                                free them in the generator
-     */
+    /** @return \Generator<mixed, mixed, mixed, mixed> items, by reference if possible, to be freed there */
     private function &references(): \Generator
     {
         $items = $this->items;

@@ -173,10 +173,7 @@ final class RemoteMap implements Waiter
         $this->sender->report($id, $frame);
     }
 
-    /**
-     * @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome a frame, a generator's items, or null for a
-     *     lost job
-     */
+    /** @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome a frame, items, or null if lost */
     private function settle(string $id, string|\Generator|null $outcome): void
     {
         [$number, $key, $bytes] = $this->open[$id] ?? [-1, null, 0];
@@ -199,10 +196,7 @@ final class RemoteMap implements Waiter
         }
     }
 
-    /**
-     * @return array{string|\Generator<mixed, mixed, mixed, mixed>|null, mixed, string}|null the next element for the
-     *     caller's loop
-     */
+    /** @return array{string|\Generator<mixed, mixed, mixed, mixed>|null, mixed, string}|null next result */
     private function shift(): ?array
     {
         while (true) {
@@ -385,10 +379,7 @@ final class RemoteMap implements Waiter
         }
     }
 
-    /**
-     * Stops waiting for tasks whose submission or withdrawal the engine has not confirmed, because it may be away for
-     * ever.
-     */
+    /** Stops waiting for submissions and withdrawals without an answer: the engine may be away for ever. */
     private function giveUp(): void
     {
         foreach ([...array_column($this->sending, 'id'), ...array_filter(array_keys($this->open), $this->sender->isUnsaid(...))] as $id) {

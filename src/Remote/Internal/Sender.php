@@ -29,10 +29,7 @@ use function Amp\async;
 /** Turns tasks and commands into jobs of one queue, and outcomes into results. */
 final class Sender
 {
-    /**
-     * Seconds for which a cancelled submission waits for the engine's confirmation, so that the task ends before its
-     * future does.
-     */
+    /** Seconds to wait for the confirmation of a cancelled task, so that it ends before its future does. */
     private const CONFIRMS = 1.0;
 
     private Client $client;
@@ -279,10 +276,7 @@ final class Sender
         return PortableOutcome::item(substr($body, 4), 1, $key);
     }
 
-    /**
-     * Passes a task's report to the caller. A frame that was tampered with, or belongs to a job of this id in another
-     * queue, is dropped.
-     */
+    /** Passes a task's report to the caller. Drops frames with a wrong signature or of another queue's job. */
     public function report(string $id, string $frame): void
     {
         $onReport = $this->options->onReport;

@@ -15,10 +15,7 @@ use Spindle\Remote\JobLostException;
 /** A submitted task and the future of its outcome. */
 final class Submission implements Waiter
 {
-    /**
-     * @var DeferredFuture<mixed>|null null when it is complete, because a reference to its result may keep a generator
-     *                                 running
-     */
+    /** @var DeferredFuture<mixed>|null null when complete, because its result may keep a generator running */
     private ?DeferredFuture $deferred;
 
     /** @var Future<mixed>|null null once it was returned */

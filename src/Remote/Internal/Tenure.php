@@ -31,10 +31,7 @@ use Spindle\Worker\WorkerCrashedException;
  */
 final class Tenure
 {
-    /**
-     * Claim as many jobs as finish in CLAIMED seconds, and give the pool as many as finish in HANDED seconds; at least
-     * one per worker.
-     */
+    /** Claim as many jobs as finish in this many seconds, and give the pool as many; at least one per worker. */
     private const CLAIMED = 0.1;
     private const HANDED = 0.02;
 
@@ -63,10 +60,7 @@ final class Tenure
     /** @var array<string, Assignment> claimed jobs that the pool does not have yet, by id */
     private array $waiting = [];
 
-    /**
-     * @var array<string, int> claim numbers of withdrawn jobs that have not arrived yet, by job id; since the last two
-     *                         beats
-     */
+    /** @var array<string, int> claim numbers of withdrawn jobs that have not arrived, by job id; of two beats */
     private array $unwanted = [];
 
     /** @var array<string, int> those that were there at the last beat */
@@ -85,19 +79,13 @@ final class Tenure
     private bool $draining = false;
     private bool $renewing = false;
 
-    /**
-     * Time of {@see Clock::now()} until which an engine that is away is waited for. It is short once the stop timeout
-     * is over.
-     */
+    /** Time until which an engine that is away is waited for; shortened when the stop timeout is over. */
     private float $patientUntil = \INF;
 
     /** Whether a job was verified, which shows that the keys are those of the queue. */
     private bool $hasVerified = false;
 
-    /**
-     * Claims in a row without any verifiable job, the time until which nothing is claimed for that, and the reason for
-     * the stop.
-     */
+    /** Claims in a row without a verifiable job, the end of the pause after them, and the reason for the stop. */
     private int $refusals = 0;
     private float $pausedUntil = 0.0;
     private ?TamperedFrameException $refusal = null;
@@ -458,10 +446,7 @@ final class Tenure
         return !$this->draining && $this->jobBytes < $this->workshop->budget->bytes && Clock::now() >= $this->pausedUntil;
     }
 
-    /**
-     * Returns the number of the last claim that may begin before the next request: those that the pool has or has room
-     * for.
-     */
+    /** Returns the number of the last claim that may begin before the next request, in the pool or its free room. */
     private function mayHaveBegun(): int
     {
         return $this->waiting === [] ? max($this->lastHanded, $this->lastNumber + $this->depth() - \count($this->jobs)) : $this->lastHanded;
@@ -513,10 +498,7 @@ final class Tenure
         }
     }
 
-    /**
-     * Takes jobs that lost or late answers have given, and ends withdrawn ones. Must not run while an answer may be on
-     * its way.
-     */
+    /** Takes jobs of lost answers, and ends withdrawn ones. Must not run while an answer may be on its way. */
     private function takeHeld(): void
     {
         $known = array_column($this->settlements, 'number', 'id');
@@ -597,10 +579,7 @@ final class Tenure
         EventLoop::unreference(EventLoop::delay($pause, $this->poke(...)));
     }
 
-    /**
-     * Gives the pool the jobs that it can run soon. Gives it nothing when the lease may end before, such as after a
-     * stop of this process.
-     */
+    /** Gives the pool the jobs that it can run soon, unless the lease is nearly over, such as after SIGSTOP. */
     private function hand(): void
     {
         if ($this->isLate() || ($this->settlementBytes > 0 && $this->workshop->budget->isFull())) {

@@ -31,16 +31,10 @@ final class Verdicts
     /** Messages of PHP and {@see PortableTask} when an agent's code has no such class or function. */
     private const MISSING = '/^(?:(?:Class|Interface|Trait|Enum) "[^"]+" not found|Call to undefined function |A worker has no )/';
 
-    /**
-     * Smallest number of attempts for a task that could not be decoded. It has not run, so another agent gets it
-     * whatever its policy says.
-     */
+    /** Attempts, at least, for a task that could not be decoded. It has not run, so another agent gets it. */
     private const UNREADABLE_TRIES = 2;
 
-    /**
-     * Refusals after which a job is dead even if the same agent refused it each time, because there is no other agent
-     * then.
-     */
+    /** Refusals after which a job is dead even if a single agent refused it, because there is no other then. */
     private const REFUSALS = 4;
 
     /** @param int $maxResult largest result in bytes */

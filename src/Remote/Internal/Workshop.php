@@ -16,10 +16,7 @@ final class Workshop
     /** @var array<string, int> */
     public array $counters = ['done_total' => 0, 'retried_total' => 0, 'dead_total' => 0, 'cancelled_total' => 0, 'released_total' => 0, 'stale_total' => 0, 'crashed_total' => 0];
 
-    /**
-     * @var array<string, int> figures of the queue from {@see \Spindle\Remote\Broker::figures()}; empty before the
-     *                         first request
-     */
+    /** @var array<string, int> from {@see \Spindle\Remote\Broker::figures()}; empty before the first request */
     public array $queue = [];
 
     /** @var (\Closure(mixed): void)|null receives the reports of tasks */
@@ -48,10 +45,7 @@ final class Workshop
         $this->guard = new LeaseGuard();
     }
 
-    /**
-     * @param float $until time of {@see \Spindle\Internal\Clock::now()} at which the guard kills what runs here, unless
-     *                     this is called again; INF for never
-     */
+    /** @param float $until time of a monotonic clock at which the guard kills what runs here; INF for never */
     public function permit(float $until): void
     {
         $this->guard->permit($until);

@@ -51,10 +51,7 @@ final class Engine
 
     private ?Tier $tier = null;
 
-    /**
-     * Whether each connection begins with loading the scripts. Agents do that; a process that dispatches a job or two
-     * does not.
-     */
+    /** Whether each connection loads all scripts first, as agents do, unlike processes that dispatch a few jobs. */
     private bool $loadsScripts = false;
 
     /** @var Future<Link>|null while a connection is being opened */

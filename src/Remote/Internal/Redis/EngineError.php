@@ -7,10 +7,7 @@ namespace Spindle\Remote\Internal\Redis;
 /** Thrown when the engine answers a command with an error. */
 final class EngineError extends \RuntimeException
 {
-    /**
-     * Temporary errors, after which a retry may help: the engine starts, is being replaced, or is full. Values explain
-     * errors whose own text does not.
-     */
+    /** Temporary errors, after which a retry may help. Values explain errors whose own text does not. */
     private const PASSING = [
         'LOADING' => null,
         'READONLY' => 'it is a replica, which takes nothing in',

@@ -34,16 +34,10 @@ final class Link
     /** ECONNREFUSED. */
     private const REFUSED = 111;
 
-    /**
-     * @var array<int, self> connections with pending commands, by object id, because a waiting fiber may be referenced
-     *                       by nothing else
-     */
+    /** @var array<int, self> connections with waiting fibers, which may be referenced by nothing else */
     private static array $busy = [];
 
-    /**
-     * @var \SplQueue<array{Suspension<mixed>|null, float}> waiting fibers with their deadlines; null where the fiber
-     *                                              could not suspend
-     */
+    /** @var \SplQueue<array{Suspension<mixed>|null, float}> fibers and deadlines; null if it could not suspend */
     private \SplQueue $waiting;
 
     private bool $reading = false;
@@ -52,10 +46,7 @@ final class Link
 
     private readonly string $watchdog;
 
-    /**
-     * @var (\Closure(mixed): void)|null receives messages that the engine sends without a request, and null when the
-     *                        connection was closed
-     */
+    /** @var (\Closure(mixed): void)|null receives published messages, and null when the connection closes */
     private ?\Closure $listener = null;
 
     /** @param Socket $socket referenced so that it is not closed */
