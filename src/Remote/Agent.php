@@ -82,8 +82,7 @@ final class Agent implements Statistics
     private function __clone() {}
 
     /**
-     * Returns the memory budget of all results together. Agents of one process share a budget when each has it in its
-     * pool options.
+     * Returns a memory budget for all results. Agents of one process share it when each has it in its pool options.
      *
      * @internal
      */
@@ -96,13 +95,12 @@ final class Agent implements Statistics
 
     /**
      * Serves the queue until $stop is requested and the jobs that run are done. Jobs that were claimed and have not
-     * started are given back. While the engine is not available, the agent waits. When its lease has ended, the agent
-     * ends its jobs and takes a new lease.
+     * started are given back. While the engine is not available, the agent waits. After its lease has ended, it ends
+     * its jobs and takes a new lease.
      *
      * @param Cancellation|null $end after $stop, ends what runs without waiting for the stop timeout, and gives it back
      *
-     * @throws BrokerRefusedException when the engine can't be used with its settings and the agent has never served;
-     *                                later the agent waits instead
+     * @throws BrokerRefusedException when the engine can't be used before the agent has ever served; later it waits
      * @throws TamperedFrameException when the agent could verify none of the jobs that it claimed
      */
     public function run(Cancellation $stop, ?Cancellation $end = null): void
@@ -125,8 +123,7 @@ final class Agent implements Statistics
 
     /**
      * Returns the agent's own counters and, while it has a lease, those of the queue. The latter are some seconds old:
-     * jobs that wait, are delayed, blocked by another job of their key, or dead, and the seconds that the oldest job
-     * has waited.
+     * jobs that wait, are delayed, blocked by another job of their key, or dead, and the oldest job's age in seconds.
      */
     public function statistics(): array
     {

@@ -37,8 +37,8 @@ interface Broker
      *                              also searched among outcomes and dead letters
      *
      * An id may belong to another job, whose frame differs after the first 42 bytes, which identify the signer. That is
-     * a conflict, and the new job is not added. Conflicts are detected as long as the other job exists or its outcome
-     * is kept.
+     * a conflict, and the new job is not added. Conflicts are detected while the other job exists or its outcome is
+     * kept.
      *
      * @throws QueueFullException when the engine is out of memory
      * @throws BrokerException
@@ -57,8 +57,7 @@ interface Broker
     public function look(string $queue, array $ids, string $mailbox): array;
 
     /**
-     * Withdraws jobs. A job that is not claimed is removed. The owner of a claimed job gets a letter, so that it ends
-     * the job.
+     * Withdraws jobs. A job that is not claimed is removed. The owner of a claimed job gets a letter to end it.
      *
      * @param list<string> $ids at most 4,000
      *
@@ -119,8 +118,8 @@ interface Broker
     public function renew(string $queue, string $owner, float $lease, bool $joins, string $about, int $mostDead = \PHP_INT_MAX, float $oldestDead = \INF): ?float;
 
     /**
-     * Settles jobs and claims others, the most urgent first. An owner that gets fewer than $want receives a letter as
-     * soon as there are more.
+     * Settles jobs and claims others, the most urgent first. An owner that gets too few receives a letter about new
+     * ones.
      *
      * @param list<Settlement> $settlements
      * @param int              $want        jobs to claim, at most 4,000
@@ -148,7 +147,7 @@ interface Broker
     public function held(string $queue, string $owner, array $known): array;
 
     /**
-     * Stores items of a job whose outcome is a sequence, and notifies the mailboxes. Storing the same item again has no
+     * Stores items of a job whose outcome is a sequence, and notifies the mailboxes. Storing an item again has no
      * effect.
      *
      * @param int          $number of the claim
@@ -197,8 +196,7 @@ interface Broker
 
     /**
      * Returns some jobs with what is known of them: owner, since, due, died, crashes, fails, attempts, why. Times are
-     * in ms of the engine's clock. Waiting jobs are in the order in which they will be claimed, dead ones with the
-     * latest first.
+     * in ms of the engine's clock. Waiting jobs are in the order of their claims, dead ones with the latest first.
      *
      * @return array<string, array<string, int|float|string>> by id
      *
@@ -238,8 +236,7 @@ interface Broker
     public function delete(string $queue, array $ids): int;
 
     /**
-     * Finds jobs that no agent can find, such as after an operator has changed the queue by hand, and makes them
-     * claimable.
+     * Makes jobs claimable that no agent can find, such as after an operator has changed the queue by hand.
      *
      * @return int number of such jobs
      *
@@ -248,8 +245,7 @@ interface Broker
     public function repair(string $queue): int;
 
     /**
-     * Gives up an owner's lease. None of its jobs may run any more. Other agents may claim them at once, and they do
-     * not count as crashed.
+     * Gives up an owner's lease, when none of its jobs runs. They become claimable at once, and have not crashed.
      *
      * @throws BrokerException
      */

@@ -9,8 +9,7 @@ final class Claim
 {
     /**
      * @param list<Delivery> $deliveries
-     * @param list<string>   $stale      ids of settlements that did not count, because the job was not the owner's any
-     *                                   more
+     * @param list<string>   $stale      ids of settlements that did not count: the job was not the owner's any more
      */
     public function __construct(public readonly array $deliveries, public readonly array $stale) {}
 }

@@ -16,8 +16,7 @@ use Spindle\Remote\Internal\Redis\Mailbox;
  * Queues in Redis 7 or newer, or in Valkey, with an append-only file. Needs predis/predis and amphp/socket.
  *
  * Each queue has streams with a consumer group, and hashes that are authoritative. The scripts in
- * Internal/Redis/scripts change them atomically. One connection serves the requests of all fibers; each mailbox has its
- * own.
+ * Internal/Redis/scripts change them atomically. All fibers share one connection; each mailbox has its own.
  */
 final class RedisBroker implements Broker
 {
@@ -44,8 +43,7 @@ final class RedisBroker implements Broker
      * @param string                $address redis://user:password@host:port/database, rediss:// for TLS, or
      *                                       unix:///path
      * @param ClientTlsContext|null $tls     trusted certificates and own certificate, for rediss://
-     * @param float                 $timeout seconds to connect, and seconds without progress in which an answer must
-     *                                       arrive
+     * @param float                 $timeout seconds to connect, and to wait for an answer without progress
      *
      * @throws \ValueError
      */

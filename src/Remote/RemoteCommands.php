@@ -27,8 +27,8 @@ final class RemoteCommands implements CommandCarrier
      * @param Keys|null     $keys    signing keys; null for those of the file that SPINDLE_KEY_FILE names
      * @param int           $crashes agents that may be lost with the command before it fails. Only the pool's
      *                               {@see \Spindle\Command\RetryPolicy} retries a command that failed by itself
-     * @param RemoteOptions $options the patience is also the time that a cancelled command has to end. While the queue
-     *                               is full, commands wait
+     * @param RemoteOptions $options the patience also limits the end of a cancelled command. A full queue makes
+     *                               commands wait
      *
      * @throws KeyFileException
      * @throws \ValueError      when the queue name is not valid, or an option is for tasks only

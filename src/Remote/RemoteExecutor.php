@@ -64,8 +64,8 @@ final class RemoteExecutor implements Executor
      *
      * @param string|null $id    the caller's id, such as an order number; null for a new one. While the queue has a
      *                           task of this id or keeps its outcome, the same task is accepted and not run again,
-     *                           whatever its key and delay. A different task is refused, also a closure with the same
-     *                           text elsewhere in the code
+     *                           whatever its key and delay. A different task is refused, also the same closure
+     *                           elsewhere in the code
      * @param string      $key   tasks of one key never run at the same time
      * @param float       $delay seconds of the engine's clock before the task may run
      *
@@ -73,8 +73,7 @@ final class RemoteExecutor implements Executor
      * @throws QueueFullException
      * @throws PayloadTooLargeException
      * @throws JobConflictException     when the id belongs to a different task: other code, values, retries or timeout
-     * @throws BrokerException          when the engine does not answer; with the caller's $id, dispatching again is
-     *                                  safe
+     * @throws BrokerException          when the engine does not answer; with an $id, a second call is safe
      * @throws \ValueError             when the id, the key or the delay is not valid
      */
     public function dispatch(callable $task, ?string $id = null, string $key = '', float $delay = 0.0): string

@@ -9,7 +9,7 @@ final class Settlement
 {
     /**
      * @param int    $number  the claim's {@see Delivery::$number}
-     * @param int    $crashes like $fails, the new count for the next claim of the job
+     * @param int    $crashes new number of crashes, for the next claim; so is $fails
      * @param float  $delay   seconds of the engine's clock before the next attempt
      * @param string $frame   the outcome, signed
      * @param string $why     JSON with the reason, which is shown with dead letters

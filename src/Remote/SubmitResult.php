@@ -9,8 +9,7 @@ final class SubmitResult
 {
     /**
      * @param int       $accepted  number of jobs from the start of the list that were added now or before
-     * @param list<int> $conflicts positions of jobs among them that were not added, because their id belongs to another
-     *                             task
+     * @param list<int> $conflicts positions of those whose id belongs to another task, so that they were not added
      */
     public function __construct(public readonly int $accepted, public readonly array $conflicts = []) {}
 }

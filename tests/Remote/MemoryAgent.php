@@ -13,7 +13,7 @@ final class MemoryAgent
     /** Number of jobs that the owner wanted and did not get; 0 when it needs no letter about new jobs. */
     public int $idle = 0;
 
-    /** @var array<string, MemoryJob> those that it has */
+    /** @var array<string, MemoryJob> claimed jobs, by id */
     public array $jobs = [];
 
     /** Whether the owner has given up its lease, with no job running. */

@@ -24,7 +24,7 @@ final class MemoryBroker implements Broker
     /** @var array<int, array{string, \Closure(Letter): void, \Closure(): void}> its mailboxes */
     private array $mailboxes = [];
 
-    /** @var array<int, int> what the engine calls them, while it is not cut off */
+    /** @var array<int, int> ids of listeners in the engine, empty while the connection is cut */
     private array $listeners = [];
 
     private int $last = 0;

@@ -19,7 +19,7 @@ final class MemoryEngine
 
     private int $last = 0;
 
-    /** @param (\Closure(): float)|null $clock in seconds; null for the project's own, which may be virtual */
+    /** @param (\Closure(): float)|null $clock in seconds; null for Spindle's clock, which may be virtual */
     public function __construct(private readonly ?\Closure $clock = null) {}
 
     public function now(): float

@@ -67,10 +67,7 @@ final class Client
     private int $waiting = 0;
     private int $last = 0;
 
-    /**
-     * @var array<string, array<array-key, Outbox>> by queue and patience, so that a short one never waits for a long
-     *                                              one
-     */
+    /** @var array<string, array<array-key, Outbox>> by queue and patience, as short ones must not wait for long ones */
     private array $outboxes = [];
 
     /** @var array<string, true> queues that letters may be about */
@@ -130,8 +127,7 @@ final class Client
     }
 
     /**
-     * Sends jobs and returns when the engine has accepted them. The waiter gets each outcome, possibly before this
-     * returns.
+     * Sends jobs, and returns when the engine has accepted them. The waiter may get outcomes before that.
      *
      * @param list<Job> $jobs
      *

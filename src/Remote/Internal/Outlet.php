@@ -17,12 +17,9 @@ final class Outlet
     private const LOOK = 1.0;
 
     /**
-     * @param \Generator<mixed, mixed, mixed, mixed>|null $items     released when they are not read any more, which
-     *     ends the task
-     * @param float                                       $retention seconds without a taken item after which no more
-     *     are wanted
-     * @param ResultBudget                                $budget    memory budget of items that the engine has not
-     *     stored yet
+     * @param \Generator<mixed, mixed, mixed, mixed>|null $items     released to end the task
+     * @param float                                       $retention longest wait for the reader in seconds
+     * @param ResultBudget                                $budget    for items that are not stored yet
      */
     public function __construct(
         private ?\Generator $items,

@@ -158,8 +158,7 @@ final class Sender
     }
 
     /**
-     * Sends a job as {@see send()} does. When cancelled without an answer, withdraws the job as soon as the engine
-     * answers.
+     * Sends a job as {@see send()} does. If cancelled without an answer, withdraws the job when the engine answers.
      *
      * @return int|null null when cancelled
      *

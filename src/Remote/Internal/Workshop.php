@@ -30,10 +30,9 @@ final class Workshop
      * @param \Closure(\Closure(mixed): void): Executor $make
      * @param int                                        $workers commands that run at once
      * @param float                                      $grace   seconds that a command has to end
-     * @param ResultBudget                               $budget  memory budget of results that the engine does not have
-     *                                                            yet
-     * @param bool                                       $guarded whether a {@see LeaseGuard} kills what runs here when
-     *                                                            the lease ends
+     * @param ResultBudget                               $budget  for results that the engine does not have yet
+     * @param bool                                       $guarded whether a {@see LeaseGuard} kills what outlives the
+     *                                                            lease
      */
     public function __construct(
         private readonly \Closure $make,

@@ -18,8 +18,8 @@ use Spindle\Remote\Testing\Internal\Leftovers;
 
 /**
  * A private Redis or Valkey server for tests, started from the installed program in a private directory. The server and
- * its files are removed when it is stopped, when the last reference to this object is gone, or when the PHP process has
- * ended, also by SIGKILL.
+ * its files are removed by {@see stop()}, with the last reference to this object, or when the PHP process ends, also by
+ * SIGKILL.
  *
  * The server listens on 127.0.0.1 and on a Unix socket, requires a password on both, and keeps an append-only file.
  *
@@ -65,12 +65,11 @@ final class TemporaryRedis
     }
 
     /**
-     * Starts a server and returns when it accepts commands. By default it keeps an append-only file (everysec), makes
-     * no snapshots and evicts nothing.
+     * Starts a server and returns when it accepts commands. It keeps an append-only file (everysec), without snapshots
+     * or eviction.
      *
-     * @param array<string, string|int|float|bool> $settings of redis.conf, with values as in that file, such as
-     *                                                       ['appendfsync' => 'always', 'save' => '900 1 300 10',
-     *                                                       'maxmemory' => '10mb']
+     * @param array<string, string|int|float|bool> $settings as in redis.conf, such as ['appendfsync' => 'always',
+     *                                                       'save' => '900 1 300 10', 'maxmemory' => '10mb']
      *
      * @throws RedisException
      * @throws LauncherException when there is no command-line PHP

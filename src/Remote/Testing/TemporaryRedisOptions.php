@@ -8,10 +8,8 @@ namespace Spindle\Remote\Testing;
 final class TemporaryRedisOptions
 {
     /**
-     * @param string|null $binary      the program's path, or its name, such as valkey-server; null for redis-server, or
-     *                                 else valkey-server
-     * @param string|null $certificate the file of the server's certificate, in PEM, which is copied. It opens a port
-     *                                 for TLS
+     * @param string|null $binary      the program's path or name; null for redis-server, or else valkey-server
+     * @param string|null $certificate the file of the server's certificate, in PEM, which is copied; opens a TLS port
      * @param string|null $key         the file of its private key, in PEM, without a passphrase, which is copied
      * @param float       $timeout     seconds that the server has to start, each time, and to answer
      *

@@ -117,7 +117,7 @@ abstract class BrokerContract extends TestCase
         return $deliveries[0];
     }
 
-    /** @return list<string> ids of those that did not count */
+    /** @return list<string> ids of settlements that did not count */
     protected function settle(string $owner, Settlement ...$settlements): array
     {
         return $this->broker()->settle($this->queue(), $owner, array_values($settlements), 0, self::RETENTION)->stale;

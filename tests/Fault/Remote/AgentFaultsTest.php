@@ -292,7 +292,7 @@ final class AgentFaultsTest extends TestCase
         return $directory;
     }
 
-    /** @return int the process of the worker that has the attempt */
+    /** @return int process id of the worker that runs the attempt */
     private function started(string $directory, int $attempt): int
     {
         Eventually::holds(static fn(): bool => is_file("{$directory}/{$attempt}"), "the attempt {$attempt} has started");

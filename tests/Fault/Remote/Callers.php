@@ -20,7 +20,7 @@ final class Callers
 {
     private const AT_ONCE = 250;
 
-    /** @return int how many tasks the engine has */
+    /** @return int number of tasks in the engine */
     public static function dispatch(string $address, string $queue, int $tasks, string $log): int
     {
         $executor = self::executor($address, $queue);
@@ -74,7 +74,7 @@ final class Callers
         return new RemoteExecutor(new RedisBroker($address), $queue, new Keys([AgentProgram::KEY]));
     }
 
-    /** @return list<int> exit codes of four forks, each of which has tasks done, and how many of this process's own are right */
+    /** @return list<int> exit codes of four forks that submit tasks, and the number of correct results here */
     public static function fork(string $address, string $queue): array
     {
         $executor = new RemoteExecutor(new RedisBroker($address), $queue, new Keys([AgentProgram::KEY]));
@@ -127,7 +127,7 @@ final class Callers
         return $taken;
     }
 
-    /** @return string what a connection fails with that is the first one without a free descriptor */
+    /** @return string message of the first connection that finds no free descriptor */
     public static function withoutDescriptors(string $address, string $queue): string
     {
         [$served, $other] = [new RedisBroker($address), new RedisBroker($address)];

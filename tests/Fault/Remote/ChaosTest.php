@@ -54,7 +54,7 @@ final class ChaosTest extends TestCase
     private const TWICE = 0.005;
     private const TWICE_EACH = 150;
 
-    /** @var array<string, Process> by where they run: those that are neither stopped nor cut off */
+    /** @var array<string, Process> agents that are neither stopped nor cut off, by place */
     private array $agentsAt = [];
 
     /** @var list<string> where they run on this machine, and the others */
@@ -63,7 +63,7 @@ final class ChaosTest extends TestCase
     /** @var list<string> */
     private array $others = [];
 
-    /** @var array<string, \Closure(): void> by the watcher that calls it: what ends a stop or a partition */
+    /** @var array<string, \Closure(): void> callbacks that end a stop or a partition, by watcher */
     private array $ends = [];
 
     private string $queue = '';
@@ -187,7 +187,7 @@ final class ChaosTest extends TestCase
         return null;
     }
 
-    /** @return array<int, \Closure(): void> by how many results have come */
+    /** @return array<int, \Closure(): void> faults, by the number of results after which they happen */
     private function faults(int $jobs, TemporaryRedis $redis, Randomizer $random): array
     {
         $kinds = [

@@ -93,7 +93,7 @@ final class ClockTest extends TestCase
         yield 'slow and fast' => [-self::HOUR, self::HOUR];
     }
 
-    /** @return array<string, string> an environment in which a process takes the time to be another */
+    /** @return array<string, string> an environment that shifts the clock of a process */
     private static function wrongBy(int $seconds): array
     {
         $library = glob('/usr/lib/*/faketime/libfaketime.so.1')[0] ?? null;

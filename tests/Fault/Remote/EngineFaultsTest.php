@@ -329,7 +329,7 @@ final class EngineFaultsTest extends TestCase
         }
     }
 
-    /** @return resource the connection on which the engine does something, that is not waited for */
+    /** @return resource the connection of a command whose answer is not awaited */
     private function send(string ...$words): mixed
     {
         $stream = stream_socket_client("unix://{$this->engine()->directory}/socket");

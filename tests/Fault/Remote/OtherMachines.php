@@ -45,7 +45,7 @@ trait OtherMachines
 
     private int $machines = 0;
 
-    /** @var array{resource, resource}|null what {@see self::REMOVE} runs in, and the pipe that it reads */
+    /** @var array{resource, resource}|null the process of {@see self::REMOVE}, and the pipe that it reads */
     private ?array $guardian = null;
 
     /**

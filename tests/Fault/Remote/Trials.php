@@ -61,13 +61,13 @@ final class Trials
         exit(1);
     }
 
-    /** @return array<int, int> how many runs were started, by number */
+    /** @return array<int, int> started runs by job number */
     public static function started(string $log): array
     {
         return self::read($log, self::STARTED);
     }
 
-    /** @return array<int, int> how many came to their end */
+    /** @return array<int, int> finished runs by job number */
     public static function ended(string $log): array
     {
         return self::read($log, self::ENDED);

@@ -25,7 +25,7 @@ final class Program
     private const QUEUE = 'simulated';
     private const WORKERS = 4;
 
-    /** @var array<string, mixed> what was seen */
+    /** @var array<string, mixed> records of the simulation */
     private array $seen = [];
 
     private function __construct(private readonly VirtualDriver $driver, private readonly int $seed) {}
@@ -125,7 +125,7 @@ final class Program
         }
     }
 
-    /** @return int how many of them failed */
+    /** @return int number of failed jobs */
     private function dispatch(RemoteExecutor $executor, World $world, int $count): int
     {
         $futures = [];

@@ -20,7 +20,7 @@ final class SimulatedPool implements Executor
     /** @var array<int, array{PortableTask, DeferredFuture<mixed>}> */
     private array $waiting = [];
 
-    /** @var array<int, array{string, string, DeferredFuture<mixed>}> timer, id and future of those that run */
+    /** @var array<int, array{string, string, DeferredFuture<mixed>}> timer, id and future of running tasks */
     private array $running = [];
 
     private int $last = 0;

@@ -14,13 +14,13 @@ final class World
 
     public int $runs = 0;
 
-    /** @var array<string, true> ids of those that run */
+    /** @var array<string, true> ids of running jobs */
     private array $running = [];
 
-    /** @var array<string, string> ids that run by key */
+    /** @var array<string, string> ids of running jobs by key */
     private array $busy = [];
 
-    /** @var list<string> what may never be */
+    /** @var list<string> violated invariants */
     public array $faults = [];
 
     /** @var array<string, string> */

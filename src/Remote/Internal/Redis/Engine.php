@@ -106,7 +106,7 @@ final class Engine
         return $this->connections;
     }
 
-    /** Makes {@see run()} wait until this mailbox is open, or fail while it is refused. */
+    /** Makes {@see run()} wait for the first attempt to open this mailbox, and fail while it is refused. */
     public function doubt(Mailbox $mailbox): void
     {
         $this->doubted[spl_object_id($mailbox)] = $mailbox;

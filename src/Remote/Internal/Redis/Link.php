@@ -169,8 +169,7 @@ final class Link
      *
      * @throws EngineError                when the engine answers with another error
      * @throws BrokerRefusedException     when the user lacks a permission
-     * @throws BrokerUnavailableException when there is no answer, or a temporary error; the command may have been
-     *                                    executed
+     * @throws BrokerUnavailableException when there is no answer or a temporary error; the command may have run
      */
     public function call(string $command, #[\SensitiveParameter] array $arguments): mixed
     {
