@@ -65,8 +65,8 @@ final class TemporaryRedis
     }
 
     /**
-     * Starts a server and returns when it accepts commands. It keeps an append-only file (everysec), without snapshots
-     * or eviction.
+     * Starts a server and returns when it accepts commands. By default it has an append-only file (everysec), no
+     * snapshots and no eviction.
      *
      * @param array<string, string|int|float|bool> $settings as in redis.conf, such as ['appendfsync' => 'always',
      *                                                       'save' => '900 1 300 10', 'maxmemory' => '10mb']
@@ -82,13 +82,13 @@ final class TemporaryRedis
         return RedisException::during(static fn(): self => self::make($settings, $options ?? new TemporaryRedisOptions()));
     }
 
-    /** Returns Returns redis://:password@127.0.0.1:port.. */
+    /** Returns redis://:password@127.0.0.1:port. */
     public function address(): string
     {
         return "redis://:{$this->password}@127.0.0.1:{$this->port}";
     }
 
-    /** Returns Returns unix://:password@/path.. */
+    /** Returns unix://:password@/path. */
     public function socketAddress(): string
     {
         return "unix://:{$this->password}@{$this->directory}/socket";
