@@ -15,7 +15,7 @@ use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\ConsoleOutputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
 
-/** `spindle work`: this machine's share of a queue. */
+/** The command `spindle work`, which runs jobs of queues on this machine. */
 final class WorkCommand extends Command
 {
     private const HELP = <<<'HELP'

@@ -19,40 +19,40 @@ use Spindle\Worker\ResultBudget;
 use Spindle\Worker\WorkerPool;
 
 /**
- * One machine's share of a queue: claims jobs, has tasks run by a pool of workers and commands by a launcher, and settles them. It
- * runs no task itself and reads nothing of what a task is or gives, so that no task holds up its lease.
+ * Claims the jobs of a queue, runs them and settles them. A pool of workers runs tasks, and a launcher runs commands.
+ * The agent itself runs no task and decodes neither tasks nor results, so no task delays the renewal of its lease.
  */
 final class Agent implements Statistics
 {
     /**
-     * Seconds that a command has to end, at most. It is a third of the margin, as it is for a task: then what ends with a lease does so before
-     * the guard kills all that runs here, that of other queues included.
+     * Seconds that a command has to end, at most. Like that of tasks, it is at most a third of the margin. So
+     * everything ends before the guard kills all processes of this agent, those of other queues included.
      */
     private const GRACE = 2.0;
     private const SHARE_OF_MARGIN = 3;
 
-    /** Part of PHP's memory_limit that results may have at once, for each is copied several times; bytes where there is no limit. */
+    /** Divisor of memory_limit for the size of all results, which are copied several times. Without a limit, bytes. */
     private const SHARE_OF_MEMORY = 8;
     private const MAX_RESULTS = 128 << 20;
 
-    /** Bytes of a result besides what the task has returned. */
+    /** Bytes of overhead in a result. */
     private const BESIDE_RESULT = 1024;
 
     private readonly Workshop $workshop;
     private readonly LoggerInterface $logger;
 
-    /** Bytes that a result may have here. */
+    /** Largest result in bytes. */
     private readonly int $maxResult;
 
     private ?Tenure $tenure = null;
     private bool $hasServed = false;
 
     /**
-     * @param int                                        $workers at once, and so many commands
-     * @param (\Closure(\Closure(mixed): void): Executor)|null $pool  makes what runs the tasks, which is given what tasks tell by
-     *                                                            {@see \Spindle\Worker\TaskContext::report()}; null for a {@see WorkerPool}
+     * @param int                                        $workers tasks that run at once, and commands that run at once
+     * @param (\Closure(\Closure(mixed): void): Executor)|null $pool  returns what runs the tasks; its argument receives
+     *     what tasks send with {@see \Spindle\Worker\TaskContext::report()}; null for a {@see WorkerPool}
      *
-     * @throws \ValueError when the queue can't be called so
+     * @throws \ValueError when the queue name is not valid
      */
     public function __construct(
         private readonly Broker $broker,
@@ -78,11 +78,11 @@ final class Agent implements Statistics
         );
     }
 
-    /** Forbidden: a copy would share what the original owns. */
+    /** Forbids copies, which would share the original's resources. */
     private function __clone() {}
 
     /**
-     * Returns what all results together may need here. Agents of one process share it when each has it in the options of its pool.
+     * Returns a memory budget for all results. Agents of one process share it when each has it in its pool options.
      *
      * @internal
      */
@@ -94,13 +94,14 @@ final class Agent implements Statistics
     }
 
     /**
-     * Serves the queue until it is told to stop, and then until what it runs is done; what it has not started is given back. When the engine is
-     * not available, it waits for it; when its lease has ended, it ends what it runs and takes another one.
+     * Serves the queue until $stop is requested and the jobs that run are done. Jobs that were claimed and have not
+     * started are given back. While the engine is not available, the agent waits. After its lease has ended, it ends
+     * its jobs and takes a new lease.
      *
-     * @param Cancellation|null $end ends what runs, after $stop, without waiting for the stop timeout: it is given back
+     * @param Cancellation|null $end after $stop, ends what runs without waiting for the stop timeout, and gives it back
      *
-     * @throws BrokerRefusedException when the engine can't be used as it is, unless that is after the agent has served: then it waits
-     * @throws TamperedFrameException when it could verify none of the jobs that it was given
+     * @throws BrokerRefusedException when the engine can't be used before the agent has ever served; later it waits
+     * @throws TamperedFrameException when the agent could verify none of the jobs that it claimed
      */
     public function run(Cancellation $stop, ?Cancellation $end = null): void
     {
@@ -114,15 +115,15 @@ final class Agent implements Statistics
         }
     }
 
-    /** New tasks run in new workers, which load the code as it is then; those that run go on in the old ones. */
+    /** Runs new tasks in new workers, which load the current code. Running tasks go on in the old workers. */
     public function reload(): void
     {
         $this->workshop->renew();
     }
 
     /**
-     * The agent's own figures, and, while it has a lease, of the queue as a whole, some seconds old: what waits, is delayed, blocked by another job of its key,
-     * or dead, and for how long the oldest job has waited.
+     * Returns the agent's own counters and, while it has a lease, those of the queue. The latter are some seconds old:
+     * jobs that wait, are delayed, blocked by another job of their key, or dead, and the oldest job's age in seconds.
      */
     public function statistics(): array
     {
@@ -149,7 +150,7 @@ final class Agent implements Statistics
             $tenure = new Tenure($this->broker, $this->queue, $this->workers, $this->workshop, $this->keys, $this->options, $this->maxResult, $this->logger);
             try {
                 if ($former !== null) {
-                    $this->broker->leave($this->queue, $former); // others may have what it has ended, which did not crash
+                    $this->broker->leave($this->queue, $former); // the jobs of that lease were ended and did not crash
                     $former = null;
                 }
                 $tenure->begin();
@@ -159,7 +160,7 @@ final class Agent implements Statistics
             } catch (BrokerUnavailableException|LeaseLostException|BrokerRefusedException $failure) {
                 $this->hasServed = $this->hasServed || $tenure->hasServed();
                 if ($failure instanceof BrokerRefusedException && !$this->hasServed) {
-                    throw $failure; // it has never served: somebody has to change something
+                    throw $failure; // the agent has never served: an operator must change the setup
                 }
                 $failure instanceof BrokerRefusedException ? $this->logger->error($failure->getMessage()) : $this->logger->warning($failure->getMessage());
                 $this->workshop->queue = [];
@@ -168,7 +169,7 @@ final class Agent implements Statistics
                     $this->workshop->permit(\INF); // nothing runs
                 }
                 self::pause($backoff->after(++$failures), $stop);
-            } catch (\Throwable $failure) { // such as that no worker can be started here: what it had has not crashed
+            } catch (\Throwable $failure) { // for example, no worker can be started; the jobs have not crashed
                 $this->leave($tenure->ended());
 
                 throw $failure;
@@ -183,7 +184,7 @@ final class Agent implements Statistics
                 $this->broker->leave($this->queue, $owner);
             }
         } catch (BrokerException $failure) {
-            $this->logger->warning($failure->getMessage()); // its lease ends by itself
+            $this->logger->warning($failure->getMessage()); // the lease expires
         }
     }
 
@@ -192,7 +193,7 @@ final class Agent implements Statistics
         try {
             \Amp\delay($seconds, true, $stop);
         } catch (CancelledException) {
-            // It stops.
+            // run() ends because $stop was requested.
         }
     }
 }

@@ -7,23 +7,24 @@ namespace Spindle\Remote;
 use Spindle\Internal\NumberRange;
 use Spindle\Worker\WorkerPoolOptions;
 
-/** What an agent can be told. The defaults need no thought. */
+/** Options of an agent. The defaults suit most queues. */
 final class AgentOptions
 {
     /**
-     * @param WorkerPoolOptions $pool how its workers are
-     * @param float $lease     seconds after which its jobs are others', if it is not heard of
+     * @param WorkerPoolOptions $pool options of the workers
+     * @param float $lease     seconds without a renewal after which other agents may claim its jobs
      * @param float $beat      seconds between two renewals
-     * @param float $margin    seconds before the end of a lease that could not be renewed at which it ends what it runs
-     * @param float $retention seconds that outcomes are kept
-     * @param int   $maxResult bytes that the result of a task may have, and each item of a generator
-     * @param float|null $stopTimeout seconds that running tasks have to finish once the agent is told to stop; then it ends
-     *                        them and gives them back, which counts neither as a try nor as a crash. Null for no limit
-     * @param int        $maxDead dead letters that the queue keeps; the oldest of more are dropped
-     * @param float      $deadRetention seconds that it keeps them
-     * @param bool       $guard whether a small process kills all that this process has started when half of the margin is
-     *                        left: a process that was stopped (SIGSTOP, a freezer, no memory) cannot do that itself. It finds
-     *                        them in /proc, so on Linux only
+     * @param float $margin    seconds before the end of a lease at which an agent that could not renew it ends its jobs
+     * @param float $retention seconds for which outcomes are kept
+     * @param int   $maxResult largest result of a task, and largest item of a generator, in bytes
+     * @param float|null $stopTimeout seconds that running tasks have to finish after a stop request. Then the agent
+     *                                gives them back, which counts neither as an attempt nor as a crash. Null for no
+     *                                limit
+     * @param int        $maxDead dead letters that the queue keeps; beyond that the oldest are dropped
+     * @param float      $deadRetention seconds for which the queue keeps them
+     * @param bool       $guard whether a helper process kills all that this process has started when half of the margin
+     *                          is left. A process that was stopped (SIGSTOP, a freezer, no memory) can't do that
+     *                          itself. The helper finds processes in /proc, so it works on Linux only
      *
      * @throws \ValueError
      */
@@ -53,7 +54,7 @@ final class AgentOptions
         }
     }
 
-    /** The same with other options for its workers. */
+    /** Returns a copy with other options for the workers. */
     public function withPool(WorkerPoolOptions $pool): self
     {
         return new self(

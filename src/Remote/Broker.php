@@ -5,47 +5,48 @@ declare(strict_types=1);
 namespace Spindle\Remote;
 
 /**
- * Queues in an engine that several machines reach: what {@see RemoteExecutor} and {@see Agent} stand on.
+ * Queues in an engine that several machines reach. {@see RemoteExecutor} and {@see Agent} use it.
  *
- * A broker moves bytes. It knows nothing of tasks, signs nothing and reads no frame. What it promises:
+ * A broker moves bytes: it knows nothing of tasks, signs nothing and decodes no frame. Its guarantees:
  *
- * - A job that {@see submit()} has confirmed is there until an agent has settled it, whatever dies, as far as the
- *   {@see Tier} goes. The same id is taken in once.
- * - A job that was claimed belongs to one owner until it is settled or the owner's lease has ended. Only that owner, with the
- *   number of that claim and within its lease, settles it: the first that does decides.
- * - All that takes time is asked of the engine in batches, and costs O(log n) in the depth of the queue, or less.
+ * - A job that {@see submit()} has confirmed exists until an agent has settled it, whatever process or machine fails,
+ *   within the limits of the {@see Tier}. The same id is accepted once.
+ * - A claimed job belongs to one owner until it is settled or the owner's lease has ended. Only that owner settles it,
+ *   with the number of that claim and within its lease. The first settlement counts.
+ * - Frequent operations are sent in batches, and cost at most O(log n) in the depth of the queue.
  *
- * Every method suspends the fiber. Each throws {@see BrokerUnavailableException} when there is no answer, and then may have
- * been done: each can be asked again. {@see BrokerRefusedException} says that to ask again does not help.
+ * Every method suspends the fiber. Each throws {@see BrokerUnavailableException} when there is no answer. The operation
+ * may have been done then, and repeating it is safe. After a {@see BrokerRefusedException} a repetition does not help.
  */
 interface Broker
 {
     /**
-     * What the engine's settings promise. Looks at them once.
+     * Returns how durable the engine's settings make a job. The settings are read once per connection.
      *
      * @throws BrokerException also when the engine would lose or evict jobs
      */
     public function tier(): Tier;
 
     /**
-     * Takes jobs in, as many of the first as the queue has room for.
+     * Adds jobs to a queue, in their order, as long as the queue has room.
      *
      * @param list<Job> $jobs       at most 4,000
-     * @param int       $limit      jobs that the queue may have, without its dead letters
-     * @param string    $mailbox    that gets the outcomes
-     * @param bool      $maybeKnown whether it may have been asked this before, with no answer: then each id is looked for,
-     *                              among the outcomes and dead letters too
+     * @param int       $limit      jobs that the queue may have, without dead letters
+     * @param string    $mailbox    which receives the outcomes
+     * @param bool      $maybeKnown whether an earlier submission of these jobs may have got no answer; then each id is
+     *                              also searched among outcomes and dead letters
      *
-     * An id may belong to another job: one whose frame differs in more than its first 42 bytes, which tell who signed it. That is a conflict, and
-     * the job is not taken in. It is noticed as long as the other one is there, or its outcome is kept.
+     * An id may belong to another job, whose frame differs after the first 42 bytes, which identify the signer. That is
+     * a conflict, and the new job is not added. Conflicts are detected while the other job exists or its outcome is
+     * kept.
      *
-     * @throws QueueFullException when the engine has no memory for them
+     * @throws QueueFullException when the engine is out of memory
      * @throws BrokerException
      */
     public function submit(string $queue, array $jobs, int $limit, string $mailbox, bool $maybeKnown): SubmitResult;
 
     /**
-     * What has become of jobs. Outcomes to come go to this mailbox as well.
+     * Returns the states of jobs. Later outcomes go to this mailbox as well.
      *
      * @param list<string> $ids at most 4,000
      *
@@ -56,29 +57,29 @@ interface Broker
     public function look(string $queue, array $ids, string $mailbox): array;
 
     /**
-     * Nobody wants these jobs any more. One that nobody has claimed is gone; of another one its owner is told.
+     * Withdraws jobs. A job that is not claimed is removed. The owner of a claimed job gets a letter to end it.
      *
      * @param list<string> $ids at most 4,000
      *
-     * @return list<string> those that are gone, or were not there; not those that have an outcome
+     * @return list<string> ids that are removed or were unknown, without those that have an outcome
      *
      * @throws BrokerException
      */
     public function withdraw(string $queue, array $ids): array;
 
     /**
-     * As {@see withdraw()}, but a job that somebody has claimed goes on.
+     * Withdraws jobs as {@see withdraw()} does, but claimed jobs go on.
      *
      * @param list<string> $ids at most 4,000
      *
-     * @return list<string> those that are gone, or were not there; not those that have an outcome
+     * @return list<string> ids that are removed or were unknown, without those that have an outcome
      *
      * @throws BrokerException
      */
     public function recall(string $queue, array $ids): array;
 
     /**
-     * The outcomes of these jobs need not be kept any longer.
+     * Drops the outcomes of jobs.
      *
      * @param list<string> $ids at most 4,000
      *
@@ -87,44 +88,45 @@ interface Broker
     public function forget(string $queue, array $ids): void;
 
     /**
-     * Opens a mailbox. What is sent to it while nobody can be reached is lost, and "open" is called each time that it is open
-     * again: then all that one waits for is to be looked for.
+     * Opens a mailbox. Letters that arrive while the connection is down are lost. $open is called after each
+     * reconnection, so that the caller looks up everything it waits for.
      *
      * @param \Closure(Letter): void $letter
-     * @param \Closure(): void       $open   called when it is open, the first time as well
+     * @param \Closure(): void       $open   called each time the mailbox is open, the first time included
      *
-     * @return \Closure(): void closes it
+     * @return \Closure(): void closes the mailbox
      */
     public function openMailbox(string $mailbox, \Closure $letter, \Closure $open): \Closure;
 
     /**
-     * Takes or extends an agent's lease, by the engine's clock. With that, jobs whose delay is over become claimable, and those of
-     * agents whose lease has ended. Leases that ended while nobody was heard of for that long go on for half of one: the engine was away, and
-     * who lives can {@see leave()} them. That happens once to a lease, until its owner is heard of.
+     * Takes or extends an agent's lease, by the engine's clock. Jobs whose delay is over become claimable, and so do
+     * those of agents whose lease has ended. When no agent was heard of for a whole lease, the engine was away. Then
+     * expired leases go on for half a lease, so that agents that live can {@see leave()} them. A lease is extended like
+     * that once, until its owner is heard of.
      *
      * @param float  $lease seconds
      * @param bool   $joins whether the owner is new
-     * @param string $about in JSON, for who looks at the queue
-     * @param int    $mostDead   dead letters that are kept; the oldest of more are dropped
-     * @param float  $oldestDead seconds that they are kept
+     * @param string $about JSON that describes the agent to operators
+     * @param int    $mostDead   dead letters that are kept; beyond that the oldest are dropped
+     * @param float  $oldestDead seconds for which they are kept
      *
      * @return float|null seconds until the next delay is over; null for none
      *
-     * @throws LeaseLostException when its lease has ended: its jobs are others' now
+     * @throws LeaseLostException when its lease has ended, and other agents may claim its jobs
      * @throws BrokerException
      */
     public function renew(string $queue, string $owner, float $lease, bool $joins, string $about, int $mostDead = \PHP_INT_MAX, float $oldestDead = \INF): ?float;
 
     /**
-     * Settles jobs and claims others, the most urgent first. An owner that gets fewer than it wanted is sent a letter as
-     * soon as there are more.
+     * Settles jobs and claims others, the most urgent first. An owner that gets too few receives a letter about new
+     * ones.
      *
      * @param list<Settlement> $settlements
-     * @param int              $want        jobs, at most 4,000
-     * @param float            $retention   seconds that outcomes are kept
-     * @param int              $first       number of the first job that is claimed, in the order of this owner's claims
-     * @param int|null         $begun       number of the last one that may have begun before the next call: if the owner is
-     *                                      lost, only those up to this one have crashed; null if it is the same as before
+     * @param int              $want        jobs to claim, at most 4,000
+     * @param float            $retention   seconds for which outcomes are kept
+     * @param int              $first       number of the first claimed job, in the order of this owner's claims
+     * @param int|null         $begun       number of the last job that may have begun before the next call; null if
+     *                                      unchanged. If the owner is lost, only jobs up to this one count as crashed
      *
      * @throws LeaseLostException when its lease has ended: nothing was settled
      * @throws BrokerException
@@ -132,8 +134,8 @@ interface Broker
     public function settle(string $queue, string $owner, array $settlements, int $want, float $retention, int $first = 0, ?int $begun = null): Claim;
 
     /**
-     * The jobs that an owner has but for the claims that it knows of, which it was given in an answer that did not come; and those that it knows
-     * of and that were withdrawn, without their frames. Not all when there are many.
+     * Returns the owner's jobs that are not among the known claims, because the answer that gave them was lost. Also
+     * returns known ones that were withdrawn, without their frames. Not all are returned when there are many.
      *
      * @param array<string, int> $known numbers of claims, by the ids of their jobs
      *
@@ -145,14 +147,15 @@ interface Broker
     public function held(string $queue, string $owner, array $known): array;
 
     /**
-     * Stores items of a job whose outcome is a sequence, and tells the mailboxes. Each is stored once, however often it is stored.
+     * Stores items of a job whose outcome is a sequence, and notifies the mailboxes. Storing an item again has no
+     * effect.
      *
      * @param int          $number of the claim
-     * @param int          $first  how many there are before these
-     * @param list<string> $frames none to say that there will be items, or to ask
+     * @param int          $first  number of items before these
+     * @param list<string> $frames empty to announce items, or to ask for the number of items that were not taken
      *
-     * @return int|null how many are stored and not taken; null when nobody wants them, such as when all who listened have
-     *                  been gone for ten seconds, or the job is not the owner's
+     * @return int|null items that are stored and not taken; null when they are not wanted, such as when all listeners
+     *                  have been gone for ten seconds, or when the job is not the owner's
      *
      * @throws LeaseLostException
      * @throws BrokerException
@@ -160,9 +163,9 @@ interface Broker
     public function putItems(string $queue, string $owner, string $id, int $number, int $first, array $frames): ?int;
 
     /**
-     * The next items of a job. Those before them are gone.
+     * Returns the next items of a job, and drops those before them.
      *
-     * @param int $from how many were taken
+     * @param int $from number of items that were taken
      *
      * @return list<string>
      *
@@ -171,18 +174,19 @@ interface Broker
     public function takeItems(string $queue, string $id, int $from, int $most): array;
 
     /**
-     * Nobody takes more items of a job: who stores the next one is told so. Unlike one that is withdrawn, it is not ended for that.
+     * Declares that no more items of a job are taken, which {@see putItems()} then returns to the owner. Unlike
+     * {@see withdraw()}, this does not end the job.
      *
      * @throws BrokerException
      */
     public function leaveItems(string $queue, string $id): void;
 
-    /** Sends something that a task tells to the mailboxes. It may be lost, and never throws. */
+    /** Sends a task's report to the mailboxes. Never throws; the report may be lost. */
     public function report(string $queue, string $owner, string $id, int $number, string $frame): void;
 
     /**
-     * What there is, now and in all: waiting, running, delayed, blocked (by another job of their key), dead, agents, oldest_ms (the age of the
-     * oldest job that may be claimed), and counters whose names end in "_total".
+     * Returns figures of the queue: waiting, running, delayed, blocked (by another job of their key), dead, agents and
+     * oldest_ms (the age of the oldest job that may be claimed), and counters whose names end in "_total".
      *
      * @return array<string, int>
      *
@@ -191,8 +195,8 @@ interface Broker
     public function figures(string $queue): array;
 
     /**
-     * Some jobs and what is known of them, for somebody who looks: owner, since, due, died, crashes, fails, attempts, why; times in ms of the
-     * engine's clock. Those that wait in the order in which they will be claimed, those that died last first.
+     * Returns some jobs with what is known of them: owner, since, due, died, crashes, fails, attempts, why. Times are
+     * in ms of the engine's clock. Waiting jobs are in the order of their claims, dead ones with the latest first.
      *
      * @return array<string, array<string, int|float|string>> by id
      *
@@ -201,47 +205,47 @@ interface Broker
     public function list(string $queue, JobStatus $status, int $most): array;
 
     /**
-     * Where a job is. Nothing is changed by that, and no mailbox gets its outcome.
+     * Returns the state of a job. Changes nothing: no mailbox is added for its outcome.
      *
-     * @return JobStatus|null null when nothing is known of it
+     * @return JobStatus|null null for an unknown job
      *
      * @throws BrokerException
      */
     public function status(string $queue, string $id): ?JobStatus;
 
     /**
-     * Dead letters are jobs again, as if they had never run.
+     * Turns dead letters into jobs again, as if they had never run.
      *
      * @param list<string> $ids at most 4,000
      *
-     * @return int how many
+     * @return int number of dead letters
      *
      * @throws BrokerException
      */
     public function revive(string $queue, array $ids): int;
 
     /**
-     * Dead letters are gone for good.
+     * Deletes dead letters for good.
      *
      * @param list<string> $ids at most 4,000
      *
-     * @return int how many
+     * @return int number of jobs
      *
      * @throws BrokerException
      */
     public function delete(string $queue, array $ids): int;
 
     /**
-     * Looks whether jobs are there that no agent can find, as when an operator has changed something by hand, and makes them claimable.
+     * Makes jobs claimable that no agent can find, such as after an operator has changed the queue by hand.
      *
-     * @return int how many there were
+     * @return int number of such jobs
      *
      * @throws BrokerException
      */
     public function repair(string $queue): int;
 
     /**
-     * An owner gives up its lease: nothing of what it had runs any more. That is others' at once, and has not crashed.
+     * Gives up an owner's lease, when none of its jobs runs. They become claimable at once, and have not crashed.
      *
      * @throws BrokerException
      */

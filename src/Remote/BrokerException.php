@@ -6,5 +6,5 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/** The engine behind a broker can't be used, now or as it is. */
+/** Thrown when the engine behind a broker can't be used, now or with its settings. */
 abstract class BrokerException extends \RuntimeException implements SpindleException {}

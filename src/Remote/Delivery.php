@@ -4,16 +4,16 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** A job that an agent has claimed. With the agent's name, {@see self::$number} is the fence: no other claim has both. */
+/** A claimed job. The owner's name and {@see self::$number} are the fencing token: no other claim has both. */
 final class Delivery
 {
     /**
-     * @param int    $number    of the claims of this job, 1 for the first
-     * @param int    $crashes   of workers or agents that had it before
-     * @param int    $fails     times that it has thrown or run for too long
-     * @param bool   $cancelled whether nobody wants it any more
-     * @param bool   $lost      whether an agent was lost that had it
-     * @param bool   $streamed  whether items of it were stored already
+     * @param int    $number    of this claim among those of the job, 1 for the first
+     * @param int    $crashes   workers or agents that crashed with this job before
+     * @param int    $fails     attempts that threw or exceeded the time limit
+     * @param bool   $cancelled whether the job was withdrawn
+     * @param bool   $lost      whether an agent that had the job was lost
+     * @param bool   $streamed  whether some of its items are stored already
      */
     public function __construct(
         public readonly string $id,

@@ -4,19 +4,19 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** A piece of work on its way into a queue, as a broker sees it: bytes under an id. */
+/** A job as a broker sees it: bytes under an id. */
 final class Job
 {
     public const LONGEST_NAME = 128;
 
-    /** Seconds of 366 days. */
+    /** 366 days, in seconds. */
     public const LONGEST_DELAY = 31_622_400.0;
 
     /**
-     * @param string $id    of its own, made by who submits it; at most 128 printable characters of ASCII
-     * @param string $frame what is to be done, signed
+     * @param string $id    unique id that the submitter chooses; at most 128 printable ASCII characters
+     * @param string $frame the task or command, signed
      * @param string $key   jobs of one key never run at the same time; '' for none; at most 128 bytes
-     * @param float  $delay seconds of the engine's clock before it may run
+     * @param float  $delay seconds of the engine's clock before the job may run
      */
     public function __construct(
         public readonly string $id,
@@ -34,8 +34,8 @@ final class Job
     }
 
     /**
-     * The id under which a broker has a job. One of digits only, such as the number of an order, has a # before it there, for PHP
-     * makes an integer of such a key of an array. So has one that begins with # and would be taken for that.
+     * Returns the id under which the broker stores a job. An id of digits only, such as an order number, gets the
+     * prefix #, because PHP turns such array keys into integers. So does an id of digits that already begins with #.
      *
      * @internal
      *
@@ -50,7 +50,7 @@ final class Job
     }
 
     /**
-     * The id that its submitter gave it.
+     * Returns the id that the submitter chose.
      *
      * @internal
      */

@@ -6,7 +6,7 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/** The id of a task belongs to a different task that the queue has, or whose outcome it keeps: this one was not taken in. */
+/** Thrown when the queue has a different task of this id, or keeps its outcome. The new task was not added. */
 final class JobConflictException extends \RuntimeException implements SpindleException
 {
     private function __construct(public readonly string $id, string $message)

@@ -7,8 +7,9 @@ namespace Spindle\Remote;
 use Spindle\SpindleException;
 
 /**
- * The broker knows nothing of a job: its outcome was kept for the time that was asked for and is gone, or there never was such a job. Or some
- * of a generator's items are gone, which only one can take. Or a command is to end, and nobody says that it has.
+ * Thrown when the broker knows nothing of a job: it never existed, or its outcome was dropped after the retention. Also
+ * thrown when items of a generator are gone, because only one reader can take them, or a cancelled command does not
+ * report its end.
  */
 final class JobLostException extends \RuntimeException implements SpindleException
 {
@@ -17,7 +18,7 @@ final class JobLostException extends \RuntimeException implements SpindleExcepti
         return new self("The queue {$queue} knows nothing of the job " . Job::givenId($id) . ': its outcome is gone, or there never was one');
     }
 
-    /** @param int $next the first one that there is, or how many there were */
+    /** @param int $next the first item that exists, or the number of items */
     public static function items(string $id, string $queue, int $missing, int $next): self
     {
         return new self("The items {$missing} to " . ($next - 1) . ' of the job ' . Job::givenId($id) . " of the queue {$queue} are gone: they were not kept, or somebody else has taken them");

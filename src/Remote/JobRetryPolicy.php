@@ -6,18 +6,18 @@ namespace Spindle\Remote;
 
 use Spindle\Internal\Backoff;
 
-/** How often a job is tried before it is among the dead letters, and after which pauses. */
+/** The number of attempts before a job becomes a dead letter, and the pauses between them. */
 final class JobRetryPolicy
 {
     private readonly Backoff $backoff;
 
     /**
-     * @param int   $tries    how often it may throw or run for too long; 1 for no second try
-     * @param int   $crashes  how often its worker or its agent may die of it
-     * @param float $delay    seconds before the second try
-     * @param float $factor   what each further delay is multiplied with
-     * @param float $maxDelay seconds that a delay never exceeds
-     * @param float $jitter   share of a delay that is random: at 1.0 it is any length up to the whole
+     * @param int   $tries    attempts that may throw or exceed the time limit; 1 for no retry
+     * @param int   $crashes  attempts in which its worker or agent may crash
+     * @param float $delay    seconds before the second attempt
+     * @param float $factor   by which each further delay is multiplied
+     * @param float $maxDelay longest delay in seconds
+     * @param float $jitter   random fraction of a delay: at 1.0 the delay has any length up to the whole
      *
      * @throws \ValueError when a number is out of its range
      */
@@ -35,7 +35,7 @@ final class JobRetryPolicy
         $this->backoff = new Backoff($delay, $factor, $maxDelay, $jitter);
     }
 
-    /** One try and nothing more, as a {@see \Spindle\Worker\WorkerPool} has it without retries. */
+    /** Returns a policy of a single attempt, like a {@see \Spindle\Worker\WorkerPool} without retries. */
     public static function none(): self
     {
         return new self(tries: 1, crashes: 1);

@@ -4,21 +4,21 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** Where a job is. */
+/** The status of a job in a queue. */
 enum JobStatus: string
 {
-    /** It may be claimed. */
+    /** The job may be claimed. */
     case Waiting = 'waiting';
 
-    /** An agent has it. */
+    /** An agent has the job. */
     case Running = 'running';
 
-    /** It may not be claimed yet: it was submitted so, or is to be tried again. */
+    /** The job may not be claimed yet: it was submitted with a delay, or waits for its next attempt. */
     case Delayed = 'delayed';
 
-    /** It failed for good. */
+    /** The job failed for good. */
     case Dead = 'dead';
 
-    /** It has its outcome, which is kept for a while. Such jobs are not listed. */
+    /** The job has an outcome, which is kept for the retention. Such jobs are not listed. */
     case Done = 'done';
 }

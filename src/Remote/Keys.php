@@ -5,19 +5,19 @@ declare(strict_types=1);
 namespace Spindle\Remote;
 
 /**
- * Secrets that sign what is sent. Whoever has one can have any code run on the agents; so they are in a file that only its
+ * Secrets that sign frames. A secret allows running any code on the agents. So secrets are in a file that only its
  * owner can read, and never in a command line.
  */
 final class Keys
 {
-    /** Bytes that a secret has at least. */
+    /** Minimum length of a secret in bytes. */
     private const SHORTEST = 32;
 
-    /** @var array<string, \SensitiveParameterValue> what is made of the secrets, by what a frame calls them; the first one signs */
+    /** @var array<string, \SensitiveParameterValue> derived keys by their names in frames; the first one signs */
     private array $secrets = [];
 
     /**
-     * @param list<string> $secrets each of 32 bytes or more; the first signs, and what was signed with another one is accepted
+     * @param list<string> $secrets each of 32 bytes or more; the first signs, the others only verify
      *
      * @throws KeyFileException
      */
@@ -38,9 +38,9 @@ final class Keys
     }
 
     /**
-     * A secret on each line, empty lines and those that begin with # aside.
+     * Reads one secret per line. Empty lines and lines that begin with # are ignored.
      *
-     * @throws KeyFileException when it can't be read, or when others than its owner can
+     * @throws KeyFileException when the file can't be read, or when its mode lets other users in
      */
     public static function fromFile(string $file): self
     {
@@ -60,7 +60,7 @@ final class Keys
     }
 
     /**
-     * From the file that SPINDLE_KEY_FILE names.
+     * Reads the file that SPINDLE_KEY_FILE names.
      *
      * @throws KeyFileException
      */
@@ -71,7 +71,7 @@ final class Keys
         return $file === false || $file === '' ? throw KeyFileException::unnamed() : self::fromFile($file);
     }
 
-    /** @return array<string, mixed> nothing of the secrets */
+    /** @return array<string, mixed> without the secrets */
     public function __debugInfo(): array
     {
         return ['keys' => \count($this->secrets)];
@@ -84,7 +84,7 @@ final class Keys
     }
 
     /**
-     * A frame's head: the key's name and the code of what it is said of.
+     * Returns the key's name and the authentication code of the context and the body.
      *
      * @internal
      */

@@ -6,7 +6,7 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/** An agent's lease has ended, and the jobs that it had are others' now. */
+/** Thrown when an agent's lease has ended, and other agents may claim its jobs. */
 final class LeaseLostException extends \RuntimeException implements SpindleException
 {
     public static function of(string $owner): self

@@ -4,17 +4,17 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** What comes to a mailbox. */
+/** A message to a mailbox. */
 final class Letter
 {
     /**
-     * @param bool                  $work     whether there are jobs to be claimed
-     * @param array<string, string> $outcomes frames by the ids of jobs; '' where it is to be looked for
-     * @param array<string, int>    $unwanted numbers of claims by the ids of jobs that nobody wants any more
-     * @param list<string>          $items    ids of jobs that have items to be taken
-     * @param list<string>          $taken    ids of jobs of which items were taken
-     * @param array<string, string> $reports  frames by the ids of jobs
-     * @param float|null            $due      seconds after which a job may be claimed whose delay is over then
+     * @param bool                  $work     whether jobs can be claimed
+     * @param array<string, string> $outcomes frames by job id; '' for one that must be fetched
+     * @param array<string, int>    $unwanted claim numbers by the ids of withdrawn jobs
+     * @param list<string>          $items    ids of jobs with new items
+     * @param list<string>          $taken    ids of jobs whose items were taken
+     * @param array<string, string> $reports  frames by job id
+     * @param float|null            $due      seconds until the delay of a job is over
      */
     public function __construct(
         public readonly bool $work = false,

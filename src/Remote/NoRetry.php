@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** An exception that implements this says that to try the job again does not help: it goes to the dead letters at once. */
+/** Marks exceptions after which a retry does not help. The job becomes a dead letter at once. */
 interface NoRetry {}

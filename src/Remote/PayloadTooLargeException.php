@@ -6,7 +6,7 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/** A task and its argument, or a command, have too many bytes for a queue: nothing was sent. */
+/** Thrown when a task with its argument, or a command, is too large for a queue. Nothing was sent. */
 final class PayloadTooLargeException extends \RuntimeException implements SpindleException
 {
     public static function of(int $size, int $limit): self

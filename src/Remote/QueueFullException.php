@@ -6,7 +6,7 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/** A queue has as many jobs as it may have, or its engine has no memory for more: this one was not taken in. */
+/** Thrown when a queue has reached its limit, or its engine is out of memory. The new job was not added. */
 final class QueueFullException extends \RuntimeException implements SpindleException
 {
     public static function of(string $queue, int $limit): self

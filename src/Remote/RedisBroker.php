@@ -15,34 +15,35 @@ use Spindle\Remote\Internal\Redis\Mailbox;
 /**
  * Queues in Redis 7 or newer, or in Valkey, with an append-only file. Needs predis/predis and amphp/socket.
  *
- * Each queue is a stream with a consumer group, and hashes beside it that are the truth: what the scripts in Internal/Redis/scripts
- * do with them, they do at once or not at all. One connection takes all that is asked, from many fibers; each mailbox has another.
+ * Each queue has streams with a consumer group, and hashes that are authoritative. The scripts in
+ * Internal/Redis/scripts change them atomically. All fibers share one connection; each mailbox has its own.
  */
 final class RedisBroker implements Broker
 {
-    /** Share of a lease after which a renewal without an answer is sent on another connection. */
+    /** Fraction of a lease after which an unanswered renewal is sent on another connection. */
     private const RENEWAL = 0.125;
 
-    /** Seconds, or dead letters: more than there can be. */
+    /** No limit, as a number of seconds or dead letters. */
     private const NEVER = 10 ** 11;
 
-    /** Bytes of reports that wait for the engine, above which further ones are lost: a task may report faster than the engine takes them. */
+    /** Largest size of unsent reports in bytes. Further ones are lost: a task may report faster than the engine. */
     private const REPORTS = 1 << 20;
 
-    /** Bytes that one needs besides its own: it waits in a fiber. */
+    /** Memory overhead of an unsent report in bytes, because each waits in a fiber. */
     private const REPORT = 1024;
 
     private readonly Engine $engine;
 
-    /** Bytes of reports that wait for the engine. */
+    /** Bytes of unsent reports. */
     private int $reports = 0;
 
     /**
      * Connects at the first use.
      *
-     * @param string                $address redis://user:password@host:port/database, rediss:// for TLS, or unix:///path
-     * @param ClientTlsContext|null $tls     whom to trust and what to show, for rediss://
-     * @param float                 $timeout seconds to connect, and for each answer, unless the engine sends or takes bytes meanwhile
+     * @param string                $address redis://user:password@host:port/database, rediss:// for TLS, or
+     *                                       unix:///path
+     * @param ClientTlsContext|null $tls     trusted certificates and own certificate, for rediss://
+     * @param float                 $timeout seconds to connect, and to wait for an answer without progress
      *
      * @throws \ValueError
      */
@@ -51,7 +52,7 @@ final class RedisBroker implements Broker
         $this->engine = new Engine(Address::parse($address), $tls, $timeout);
     }
 
-    /** Forbidden: a copy would share what the original owns. */
+    /** Forbids copies, which would share the original's resources. */
     private function __clone() {}
 
     public function tier(): Tier
@@ -170,7 +171,7 @@ final class RedisBroker implements Broker
             try {
                 $this->engine->run('report', $queue, $owner, $id, (string) $number, $frame);
             } catch (BrokerException) {
-                // It is lost.
+                // The report is lost.
             } finally {
                 $this->reports -= self::REPORT + \strlen($frame);
             }

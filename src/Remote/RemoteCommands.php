@@ -11,26 +11,27 @@ use Spindle\Remote\Internal\QueueName;
 use Spindle\Remote\Internal\Sender;
 
 /**
- * Has the commands of a {@see \Spindle\Command\CommandPool} run on other machines: those where `spindle work` serves the queue.
+ * Runs the commands of a {@see \Spindle\Command\CommandPool} on the machines where `spindle work` serves the queue.
  *
  *     $pool = new CommandPool(64, options: new CommandPoolOptions(on: new RemoteCommands($broker, 'thumbnails')));
  *
- * They run as the agents' user, in the agents' environment and working directory with what a command changes of these. One whose agent
- * is lost runs again on another. All that a command has goes through the engine, its environment and its input too: signed, and not
- * encrypted.
+ * Commands run as the agents' user, in the agents' environment and working directory, apart from what a command sets
+ * itself. A command whose agent is lost runs again on another. Everything that a command has goes through the engine,
+ * its environment and input included: signed, but not encrypted.
  */
 final class RemoteCommands implements CommandCarrier
 {
     private readonly Sender $sender;
 
     /**
-     * @param Keys|null     $keys    that sign; null for those of the file that SPINDLE_KEY_FILE names
-     * @param int           $crashes how many agents may be lost that have the command, which fails then. What it does itself is never a reason
-     *                               to run it again but by the pool's {@see \Spindle\Command\RetryPolicy}
-     * @param RemoteOptions $options the patience is also for how long one that is cancelled may take to end. A full queue is waited for
+     * @param Keys|null     $keys    signing keys; null for those of the file that SPINDLE_KEY_FILE names
+     * @param int           $crashes agents that may be lost with the command before it fails. Only the pool's
+     *                               {@see \Spindle\Command\RetryPolicy} retries a command that failed by itself
+     * @param RemoteOptions $options the patience also limits the end of a cancelled command. A full queue makes
+     *                               commands wait
      *
      * @throws KeyFileException
-     * @throws \ValueError      when the queue can't be called so, or the options are for tasks alone
+     * @throws \ValueError      when the queue name is not valid, or an option is for tasks only
      */
     public function __construct(
         Broker $broker,

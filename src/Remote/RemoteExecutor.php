@@ -15,20 +15,21 @@ use Spindle\Worker\PortableTask;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Runs tasks on other machines: those where `spindle work` serves the queue.
+ * Runs tasks on the machines where `spindle work` serves the queue.
  *
- * A task may run more than once, when a machine or a worker dies; it has one outcome, that of the first run that ended. A task
- * that must not be done twice asks {@see \Spindle\Worker\TaskContext::$idempotencyKey} and {@see \Spindle\Worker\TaskContext::$attempt}.
+ * A task may run more than once when a machine or a worker dies. Its outcome is that of the first run that ended. A
+ * task whose effects must not happen twice uses {@see \Spindle\Worker\TaskContext::$idempotencyKey} and
+ * {@see \Spindle\Worker\TaskContext::$attempt}.
  */
 final class RemoteExecutor implements Executor
 {
     private readonly Sender $sender;
 
     /**
-     * @param Keys|null $keys that sign; null for those of the file that SPINDLE_KEY_FILE names
+     * @param Keys|null $keys signing keys; null for those of the file that SPINDLE_KEY_FILE names
      *
      * @throws KeyFileException
-     * @throws \ValueError      when the queue can't be called so
+     * @throws \ValueError      when the queue name is not valid
      */
     public function __construct(
         Broker $broker,
@@ -41,15 +42,16 @@ final class RemoteExecutor implements Executor
         $this->sender = new Sender($broker, QueueName::check($queue), $keys ?? Keys::fromEnvironment(), $retries, $options);
     }
 
-    /** Forbidden: a copy would share what the original owns. */
+    /** Forbids copies, which would share the original's resources. */
     private function __clone() {}
 
     /**
-     * As {@see Executor::submit()}, and returns when the engine has confirmed the task: see {@see Broker::tier()} for what that means.
+     * Submits a task as {@see Executor::submit()} does, and returns when the engine has confirmed it.
+     * {@see Broker::tier()} tells how durable the task is then.
      *
      * @throws QueueFullException
      * @throws PayloadTooLargeException
-     * @throws BrokerException          when the engine does not answer; it may have the task all the same
+     * @throws BrokerException          when the engine does not answer; it may still have the task
      */
     public function submit(callable $task, ?Cancellation $cancellation = null): Future
     {
@@ -57,21 +59,22 @@ final class RemoteExecutor implements Executor
     }
 
     /**
-     * Has a task done for which nobody need wait: this process may end. Returns its id when the engine has confirmed it; by that its outcome
-     * can be had for an hour, see {@see attach()}.
+     * Runs a task in the background, also after this process has ended. Returns the task's id when the engine has
+     * confirmed it. With the id {@see attach()} returns the outcome, which agents keep for an hour by default.
      *
-     * @param string|null $id    of the caller's own, such as the number of an order; null for a new one. While the queue has a task of this id or keeps
-     *                           its outcome, the same task is accepted and not run again, whatever its key and delay. A different task is refused,
-     *                           also a closure with the same text from another place of the code
+     * @param string|null $id    the caller's id, such as an order number; null for a new one. While the queue has a
+     *                           task of this id or keeps its outcome, the same task is accepted and not run again,
+     *                           whatever its key and delay. A different task is refused, also the same closure
+     *                           elsewhere in the code
      * @param string      $key   tasks of one key never run at the same time
-     * @param float       $delay seconds of the engine's clock before it may run
+     * @param float       $delay seconds of the engine's clock before the task may run
      *
      * @throws UnserializableException
      * @throws QueueFullException
      * @throws PayloadTooLargeException
      * @throws JobConflictException     when the id belongs to a different task: other code, values, retries or timeout
-     * @throws BrokerException          when the engine does not answer; with an id of one's own it can be dispatched again
-     * @throws \ValueError             when the id, the key or the delay can't be so
+     * @throws BrokerException          when the engine does not answer; with an $id, a second call is safe
+     * @throws \ValueError             when the id, the key or the delay is not valid
      */
     public function dispatch(callable $task, ?string $id = null, string $key = '', float $delay = 0.0): string
     {
@@ -79,14 +82,14 @@ final class RemoteExecutor implements Executor
     }
 
     /**
-     * The outcome of a task that was dispatched, by this process or another one. The future fails with {@see JobLostException} when there is no such
-     * task, or its outcome is not kept any more.
+     * Returns the outcome of a task that this or another process has dispatched. The future fails with
+     * {@see JobLostException} when the task is unknown, or its outcome is not kept any more.
      *
-     * Cancellation: the task is ended, as one that was submitted.
+     * Cancellation ends the task, like one that was submitted.
      *
      * @return Future<mixed>
      *
-     * @throws \ValueError when there can be no such id
+     * @throws \ValueError when the id is not valid
      */
     public function attach(string $id, ?Cancellation $cancellation = null): Future
     {
@@ -94,11 +97,11 @@ final class RemoteExecutor implements Executor
     }
 
     /**
-     * Where a task is that was dispatched; null when nothing is known of it. It can be asked again and again: unlike
-     * {@see attach()}, nothing is changed by that. A task that waits for another one of its key is waiting.
+     * Returns the status of a dispatched task; null when the task is unknown. Unlike {@see attach()}, this changes
+     * nothing. A task that waits for another one of its key has the status "waiting".
      *
      * @throws BrokerException
-     * @throws \ValueError when there can be no such id
+     * @throws \ValueError when the id is not valid
      */
     public function status(string $id): ?JobStatus
     {

@@ -4,16 +4,18 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** What an executor can be told beyond its queue. The defaults need no thought. */
+/** Options of remote tasks and commands. The defaults suit most queues. */
 final class RemoteOptions
 {
     /**
      * @param float|null $timeout    seconds that a task may run; null for no limit
-     * @param int        $backlog    jobs that the queue may have, without its dead letters
-     * @param int        $maxPayload bytes that a task and its argument may have
-     * @param float      $patience   seconds for which an engine that is not available is asked again to take a task in, or for items. What is
-     *                               cancelled then fails after that time, and its task is ended when the engine is back
-     * @param (\Closure(mixed): void)|null $onReport gets what tasks tell by {@see \Spindle\Worker\TaskContext::report()}; one may get lost
+     * @param int        $backlog    jobs that the queue may have, without dead letters
+     * @param int        $maxPayload largest size of a task with its argument in bytes
+     * @param float      $patience   seconds for which submissions and requests for items are retried while the engine
+     *                               is not available. A task that is cancelled during that time fails after that time,
+     *                               and is ended when the engine is back
+     * @param (\Closure(mixed): void)|null $onReport receives what tasks send with
+     *                                               {@see \Spindle\Worker\TaskContext::report()}; reports may be lost
      *
      * @throws \ValueError when a number is out of its range
      */

@@ -6,7 +6,7 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/** What a task has returned or yielded has more bytes than its agent passes on. The task has run; its result is not cut but gone. */
+/** Thrown when a task has returned or yielded more bytes than its agent accepts. The task's result is lost. */
 final class ResultTooLargeException extends \RuntimeException implements SpindleException
 {
     public static function of(string $id, int $size, int $limit): self

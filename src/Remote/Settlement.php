@@ -4,15 +4,15 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** What an agent says of a job that it had. */
+/** The end of a claim, as the agent reports it to the broker. */
 final class Settlement
 {
     /**
-     * @param int    $number  of the claim: {@see Delivery::$number}
-     * @param int    $crashes and fails, which another claim of the job is told
-     * @param float  $delay   seconds of the engine's clock before it is to be tried again
-     * @param string $frame   its outcome, signed
-     * @param string $why     in JSON, for who looks at dead letters
+     * @param int    $number  the claim's {@see Delivery::$number}
+     * @param int    $crashes new number of crashes, for the next claim; so is $fails
+     * @param float  $delay   seconds of the engine's clock before the next attempt
+     * @param string $frame   the outcome, signed
+     * @param string $why     JSON with the reason, which is shown with dead letters
      */
     public function __construct(
         public readonly string $id,

@@ -4,31 +4,31 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** What becomes of a job that an agent had. */
+/** The ways in which a claim ends. */
 enum SettlementKind: int
 {
-    /** It has its outcome. */
+    /** The job has its outcome. */
     case Done = 1;
 
-    /** It failed for good: that is its outcome, and it is kept among the dead letters. */
+    /** The job failed for good. The failure is its outcome, and the job is kept as a dead letter. */
     case Dead = 2;
 
-    /** It is to be tried again. */
+    /** The job is to be retried. */
     case Retry = 3;
 
-    /** It was not started, and is another agent's now. */
+    /** The job was not started, or was given back. Any agent may claim it. */
     case Release = 4;
 
-    /** It was cancelled: that is its outcome. */
+    /** The job was cancelled, which is its outcome. */
     case Cancelled = 5;
 
-    /** Its frame can't be verified. It is another owner's now, and dead once two owners have said so. */
+    /** The frame can't be verified. Another owner gets the job. After refusals by two owners the job is dead. */
     case Refused = 6;
 
-    /** It is to be tried again, by another owner if there is one. */
+    /** The job is to be retried, by another owner if there is one. */
     case Elsewhere = 7;
 
-    /** The name of its counter. */
+    /** Returns the name of the counter. */
     public function counter(): string
     {
         return match ($this) {

@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** What a broker answers when jobs are submitted. */
+/** The broker's answer to a submission. */
 final class SubmitResult
 {
     /**
-     * @param int       $accepted  how many of the first are taken in, or were before
-     * @param list<int> $conflicts positions of those among them that were not taken in, because their id belongs to another task
+     * @param int       $accepted  number of jobs from the start of the list that were added now or before
+     * @param list<int> $conflicts positions of those whose id belongs to another task, so that they were not added
      */
     public function __construct(public readonly int $accepted, public readonly array $conflicts = []) {}
 }

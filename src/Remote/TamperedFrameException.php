@@ -6,7 +6,7 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/** What was found in the engine is not what somebody with a key has put there. Nothing of it was used. */
+/** Thrown when a frame in the engine was not signed with a known key. Nothing of it was used. */
 final class TamperedFrameException extends \RuntimeException implements SpindleException
 {
     public static function of(string $id, string $why): self

@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** How safe a job is that the engine has confirmed, when the engine's machine dies the moment after. */
+/** The durability of a confirmed job if the engine's machine fails directly afterwards. */
 enum Tier: string
 {
-    /** It is on the disk. */
+    /** The job is on the disk. */
     case Durable = 'durable';
 
-    /** It is on the disk within a second. */
+    /** The job is on the disk within about a second. */
     case Fast = 'fast';
 }

@@ -10,7 +10,7 @@ use Spindle\Remote\AgentOptions;
 use Spindle\Remote\Keys;
 use Spindle\Remote\RedisBroker;
 
-/** What the process of an agent does, until it is told to end. */
+/** The program of an agent's process, which runs until it is asked to stop. */
 final class AgentProgram
 {
     public const KEY = 'a key of tests, a key of tests..';

@@ -10,19 +10,19 @@ final class MemoryAgent
     /** When its lease ends. */
     public float $end = 0.0;
 
-    /** Jobs that it wanted and did not get; 0 when it is not to be told of others. */
+    /** Number of jobs that the owner wanted and did not get; 0 when it needs no letter about new jobs. */
     public int $idle = 0;
 
-    /** @var array<string, MemoryJob> those that it has */
+    /** @var array<string, MemoryJob> claimed jobs, by id */
     public array $jobs = [];
 
-    /** Whether it has given up its lease, with nothing that runs. */
+    /** Whether the owner has given up its lease, with no job running. */
     public bool $left = false;
 
     /** The number of the last of its claims that may have begun. */
     public int $begun = \PHP_INT_MAX;
 
-    /** Whether its lease was prolonged since it was heard of. */
+    /** Whether the lease was extended since the owner was heard of. */
     public bool $spared = false;
 
     public function __construct(public readonly string $name) {}

@@ -14,8 +14,8 @@ use Spindle\Remote\SubmitResult;
 use Spindle\Remote\Tier;
 
 /**
- * A connection to queues in memory: what a broker promises, as simply as it can be said. It never suspends; letters come at a
- * later turn of the loop, in the order in which they were sent.
+ * A connection to queues in memory: the simplest implementation of a broker's guarantees. Its methods never suspend.
+ * Letters arrive in a later turn of the loop, in the order in which they were sent.
  */
 final class MemoryBroker implements Broker
 {
@@ -24,14 +24,14 @@ final class MemoryBroker implements Broker
     /** @var array<int, array{string, \Closure(Letter): void, \Closure(): void}> its mailboxes */
     private array $mailboxes = [];
 
-    /** @var array<int, int> what the engine calls them, while it is not cut off */
+    /** @var array<int, int> ids of listeners in the engine, empty while the connection is cut */
     private array $listeners = [];
 
     private int $last = 0;
 
     public function __construct(private readonly MemoryEngine $engine) {}
 
-    /** From now on nothing gets through, in either direction. */
+    /** Cuts the connection, in both directions. */
     public function cut(): void
     {
         $this->isCut = true;
@@ -157,7 +157,7 @@ final class MemoryBroker implements Broker
     {
         $this->queue($queue);
 
-        return 0; // it loses nothing
+        return 0; // a queue in memory loses no jobs
     }
 
     public function leave(string $queue, string $owner): void

@@ -8,18 +8,18 @@ use Revolt\EventLoop;
 use Spindle\Internal\Clock;
 use Spindle\Remote\Letter;
 
-/** What several {@see MemoryBroker}s share, as machines share an engine: queues, mailboxes, and the clock. */
+/** The queues, mailboxes and clock that several {@see MemoryBroker}s share, as machines share an engine. */
 final class MemoryEngine
 {
     /** @var array<string, MemoryQueue> */
     private array $queues = [];
 
-    /** @var array<string, array<int, \Closure(Letter): void>> by mailbox, who listens */
+    /** @var array<string, array<int, \Closure(Letter): void>> listeners by mailbox */
     private array $listeners = [];
 
     private int $last = 0;
 
-    /** @param (\Closure(): float)|null $clock in seconds; null for the project's own, which may be virtual */
+    /** @param (\Closure(): float)|null $clock in seconds; null for Spindle's clock, which may be virtual */
     public function __construct(private readonly ?\Closure $clock = null) {}
 
     public function now(): float
@@ -52,7 +52,7 @@ final class MemoryEngine
         }
     }
 
-    /** @return bool whether anybody listens */
+    /** @return bool whether a listener exists */
     public function send(string $mailbox, Letter $letter): bool
     {
         $listeners = array_keys($this->listeners[$mailbox] ?? []);

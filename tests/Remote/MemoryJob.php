@@ -10,7 +10,7 @@ final class MemoryJob
     /** @var ''|'waiting'|'running'|'delayed'|'blocked' */
     public string $status = '';
 
-    /** Another one each time that its status changes: a line that has an older one of it has nothing. */
+    /** Version, which changes with each status. A line's entry with an older version is void. */
     public int $ticket = 0;
 
     public float $since = 0.0;
@@ -22,22 +22,22 @@ final class MemoryJob
     public bool $lost = false;
     public bool $streamed = false;
 
-    /** Whether nobody takes its items any more. */
+    /** Whether its items are not taken any more. */
     public bool $left = false;
 
-    /** Whether somebody has listened for its items, and since when nobody does. */
+    /** Whether a process has listened for its items, and since when none listens. */
     public bool $wasHeard = false;
     public ?float $unheardSince = null;
 
     public string $owner = '';
 
-    /** The owner that has refused it last. */
+    /** The last owner that refused the job. */
     public string $refusedBy = '';
 
-    /** Its number among the claims of its owner. */
+    /** Number among the claims of the owner. */
     public int $claim = 0;
 
-    /** @param array<array-key, string> $mailboxes that get what is told of it, by themselves */
+    /** @param array<array-key, string> $mailboxes mailboxes of the job, by name */
     public function __construct(
         public readonly string $id,
         public readonly string $frame,

@@ -15,18 +15,18 @@ use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
 use Spindle\Remote\SubmitResult;
 
-/** One queue of a {@see MemoryEngine}. Nothing in it takes longer the more jobs it has, but {@see list()}. */
+/** One queue of a {@see MemoryEngine}. No operation depends on the number of jobs, except {@see list()}. */
 final class MemoryQueue
 {
-    /** Bytes of an outcome that a letter has at most. */
+    /** Largest outcome in a letter in bytes. */
     private const INLINE = 65536;
 
     private const ITEMS_KEPT = 86400.0;
 
-    /** Bytes of a frame that tell who signed it. */
+    /** Bytes of a frame that identify the signer. */
     private const SEAL = 42;
 
-    /** @var array<string, MemoryJob> those that have no outcome */
+    /** @var array<string, MemoryJob> jobs without an outcome, by id */
     private array $jobs = [];
 
     /** @var \SplQueue<array{string, int}> ids and tickets of jobs that may be claimed, before those of {@see self::$ready} */
@@ -38,34 +38,34 @@ final class MemoryQueue
     /** @var \SplMinHeap<array{float, int, string}> when, ticket, id */
     private \SplMinHeap $delayed;
 
-    /** @var array<array-key, string> ids of the jobs that run, by their keys */
+    /** @var array<array-key, string> ids of running jobs, by key */
     private array $keys = [];
 
-    /** @var array<array-key, \SplQueue<array{string, int}>> those that wait for it, by key */
+    /** @var array<array-key, \SplQueue<array{string, int}>> ids and tickets of blocked jobs, by key */
     private array $blocked = [];
 
     /** @var array<string, MemoryAgent> */
     private array $agents = [];
 
-    /** @var \SplMinHeap<array{float, string}> when leases end that were not renewed since */
+    /** @var \SplMinHeap<array{float, string}> ends of leases, and owners */
     private \SplMinHeap $ends;
 
-    /** @var \SplQueue<string> owners that have nothing to do */
+    /** @var \SplQueue<string> idle owners */
     private \SplQueue $idle;
 
-    /** @var array<string, array{MemoryJob, string, float}> job, why, when */
+    /** @var array<string, array{MemoryJob, string, float}> job, reason and time, by id */
     private array $dead = [];
 
     /** @var array<string, array{string, float, string}> frame, until when, and the job's frame */
     private array $outcomes = [];
 
-    /** @var array<string, array{array<int, string>, int, float}> items by their indices, next index, until when */
+    /** @var array<string, array{array<int, string>, int, float}> items by index, next index and expiry, by job id */
     private array $items = [];
 
-    /** @var \SplMinHeap<array{float, string}> until when an outcome or items are kept */
+    /** @var \SplMinHeap<array{float, string}> expiry of outcomes and items, and job ids */
     private \SplMinHeap $expiring;
 
-    /** @var array<string, int> jobs, by status */
+    /** @var array<string, int> number of jobs by status */
     private array $counts = ['' => 0, 'waiting' => 0, 'running' => 0, 'delayed' => 0, 'blocked' => 0];
 
     /** @var array<string, int> */
@@ -73,7 +73,7 @@ final class MemoryQueue
 
     private int $lastTicket = 0;
 
-    /** When an agent was heard of last. */
+    /** Time of the last beat of any agent. */
     private float $heard = \INF;
 
     public function __construct(private readonly MemoryEngine $engine)
@@ -147,7 +147,7 @@ final class MemoryQueue
 
     /**
      * @param list<string> $ids
-     * @param bool         $claimed whether those that are claimed are meant too
+     * @param bool         $claimed whether claimed jobs are withdrawn too
      *
      * @return list<string>
      */
@@ -184,7 +184,7 @@ final class MemoryQueue
     public function renew(string $owner, float $lease, bool $joins, int $mostDead, float $oldestDead): ?float
     {
         $now = $this->engine->now();
-        if ($now - $this->heard >= $lease) { // it was the engine that was away
+        if ($now - $this->heard >= $lease) { // the engine was away
             foreach ($this->agents as $other) {
                 if ($other->end >= $this->heard && $other->end <= $now && $other->name !== $owner && !$other->spared) {
                     $other->spared = true;
@@ -434,11 +434,11 @@ final class MemoryQueue
     }
 
     /**
-     * Jobs that may be claimed, or have to wait so many seconds first.
+     * Adds a job to a line at once, or after a delay in seconds.
      *
      * @param \SplQueue<array{string, int}> $line
      *
-     * @return int how many may be claimed
+     * @return int number of jobs that may be claimed now
      */
     private function add(MemoryJob $job, float $delay, \SplQueue $line): int
     {
@@ -484,7 +484,7 @@ final class MemoryQueue
         }
     }
 
-    /** Forgets what was kept for long enough. */
+    /** Drops expired outcomes and items. */
     private function expire(): void
     {
         $now = $this->engine->now();
@@ -499,7 +499,7 @@ final class MemoryQueue
         }
     }
 
-    /** @return int how many jobs may be claimed whose delay is over */
+    /** @return int number of jobs whose delay is over */
     private function promote(): int
     {
         $promoted = 0;
@@ -516,7 +516,7 @@ final class MemoryQueue
         return $promoted;
     }
 
-    /** @return int how many jobs may be claimed whose owner's lease has ended */
+    /** @return int number of claimable jobs whose owner's lease has ended */
     private function bury(): int
     {
         $ready = 0;
@@ -585,7 +585,7 @@ final class MemoryQueue
         return new Delivery($job->id, $job->number, $job->crashes, $job->fails, $job->cancelled, $job->lost, $job->streamed, $job->frame);
     }
 
-    /** @return int how many jobs may be claimed now that this one does not run any more */
+    /** @return int number of jobs that may be claimed after this one has ended */
     private function unlock(MemoryJob $job): int
     {
         if (($this->keys[$job->key] ?? null) !== $job->id) {
@@ -596,7 +596,7 @@ final class MemoryQueue
         return $this->next($job->key);
     }
 
-    /** @return int how many jobs of a key may be claimed, of which none runs */
+    /** @return int number of jobs of a free key that may be claimed, 0 or 1 */
     private function next(string $key): int
     {
         $line = $this->blocked[$key] ?? null;
@@ -612,7 +612,7 @@ final class MemoryQueue
     }
 
     /**
-     * The first in a line; those before it that are not in it any more are dropped.
+     * Returns the first valid entry of a line, and drops the void ones before it.
      *
      * @param \SplQueue<array{string, int}> $line
      */
@@ -643,7 +643,7 @@ final class MemoryQueue
         $agent->idle = $free;
     }
 
-    /** Tells owners that have nothing to do that there are so many jobs. */
+    /** Notifies idle owners of N new jobs. */
     private function wake(int $jobs): void
     {
         while ($jobs > 0 && !$this->idle->isEmpty()) {
@@ -656,7 +656,7 @@ final class MemoryQueue
         }
     }
 
-    /** @return bool whether anybody listens */
+    /** @return bool whether a listener exists */
     private function tell(MemoryJob $job, Letter $letter): bool
     {
         $isHeard = false;
@@ -667,7 +667,7 @@ final class MemoryQueue
         return $isHeard;
     }
 
-    /** @return array<string, MemoryJob> those that may be claimed */
+    /** @return array<string, MemoryJob> claimable jobs, by id */
     private function inLine(): array
     {
         $jobs = [];

@@ -7,8 +7,8 @@ namespace Spindle\Tests\Remote;
 use Spindle\Remote\Testing\TemporaryRedis;
 
 /**
- * The one Redis that all tests of a run share, started when the first one needs it and gone with the process. Each test has
- * queues of its own. A test that ends the server, or needs other settings, starts one of its own.
+ * The Redis server that all tests of a run share. It is started when the first test needs it, and ends with the
+ * process. Each test has its own queues. A test that ends the server, or needs other settings, starts its own server.
  *
  * A test class that uses it has {@see UsesRedis}.
  */

@@ -9,12 +9,12 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Symfony\Component\Process\Process;
 
-/** Agents in processes of their own, which have ended when the test has. */
+/** Agents in separate processes, which end with the test. */
 trait RunsAgents
 {
     use UsesRedis;
 
-    /** Seconds that an agent may take to finish what it runs and to end. */
+    /** Seconds that an agent may take to finish its jobs and to exit. */
     private const ENDS_WITHIN = 20.0;
 
     /** @var list<Process> */
@@ -40,7 +40,7 @@ trait RunsAgents
         return $this->agents[] = Host::start(AgentProgram::class . '::run', [$address, $queue, $workers, ...array_values($options)], $within, $environment);
     }
 
-    /** Returns when it has finished what it runs. */
+    /** Stops an agent, and returns when it has finished its jobs. */
     protected function stop(Process $agent): void
     {
         $agent->signal(\SIGTERM);
@@ -56,7 +56,7 @@ trait RunsAgents
         $hasFailed = $this->status()->isFailure() || $this->status()->isError();
         self::signal($agents, $hasFailed ? \SIGKILL : \SIGTERM);
         try {
-            // The loop turns, so that answers of the engine arrive.
+            // The loop runs, so that answers of the engine arrive.
             Eventually::holds(
                 static fn(): bool => self::running($agents) === [],
                 'all agents have ended',

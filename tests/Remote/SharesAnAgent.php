@@ -68,7 +68,7 @@ trait SharesAnAgent
             $agent->signal(\SIGTERM);
         }
         for ($end = hrtime(true) + 5_000_000_000; $agent->isRunning() && hrtime(true) < $end;) {
-            delay(0.005); // what was asked of the engine is answered meanwhile
+            delay(0.005); // requests to the engine are answered during this time
         }
         $agent->stop(0);
     }
@@ -121,7 +121,7 @@ trait SharesAnAgent
         );
     }
 
-    /** Comes just before the hook that looks for what is left. */
+    /** Runs just before the hook that checks for leftovers. */
     #[After(-9)]
     protected function leaveSharedAgentAsItWas(): void
     {

@@ -7,7 +7,7 @@ namespace Spindle\Tests\Remote;
 use PHPUnit\Framework\Attributes\BeforeClass;
 use Spindle\Remote\Keys;
 
-/** Starts the shared Redis before any test of the class looks around, so that none takes it for something it left. */
+/** Starts the shared Redis before the tests of the class check for leftovers, so that they ignore it. */
 trait UsesRedis
 {
     #[BeforeClass]

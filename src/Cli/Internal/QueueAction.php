@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
-/** What `spindle queue` is to do. */
+/** The actions of `spindle queue`. */
 enum QueueAction: string
 {
     case Show = 'show';
@@ -12,13 +12,13 @@ enum QueueAction: string
     case Delete = 'delete';
     case Purge = 'purge';
 
-    /** Whether it is for dead letters, which are named by their ids. */
+    /** Whether the action is about dead letters, which are selected by id. */
     public function takesIds(): bool
     {
         return $this === self::Retry || $this === self::Delete;
     }
 
-    /** @return list<string> the options that only some have */
+    /** @return list<string> names of options that only some actions have */
     public function options(): array
     {
         return match ($this) {

@@ -8,7 +8,7 @@ use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\JobStatus;
 
-/** What somebody who looks after a queue does with it, in batches that hold up nobody else. */
+/** An operator's actions on a queue, in batches so that other clients of the engine are not delayed. */
 final class QueueKeeper
 {
     private const BATCH = 500;
@@ -31,9 +31,9 @@ final class QueueKeeper
     }
 
     /**
-     * @param list<string>|null $ids null for all that there are
+     * @param list<string>|null $ids null for all dead letters
      *
-     * @return int how many dead letters are jobs again
+     * @return int number of dead letters that are jobs again
      *
      * @throws BrokerException
      */
@@ -43,9 +43,9 @@ final class QueueKeeper
     }
 
     /**
-     * @param list<string>|null $ids null for all that there are
+     * @param list<string>|null $ids null for all dead letters
      *
-     * @return int how many dead letters are gone
+     * @return int number of deleted dead letters
      *
      * @throws BrokerException
      */
@@ -55,9 +55,9 @@ final class QueueKeeper
     }
 
     /**
-     * As many as wait now, so that it ends where others go on to submit.
+     * Withdraws as many jobs as wait now, so that this ends even if more are submitted.
      *
-     * @return int how many jobs are gone
+     * @return int number of removed jobs
      *
      * @throws BrokerException
      */
@@ -89,7 +89,8 @@ final class QueueKeeper
         [$done, $seen] = [0, []];
         for ($most = self::BATCH; ; $most += self::BATCH * (int) ($new === [])) {
             $dead = self::ids($this->broker->list($this->queue, JobStatus::Dead, $most));
-            $new = array_values(array_filter($dead, static fn(string $id): bool => !isset($seen[$id]))); // one that dies again meanwhile stays dead
+            // a job that has died again since stays dead
+            $new = array_values(array_filter($dead, static fn(string $id): bool => !isset($seen[$id])));
             $done += $new === [] ? 0 : $do($new);
             $seen += array_fill_keys($new, true);
             if (\count($dead) < $most) {

@@ -9,17 +9,17 @@ use Spindle\Remote\Job;
 use Spindle\Remote\JobStatus;
 use Symfony\Component\Console\Input\InputInterface;
 
-/** What `spindle queue` was asked for, checked: nothing has been connected to yet. */
+/** The validated options of `spindle queue`. No connection was opened yet. */
 final class QueueOptions
 {
     private const MOST = 50;
 
-    /** The engine would be busy for too long with more. */
+    /** Largest number of jobs to list. More would keep the engine busy for too long. */
     private const LARGEST = 10_000;
 
     private const LISTED = ['waiting' => JobStatus::Waiting, 'running' => JobStatus::Running, 'delayed' => JobStatus::Delayed, 'dead' => JobStatus::Dead];
 
-    /** @var list<JobStatus> those that are not simply many */
+    /** @var list<JobStatus> statuses shown by default */
     private const SHOWN = [JobStatus::Running, JobStatus::Delayed, JobStatus::Dead];
 
     /**

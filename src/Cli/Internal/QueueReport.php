@@ -6,12 +6,12 @@ namespace Spindle\Cli\Internal;
 
 use Spindle\Remote\JobStatus;
 
-/** What is in a queue, for somebody who looks or for a program. What comes from elsewhere is obeyed by no terminal. */
+/** The report of `spindle queue`, as text or as JSON. Control characters in values are escaped. */
 final class QueueReport
 {
     private const TIMES = ['since', 'due', 'died'];
 
-    /** By status, after the id. What may have spaces stands last. */
+    /** Columns after the id, by status. A value that may contain spaces is last. */
     private const COLUMNS = [
         'waiting' => ['since'],
         'running' => ['owner', 'since', 'crashes', 'fails'],
@@ -22,7 +22,7 @@ final class QueueReport
 
     /**
      * @param array<string, int>                                           $figures
-     * @param array<string, array<string, array<string, int|float|string>>> $jobs what is known of them, by status and id
+     * @param array<string, array<string, array<string, int|float|string>>> $jobs details of jobs, by status and id
      */
     public function __construct(private readonly string $queue, private readonly array $figures, private readonly array $jobs) {}
 
@@ -36,7 +36,7 @@ final class QueueReport
         return json_encode(['queue' => $this->queue, 'figures' => $this->figures, 'jobs' => $jobs], \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES);
     }
 
-    /** @return array<string, list<string>> lines, by their title */
+    /** @return array<string, list<string>> lines by title */
     public function text(): array
     {
         $text = [$this->queue => $this->summary()];

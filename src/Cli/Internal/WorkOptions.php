@@ -11,22 +11,22 @@ use Spindle\Remote\Keys;
 use Spindle\Worker\WorkerPoolOptions;
 use Symfony\Component\Console\Input\InputInterface;
 
-/** What `spindle work` was asked for, checked: nothing has been opened or started yet. */
+/** The validated options of `spindle work`. Nothing has been opened or started yet. */
 final class WorkOptions
 {
     private const ADDRESS = '~^(?:(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):(\d{1,5})|unix://.+)$~Ds';
     private const BYTES = 'a number of bytes from 1 on';
 
-    /** Shorter than what Kubernetes and systemd wait for by themselves, in seconds. */
+    /** Default in seconds, shorter than the default stop timeouts of Kubernetes and systemd. */
     private const STOP_TIMEOUT = 25.0;
 
     private const LAST_PORT = 65_535;
     private const MEMORY = '/^(?:-1|[1-9]\d{0,9}[KMG]?)$/D';
 
     /**
-     * @param non-empty-array<array-key, positive-int> $queues workers by the name of the queue
-     * @param string|null  $admin      address
-     * @param list<string> $adminHosts names by which it may be asked
+     * @param non-empty-array<array-key, positive-int> $queues workers by queue name
+     * @param string|null  $admin      address for operators
+     * @param list<string> $adminHosts accepted Host names of requests to that address
      * @param bool         $json       whether log lines are JSON
      * @param bool         $quiet      whether only warnings and errors are logged
      */
@@ -41,7 +41,7 @@ final class WorkOptions
         public readonly bool $quiet,
     ) {}
 
-    /** @throws UsageException when an option makes no sense, or something that it takes is missing */
+    /** @throws UsageException when an option is not valid, or something that it needs is missing */
     public static function of(InputInterface $input): self
     {
         $given = new GivenOptions($input);
@@ -84,7 +84,7 @@ final class WorkOptions
     /**
      * @param non-empty-array<array-key, positive-int> $weights
      *
-     * @return non-empty-array<array-key, positive-int> workers, one for each queue at least
+     * @return non-empty-array<array-key, positive-int> workers by queue name, at least 1 each
      *
      * @throws UsageException
      */

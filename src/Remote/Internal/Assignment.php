@@ -12,30 +12,30 @@ use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Delivery;
 
 /**
- * A job that an agent has, and the means to end it.
+ * A job that an agent has claimed, and the means to end it.
  *
- * It is the cancellation that the pool gets with the task: the pool watches it for as long as the task runs, so that
- * it knows when that is over, whatever became of the task's items.
+ * The pool gets it as the task's cancellation and subscribes to it while the task runs. So the assignment knows when
+ * the task is over, whatever became of the task's items.
  */
 final class Assignment implements Cancellation
 {
-    /** Seconds that a generator has to come to its next item and end there, once nobody wants that. */
+    /** Seconds that a generator has to reach its next item and end there, once no more items are wanted. */
     private const LEFT = 1.0;
 
-    /** Of a task that is a generator: items that were stored. */
+    /** Number of stored items of a generator; null for other tasks. */
     public ?int $items = null;
 
-    /** Whether it has run for too long. */
+    /** Whether the task has exceeded its time limit. */
     public bool $late = false;
 
-    /** Whether it was ended to be given back. */
+    /** Whether the task was ended so that another agent runs it. */
     public bool $isGivenBack = false;
 
     private readonly DeferredCancellation $cancellation;
     private ?string $timer = null;
     private bool $watched = false;
 
-    /** Whether something was told of its items that nobody has looked at yet, and who waits for that. */
+    /** Whether {@see tell()} was called since the last {@see awaitNews()}. */
     private bool $told = false;
 
     /** @var Suspension<null>|null */
@@ -44,19 +44,19 @@ final class Assignment implements Cancellation
     /** @var Suspension<null>|null */
     private ?Suspension $over = null;
 
-    /** @param int $number of the claim, among those of its owner */
+    /** @param int $number of the claim, among those of the owner */
     public function __construct(public readonly Delivery $delivery, public readonly TaskBody $body, public readonly int $number)
     {
         $this->cancellation = new DeferredCancellation();
     }
 
-    /** 1 for the first; what was given back without having been started does not count. */
+    /** Returns the number of this attempt, 1 for the first. Claims that were given back do not count. */
     public function attempt(): int
     {
         return $this->delivery->crashes + $this->delivery->fails + 1;
     }
 
-    /** Whether somebody may have seen a part of what it does, so that it is not to run again. */
+    /** Whether a reader may have seen items, so that the task must not run again. */
     public function hasItems(): bool
     {
         return ($this->items ?? 0) > 0;
@@ -87,7 +87,7 @@ final class Assignment implements Cancellation
         $this->cancellation->getCancellation()->throwIfRequested();
     }
 
-    /** Returns when its task runs no more: one that nobody reads ends by itself, or is ended. */
+    /** Waits until the task has ended. Cancels a generator that does not end by itself in time. */
     public function awaitOver(): void
     {
         if ($this->watched) {
@@ -112,7 +112,7 @@ final class Assignment implements Cancellation
         }
     }
 
-    /** Some of its items were taken, or nobody wants more. */
+    /** Wakes {@see awaitNews()}: items were taken, or no more are wanted. */
     public function tell(): void
     {
         $this->told = true;
@@ -121,7 +121,7 @@ final class Assignment implements Cancellation
         $reader?->resume();
     }
 
-    /** Returns when it is told, or was since this was called last; at the latest after so many seconds. */
+    /** Waits until {@see tell()} is called, or was called since the last wait; at most $seconds. */
     public function awaitNews(float $seconds): void
     {
         if (!$this->told) {
@@ -133,7 +133,7 @@ final class Assignment implements Cancellation
         $this->told = false;
     }
 
-    /** Its task runs now. */
+    /** Starts the time limit, because the task runs now. */
     public function started(): void
     {
         if ($this->body->timeout !== null && $this->timer === null) {

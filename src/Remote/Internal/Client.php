@@ -17,21 +17,21 @@ use Spindle\Remote\QueueFullException;
 use Spindle\Remote\RemoteOptions;
 
 /**
- * This process's side of a broker: gathers what is submitted, and hands outcomes to who waits for them. There is one for a
- * broker, with one mailbox, however many executors use it.
+ * One process's client of a broker: batches submissions, and passes outcomes to their waiters. Each broker has one
+ * client with one mailbox, shared by all executors.
  */
 final class Client
 {
-    /** Jobs in one question. */
+    /** Largest number of jobs in one request. */
     private const BATCH = 1000;
 
-    /** Seconds after which a job without an outcome is looked for, though no letter has come. */
+    /** Seconds between lookups of jobs without an outcome, for letters that were lost. */
     private const LOOK = 30.0;
 
-    /** Seconds until that is tried again when there was no answer. */
+    /** Seconds until a lookup without an answer is retried. */
     private const LOOK_AGAIN = 0.5;
 
-    /** The engine is told of so many at once that their outcomes were read, or of so many bytes. */
+    /** Outcomes, and bytes of outcomes, that are read before the engine is asked to drop them. */
     private const READ = 500;
     private const READ_SIZE = 4 << 20;
 
@@ -40,7 +40,7 @@ final class Client
 
     public readonly string $mailbox;
 
-    /** A fork of this process has its own client: it must not read what is meant for this one. */
+    /** Process id. A fork uses its own client, so that it does not read letters of this one. */
     private readonly int $process;
 
     /** @var array<string, array<string, Waiter>> by queue and id */
@@ -49,28 +49,28 @@ final class Client
     /** @var array<string, list<string>> ids of jobs whose outcomes were read, by queue */
     private array $read = [];
 
-    /** @var array<string, non-empty-list<string>> ids that are to be looked for at once, by queue */
+    /** @var array<string, non-empty-list<string>> ids to look up at once, by queue */
     private array $attached = [];
 
     /** @var list<array{string, string}> queues and ids of jobs whose outcomes are to be fetched */
     private array $large = [];
 
-    /** @var array<string, array<string, bool>> what {@see withdraw()} was told and the engine was not, by queue and id: whether also if it is claimed */
+    /** @var array<string, array<string, bool>> unsent withdrawals by queue and id; true includes claimed jobs */
     private array $unsaid = [];
 
-    /** @var array<string, array<array-key, mixed>> of those, what the engine is being told, by queue and id */
+    /** @var array<string, array<array-key, mixed>> withdrawals that are sent and not answered, by queue and id */
     private array $saying = [];
 
-    /** Bytes of the outcomes that were read, of all queues. */
+    /** Bytes of the outcomes that were read, in all queues. */
     private int $readSize = 0;
 
     private int $waiting = 0;
     private int $last = 0;
 
-    /** @var array<string, array<array-key, Outbox>> by queue and patience: who is not patient does not wait for who is */
+    /** @var array<string, array<array-key, Outbox>> by queue and patience, as short ones must not wait for long ones */
     private array $outboxes = [];
 
-    /** @var array<string, true> those of which letters may tell */
+    /** @var array<string, true> queues that letters may be about */
     private array $queues = [];
 
     /** @var (\Closure(): void)|null closes the mailbox */
@@ -114,27 +114,27 @@ final class Client
         return $this->process === getmypid();
     }
 
-    /** An id that no other job has. */
+    /** Returns a new unique job id. */
     public function id(): string
     {
         return $this->mailbox . '-' . base_convert((string) ++$this->last, 10, 36);
     }
 
-    /** Whether the id was made here for {@see submit()}: nobody else knows it. */
+    /** Whether the id was made here for {@see submit()}, so that no other process knows it. */
     public function isOwn(string $id): bool
     {
         return str_starts_with($id, $this->mailbox);
     }
 
     /**
-     * Returns when the engine has taken all of them in; the waiter may have outcomes before. Whoever waits is told of each.
+     * Sends jobs, and returns when the engine has accepted them. The waiter may get outcomes before that.
      *
      * @param list<Job> $jobs
      *
-     * @return int how many of the first it has taken in; fewer than there are when the queue is full
+     * @return int number of accepted jobs from the start of the list; fewer than all when the queue is full
      *
-     * @throws QueueFullException when the engine has no memory
-     * @throws BrokerException    some may have been taken in
+     * @throws QueueFullException when the engine is out of memory
+     * @throws BrokerException    when some may have been accepted
      */
     public function submit(string $queue, RemoteOptions $options, array $jobs, Waiter $waiter): int
     {
@@ -156,7 +156,7 @@ final class Client
     }
 
     /**
-     * Returns when the engine has taken the job in, for which nobody waits.
+     * Sends a job without a waiter, and returns when the engine has accepted it.
      *
      * @return int 0 when the queue is full
      *
@@ -165,11 +165,11 @@ final class Client
      */
     public function dispatch(string $queue, RemoteOptions $options, Job $job): int
     {
-        unset($this->unsaid[$queue][$job->id]); // it is wanted again
+        unset($this->unsaid[$queue][$job->id]); // the job is wanted again
         return $this->outbox($queue, $options->patience)->send($options->backlog, [$job], true);
     }
 
-    /** Waits for the outcome of a job that is there already. */
+    /** Adds a waiter for a job that was submitted before. */
     public function attach(string $queue, string $id, Waiter $waiter): void
     {
         $this->open();
@@ -190,11 +190,11 @@ final class Client
     }
 
     /**
-     * Nobody wants these jobs any more. Of those that are gone whoever waits is told that they are unknown, of the others what comes of them.
-     * An engine that is not available is asked again when it is.
+     * Withdraws jobs. Waiters of jobs that are removed are notified that they are unknown; waiters of the others get
+     * their outcomes. An engine that is not available gets the request later.
      *
      * @param list<string> $ids
-     * @param bool         $claimed whether those that an agent has already are meant too
+     * @param bool         $claimed whether claimed jobs are withdrawn too
      */
     public function withdraw(string $queue, array $ids, bool $claimed): void
     {
@@ -206,7 +206,7 @@ final class Client
         }
     }
 
-    /** Whether the engine has not yet heard that the job is withdrawn. */
+    /** Whether the engine has not yet confirmed the withdrawal of the job. */
     public function isUnsaid(string $queue, string $id): bool
     {
         return isset($this->unsaid[$queue][$id]) || isset($this->saying[$queue][$id]);
@@ -250,13 +250,13 @@ final class Client
         } catch (BrokerUnavailableException) {
             return false;
         } catch (BrokerException) {
-            // They run, or not; whoever waits is told their outcomes.
+            // The jobs go on, and their waiters get the outcomes.
         }
 
         return true;
     }
 
-    /** From now on another waiter is told what becomes of a job. */
+    /** Replaces a waiter of a job. */
     public function waitAs(string $queue, string $id, Waiter $before, Waiter $after): void
     {
         $waiter = $this->waiters[$queue][$id] ?? null;
@@ -270,7 +270,7 @@ final class Client
         try {
             $this->broker->leaveItems($queue, $id);
         } catch (BrokerException) {
-            // Its items stay until they are forgotten.
+            // The items stay in the engine until they expire.
         }
     }
 
@@ -280,7 +280,7 @@ final class Client
         return Patience::ask($options->patience, fn(): array => $this->broker->takeItems($queue, $id, $from, $most));
     }
 
-    /** Nobody waits for it any more. */
+    /** Removes the waiters of a job. */
     public function forget(string $queue, string $id): void
     {
         if (isset($this->waiters[$queue][$id])) {
@@ -296,7 +296,7 @@ final class Client
         return $this->outboxes[$queue]["{$patience}"] ??= new Outbox($this->broker, $queue, $this->mailbox, $patience);
     }
 
-    /** Whether the submission of a job has no answer yet. */
+    /** Whether the submission of a job is not answered yet. */
     private function isOnItsWay(string $queue, string $id): bool
     {
         foreach ($this->outboxes[$queue] ?? [] as $outbox) {
@@ -348,7 +348,7 @@ final class Client
         }
     }
 
-    /** Letters do not name a queue, and a caller may give one id to jobs of several queues. */
+    /** Whether a letter with this id may be about several queues. Letters name none, and callers choose ids. */
     private function isAmbiguous(string $id): bool
     {
         return \count($this->queues) > 1 && !$this->isOwn($id);
@@ -359,14 +359,16 @@ final class Client
         try {
             $frames = $this->broker->takeItems($queue, $id, 0, 1);
         } catch (BrokerException) {
-            return; // The outcome tells that it is a generator's.
+            return; // The outcome will announce the items.
         }
         if ($frames !== []) {
             ($this->waiters[$queue][$id] ?? null)?->items($id);
         }
     }
 
-    /** Gets an outcome that is too large for a letter; one after the other, for there may be many of them. */
+    /**
+     * Fetches an outcome that is too large for a letter. Outcomes are fetched one by one, because there may be many.
+     */
     private function fetch(string $queue, string $id): void
     {
         $this->large[] = [$queue, $id];
@@ -401,7 +403,7 @@ final class Client
         $waiter->outcome($id, $frame);
     }
 
-    /** What has been read need not be kept. */
+    /** Asks the engine to drop the outcomes that were read. */
     private function forgetRead(string $queue): void
     {
         [$broker, $ids] = [$this->broker, $this->read[$queue]];
@@ -410,7 +412,7 @@ final class Client
             try {
                 $broker->forget($queue, $ids);
             } catch (BrokerException) {
-                // They are kept for as long as those of which nobody asks.
+                // The outcomes expire after their retention.
             }
         });
     }
@@ -422,7 +424,7 @@ final class Client
         $waiter?->unknown($id);
     }
 
-    /** Looks for all that somebody waits for, when it was said what nobody wants. */
+    /** Looks up all jobs with waiters, after the unsent withdrawals are sent. */
     private function look(): void
     {
         if ($this->looksAgain !== null) {
@@ -490,7 +492,7 @@ final class Client
         return true;
     }
 
-    /** Once for all whose question had no answer: their letters may have been lost with it. */
+    /** Schedules one lookup of all jobs after a request without an answer, because letters may have been lost too. */
     private function lookAgain(): void
     {
         if ($this->looksAgain === null) {
@@ -501,7 +503,10 @@ final class Client
         }
     }
 
-    /** While somebody waits the loop goes on, and holds this: who waits may be in a fiber to which nothing else leads. */
+    /**
+     * Updates the number of waiters. While it is not 0, a timer keeps the loop running and references this client,
+     * because a waiting fiber may be referenced by nothing else.
+     */
     private function wait(int $more): void
     {
         $this->waiting += $more;

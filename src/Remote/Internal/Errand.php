@@ -15,13 +15,13 @@ use Spindle\Remote\Job;
 use Spindle\Remote\JobLostException;
 use Spindle\Remote\QueueFullException;
 
-/** A command on its way, until it is known what became of it. */
+/** A command that was sent to a queue and has no outcome yet. */
 final class Errand implements Waiter
 {
-    /** Seconds until a full queue is tried again. */
+    /** Seconds until a full queue is retried. */
     private const FULL = 0.1;
 
-    /** Seconds until a command that is to end is withdrawn again: its agent may not have heard it. */
+    /** Seconds until a withdrawal is repeated, because the letter to the agent may have been lost. */
     private const AGAIN = 1.0;
 
     /** @var DeferredFuture<string> */
@@ -34,7 +34,7 @@ final class Errand implements Waiter
         $this->deferred = new DeferredFuture();
     }
 
-    /** @throws CancelledException when it did not start */
+    /** @throws CancelledException when the command did not start */
     public function run(Cancellation $recall, Cancellation $cancellation): string
     {
         $recall->throwIfRequested();
@@ -57,7 +57,7 @@ final class Errand implements Waiter
     {
         try {
             return $this->sender->send($this->job, $this) > 0;
-        } catch (QueueFullException) { // its engine has no memory
+        } catch (QueueFullException) { // the engine is out of memory
             return false;
         }
     }
@@ -77,7 +77,7 @@ final class Errand implements Waiter
         }
     }
 
-    /** It was withdrawn or recalled before an agent had it; or the engine has forgotten it. */
+    /** Fails the command: it was withdrawn before an agent had it, or the engine does not know it. */
     public function unknown(string $id): void
     {
         $this->deferred->error($this->wanted ? JobLostException::unknown($id, $this->sender->queue) : new CancelledException());
@@ -107,7 +107,7 @@ final class Errand implements Waiter
             try {
                 $this->deferred->getFuture()->await(new TimeoutCancellation(self::AGAIN));
             } catch (\Throwable) {
-                // It is said where it is waited for; or it is late.
+                // The failure is thrown in run(), or the wait has timed out.
             }
             if (!$this->isOver() && Clock::now() > $late) {
                 $this->sender->forget($this->job->id);

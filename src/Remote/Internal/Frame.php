@@ -8,12 +8,12 @@ use Spindle\Remote\Keys;
 use Spindle\Remote\TamperedFrameException;
 
 /**
- * What lies in the engine: bytes that prove who wrote them, for which job and which claim of it.
+ * Signed bytes in the engine, bound to a key, a queue, a job and a claim of it.
  *
- *     u8 version | u8 kind | u32 number of the claim, 0 of a job | 4 bytes name of the key | 32 bytes keyed BLAKE2b (RFC 7693) | body
+ *     u8 version | u8 kind | u32 claim number, 0 in a job | 4 bytes key name | 32 bytes keyed BLAKE2b (RFC 7693) | body
  *
- * The code is over version, kind, queue, id, number of the claim, and body, so that a frame that is taken for that of another
- * job, of another claim or in another queue is found out as well. Nothing of a body is read before.
+ * The code covers version, kind, queue, id, number of the claim, and body. So a frame that was moved to another job,
+ * claim or queue is detected. The code is verified before the body is decoded.
  */
 final class Frame
 {

@@ -10,18 +10,18 @@ use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\OneWayGenerator;
 use Spindle\Remote\JobLostException;
 
-/** The items of a task that is a generator, on the side where they are wanted. When nobody holds it any more, the task is told so. */
+/** The reader's side of a generator task. Without references to it, no more items are wanted. */
 final class ItemStream
 {
-    /** @var array<int, self> those of which an item is awaited: who waits may be in a fiber to which nothing else leads */
+    /** @var array<int, self> streams with a waiting reader, whose fiber may be referenced by nothing else */
     private static array $awaited = [];
 
-    /** Items that are fetched at once. */
+    /** Items in one request. */
     private const MOST = 32;
 
     private int $taken = 0;
 
-    /** Whether there may be items that were not fetched. */
+    /** Whether the engine may have items that were not fetched. */
     private bool $more = true;
     private bool $over = false;
 
@@ -35,13 +35,14 @@ final class ItemStream
 
     public function __destruct()
     {
-        if (!$this->over && $this->outcome === null && ($this->taken > 0 || $this->sender->isOwn($this->id))) { // somebody else may read it
+        // otherwise another process may read the items
+        if (!$this->over && $this->outcome === null && ($this->taken > 0 || $this->sender->isOwn($this->id))) {
             [$sender, $id] = [$this->sender, $this->id];
             EventLoop::queue(static fn() => $sender->leaveItems($id));
         }
     }
 
-    /** Who gets letters about it, and does not hold it. */
+    /** Returns a waiter with only a weak reference to this stream. */
     public function waiter(): Waiter
     {
         return new ItemWaiter($this->sender, \WeakReference::create($this));
@@ -61,7 +62,7 @@ final class ItemStream
                     try {
                         [$key, $item] = $this->sender->item($this->id, $frame, $this->taken, $this->key);
                     } catch (JobLostException $gone) {
-                        $this->over = true; // somebody else has them, who may want the others
+                        $this->over = true; // another reader has them, and may want the others
 
                         throw $gone;
                     }
@@ -96,7 +97,7 @@ final class ItemStream
         $this->wake();
     }
 
-    /** All items are stored before, and those that were not taken are taken yet. */
+    /** Records the outcome. All items are stored before it, and the remaining ones are fetched first. */
     public function ended(string $outcome): void
     {
         $this->outcome = $outcome;

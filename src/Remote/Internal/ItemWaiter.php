@@ -7,7 +7,7 @@ namespace Spindle\Remote\Internal;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\JobLostException;
 
-/** Tells an {@see ItemStream} what comes for it, as long as somebody holds it. */
+/** Passes letters to an {@see ItemStream} as long as it is referenced. */
 final class ItemWaiter implements Waiter
 {
     /** @param \WeakReference<ItemStream> $stream */

@@ -9,9 +9,9 @@ use Spindle\Internal\Launcher\PhpBinary;
 use Spindle\LauncherException;
 
 /**
- * A small process that kills what this one has started, unless it is told in time that this may go on.
+ * A helper process that kills all processes that this one has started, unless their time is extended in time.
  *
- * A process that was stopped cannot end anything, and its workers would go on while another agent runs the same jobs.
+ * A stopped process can't end anything. Its workers would go on while another agent runs the same jobs.
  */
 final class LeaseGuard
 {
@@ -31,7 +31,7 @@ final class LeaseGuard
     }
 
     /**
-     * From now on what this process has started is bounded.
+     * Starts the helper process, unless it runs.
      *
      * @throws LauncherException
      */
@@ -59,7 +59,7 @@ final class LeaseGuard
             return;
         }
         $time = is_finite($until) ? hrtime(true) + (int) (($until - Clock::now()) * 1e9) : \PHP_INT_MAX;
-        if (@fwrite($this->pipe, "{$time}\n") === false) { // somebody has killed it
+        if (@fwrite($this->pipe, "{$time}\n") === false) { // the helper was killed
             $this->close();
             $this->start();
         }

@@ -12,7 +12,7 @@ use Spindle\Remote\Job;
 use Spindle\Remote\JobConflictException;
 use Spindle\Remote\SubmitResult;
 
-/** Jobs on their way into a queue. Those that come while a question is under way go with the next one. */
+/** Jobs that are being submitted to a queue. Jobs that arrive while a request is pending go with the next one. */
 final class Outbox
 {
     private const BATCH = 1000;
@@ -21,12 +21,12 @@ final class Outbox
     /** @var list<array{int, list<Job>, bool, Suspension<int>}> */
     private array $parcels = [];
 
-    /** @var array<string, true> jobs whose submission has no answer yet */
+    /** @var array<string, true> ids of jobs whose submission is not answered */
     private array $open = [];
 
     private bool $sending = false;
 
-    /** @param float $patience seconds for which an engine that is not available is asked again */
+    /** @param float $patience seconds for which submissions are retried while the engine is not available */
     public function __construct(
         private readonly Broker $broker,
         private readonly string $queue,
@@ -40,9 +40,9 @@ final class Outbox
     }
 
     /**
-     * @param list<Job> $jobs at most {@see Broker::submit()}'s
+     * @param list<Job> $jobs at most as many as {@see Broker::submit()} accepts
      *
-     * @return int how many were taken in
+     * @return int number of accepted jobs
      *
      * @throws CannotWaitException
      * @throws JobConflictException
@@ -62,7 +62,7 @@ final class Outbox
             /** @var int */
             return $suspension->suspend();
         } catch (\FiberError $blocked) {
-            array_pop($this->parcels); // the loop has not turned since
+            array_pop($this->parcels); // the loop has not run since
 
             throw CannotWaitException::because($blocked);
         } finally {
@@ -102,7 +102,8 @@ final class Outbox
             $conflicts = array_flip($result->conflicts);
             $first = 0;
             foreach ($taken as [, $its, , $suspension]) {
-                isset($conflicts[$first]) // only a job that was dispatched alone has an id that another one may have
+                // only dispatched jobs, which are parcels of one, can have the id of another job
+                isset($conflicts[$first])
                     ? $suspension->throw(JobConflictException::of($this->queue, Job::givenId($its[0]->id)))
                     : $suspension->resume(max(0, min(\count($its), $result->accepted - $first)));
                 $first += \count($its);

@@ -9,7 +9,7 @@ use Spindle\Remote\ResultTooLargeException;
 use Spindle\Remote\TamperedFrameException;
 use Spindle\Worker\PortableOutcome;
 
-/** The bodies of frames that hold an outcome: u8 what it is, u32 attempts, for a generator u32 items, and the outcome's own bytes. */
+/** Bodies of outcome frames: u8 kind, u32 attempts, for a generator u32 items, and the outcome's bytes. */
 final class Outcomes
 {
     private const HEAD = 5;
@@ -21,13 +21,13 @@ final class Outcomes
     private const COMMAND = 5;
     private const ITEMS = 6;
 
-    /** @param int|null $items that were stored before, of a task that is a generator */
+    /** @param int|null $items number of stored items of a generator */
     public static function ofTask(int $attempts, ?int $items, string $bytes): string
     {
         return ($items === null ? pack('CV', self::TASK, $attempts) : pack('CVV', self::ITEMS, $attempts, $items)) . $bytes;
     }
 
-    /** @return int|null how many items there are of it; null for what is no generator's */
+    /** @return int|null number of items; null when the outcome is not a generator's */
     public static function items(string $outcome): ?int
     {
         /** @var array{kind: int, items?: int} $head */
@@ -47,7 +47,7 @@ final class Outcomes
         return pack('CV', self::CANCELLED, 0);
     }
 
-    /** There is none, and that is not the task's doing. */
+    /** Returns the outcome of a job whose frame or result was refused. */
     public static function refused(TamperedFrameException|ResultTooLargeException $refused): string
     {
         return pack('CV', $refused instanceof TamperedFrameException ? self::TAMPERED : self::TOO_LARGE, 0) . $refused->getMessage();
@@ -56,7 +56,7 @@ final class Outcomes
     /**
      * @param mixed $key of its input in a map
      *
-     * @return mixed the task's result, or the bytes of a command's
+     * @return mixed the task's result, or the bytes of a command's result
      *
      * @throws CancelledException
      * @throws TamperedFrameException

@@ -9,17 +9,17 @@ use Spindle\Internal\Clock;
 use Spindle\Remote\Broker;
 use Spindle\Worker\ResultBudget;
 
-/** Stores the items of a task that is a generator, as many ahead as there is room for. */
+/** Stores the items of a generator task, ahead of the reader by a limited window. */
 final class Outlet
 {
-    /** Items that may lie in the engine untaken, and seconds until that is looked at again though nobody has said that some were taken. */
+    /** Most stored items that are not taken; seconds between checks in case a letter about taken ones is lost. */
     private const WINDOW = 32;
     private const LOOK = 1.0;
 
     /**
-     * @param \Generator<mixed, mixed, mixed, mixed>|null $items     let go when they are not read any more, which tells the task
-     * @param float                                       $retention seconds after which nobody wants more if nothing is taken
-     * @param ResultBudget                                $budget    of items that the engine has not taken in
+     * @param \Generator<mixed, mixed, mixed, mixed>|null $items     released to end the task
+     * @param float                                       $retention longest wait for the reader in seconds
+     * @param ResultBudget                                $budget    for items that are not stored yet
      */
     public function __construct(
         private ?\Generator $items,
@@ -35,15 +35,15 @@ final class Outlet
     }
 
     /**
-     * @return string what it has returned
+     * @return string the generator's return value, encoded
      *
-     * @throws CancelledException when nobody wants more, and the task runs no more
+     * @throws CancelledException when no more items are wanted; the task has ended then
      */
     public function send(): string
     {
         try {
             $result = $this->sendAll();
-        } catch (\Throwable $failure) { // and not finally: a fiber that is destroyed can't wait
+        } catch (\Throwable $failure) { // not finally, because a fiber that is destroyed can't wait
             $this->letGo();
 
             throw $failure;
@@ -64,7 +64,7 @@ final class Outlet
         $this->put([]);
         foreach ($this->references() as &$item) {
             $untaken = $this->putItem(\is_string($item) ? $item : '');
-            $item = null; // in the generator, too
+            $item = null; // frees it in the generator, too
             for ($late = Clock::now() + $this->retention; $untaken >= self::WINDOW; $untaken = $this->put([])) {
                 if (Clock::now() > $late) {
                     throw new CancelledException();
@@ -77,7 +77,7 @@ final class Outlet
         return \is_string($result) ? $result : '';
     }
 
-    /** @return \Generator<mixed, mixed, mixed, mixed> the items, which are freed there when they are here */
+    /** @return \Generator<mixed, mixed, mixed, mixed> items, by reference if possible, to be freed there */
     private function &references(): \Generator
     {
         $items = $this->items;
@@ -92,7 +92,7 @@ final class Outlet
         }
     }
 
-    /** @return int how many are untaken */
+    /** @return int number of stored items that are not taken */
     private function putItem(string $item): int
     {
         $size = \strlen($item);
@@ -105,11 +105,11 @@ final class Outlet
     }
 
     /**
-     * An engine that is not available is waited for, as long as the lease lasts.
+     * Stores frames. While the engine is not available, this retries as long as the lease lasts.
      *
-     * @param list<string> $frames none to say once more that there are items: the letter that said so may have been lost
+     * @param list<string> $frames empty to announce items again, because the letter about them may have been lost
      *
-     * @return int how many are untaken
+     * @return int number of stored items that are not taken
      */
     private function put(array $frames): int
     {

@@ -8,18 +8,18 @@ use Spindle\Internal\Backoff;
 use Spindle\Internal\Clock;
 use Spindle\Remote\BrokerUnavailableException;
 
-/** Asks an engine that is not available again, less and less often. */
+/** Retries requests while the engine is not available, with growing pauses. */
 final class Patience
 {
     /**
      * @template T
      *
-     * @param float             $seconds  for which it is asked
-     * @param \Closure(bool): T $question is told whether it may have been done before
+     * @param float             $seconds  for which the request is retried
+     * @param \Closure(bool): T $question the request; gets true if an earlier one may have been done
      *
      * @return T
      *
-     * @throws BrokerUnavailableException the last one
+     * @throws BrokerUnavailableException of the last request
      */
     public static function ask(float $seconds, \Closure $question): mixed
     {

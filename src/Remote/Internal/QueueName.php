@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal;
 
-/** What a queue can be called. */
+/** Rules for the names of queues. */
 final class QueueName
 {
     /** @throws \ValueError */

@@ -17,9 +17,9 @@ use Spindle\Remote\QueueFullException;
 use Spindle\Worker\PortableTask;
 
 /**
- * One call of map() or mapUnordered() on a queue: pulls the input in a callback of the loop, keeps outcomes until the caller's
- * loop takes them. Between the two are never more tasks than the window. When they have more bytes than the room, no more input is pulled,
- * and outcomes that come go to a file.
+ * One call of map() or mapUnordered() on a queue. A callback of the loop pulls the input, and outcomes are kept until
+ * the caller's loop takes them. At most WINDOW tasks are between the two. When their bytes exceed ROOM, no more input
+ * is pulled, and further outcomes go to a file.
  */
 final class RemoteMap implements Waiter
 {
@@ -27,29 +27,32 @@ final class RemoteMap implements Waiter
     private const BATCH = 512;
     private const ROOM = 16 << 20;
 
-    /** An input may take this long for a batch, in seconds, before what there is of it is sent. */
+    /** Seconds for which a batch is gathered before an incomplete one is sent. */
     private const PATIENCE = 0.001;
 
-    /** Seconds until a full queue is tried again. */
+    /** Seconds until a full queue is retried. */
     private const FULL = 0.1;
 
-    /** @var array<string, array{int, mixed, int}> number, key and bytes of what has no outcome yet, by id */
+    /** @var array<string, array{int, mixed, int}> number, key and bytes of jobs without an outcome, by id */
     private array $open = [];
 
-    /** @var array<int, array{string|array{int, int}|\Generator<mixed, mixed, mixed, mixed>|null, mixed, string}> outcome or its place in the file, key and id by number, or as they came */
+    /**
+     * @var array<int, array{string|array{int, int}|\Generator<mixed, mixed, mixed, mixed>|null, mixed, string}> outcome
+     *     or its place in the file, key and id, by number, or in order of arrival
+     */
     private array $done = [];
 
-    /** @var list<\Spindle\Remote\Job> pulled and not sent */
+    /** @var list<\Spindle\Remote\Job> pulled from the input and not sent */
     private array $gathered = [];
 
-    /** @var list<\Spindle\Remote\Job> those that the engine has not confirmed */
+    /** @var list<\Spindle\Remote\Job> sent and not confirmed by the engine */
     private array $sending = [];
 
     private ?string $givesUp = null;
 
     private int $bytes = 0;
 
-    /** Those of outcomes in memory. */
+    /** Bytes of outcomes in memory. */
     private int $held = 0;
 
     private readonly Spill $spill;
@@ -63,7 +66,7 @@ final class RemoteMap implements Waiter
 
     private ?BrokerRefusedException $refused = null;
 
-    /** What is thrown at once. */
+    /** Thrown when all open jobs have ended, without delivering further outcomes. */
     private ?\Throwable $aborted = null;
 
     /** @var Suspension<null>|null */
@@ -170,7 +173,7 @@ final class RemoteMap implements Waiter
         $this->sender->report($id, $frame);
     }
 
-    /** @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome a frame, items, or nothing for what is lost */
+    /** @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome a frame, items, or null if lost */
     private function settle(string $id, string|\Generator|null $outcome): void
     {
         [$number, $key, $bytes] = $this->open[$id] ?? [-1, null, 0];
@@ -193,7 +196,7 @@ final class RemoteMap implements Waiter
         }
     }
 
-    /** @return array{string|\Generator<mixed, mixed, mixed, mixed>|null, mixed, string}|null what the caller's loop gets next */
+    /** @return array{string|\Generator<mixed, mixed, mixed, mixed>|null, mixed, string}|null next result */
     private function shift(): ?array
     {
         while (true) {
@@ -257,7 +260,7 @@ final class RemoteMap implements Waiter
         return !$this->left && !$this->exhausted && \count($this->open) + \count($this->done) < self::WINDOW && $this->bytes < self::ROOM;
     }
 
-    /** Pulls the input until there is a batch, or it takes its time. */
+    /** Pulls the input until a batch is complete or PATIENCE is over. */
     private function gather(): void
     {
         $late = Clock::now() + self::PATIENCE;
@@ -290,7 +293,7 @@ final class RemoteMap implements Waiter
         $this->open[$job->id] = [$number, $key, \strlen($job->frame)];
         $this->bytes += \strlen($job->frame);
         if ($this->gathered === []) {
-            EventLoop::queue($this->flush(...)); // when the input suspends
+            EventLoop::queue($this->flush(...)); // in case the input suspends
         }
         $this->gathered[] = $job;
     }
@@ -309,7 +312,7 @@ final class RemoteMap implements Waiter
     }
 
     /**
-     * A queue that is full gets them later.
+     * Sends jobs, and retries those that a full queue did not accept.
      *
      * @param list<\Spindle\Remote\Job> $jobs
      */
@@ -320,7 +323,7 @@ final class RemoteMap implements Waiter
                 $this->sending = $jobs;
                 $accepted = $this->sender->sendAll($jobs, $this);
             } catch (QueueFullException) {
-                $accepted = 0; // its engine has no memory
+                $accepted = 0; // the engine is out of memory
             } catch (\Throwable $failure) {
                 foreach ($jobs as $job) {
                     unset($this->open[$job->id]);
@@ -330,7 +333,7 @@ final class RemoteMap implements Waiter
             } finally {
                 $this->sending = [];
             }
-            if ($this->isLeft()) { // meanwhile
+            if ($this->isLeft()) { // left while waiting
                 foreach (\array_slice($jobs, $accepted) as $refused) {
                     unset($this->open[$refused->id]);
                 }
@@ -376,7 +379,7 @@ final class RemoteMap implements Waiter
         }
     }
 
-    /** An engine that has not confirmed a task, or has not heard that it is cancelled, may be away for ever. */
+    /** Stops waiting for submissions and withdrawals without an answer: the engine may be away for ever. */
     private function giveUp(): void
     {
         foreach ([...array_column($this->sending, 'id'), ...array_filter(array_keys($this->open), $this->sender->isUnsaid(...))] as $id) {

@@ -26,10 +26,10 @@ use Spindle\Worker\PortableOutcome;
 
 use function Amp\async;
 
-/** Makes jobs of tasks and commands for one queue, and results of outcomes. */
+/** Turns tasks and commands into jobs of one queue, and outcomes into results. */
 final class Sender
 {
-    /** Seconds for which a task that is cancelled waits until the engine has confirmed it, so that it ends before its future does. */
+    /** Seconds to wait for the confirmation of a cancelled task, so that it ends before its future does. */
     private const CONFIRMS = 1.0;
 
     private Client $client;
@@ -44,10 +44,10 @@ final class Sender
         $this->client = Client::of($broker);
     }
 
-    /** What is the same for all tasks of this code. */
+    /** Returns the part of the body that all tasks with this code share. */
     public function head(string $code): string
     {
-        $this->client = $this->client(); // once for all of them: to ask for the process takes time
+        $this->client = $this->client(); // once for all tasks, because asking for the process id takes time
 
         return TaskBody::head($this->policy, $this->options->timeout, $code);
     }
@@ -86,7 +86,7 @@ final class Sender
     /**
      * @return int 0 when the queue is full
      *
-     * @throws QueueFullException when the engine has no memory
+     * @throws QueueFullException when the engine is out of memory
      * @throws \Spindle\Remote\BrokerException
      */
     public function send(Job $job, Waiter $waiter): int
@@ -97,9 +97,9 @@ final class Sender
     /**
      * @param list<Job> $jobs
      *
-     * @return int how many of the first were taken in
+     * @return int number of accepted jobs from the start of the list
      *
-     * @throws QueueFullException when the engine has no memory
+     * @throws QueueFullException when the engine is out of memory
      * @throws \Spindle\Remote\BrokerException
      */
     public function sendAll(array $jobs, Waiter $waiter): int
@@ -158,9 +158,9 @@ final class Sender
     }
 
     /**
-     * As {@see send()}. When it is cancelled and the engine does not answer, the job is withdrawn as soon as it does.
+     * Sends a job as {@see send()} does. If cancelled without an answer, withdraws the job when the engine answers.
      *
-     * @return int|null null when it was cancelled
+     * @return int|null null when cancelled
      *
      * @throws QueueFullException
      * @throws \Spindle\Remote\BrokerException
@@ -188,7 +188,7 @@ final class Sender
     }
 
     /**
-     * Nobody wants these jobs any more. Whoever waits is told so, at once or when they have ended.
+     * Withdraws jobs. Waiters are notified at once, or when the jobs have ended.
      *
      * @param list<string> $ids
      */
@@ -198,7 +198,7 @@ final class Sender
     }
 
     /**
-     * Calls it when an engine that is not available has been asked for long enough, unless the owner is gone by then.
+     * Calls $callback after the patience, unless $owner is gone by then. The timer keeps the loop running.
      *
      * @template T of object
      *
@@ -212,31 +212,31 @@ final class Sender
         return EventLoop::reference(WeakTimer::after(max(self::CONFIRMS, $this->options->patience), $owner, $callback));
     }
 
-    /** Whether the engine has not yet heard that the job is withdrawn. */
+    /** Whether the engine has not yet confirmed the withdrawal of the job. */
     public function isUnsaid(string $id): bool
     {
         return $this->client()->isUnsaid($this->queue, $id);
     }
 
-    /** Nobody wants the job any more, unless an agent has it already. */
+    /** Withdraws a job unless an agent has claimed it. */
     public function recall(string $id): void
     {
         $this->client()->withdraw($this->queue, [$id], false);
     }
 
-    /** Nobody waits for the job any more. */
+    /** Removes the waiters of a job. */
     public function forget(string $id): void
     {
         $this->client()->forget($this->queue, $id);
     }
 
-    /** From now on another one is told what becomes of the job. */
+    /** Replaces a waiter of the job. */
     public function waitAs(string $id, Waiter $before, Waiter $after): void
     {
         $this->client()->waitAs($this->queue, $id, $before, $after);
     }
 
-    /** Whether the job was submitted here, and nobody else knows of it. */
+    /** Whether the job was submitted here, so that no other process knows its id. */
     public function isOwn(string $id): bool
     {
         return $this->client->isOwn($id);
@@ -275,7 +275,7 @@ final class Sender
         return PortableOutcome::item(substr($body, 4), 1, $key);
     }
 
-    /** Passes on what a task reports. A frame that was tampered with, or is of another queue's job of this id, is dropped. */
+    /** Passes a task's report to the caller. Drops frames with a wrong signature or of another queue's job. */
     public function report(string $id, string $frame): void
     {
         $onReport = $this->options->onReport;
@@ -291,7 +291,7 @@ final class Sender
     }
 
     /**
-     * The result that an outcome is; of a generator it is one as well, whose items are stored yet.
+     * Decodes an outcome. For a generator, returns one that reads the stored items.
      *
      * @param mixed $key of its input in a map
      *
@@ -312,9 +312,9 @@ final class Sender
     }
 
     /**
-     * What a generator has returned.
+     * Decodes the return value of a generator.
      *
-     * @param int $taken items that were there
+     * @param int $taken number of items that were read
      *
      * @throws TamperedFrameException
      * @throws JobLostException
@@ -329,7 +329,7 @@ final class Sender
         return $taken < $items ? throw JobLostException::items($id, $this->queue, $taken, $items) : Outcomes::read($outcome, $key);
     }
 
-    /** That of this process, also in a fork of the one that has made this object. */
+    /** Returns the client of this process, also in a fork. */
     private function client(): Client
     {
         return $this->client->isOfThisProcess() ? $this->client : $this->client = Client::of($this->broker);

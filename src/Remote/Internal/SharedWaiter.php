@@ -6,12 +6,12 @@ namespace Spindle\Remote\Internal;
 
 use Spindle\Remote\BrokerRefusedException;
 
-/** Several that wait for the same job. */
+/** Several waiters of the same job. */
 final class SharedWaiter implements Waiter
 {
     public function __construct(private readonly Waiter $first, private readonly Waiter $second) {}
 
-    /** The same with another one instead of one of them. */
+    /** Returns a copy in which one waiter is replaced. */
     public function with(Waiter $before, Waiter $after): Waiter
     {
         return new self($this->first instanceof self ? $this->first->with($before, $after) : ($this->first === $before ? $after : $this->first), $this->second === $before ? $after : $this->second);
@@ -40,7 +40,7 @@ final class SharedWaiter implements Waiter
         $this->second->refused($id, $refused);
     }
 
-    /** Only one can have the items: the first. */
+    /** Notifies only the first waiter, because only one reader can have the items. */
     public function items(string $id): void
     {
         $this->first->items($id);

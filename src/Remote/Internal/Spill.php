@@ -6,7 +6,7 @@ namespace Spindle\Remote\Internal;
 
 use Spindle\Internal\UnlinkedFile;
 
-/** Outcomes for which there is no room in memory, in a file without a name. The file is emptied when all of them were read. */
+/** Outcomes that do not fit into memory, in an unlinked file. The file is truncated when all of them were read. */
 final class Spill
 {
     /** @var resource|null */
@@ -15,7 +15,7 @@ final class Spill
     private int $end = 0;
     private int $unread = 0;
 
-    /** @return array{int, int}|null offset and length; null where that can't be written, as on a full disk */
+    /** @return array{int, int}|null offset and length; null when writing fails, as on a full disk */
     public function write(string $bytes): ?array
     {
         $file = $this->file ?? UnlinkedFile::open(sys_get_temp_dir());
@@ -31,7 +31,7 @@ final class Spill
     }
 
     /**
-     * Returns what was written, once.
+     * Returns what was written. Each place can be read once.
      *
      * @param array{int, int} $place
      */

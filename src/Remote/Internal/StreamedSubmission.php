@@ -6,7 +6,7 @@ namespace Spindle\Remote\Internal;
 
 use Spindle\Remote\BrokerRefusedException;
 
-/** A task of its own whose generator has items to come: it can be cancelled until they have. */
+/** The waiter of a submitted generator task, which can be cancelled until its outcome arrives. */
 final class StreamedSubmission implements Waiter
 {
     public function __construct(private readonly Submission $submission, private readonly Waiter $items) {}

@@ -12,13 +12,13 @@ use Revolt\EventLoop;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\JobLostException;
 
-/** A task of its own, and the future that waits for its outcome. */
+/** A submitted task and the future of its outcome. */
 final class Submission implements Waiter
 {
-    /** @var DeferredFuture<mixed>|null null when it has its outcome, which may be what keeps a generator going */
+    /** @var DeferredFuture<mixed>|null null when complete, because its result may keep a generator running */
     private ?DeferredFuture $deferred;
 
-    /** @var Future<mixed>|null until it was given away */
+    /** @var Future<mixed>|null null once it was returned */
     private ?Future $future;
 
     private ?CancelledException $cancelled = null;
@@ -34,7 +34,7 @@ final class Submission implements Waiter
         $this->future = $this->deferred->getFuture();
     }
 
-    /** @return Future<mixed> once */
+    /** @return Future<mixed> for one call */
     public function future(): Future
     {
         $future = $this->future ?? throw new \LogicException('It was given away');
@@ -43,7 +43,7 @@ final class Submission implements Waiter
         return $future;
     }
 
-    /** Ends the job when somebody says so, as soon as it is confirmed. */
+    /** Withdraws the job when $cancellation is requested. The job is confirmed by then. */
     public function watch(Cancellation $cancellation): void
     {
         $weak = \WeakReference::create($this);
@@ -95,7 +95,7 @@ final class Submission implements Waiter
         $this->sender->report($id, $frame);
     }
 
-    /** Nothing comes any more that is wanted. */
+    /** Fails the future; later outcomes are ignored. */
     public function fail(CancelledException $cancelled): void
     {
         $this->cancelled ??= $cancelled;
@@ -126,7 +126,7 @@ final class Submission implements Waiter
         $this->sender->withdraw([$this->id]);
     }
 
-    /** An engine that has not heard of it by now may be away for ever. */
+    /** Stops waiting if the engine has not confirmed the withdrawal, because it may be away for ever. */
     private function giveUp(CancelledException $cancelled): void
     {
         if ($this->sender->isUnsaid($this->id)) {

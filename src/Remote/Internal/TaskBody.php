@@ -9,18 +9,18 @@ use Spindle\Remote\Job;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Worker\PortableTask;
 
-/** The body of a job's frame: what an agent has to know, and the task, which it hands on as bytes, or the command. */
+/** The body of a job's frame: retry policy and timeout, and the encoded task or command. */
 final class TaskBody
 {
     private const HEAD = 'vtries/vcrashes/edelay/efactor/emaxDelay/ejitter/etimeout/Vsize';
     private const SIZE = 48;
 
-    /** What follows the code. */
+    /** Kinds of bodies, by what follows the code. */
     private const NOTHING = 0;
     private const ARGUMENT = 1;
-    private const COMMAND = 2; // nothing, and the code is no task's
+    private const COMMAND = 2; // nothing follows, and the code is a command
 
-    /** @param float|null $timeout seconds that it may run */
+    /** @param float|null $timeout seconds that the task may run */
     public function __construct(
         public readonly JobRetryPolicy $policy,
         public readonly ?float $timeout,
@@ -29,7 +29,7 @@ final class TaskBody
         private readonly bool $isCommand,
     ) {}
 
-    /** What is the same for all tasks of a map. */
+    /** Returns the part of the body that all tasks of a map share. */
     public static function head(JobRetryPolicy $policy, ?float $timeout, string $code): string
     {
         return pack('vveeeeeV', $policy->tries, $policy->crashes, $policy->delay, $policy->factor, $policy->maxDelay, $policy->jitter, $timeout ?? 0.0, \strlen($code)) . $code;
@@ -45,7 +45,7 @@ final class TaskBody
         return $head . \chr(self::COMMAND);
     }
 
-    /** @throws \ValueError when it is not one, or of another version */
+    /** @throws \ValueError when the body is malformed or of another version */
     public static function read(string $body): self
     {
         if (\strlen($body) <= self::SIZE) {
@@ -77,7 +77,7 @@ final class TaskBody
         return PortableCommand::decode($this->code);
     }
 
-    /** @param int $maxResult bytes */
+    /** @param int $maxResult largest result in bytes */
     public function task(int $attempt, string $idempotencyKey, int $maxResult): PortableTask
     {
         return new PortableTask($this->code, $this->argument, $attempt, Job::givenId($idempotencyKey), $this->timeout !== null, $maxResult);

@@ -26,50 +26,50 @@ use Spindle\Remote\TamperedFrameException;
 use Spindle\Worker\WorkerCrashedException;
 
 /**
- * An agent's work under one lease, and one name: what it claims, what becomes of it, and that the lease is renewed. It ends when the agent is told
- * to stop, or when the lease is lost; what it had then runs no more.
+ * An agent's work under one lease and one owner name. Renews the lease, claims jobs, runs them and settles them. It
+ * ends when the agent is asked to stop or the lease is lost. Its jobs are ended then.
  */
 final class Tenure
 {
-    /** So many jobs are claimed as are done in this time, in seconds, and so many handed to the pool; but one for each worker at least. */
+    /** Claim as many jobs as finish in this many seconds, and give the pool as many; at least one per worker. */
     private const CLAIMED = 0.1;
     private const HANDED = 0.02;
 
     private const MOST = 2000;
 
-    /** The engine counts milliseconds, in seconds. */
+    /** Added to delays in seconds, because the engine counts milliseconds. */
     private const ROUNDING = 0.002;
 
-    /** Bytes of outcomes in one question; a single one may have more. */
+    /** Largest size of outcomes in one request in bytes; a single outcome may be larger. */
     private const QUESTION = 4 << 20;
 
-    /** So often it is given jobs of which it can verify none, before it stops; and seconds of the first pause after that. */
+    /** Claims without any verifiable job before the agent stops, and seconds of the first pause after such a claim. */
     private const REFUSALS = 5;
     private const REFUSED_PAUSE = 1.0;
 
-    /** Every so many renewals it looks whether jobs have got lost. */
+    /** Renewals between two checks for jobs that no agent can find. */
     private const AUDIT = 5;
 
     private readonly string $owner;
     private readonly Verdicts $verdicts;
     private readonly Backoff $backoff;
 
-    /** @var array<string, Assignment> what it has and what waits in it, by id */
+    /** @var array<string, Assignment> all claimed jobs, by id */
     private array $jobs = [];
 
-    /** @var array<string, Assignment> those that the pool does not have yet */
+    /** @var array<string, Assignment> claimed jobs that the pool does not have yet, by id */
     private array $waiting = [];
 
-    /** @var array<string, int> numbers of claims that nobody wants and that have not come yet, by the ids of jobs; those of now and of the last beat */
+    /** @var array<string, int> claim numbers of withdrawn jobs that have not arrived, by job id; of two beats */
     private array $unwanted = [];
 
-    /** @var array<string, int> those of the last beat */
+    /** @var array<string, int> those that were there at the last beat */
     private array $unwantedBefore = [];
 
     /** @var list<Settlement> */
     private array $settlements = [];
 
-    /** Bytes of those, and of those that the engine is asked to take in; and bytes of the jobs that it has. */
+    /** Bytes of settlements that are not confirmed by the engine, and bytes of the claimed jobs. */
     private int $settlementBytes = 0;
     private int $jobBytes = 0;
 
@@ -79,33 +79,36 @@ final class Tenure
     private bool $draining = false;
     private bool $renewing = false;
 
-    /** Until when an engine that is away is waited for, in seconds of a clock that is never set: not for long once the time to finish is over. */
+    /** Time until which an engine that is away is waited for; shortened when the stop timeout is over. */
     private float $patientUntil = \INF;
 
-    /** Whether a job was verified, so that the keys here are those of the queue. */
+    /** Whether a job was verified, which shows that the keys are those of the queue. */
     private bool $hasVerified = false;
 
-    /** How often in a row none of the jobs that were claimed could be verified; until when nothing is claimed for that; why it stops. */
+    /** Claims in a row without a verifiable job, the end of the pause after them, and the reason for the stop. */
     private int $refusals = 0;
     private float $pausedUntil = 0.0;
     private ?TamperedFrameException $refusal = null;
 
     private ?string $stopTimer = null;
 
-    /** The timer that waits for the next delay to be over, and when it is. */
+    /** Timer for the end of the next delay, and the time of that. */
     private ?string $due = null;
     private float $dueAt = 0.0;
 
-    /** Jobs are numbered in the order of their claims: the last number that was given, the last one that a pool has, and what the broker was told of that. */
+    /**
+     * Jobs are numbered in the order of their claims. Last number that was reserved, last one that the pool has, and
+     * last one that the broker knows to have begun.
+     */
     private int $lastNumber = 0;
     private int $lastHanded = 0;
     private int $lastTold = 0;
 
-    /** Whether it may have jobs of which it does not know, or that nobody wants. */
+    /** Whether the owner may have jobs that are unknown here, or withdrawn ones. */
     private bool $doubts = false;
     private ?\Throwable $failure = null;
 
-    /** When the lease ends unless it is renewed, in seconds of a clock that is never set. */
+    /** When the lease ends unless it is renewed, in seconds of {@see Clock::now()}. */
     private float $leaseEnds = 0.0;
 
     private int $settled = 0;
@@ -131,13 +134,13 @@ final class Tenure
         $this->capacity = $workers;
     }
 
-    /** Its name, when nothing of what it had runs any more. */
+    /** Returns the owner name when none of its jobs runs any more; otherwise null. */
     public function ended(): ?string
     {
         return $this->jobs === [] ? $this->owner : null;
     }
 
-    /** Whether the engine has given it jobs, or would have. */
+    /** Whether the engine has answered a claim. */
     public function hasServed(): bool
     {
         return $this->lastTold > 0;
@@ -210,25 +213,25 @@ final class Tenure
         }
     }
 
-    /** Nobody wants a job any more. */
+    /** Ends a withdrawn job. */
     private function cancel(string $id, int $number): void
     {
         $job = $this->jobs[$id] ?? null;
         if ($job === null) {
-            $this->unwanted[$id] = $number; // the letter is faster than the answer that gives the job
+            $this->unwanted[$id] = $number; // the letter has overtaken the answer with the job
         } elseif ($job->delivery->number === $number) {
             isset($this->waiting[$id]) ? $this->settle($job, $this->verdicts->cancelled($job->delivery)) : $job->cancel();
         }
     }
 
-    /** The mailbox is open, for the first time or again: letters may have been lost. */
+    /** Asks the broker for the owner's jobs after the mailbox was opened, because letters may have been lost before. */
     private function doubt(): void
     {
         $this->doubts = true;
         $this->poke();
     }
 
-    /** What a task tells, or that it runs now. */
+    /** Sends a task's report to the mailboxes, or starts the time limit of a task that has begun. */
     private function report(mixed $report): void
     {
         if (!\is_array($report)) {
@@ -257,7 +260,7 @@ final class Tenure
         $this->poke();
     }
 
-    /** Ends what runs, for another agent to run it: that is no try of it, and no crash. */
+    /** Ends the running jobs and gives them back. That counts neither as an attempt nor as a crash. */
     private function giveBack(): void
     {
         if (!$this->draining) {
@@ -286,7 +289,8 @@ final class Tenure
         $this->settled = 0;
         $this->capacity = (int) max($this->workers, min(self::MOST, $rate * self::CLAIMED));
         $running = \count($this->jobs) - \count($this->waiting);
-        foreach (\array_slice($this->waiting, max(0, $this->capacity - $running), null, true) as $job) { // others may be free for them
+        // other agents may be free for them
+        foreach (\array_slice($this->waiting, max(0, $this->capacity - $running), null, true) as $job) {
             $this->settle($job, $this->verdicts->released($job->delivery));
         }
         $this->renewing = true;
@@ -311,7 +315,7 @@ final class Tenure
     }
 
     /**
-     * Renews the lease, without waiting for the next beat when a connection has failed.
+     * Renews the lease. After a failure it retries without waiting for the next beat.
      *
      * @throws LeaseLostException
      * @throws \Spindle\Remote\BrokerException
@@ -348,7 +352,7 @@ final class Tenure
         }
     }
 
-    /** The delay of a job is over in so many seconds. One timer waits for the next of them. */
+    /** Asks for jobs again in $seconds, when the delay of a job is over. One timer waits for the earliest of them. */
     private function pokeIn(float $seconds): void
     {
         $time = Clock::now() + $seconds + self::ROUNDING;
@@ -371,7 +375,7 @@ final class Tenure
         }
     }
 
-    /** There may be something to settle or to claim. */
+    /** Starts an exchange, because there may be something to settle or to claim. */
     private function poke(): void
     {
         $this->asked = true;
@@ -381,7 +385,7 @@ final class Tenure
         }
     }
 
-    /** Settles what is done and claims others: one question at a time, so that what comes meanwhile goes together. */
+    /** Settles finished jobs and claims others. Only one request is pending, so that later settlements are batched. */
     private function exchange(): void
     {
         $failures = 0;
@@ -395,7 +399,7 @@ final class Tenure
                         $this->doubts = false;
                         $this->takeHeld();
 
-                        continue; // unless the lease was lost meanwhile
+                        continue; // unless the lease was lost while waiting
                     }
                     $settlements = $this->someSettlements();
                     $want = $this->mayClaim() ? max(0, $this->capacity - \count($this->jobs)) : 0;
@@ -422,7 +426,8 @@ final class Tenure
                 if ($want > 0 && \count($claim->deliveries) === $want) {
                     $this->asked = true;
                     if ($ranOut && \count($settlements) >= $this->workers) {
-                        $this->capacity = min(self::MOST, $this->capacity + $this->workers); // they are quicker than the answers: more of them at once
+                        // jobs finish faster than the engine answers: claim more at once
+                        $this->capacity = min(self::MOST, $this->capacity + $this->workers);
                     }
                 }
             }
@@ -441,19 +446,19 @@ final class Tenure
         return !$this->draining && $this->jobBytes < $this->workshop->budget->bytes && Clock::now() >= $this->pausedUntil;
     }
 
-    /** The number of the last claim that may begin before the broker is asked again: the pool has it, or has room for it at once. */
+    /** Returns the number of the last claim that may begin before the next request, in the pool or its free room. */
     private function mayHaveBegun(): int
     {
         return $this->waiting === [] ? max($this->lastHanded, $this->lastNumber + $this->depth() - \count($this->jobs)) : $this->lastHanded;
     }
 
-    /** How many jobs the pool has at most. */
+    /** Returns the largest number of jobs in the pool. */
     private function depth(): int
     {
         return max($this->workers, (int) ($this->capacity * self::HANDED / self::CLAIMED));
     }
 
-    /** @return list<Settlement> as many as one question may have, the others are for the next */
+    /** @return list<Settlement> as many as one request may have; the others stay for the next */
     private function someSettlements(): array
     {
         $size = 0;
@@ -471,7 +476,8 @@ final class Tenure
     }
 
     /**
-     * An answer is missing: what it gave is asked for until there is one, for nobody would run that as long as the lease is renewed.
+     * Recovers from a request without an answer: asks for the jobs that the answer may have given. Otherwise no agent
+     * would run them as long as the lease is renewed.
      *
      * @throws BrokerUnavailableException
      */
@@ -492,7 +498,7 @@ final class Tenure
         }
     }
 
-    /** What it was given by answers that did not come, or came too late, and what was withdrawn; not while an answer may be on its way. */
+    /** Takes jobs of lost answers, and ends withdrawn ones. Must not run while an answer may be on its way. */
     private function takeHeld(): void
     {
         $known = array_column($this->settlements, 'number', 'id');
@@ -507,18 +513,18 @@ final class Tenure
                 $deliveries[] = $delivery;
             }
         }
-        $this->lastHanded = $this->lastNumber; // which of them have which numbers is not known
+        $this->lastHanded = $this->lastNumber; // the numbers of these jobs are not known, so all may have begun
         $this->take($deliveries, 0);
     }
 
     /**
      * @param list<Delivery> $deliveries
-     * @param int            $first      the number of the first
+     * @param int            $first      number of the first claim
      */
     private function take(array $deliveries, int $first): void
     {
         if ($this->failure !== null) {
-            return; // they are others' soon
+            return; // other agents may claim them soon
         }
         $refusals = [];
         foreach ($deliveries as $i => $delivery) {
@@ -548,15 +554,15 @@ final class Tenure
     }
 
     /**
-     * Gives back what can't be verified. An agent that has verified nothing may have a wrong key: its word counts for nothing,
-     * it claims less and less often, and stops.
+     * Gives back jobs that can't be verified. An agent that has never verified a job may have a wrong key. It then
+     * releases the jobs instead of refusing them, claims less and less often, and finally stops.
      *
      * @param list<array{Delivery, TamperedFrameException}> $refusals
      */
     private function refuse(array $refusals): void
     {
         $pause = self::REFUSED_PAUSE * 2 ** $this->refusals;
-        foreach ($refusals as [$delivery, $refused]) { // the next claim is to be of others
+        foreach ($refusals as [$delivery, $refused]) { // delayed, so that the next claim gets other jobs
             $this->say($this->hasVerified ? $this->verdicts->refused($delivery, $refused) : $this->verdicts->released($delivery, 2 * $pause));
         }
         if ($refusals === [] || $this->hasVerified || $this->draining) {
@@ -573,11 +579,11 @@ final class Tenure
         EventLoop::unreference(EventLoop::delay($pause, $this->poke(...)));
     }
 
-    /** Gives the pool what it can do soon; nothing more when the lease may end meanwhile, such as after a stop of this process. */
+    /** Gives the pool the jobs that it can run soon, unless the lease is nearly over, such as after SIGSTOP. */
     private function hand(): void
     {
         if ($this->isLate() || ($this->settlementBytes > 0 && $this->workshop->budget->isFull())) {
-            return; // the next beat ends it all, or the engine takes results in first and this is called again
+            return; // the next beat abandons the lease, or this is called again when the engine has accepted results
         }
         $depth = $this->depth();
         foreach ($this->waiting as $id => $job) {
@@ -588,7 +594,7 @@ final class Tenure
             $this->lastHanded = max($this->lastHanded, $job->number);
             try {
                 $run = $this->start($job);
-            } catch (\Throwable $failure) { // the pool can't be made, or does not take it
+            } catch (\Throwable $failure) { // the pool can't be created, or does not accept the job
                 $this->failed($job, $failure);
 
                 return;
@@ -636,7 +642,7 @@ final class Tenure
 
     private function failed(Assignment $job, \Throwable $failure): void
     {
-        if ($this->isLate()) { // the process was stopped, and what ran was ended for that: it has not crashed
+        if ($this->isLate()) { // the process was stopped, so the job was ended for the lease and did not crash
             $this->abandon(LeaseLostException::of($this->owner));
             unset($this->jobs[$job->delivery->id]);
 
@@ -670,14 +676,14 @@ final class Tenure
         $this->poke();
     }
 
-    /** The engine has results of so many bytes, or nobody needs them any more. */
+    /** Frees $bytes of the result budget, because the engine has those results or they are not needed any more. */
     private function release(int $bytes): void
     {
         $this->settlementBytes -= $bytes;
         $this->workshop->budget->release($bytes);
     }
 
-    /** There is no lease any more: ends what runs, before somebody else runs it. */
+    /** Ends what runs after the lease was lost, before another agent runs it. */
     private function abandon(\Throwable $failure): void
     {
         $this->failure ??= $failure;
@@ -689,7 +695,7 @@ final class Tenure
         $this->end();
     }
 
-    /** Returns when nothing of it runs any more. */
+    /** Waits until none of the jobs runs any more, at most for the margin. */
     private function awaitEnd(): void
     {
         for ($end = Clock::now() + $this->options->margin; $this->jobs !== [] && Clock::now() < $end;) {

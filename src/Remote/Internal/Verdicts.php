@@ -23,21 +23,21 @@ use Spindle\Worker\Thrown;
 use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerCrashedException;
 
-/** What is said of a job when its run has ended, in one way or another: that it is done, is tried again, or is dead. */
+/** Makes settlements from the ends of runs: a job is done, is retried, is given back, or is dead. */
 final class Verdicts
 {
     private const LOST = 'each of the agents that had it was lost';
 
-    /** What PHP and {@see PortableTask} say when the code of an agent has no such class or function. */
+    /** Messages of PHP and {@see PortableTask} when an agent's code has no such class or function. */
     private const MISSING = '/^(?:(?:Class|Interface|Trait|Enum) "[^"]+" not found|Call to undefined function |A worker has no )/';
 
-    /** A task that could not be read has not run: another agent is to have it, whatever its policy says. */
+    /** Attempts, at least, for a task that could not be decoded. It has not run, so another agent gets it. */
     private const UNREADABLE_TRIES = 2;
 
-    /** After so many refusals a job is dead though no other agent has refused it, for then there is none. */
+    /** Refusals after which a job is dead even if a single agent refused it, because there is no other then. */
     private const REFUSALS = 4;
 
-    /** @param int $maxResult bytes */
+    /** @param int $maxResult largest result in bytes */
     public function __construct(
         private readonly Keys $keys,
         private readonly string $queue,
@@ -46,7 +46,7 @@ final class Verdicts
     ) {}
 
     /**
-     * @param int $number of the claim, among those of this owner; 0 when it is not known
+     * @param int $number of the claim, among those of this owner; 0 when unknown
      *
      * @throws TamperedFrameException
      */
@@ -60,7 +60,7 @@ final class Verdicts
         }
     }
 
-    /** Of a job that is not to be run again; null for others. */
+    /** Returns the settlement of a job that must not run again; null for others. */
     public function beforehand(Assignment $job): ?Settlement
     {
         $delivery = $job->delivery;
@@ -72,7 +72,10 @@ final class Verdicts
         };
     }
 
-    /** Of a job whose frame can't be verified, by an agent that has verified others: it is dead when another one refuses it too, or there is no other. */
+    /**
+     * Refuses a job whose frame can't be verified, for an agent that has verified others. The job is dead when another
+     * agent refuses it too, or when there is no other agent.
+     */
     public function refused(Delivery $delivery, TamperedFrameException $refused): Settlement
     {
         $policy = new JobRetryPolicy(tries: self::REFUSALS, delay: 0.2);
@@ -87,7 +90,7 @@ final class Verdicts
         return $this->settlement($delivery, SettlementKind::Cancelled, outcome: Outcomes::cancelled());
     }
 
-    /** @param float $delay seconds until an agent may have it */
+    /** @param float $delay seconds until an agent may claim the job */
     public function released(Delivery $delivery, float $delay = 0.0): Settlement
     {
         return $this->settlement($delivery, SettlementKind::Release, $delivery->crashes, $delivery->fails, $delay);
@@ -116,7 +119,7 @@ final class Verdicts
         );
     }
 
-    /** Of a command that has a result, good or bad. */
+    /** Returns the settlement of a command that has a result, whatever its exit status. */
     public function ran(Assignment $job, CommandResult $result): Settlement
     {
         if ($job->isGivenBack && $result->cancelled) {
@@ -130,7 +133,7 @@ final class Verdicts
         );
     }
 
-    /** @return Settlement|null null for a failure that is not the task's */
+    /** @return Settlement|null null for a failure that the task did not cause */
     public function failed(Assignment $job, \Throwable $failure): ?Settlement
     {
         return match (true) {
@@ -150,7 +153,7 @@ final class Verdicts
         };
     }
 
-    /** What a task tells, signed. */
+    /** Returns a task's report as a signed frame. */
     public function report(Delivery $delivery, string $bytes): string
     {
         return Frame::seal($this->keys, Frame::REPORT, $this->queue, $delivery->id, $delivery->number, $bytes);
@@ -192,7 +195,7 @@ final class Verdicts
             : $this->dead($job, $job->attempt(), $outcome, $why);
     }
 
-    /** A class or function is missing here: another agent may have it. */
+    /** Retries a job on another agent, because a class or function is missing here. */
     private function missing(Assignment $job, string $outcome, Thrown $thrown): Settlement
     {
         $policy = $job->body->policy;

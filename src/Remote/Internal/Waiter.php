@@ -6,28 +6,28 @@ namespace Spindle\Remote\Internal;
 
 use Spindle\Remote\BrokerRefusedException;
 
-/** Who waits for the outcomes of jobs. */
+/** Receives the outcomes of jobs. */
 interface Waiter
 {
-    /** Whether it looks at the outcome; if not, that may be an empty string. */
+    /** Whether the outcome is needed; if not, {@see outcome()} may get an empty string. */
     public function wantsOutcome(): bool;
 
     /**
-     * The job is over, and nothing more comes for it.
+     * Receives the outcome. Nothing more follows for the job.
      *
-     * @param string $frame not verified yet
+     * @param string $frame not verified yet; may be empty
      */
     public function outcome(string $id, string $frame): void;
 
-    /** The broker knows nothing of the job, and nothing more comes for it. */
+    /** Reports that the broker does not know the job. Nothing more follows for it. */
     public function unknown(string $id): void;
 
-    /** The engine refuses to tell what becomes of the job, and nothing more comes for it. */
+    /** Reports that the engine refuses requests about the job. Nothing more follows for it. */
     public function refused(string $id, BrokerRefusedException $refused): void;
 
-    /** The job's outcome is a sequence, and there are items of it. */
+    /** Reports that the job is a generator with new items. */
     public function items(string $id): void;
 
-    /** The task tells something. */
+    /** Receives a report of the task. */
     public function report(string $id, string $frame): void;
 }

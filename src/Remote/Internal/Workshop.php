@@ -10,16 +10,16 @@ use Spindle\Worker\Executor;
 use Spindle\Worker\ResultBudget;
 use Spindle\Worker\WorkerPool;
 
-/** What an agent has tasks and commands run by, through all its leases, and what was counted. */
+/** The pools that run an agent's tasks and commands, and its counters, during all its leases. */
 final class Workshop
 {
     /** @var array<string, int> */
     public array $counters = ['done_total' => 0, 'retried_total' => 0, 'dead_total' => 0, 'cancelled_total' => 0, 'released_total' => 0, 'stale_total' => 0, 'crashed_total' => 0];
 
-    /** @var array<string, int> of the queue, as {@see \Spindle\Remote\Broker::figures()} has them; none before the first look */
+    /** @var array<string, int> from {@see \Spindle\Remote\Broker::figures()}; empty before the first request */
     public array $queue = [];
 
-    /** @var (\Closure(mixed): void)|null gets what tasks tell */
+    /** @var (\Closure(mixed): void)|null receives the reports of tasks */
     public ?\Closure $onReport = null;
 
     private readonly LeaseGuard $guard;
@@ -28,10 +28,11 @@ final class Workshop
 
     /**
      * @param \Closure(\Closure(mixed): void): Executor $make
-     * @param int                                        $workers commands at once
+     * @param int                                        $workers commands that run at once
      * @param float                                      $grace   seconds that a command has to end
-     * @param ResultBudget                               $budget  of results, until the engine has them
-     * @param bool                                       $guarded whether what is started here ends with the lease in any case
+     * @param ResultBudget                               $budget  for results that the engine does not have yet
+     * @param bool                                       $guarded whether a {@see LeaseGuard} kills what outlives the
+     *                                                            lease
      */
     public function __construct(
         private readonly \Closure $make,
@@ -43,7 +44,7 @@ final class Workshop
         $this->guard = new LeaseGuard();
     }
 
-    /** @param float $until when what runs here is killed unless this is called again, in seconds of a clock that is never set; INF for never */
+    /** @param float $until time of a monotonic clock at which the guard kills what runs here; INF for never */
     public function permit(float $until): void
     {
         $this->guard->permit($until);
@@ -60,7 +61,7 @@ final class Workshop
         });
     }
 
-    /** A launcher is started with the first command. */
+    /** Returns the command pool. Its launcher starts with the first command. */
     public function commands(): CommandPool
     {
         $this->watch();
@@ -68,7 +69,7 @@ final class Workshop
         return $this->commands ??= new CommandPool($this->workers, 0, new CommandPoolOptions(grace: $this->grace, redispatch: true));
     }
 
-    /** The next task gets a new pool; the old one ends when its tasks have. */
+    /** Makes the next task create a new pool. The old pool ends when its tasks have ended. */
     public function renew(): void
     {
         $this->pool = null;

@@ -3,10 +3,10 @@
 declare(strict_types=1);
 
 /*
- * Ends what an agent runs when the agent itself cannot: it was stopped, or has no CPU, until its lease is nearly over.
+ * Kills what an agent runs if the agent itself is stopped or gets no CPU until its lease is nearly over.
  *
- * Argument: the agent's process id. Standard input: lines with the time until which its processes may run, in nanoseconds
- * of hrtime(); at its end the agent is gone, and this process ends too.
+ * Argument: the agent's process id. Standard input: lines with the time until which its processes may run, in
+ * nanoseconds of hrtime(); at end of input the agent is gone, and this process ends too.
  */
 
 use Spindle\Internal\Launcher\Process\ProcessTree;

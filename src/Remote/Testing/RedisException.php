@@ -7,10 +7,10 @@ namespace Spindle\Remote\Testing;
 use Spindle\Internal\Testing\ServerException;
 use Spindle\SpindleException;
 
-/** A temporary Redis could not be had, or answered a command with an error or not at all. */
+/** Thrown when a temporary Redis could not be started, or answered a command with an error or not at all. */
 final class RedisException extends \RuntimeException implements SpindleException
 {
-    /** @param string $output what the server had to say: the end of its log, or the error that it answered with */
+    /** @param string $output the end of the server's log, or the error that it answered */
     private function __construct(string $message, public readonly string $output = '', string $between = ":\n", ?\Throwable $previous = null)
     {
         parent::__construct($output === '' ? $message : "{$message}{$between}{$output}", previous: $previous);

@@ -17,21 +17,22 @@ use Spindle\Remote\Testing\Internal\Configuration;
 use Spindle\Remote\Testing\Internal\Leftovers;
 
 /**
- * A Redis or Valkey of one's own for tests: started from the one that is installed, in a private directory, and gone
- * without a trace when it is stopped, when nobody holds it any more, or when the PHP process has ended, also by SIGKILL.
+ * A private Redis or Valkey server for tests, started from the installed program in a private directory. The server and
+ * its files are removed by {@see stop()}, with the last reference to this object, or when the PHP process ends, also by
+ * SIGKILL.
  *
- * It listens on 127.0.0.1 and on a Unix socket, asks for a password on both, and keeps an append-only file.
+ * The server listens on 127.0.0.1 and on a Unix socket, requires a password on both, and keeps an append-only file.
  *
- * A fork of the process may use it, but not end or restart it. All methods block, also within an event loop.
+ * A fork of the process may use the server, but not end or restart it. All methods block, also within an event loop.
  */
 final class TemporaryRedis
 {
     private const SIGTERM = 15;
 
-    /** Seconds that it is given to write down what it has. */
+    /** Seconds that the server has to save its data, by signal. */
     private const ENDING = [self::SIGTERM => 5.0];
 
-    /** Seconds that an answer may take which tells whether it is ready: there is a next one. */
+    /** Seconds that one readiness check may take; another one follows. */
     private const LOOK = 1.0;
 
     /**
@@ -64,15 +65,15 @@ final class TemporaryRedis
     }
 
     /**
-     * Returns when it takes commands. It keeps an append-only file (everysec), makes no snapshots and evicts nothing, unless
-     * it is told otherwise.
+     * Starts a server and returns when it accepts commands. By default it has an append-only file (everysec), no
+     * snapshots and no eviction.
      *
-     * @param array<string, string|int|float|bool> $settings of redis.conf, with values as they stand there, such as
-     *                                                       ['appendfsync' => 'always', 'save' => '900 1 300 10', 'maxmemory' => '10mb']
+     * @param array<string, string|int|float|bool> $settings as in redis.conf, such as ['appendfsync' => 'always',
+     *                                                       'save' => '900 1 300 10', 'maxmemory' => '10mb']
      *
      * @throws RedisException
      * @throws LauncherException when there is no command-line PHP
-     * @throws \ValueError when a setting is one that it gives itself, such as the port, or can't be written in one line
+     * @throws \ValueError when a setting is reserved, such as the port, or can't be written in one line
      */
     public static function start(array $settings = [], ?TemporaryRedisOptions $options = null): self
     {
@@ -81,20 +82,20 @@ final class TemporaryRedis
         return RedisException::during(static fn(): self => self::make($settings, $options ?? new TemporaryRedisOptions()));
     }
 
-    /** redis://:password@127.0.0.1:port */
+    /** Returns redis://:password@127.0.0.1:port. */
     public function address(): string
     {
         return "redis://:{$this->password}@127.0.0.1:{$this->port}";
     }
 
-    /** unix://:password@/path */
+    /** Returns unix://:password@/path. */
     public function socketAddress(): string
     {
         return "unix://:{$this->password}@{$this->directory}/socket";
     }
 
     /**
-     * rediss://:password@127.0.0.1:port, where the port is another one
+     * Returns rediss://:password@127.0.0.1:port, with the TLS port.
      *
      * @throws \LogicException without TemporaryRedisOptions(certificate: ..., key: ...)
      */
@@ -105,18 +106,18 @@ final class TemporaryRedis
             : "rediss://:{$this->password}@127.0.0.1:{$this->tlsPort}";
     }
 
-    /** The id of the server's process; null when it does not run. */
+    /** Returns the server's process id; null when it does not run. */
     public function pid(): ?int
     {
         return $this->daemon->pid();
     }
 
     /**
-     * Sends one command over a connection of its own, a look from outside.
+     * Sends one command over a separate connection.
      *
-     * @return mixed a string, an integer, null, or a list of such
+     * @return mixed a string, an integer, null, or a list of these
      *
-     * @throws RedisException when the answer is an error, or there is none in time
+     * @throws RedisException when the answer is an error, or does not arrive in time
      */
     public function command(#[\SensitiveParameter] string ...$words): mixed
     {
@@ -127,9 +128,9 @@ final class TemporaryRedis
     }
 
     /**
-     * All that the server has logged so far.
+     * Returns the server's log so far.
      *
-     * @throws RedisException when it can't be read, such as after {@see stop()}, with which it went
+     * @throws RedisException when the log can't be read, such as after {@see stop()}, which removes it
      */
     public function log(): string
     {
@@ -137,7 +138,7 @@ final class TemporaryRedis
     }
 
     /**
-     * Kills the server with SIGKILL. Returns when it is gone; its data stay, for {@see restart()}.
+     * Kills the server with SIGKILL, and returns when it has ended. Its data stay for {@see restart()}.
      *
      * @throws \LogicException in a fork of the process that started it, or when it was stopped
      */
@@ -148,10 +149,10 @@ final class TemporaryRedis
     }
 
     /**
-     * Starts the server again on the same data and addresses; one that runs is ended in an orderly way before. Returns
-     * when it takes commands, its data loaded.
+     * Starts the server again on the same data and addresses. A running server is shut down first. Returns when the
+     * data are loaded and the server accepts commands.
      *
-     * @throws RedisException  when it does not start
+     * @throws RedisException  when the server does not start
      * @throws \LogicException in a fork of the process that started it, or when it was stopped
      */
     public function restart(): void
@@ -161,7 +162,7 @@ final class TemporaryRedis
         RedisException::during(fn() => self::launch($this->daemon, $this->directory, $this->password, $this->timeout));
     }
 
-    /** Ends the server and removes all that there is of it; in a fork of the process that started it, does nothing. */
+    /** Ends the server and removes its files. Does nothing in a fork of the process that started it. */
     public function stop(): void
     {
         if ($this->guardian->isOurs()) {
@@ -204,11 +205,11 @@ final class TemporaryRedis
     /** @throws ServerException */
     private static function launch(Daemon $daemon, string $directory, #[\SensitiveParameter] string $password, float $timeout): void
     {
-        Leftovers::of($directory)->kill(); // what a killed server's child writes is of no use
+        Leftovers::of($directory)->kill(); // a killed server's child writes data that are of no use
         $daemon->start(static function () use ($directory, $password): bool {
             try {
                 return (new Client("{$directory}/socket", $password, self::LOOK))->ask('PING') === 'PONG';
-            } catch (RedisException) { // nobody listens yet, or it is loading its data
+            } catch (RedisException) { // the server does not listen yet, or is loading its data
                 return false;
             }
         }, $timeout);

@@ -4,15 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Testing;
 
-/** What a temporary Redis can be told beyond its settings. The defaults need no thought. */
+/** Options of a temporary Redis besides its settings. The defaults suit most tests. */
 final class TemporaryRedisOptions
 {
     /**
-     * @param string|null $binary      the program, by its path or by a name to look for, such as valkey-server; null takes
-     *                                 redis-server, or valkey-server where there is no other
-     * @param string|null $certificate the file of the server's certificate, in PEM; it is copied. There is a port for TLS with it
-     * @param string|null $key         the file of its private key, in PEM, without a passphrase; it is copied
-     * @param float       $timeout     seconds that the server is given to start, each time, and to answer
+     * @param string|null $binary      the program's path or name; null for redis-server, or else valkey-server
+     * @param string|null $certificate the file of the server's certificate, in PEM, which is copied; opens a TLS port
+     * @param string|null $key         the file of its private key, in PEM, without a passphrase, which is copied
+     * @param float       $timeout     seconds that the server has to start, each time, and to answer
      *
      * @throws \ValueError when only one of certificate and key is given, or the timeout is not positive
      */

@@ -17,7 +17,7 @@ use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\LeavesNothing;
 
-/** What every broker promises, whatever the engine behind it. */
+/** The guarantees of every broker, whatever its engine. */
 abstract class BrokerContract extends TestCase
 {
     use EndsInTime;
@@ -34,7 +34,7 @@ abstract class BrokerContract extends TestCase
     use Contract\CarriesItems;
     use Contract\IsLookedAt;
 
-    /** Of an agent that is there for the whole test, and of one that is soon lost. */
+    /** Leases in seconds: of an agent that lives for the whole test, and of one that is soon lost. */
     protected const LONG = 60.0;
     protected const SHORT = 0.2;
 
@@ -47,7 +47,7 @@ abstract class BrokerContract extends TestCase
 
     private string $queue = '';
 
-    /** Another connection to the same engine. */
+    /** Returns another connection to the same engine. */
     abstract protected function connect(): Broker;
 
     #[After]
@@ -71,7 +71,7 @@ abstract class BrokerContract extends TestCase
         return $this->queue !== '' ? $this->queue : $this->queue = 'test-' . bin2hex(random_bytes(6));
     }
 
-    /** Submits jobs for the mailbox "client" to a queue with room for a thousand, and sees them taken in. */
+    /** Submits jobs for the mailbox "client" to a queue with a limit of 1,000, and asserts that they are accepted. */
     protected function submit(string|Job ...$jobs): void
     {
         $jobs = array_map(static fn(string|Job $job): Job => \is_string($job) ? new Job($job, "do {$job}") : $job, array_values($jobs));
@@ -79,7 +79,7 @@ abstract class BrokerContract extends TestCase
         self::assertSame(\count($jobs), $this->broker()->submit($this->queue(), $jobs, 1000, 'client', false)->accepted);
     }
 
-    /** Has an agent join. */
+    /** Takes a lease for a new agent. */
     protected function join(string $owner, float $lease = self::LONG): string
     {
         $this->broker()->renew($this->queue(), $owner, $lease, true, '{}');
@@ -93,7 +93,7 @@ abstract class BrokerContract extends TestCase
         return $this->broker()->settle($this->queue(), $owner, [], $want, self::RETENTION)->deliveries;
     }
 
-    /** Claims one job, of which there is no more than that. */
+    /** Claims one job, and asserts that it is the only one. */
     protected function claimOne(string $owner): Delivery
     {
         $deliveries = $this->claim($owner);
@@ -102,7 +102,7 @@ abstract class BrokerContract extends TestCase
         return $deliveries[0];
     }
 
-    /** Claims until there is a job: the leases of others end meanwhile, and delays. */
+    /** Claims until a job is available, while leases of other agents end and delays pass. */
     protected function claimSoon(string $owner): Delivery
     {
         $deliveries = [];
@@ -117,25 +117,25 @@ abstract class BrokerContract extends TestCase
         return $deliveries[0];
     }
 
-    /** @return list<string> ids of those that did not count */
+    /** @return list<string> ids of settlements that did not count */
     protected function settle(string $owner, Settlement ...$settlements): array
     {
         return $this->broker()->settle($this->queue(), $owner, array_values($settlements), 0, self::RETENTION)->stale;
     }
 
-    /** Settles a job, which counts. */
+    /** Settles a job, and asserts that the settlement counts. */
     protected function end(string $owner, Delivery $delivery, SettlementKind $kind = SettlementKind::Done, string $frame = 'outcome', string $why = '{}'): void
     {
         self::assertSame([], $this->settle($owner, new Settlement($delivery->id, $delivery->number, $kind, frame: $frame, why: $why)));
     }
 
-    /** Gives a job back, or has it tried again. */
+    /** Gives a job back, or requests a retry. */
     protected function giveBack(string $owner, Delivery $delivery, SettlementKind $kind = SettlementKind::Release, int $crashes = 0, int $fails = 0, float $delay = 0.0): void
     {
         self::assertSame([], $this->settle($owner, new Settlement($delivery->id, $delivery->number, $kind, $crashes, $fails, $delay)));
     }
 
-    /** What has become of a job; false when nothing is known of it. */
+    /** Returns the outcome of a job; null while it has none, and false when it is unknown. */
     protected function outcome(string $id): string|false|null
     {
         $state = $this->broker()->look($this->queue(), [$id], 'client')[$id];
@@ -180,7 +180,7 @@ abstract class BrokerContract extends TestCase
     }
 
     /**
-     * What something throws, which must be of a class.
+     * Returns what $work throws, and asserts its class.
      *
      * @template T of \Throwable
      *

@@ -6,10 +6,10 @@ namespace Spindle\Tests\Conformance\Remote;
 
 use Spindle\Remote\Letter;
 
-/** All that has come to a mailbox. */
+/** All letters that a mailbox has received. */
 final class Post
 {
-    /** How often it was told that there is work. */
+    /** Number of letters about available jobs. */
     public int $work = 0;
 
     /** @var list<array<string, string>> */

@@ -32,7 +32,7 @@ class RedisBrokerTest extends BrokerContract
 
     private int $looks = 0;
 
-    /** One of a test's own, instead of the shared one. */
+    /** A separate Redis of one test, instead of the shared one. */
     private ?TemporaryRedis $redis = null;
 
     /** @param array<string, string> $settings */
@@ -141,7 +141,7 @@ class RedisBrokerTest extends BrokerContract
             try {
                 return $brokers[0]->tier() === Tier::Fast;
             } catch (BrokerUnavailableException) {
-                return false; // the engine has not noticed that the other one has left
+                return false; // the engine has not noticed that the other client is gone
             }
         }, 'it is let in');
     }
@@ -201,7 +201,7 @@ class RedisBrokerTest extends BrokerContract
         self::assertSame(4, $commands, 'the password, which engine it is, how it is set, and the script');
     }
 
-    /** Commands that clients have sent to the engine, this one included. */
+    /** Returns the number of commands that clients have sent to the engine, this one included. */
     private function commands(): int
     {
         $info = $this->shared()->command('INFO', 'commandstats');
@@ -365,7 +365,10 @@ class RedisBrokerTest extends BrokerContract
         yield 'a line of a key' => ['blocked:key', false];
     }
 
-    /** Such as one that a broken network has held up until the same was taken in again, has run, and its outcome was read and forgotten. */
+    /**
+     * A broken network may delay a submission until the same job was submitted again, has run, and its outcome was
+     * dropped.
+     */
     public function testASubmissionThatComesLaterThanItsRetryIsNotTakenIn(): void
     {
         $engine = new Engine(Address::parse($this->shared()->address()), null, 5.0);
@@ -379,7 +382,7 @@ class RedisBrokerTest extends BrokerContract
         self::assertSame(1, $this->figure('submitted_total'));
     }
 
-    /** It is asked often, and what was withdrawn may be very many. */
+    /** held() runs often, and many jobs may be withdrawn. */
     public function testALookAtTheFiguresPassesNoMoreThanSomeEntriesOfJobsThatAreGone(): void
     {
         $ids = array_map(static fn(int $i): string => "job-{$i}", range(1, 900));
@@ -422,7 +425,7 @@ class RedisBrokerTest extends BrokerContract
         self::assertCount(19, $this->claim($this->join('a'), 100));
     }
 
-    /** One that takes long would keep agents from renewing their leases. */
+    /** A slow script would keep agents from renewing their leases. */
     public function testAStepOfAnAuditHasNoMoreBytesThanAnAnswerMayHave(): void
     {
         $this->submit(...array_map(static fn(int $i): Job => new Job("job-{$i}", str_repeat('x', 300_000)), range(1, 200)));
@@ -454,7 +457,7 @@ class RedisBrokerTest extends BrokerContract
         self::assertSame([0, 0], [$this->figure('blocked'), $this->figure('waiting')]);
     }
 
-    /** It was stopped in the middle, and another one has looked meanwhile. */
+    /** An auditor that was paused for too long must not repair anything. */
     public function testAnAuditorWhoseTurnIsOverPutsNothingIn(): void
     {
         $this->submit('one', 'two', 'three');
@@ -542,7 +545,7 @@ class RedisBrokerTest extends BrokerContract
             try {
                 return $this->broker()->submit($this->queue(), [new Job('another', 'frame')], 1000, 'client', false)->accepted === 1;
             } catch (QueueFullException) {
-                return false; // it keeps buffers for a while
+                return false; // the engine keeps buffers for a while
             }
         }, 'it takes jobs in again');
         self::assertSame(['job-1', 'another'], self::ids($this->claim('a')));
@@ -627,7 +630,7 @@ class RedisBrokerTest extends BrokerContract
         return $left;
     }
 
-    /** What an operator does to a stream of this test's queue. */
+    /** Changes a stream of this test's queue, as an operator might. */
     private function engine(string ...$words): void
     {
         $this->shared()->command(...array_map(fn(string $word): string => \in_array($word, ['urgent', 'ready'], true) ? "spindle:{{$this->queue()}}:{$word}" : $word, array_values($words)));

@@ -25,7 +25,7 @@ use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Scale;
 use Symfony\Component\Process\Process;
 
-/** A pool whose commands an agent has; one for all tests, with which they share this machine's files. */
+/** A pool whose commands an agent runs. All tests share the agent, which uses the files of this machine. */
 final class RemoteCommandsTest extends CommandPoolContract
 {
     private const STREAMS = 'outputs and inputs that are of this process do not travel';
@@ -33,7 +33,7 @@ final class RemoteCommandsTest extends CommandPoolContract
     private const LAUNCHERS = 'the launcher, its grace and what commands have left running are the agent\'s';
     private const LOOP = 'the engine is reached through the loop, which is blocked here';
 
-    /** What a pool promises only of commands that run beside it, and why. */
+    /** Guarantees of a pool that hold for local commands only, with the reasons. */
     private const NOT_ELSEWHERE = [
         'testAClosureGetsEveryByteInOrder' => self::STREAMS,
         'testAClosureHasHadEverythingWhenTheResultComes' => self::STREAMS,
@@ -79,7 +79,10 @@ final class RemoteCommandsTest extends CommandPoolContract
         'testASlowLoopBodyLeavesThePoolBusy' => self::LOOP,
     ];
 
-    /** What the agent's launcher does as one here does, or the pool itself: all of it only with SPINDLE_TEST_FULL=1, else what crosses the engine. */
+    /**
+     * Tests that cover the launcher or the pool itself run only with SPINDLE_TEST_FULL=1. Others cover what crosses the
+     * engine.
+     */
     private const AS_HERE = [
         'EndsCommands', 'EndsTrees', 'CancelsCommands', 'StartsCommands', 'KeepsOutput', 'KeepsLargeOutput',
         'ReportsEndings', 'TakesInput', 'ReadsInput', 'Retries', 'YieldsResults',
@@ -129,13 +132,14 @@ final class RemoteCommandsTest extends CommandPoolContract
         $this->watchers = EventLoop::getIdentifiers();
     }
 
-    /** What a pool that was let go has withdrawn is answered meanwhile. */
+    /** Waits until the withdrawals of a released pool are answered. */
     protected function tearDown(): void
     {
         Eventually::holds(function (): bool {
             gc_collect_cycles();
 
-            return \count(array_diff(EventLoop::getIdentifiers(), $this->watchers)) <= 1; // its own
+            // the connection's own watcher
+            return \count(array_diff(EventLoop::getIdentifiers(), $this->watchers)) <= 1;
         }, 'nothing is waited for');
     }
 

@@ -7,7 +7,10 @@ namespace Spindle\Tests\Conformance\Remote;
 use PHPUnit\Framework\Attributes\Group;
 use Spindle\Tests\Conformance\Worker\Contract;
 
-/** The rest of the executor contract: code that all executors share, which plain runs test with a pool. */
+/**
+ * The rest of the executor contract. It covers code that all executors share; short test runs cover it with a pool
+ * only.
+ */
 #[Group('full')]
 final class RemoteExecutorRestTest extends RemoteExecutorTestCase
 {

@@ -10,7 +10,7 @@ use Spindle\Tests\Conformance\Worker\Task\Suit;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Worker\TaskContext;
 
-/** The promises of executors that the way to an agent can break; RemoteItemsTest has those about generators. */
+/** Guarantees of executors that depend on the connection to an agent. RemoteItemsTest covers generators. */
 final class RemoteExecutorTest extends RemoteExecutorTestCase
 {
     use Contract\HasContext;
@@ -38,13 +38,14 @@ final class RemoteExecutorTest extends RemoteExecutorTestCase
         $executor = $this->executor(static function (mixed $report) use (&$reports): void {
             $reports[] = $report;
         });
-        self::assertSame(1, $executor->submit(static fn(): int => 1)->await()); // now the engine knows how jobs end
+        // now the engine has loaded the scripts that settle jobs
+        self::assertSame(1, $executor->submit(static fn(): int => 1)->await());
 
         $executor->submit(static fn() => TaskContext::current()->report('first'))->await();
         self::assertSame(['first'], $reports);
     }
 
-    /** A pool that knows its tasks to be short may give one worker several of these, which wait for each other. */
+    /** A pool that has measured short tasks may give one worker several of these, which wait for each other. */
     protected function needsNewAgent(): bool
     {
         return $this->name() === 'testOneCancelledTaskLeavesTheOthers';

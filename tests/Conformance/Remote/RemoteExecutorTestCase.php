@@ -30,7 +30,7 @@ abstract class RemoteExecutorTestCase extends ExecutorTestCase
         return $this->held($this->make($onReport));
     }
 
-    /** An executor with a queue and an agent of its own. */
+    /** Returns an executor with a separate queue and agent. */
     protected function ownExecutor(?\Closure $onReport = null): Executor
     {
         $queue = self::newQueue();
@@ -47,7 +47,7 @@ abstract class RemoteExecutorTestCase extends ExecutorTestCase
         return new RemoteExecutor($broker, $queue, self::keys(), JobRetryPolicy::none(), $options);
     }
 
-    /** Jobs that wait in the pool, in the engine and in this process. */
+    /** Number of jobs that can wait in the pool, in the engine and in this process. */
     protected function itemsAhead(): int
     {
         return 64 + 32 + 32;

@@ -10,7 +10,7 @@ use Revolt\EventLoop;
 use Spindle\Tests\Conformance\Worker\Contract;
 use Spindle\Tests\Eventually;
 
-/** Generators, and how far input is pulled and items are made ahead: the remote way has windows of its own. */
+/** Generators, and how far input is pulled and items are made ahead. Remote executors have their own windows. */
 final class RemoteItemsTest extends RemoteExecutorTestCase
 {
     use Contract\PullsLazily {
@@ -21,7 +21,7 @@ final class RemoteItemsTest extends RemoteExecutorTestCase
         testTenThousandItemsComeInTheirOrder as private tenThousandItems;
     }
 
-    /** Tasks between the input and the caller's loop, and what one batch may add to them. */
+    /** Largest number of tasks between the input and the caller's loop, plus a batch. */
     private const WINDOW = 4096 + 512;
 
     /** @param 'map'|'mapUnordered' $verb */
@@ -72,13 +72,13 @@ final class RemoteItemsTest extends RemoteExecutorTestCase
         $this->tenThousandItems();
     }
 
-    /** The end of the task in the agent cannot be seen from here. */
+    /** The end of the task in the agent is not visible here. */
     public function testAGeneratorWhoseFutureNobodyHoldsEnds(): void
     {
         $gate = $this->gate();
         $executor = $this->executor();
         $executor->submit(self::endless($gate));
-        EventLoop::run(); // goes on until the outcome is there
+        EventLoop::run(); // runs until the outcome has arrived
 
         Eventually::holds(static fn(): bool => \in_array($gate->names(), [[], ['begun', 'ended']], true), 'it has ended');
         self::assertUsable($executor);
@@ -102,7 +102,7 @@ final class RemoteItemsTest extends RemoteExecutorTestCase
         self::assertLessThanOrEqual(2, \count(array_unique($workers)));
     }
 
-    /** The loop waits for the next result meanwhile, which comes only when the task of the first one has ended. */
+    /** The loop waits for the second result, which arrives only when the task of the first one has ended. */
     public function testAGeneratorThatALoopDropsEndsBeforeTheNextResultCame(): void
     {
         $gate = $this->gate();

@@ -11,7 +11,7 @@ use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\Remote\Testing\TemporaryRedisOptions;
 use Symfony\Component\Process\ExecutableFinder;
 
-/** The same on the other engine, where it is installed. */
+/** The tests of RedisBroker with Valkey, where it is installed. */
 #[Group('full')]
 final class ValkeyBrokerTest extends RedisBrokerTest
 {

@@ -36,7 +36,7 @@ use function Amp\async;
 use function Amp\delay;
 use function Amp\Future\await;
 
-/** Agents that are stopped, killed or cut off at one certain moment. */
+/** Agents that are stopped, killed or cut off at a certain moment. */
 final class AgentDeathsTest extends TestCase
 {
     use EndsInTime;
@@ -73,7 +73,7 @@ final class AgentDeathsTest extends TestCase
         Eventually::holds(static fn(): bool => \count(Trials::started($log)) === 3, 'they run');
         $stopped->signal(\SIGSTOP);
         $since = microtime(true);
-        touch($file); // its worker finishes this one, if it is quick enough, and nobody hears of it
+        touch($file); // the worker may finish this task, but its result is lost
         $others = self::submitMany($executor, $log, Scale::of(200));
         $other = $this->agent($this->queue(), 4, ...$options);
 
@@ -89,7 +89,8 @@ final class AgentDeathsTest extends TestCase
             self::assertStringContainsString('lost', $lost->getMessage());
         }
         if ($isFull) {
-            delay(max(0.0, 60 - (microtime(true) - $since))); // The claim: an agent may be stopped for a minute.
+            // The test asserts that an agent may be stopped for a minute.
+            delay(max(0.0, 60 - (microtime(true) - $since)));
         }
         $before = $this->itemsOf($items);
         $stopped->signal(\SIGCONT);
@@ -164,7 +165,7 @@ final class AgentDeathsTest extends TestCase
         $proxy->stop();
     }
 
-    /** The answer says that the first run is settled, and gives the second one. */
+    /** The lost answer confirms the settlement of the first run, and gives the second one. */
     public function testATaskThatIsGivenAgainByAnAnswerThatIsLostRunsAgain(): void
     {
         $log = $this->path('log');
@@ -190,7 +191,7 @@ final class AgentDeathsTest extends TestCase
         $proxy->stop();
     }
 
-    /** What is asked or answered is lost, in the middle of it or as a whole; neither the agent nor its lease is. */
+    /** A request or an answer is lost, in part or as a whole. The agent keeps its lease. */
     public function testAnAgentWhoseConnectionIsCutAtAnyByteRunsEachTaskOnce(): void
     {
         $random = new Randomizer(new Mt19937(Scale::seed()));
@@ -200,7 +201,7 @@ final class AgentDeathsTest extends TestCase
         $executor = $this->executor();
         $tasks = Scale::of(2_000);
         $info = Redis::shared()->command('INFO');
-        $least = 2000 + \strlen(\is_string($info) ? $info : ''); // or it would never know whom it has connected to
+        $least = 2000 + \strlen(\is_string($info) ? $info : ''); // otherwise the agent could never check the engine
         $cutting = EventLoop::repeat(0.02, static fn() => $proxy->closeAfter($random->getInt($least, $least + 15_000), Direction::ToClient));
         $results = iterator_to_array($executor->mapUnordered(range(1, $tasks), Trials::writer($log)));
         EventLoop::cancel($cutting);
@@ -366,7 +367,7 @@ final class AgentDeathsTest extends TestCase
         }
     }
 
-    /** How many items of a job are stored. */
+    /** Returns the number of stored items of a job. */
     private function itemsOf(string $id): int
     {
         $count = Redis::shared()->command('XLEN', "spindle:{{$this->queue()}}:items:{$id}");

@@ -25,14 +25,14 @@ use Spindle\Worker\WorkerCrashedException;
 
 use function Amp\async;
 
-/** What dies between a task and its outcome. */
+/** Processes that die between a task and its outcome. */
 final class AgentFaultsTest extends TestCase
 {
     use EndsInTime;
     use OwnDirectory;
     use RunsAgents;
 
-    /** Of leases, in seconds, that are not waited for long: lease, beat and margin. */
+    /** Short lease, beat and margin in seconds. */
     private const SHORT = [2.0, 0.2, 0.8];
 
     private string $queue = '';
@@ -141,7 +141,8 @@ final class AgentFaultsTest extends TestCase
         $executor = $this->executor();
         $directory = $this->directory('stopped');
         $stopped = $this->agent($this->queue(), 2, ...self::SHORT);
-        $future = $executor->submit(static fn(): int => Deeds::linger($directory, 1, 0.5)); // its worker finishes it meanwhile
+        // the worker finishes it during that time
+        $future = $executor->submit(static fn(): int => Deeds::linger($directory, 1, 0.5));
         $this->started($directory, 1);
         $stopped->signal(\SIGSTOP);
         $other = $this->agent($this->queue(), 2, ...self::SHORT);
@@ -291,7 +292,7 @@ final class AgentFaultsTest extends TestCase
         return $directory;
     }
 
-    /** @return int the process of the worker that has the attempt */
+    /** @return int process id of the worker that runs the attempt */
     private function started(string $directory, int $attempt): int
     {
         Eventually::holds(static fn(): bool => is_file("{$directory}/{$attempt}"), "the attempt {$attempt} has started");

@@ -12,7 +12,7 @@ use Spindle\Remote\RemoteOptions;
 use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Worker\TaskTimeoutException;
 
-/** What a process does that submits tasks whose times matter. */
+/** The program of a process that submits tasks and measures times. */
 final class CallerProgram
 {
     /** @return array{float, int, string, float, string, float} what it takes for the time, a result, the id of a task that was delayed by a second, seconds until that was done, the same of one that runs for too long */

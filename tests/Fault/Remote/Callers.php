@@ -15,12 +15,12 @@ use function Amp\async;
 use function Amp\delay;
 use function Amp\Future\await;
 
-/** What processes do that have tasks done, until they are killed or have finished. */
+/** Programs of caller processes, which run until they are killed or have finished. */
 final class Callers
 {
     private const AT_ONCE = 250;
 
-    /** @return int how many tasks the engine has */
+    /** @return int number of tasks in the engine */
     public static function dispatch(string $address, string $queue, int $tasks, string $log): int
     {
         $executor = self::executor($address, $queue);
@@ -41,14 +41,15 @@ final class Callers
     }
 
     /**
-     * Waits for all of them, and says in a file when it does.
+     * Waits for all tasks, and creates a file when it begins to wait.
      *
-     * @return array{int, int, int} bytes for each that it waits for, at the end of the beginning and at most, and the sum of their results
+     * @return array{int, int, int} bytes for each that it waits for, at the end of the beginning and at most, and the
+     *                              sum of their results
      */
     public static function wait(string $address, string $queue, int $tasks, string $file): array
     {
         $executor = self::executor($address, $queue);
-        $futures = [$executor->attach('order-1')]; // what is loaded for the first one does not count
+        $futures = [$executor->attach('order-1')]; // code that the first call loads does not count
         \Amp\delay(0.1);
         gc_collect_cycles();
         memory_reset_peak_usage();
@@ -73,7 +74,7 @@ final class Callers
         return new RemoteExecutor(new RedisBroker($address), $queue, new Keys([AgentProgram::KEY]));
     }
 
-    /** @return list<int> exit codes of four forks, each of which has tasks done, and how many of this process's own are right */
+    /** @return list<int> exit codes of four forks that submit tasks, and the number of correct results here */
     public static function fork(string $address, string $queue): array
     {
         $executor = new RemoteExecutor(new RedisBroker($address), $queue, new Keys([AgentProgram::KEY]));
@@ -104,7 +105,7 @@ final class Callers
     }
 
     /**
-     * Takes nothing until all is done, which is more than there is memory for.
+     * Reads no result until all tasks are done. The results exceed the memory.
      *
      * @return list<int> the first bytes of the results
      */
@@ -126,7 +127,7 @@ final class Callers
         return $taken;
     }
 
-    /** @return string what a connection fails with that is the first one without a free descriptor */
+    /** @return string message of the first connection that finds no free descriptor */
     public static function withoutDescriptors(string $address, string $queue): string
     {
         [$served, $other] = [new RedisBroker($address), new RedisBroker($address)];
@@ -146,7 +147,7 @@ final class Callers
         return '';
     }
 
-    /** Reads an item of a generator that has more than there is room for, and then no other. */
+    /** Reads one item of a generator that has more items than the window, and no others. */
     public static function readSlowly(string $address, string $queue, string $file): void
     {
         $executor = new RemoteExecutor(new RedisBroker($address), $queue, new Keys([AgentProgram::KEY]));

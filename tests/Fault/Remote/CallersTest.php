@@ -26,7 +26,7 @@ use Symfony\Component\Process\Process;
 
 use function Amp\delay;
 
-/** What dies or is cut off that has tasks done. */
+/** Callers that die or are cut off. */
 final class CallersTest extends TestCase
 {
     use EndsInTime;
@@ -34,7 +34,7 @@ final class CallersTest extends TestCase
     use OwnDirectory;
     use RunsAgents;
 
-    /** Bytes that a process needs for each outcome that it waits for. */
+    /** Bytes of memory for each outcome that a process waits for. */
     private const BYTES = 4096;
 
     protected function deadline(): int
@@ -108,7 +108,7 @@ final class CallersTest extends TestCase
         Eventually::holds(static fn(): bool => is_file($file), 'it waits', 30.0);
         Eventually::holds(static fn(): bool => Redis::shared()->command('HLEN', "spindle:{{$queue}}:watchers") === $tasks, 'it was told what there is', 30.0);
         $before = self::calls();
-        delay(2.0); // The claim is a rate: 10,000 callers ask next to nothing in this time.
+        delay(2.0); // The test asserts a rate: 10,000 waiting callers send almost no requests in this time.
         $asked = self::calls() - $before;
         $this->agent($queue);
         while ($caller->isRunning()) {
@@ -198,7 +198,7 @@ final class CallersTest extends TestCase
     {
         $queue = self::newQueue();
         $redis = Redis::shared();
-        $this->agent($queue); // before the proxy's connections, which it would inherit
+        $this->agent($queue); // before the proxy opens connections, which the agent would inherit
         $proxy = new FaultyProxy("tcp://127.0.0.1:{$redis->port}");
         $executor = new RemoteExecutor(new RedisBroker("redis://:{$redis->password}@127.0.0.1:{$proxy->port}"), $queue, self::keys());
         $file = $this->path('open');
@@ -227,7 +227,7 @@ final class CallersTest extends TestCase
         }
     }
 
-    /** Questions to the engine so far, but for those of this test. */
+    /** Returns the number of requests to the engine so far, without those of this test. */
     private static function calls(): int
     {
         $lines = Redis::shared()->command('INFO', 'commandstats');

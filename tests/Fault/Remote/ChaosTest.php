@@ -22,7 +22,7 @@ use Symfony\Component\Process\Process;
 
 use function Amp\delay;
 
-/** All that can die does, or stops, or is cut off, at moments that come from the seed, while jobs are done. */
+/** Processes die, stop or are cut off while jobs run, at times that the seed determines. */
 final class ChaosTest extends TestCase
 {
     use EndsInTime;
@@ -30,26 +30,31 @@ final class ChaosTest extends TestCase
     use OtherMachines;
     use OwnDirectory;
 
-    /** Agents on this machine; and other machines, of one agent each, where the network allows them. */
+    /** Agents on this machine, and simulated machines with one agent each, where the network allows them. */
     private const AGENTS = 2;
     private const MACHINES = 2;
     private const WORKERS = 3;
 
-    /** Seconds: lease, beat and margin. An engine that starts again does so within that, or its agents would end what they have. */
+    /**
+     * Lease, beat and margin in seconds. A restart of the engine takes less than a lease; otherwise its agents would
+     * end their jobs.
+     */
     private const SHORT = [6.0, 0.5, 1.5];
     private const LONG = [10.0, 1.0, 3.0];
 
-    /** One in so many kills its worker. */
+    /** One in N jobs kills its worker. */
     private const CRASH = 100;
 
-    /** Microseconds. Of tasks that take less than about a tenth of that, a worker that is killed has some done whose results it has not sent yet. */
+    /** Duration of a task in microseconds. With tasks of a tenth of that, a killed worker would have unsent results. */
     private const TAKES = 1000;
 
-    /** Share of the jobs that may have come to their end more than once; and, of the few of a short run on a slow machine, so many for each fault. */
+    /**
+     * Jobs that may have finished more than once: a fraction of all in full runs, and a number per fault in short runs.
+     */
     private const TWICE = 0.005;
     private const TWICE_EACH = 150;
 
-    /** @var array<string, Process> by where they run: those that are neither stopped nor cut off */
+    /** @var array<string, Process> agents that are neither stopped nor cut off, by place */
     private array $agentsAt = [];
 
     /** @var list<string> where they run on this machine, and the others */
@@ -58,7 +63,7 @@ final class ChaosTest extends TestCase
     /** @var list<string> */
     private array $others = [];
 
-    /** @var array<string, \Closure(): void> by the watcher that calls it: what ends a stop or a partition */
+    /** @var array<string, \Closure(): void> callbacks that end a stop or a partition, by watcher */
     private array $ends = [];
 
     private string $queue = '';
@@ -182,7 +187,7 @@ final class ChaosTest extends TestCase
         return null;
     }
 
-    /** @return array<int, \Closure(): void> by how many results have come */
+    /** @return array<int, \Closure(): void> faults, by the number of results after which they happen */
     private function faults(int $jobs, TemporaryRedis $redis, Randomizer $random): array
     {
         $kinds = [
@@ -227,7 +232,7 @@ final class ChaosTest extends TestCase
     }
 
     /**
-     * Waits for one where all are stopped or cut off.
+     * Waits for one if all are stopped or cut off.
      *
      * @param list<string> $places
      *

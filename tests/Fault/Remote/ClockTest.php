@@ -16,7 +16,7 @@ use Spindle\Tests\Processes;
 use Spindle\Tests\Text;
 use Spindle\Worker\TaskTimeoutException;
 
-/** Machines whose clocks are wrong: only the engine's counts. */
+/** Machines whose clocks are wrong. Only the engine's clock counts. */
 final class ClockTest extends TestCase
 {
     use EndsInTime;
@@ -75,7 +75,7 @@ final class ClockTest extends TestCase
         self::assertTrue(Processes::isAlive((int) $other->getPid()));
     }
 
-    /** What libfaketime shares among processes stays when they are killed. */
+    /** Removes the shared memory of libfaketime, which remains when its processes are killed. */
     #[After(-3)]
     protected function removeShared(): void
     {
@@ -93,7 +93,7 @@ final class ClockTest extends TestCase
         yield 'slow and fast' => [-self::HOUR, self::HOUR];
     }
 
-    /** @return array<string, string> an environment in which a process takes the time to be another */
+    /** @return array<string, string> an environment that shifts the clock of a process */
     private static function wrongBy(int $seconds): array
     {
         $library = glob('/usr/lib/*/faketime/libfaketime.so.1')[0] ?? null;

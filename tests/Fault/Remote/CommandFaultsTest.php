@@ -24,14 +24,14 @@ use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\RunsAgents;
 use Spindle\Tests\Scale;
 
-/** What dies between a command and its result. */
+/** Processes that die between a command and its result. */
 final class CommandFaultsTest extends TestCase
 {
     use EndsInTime;
     use OwnDirectory;
     use RunsAgents;
 
-    /** Of leases, in seconds, that are not waited for long: lease, beat and margin. */
+    /** Short lease, beat and margin in seconds. */
     private const SHORT = [2.0, 0.2, 0.8];
 
     private string $queue = '';
@@ -212,7 +212,7 @@ final class CommandFaultsTest extends TestCase
         return $this->broker()->figures($this->queue());
     }
 
-    /** Goes on for long the first time that it runs. */
+    /** Returns a command that takes long in its first run. */
     private function lingering(string $name): Command
     {
         return Command::shell("test -e {$this->path($name)} && { echo again; exit; }; echo \$\$ > {$this->path($name)}; exec sleep 100");

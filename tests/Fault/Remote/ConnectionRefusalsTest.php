@@ -27,13 +27,16 @@ use Spindle\Tests\Text;
 
 use function Amp\delay;
 
-/** An engine that does not let agents and callers in, or not do all: they say what to do, and don't storm it. */
+/**
+ * An engine that refuses agents and callers, or some of their commands. They report what to do, and cause no reconnect
+ * storm.
+ */
 final class ConnectionRefusalsTest extends TestCase
 {
     use EndsInTime;
     use RunsWork;
 
-    /** Connections that a process may make for one use of the engine that fails: the one for its commands, and its mailbox. */
+    /** Connections that a process may open for one failing request: for commands and for its mailbox. */
     private const CONNECTIONS = 2;
 
     private static ?TemporaryRedis $redis = null;
@@ -61,7 +64,8 @@ final class ConnectionRefusalsTest extends TestCase
             self::assertInstanceOf(BrokerRefusedException::class, $failure);
             self::assertSays($advice, $failure->getMessage());
         }
-        delay(0.1); // The claim: for this long nothing is thrown into the loop, nor is a connection tried again.
+        // The test asserts that during this time nothing is thrown into the loop and no connection is retried.
+        delay(0.1);
 
         self::assertLessThanOrEqual(\count($uses) * self::CONNECTIONS, $this->connections() - $before);
     }
@@ -118,7 +122,7 @@ final class ConnectionRefusalsTest extends TestCase
         $process->start();
         $hasSaid = static fn(): bool => str_contains($process->getErrorOutput(), $advice[0]);
         Eventually::holds($hasSaid, 'the agent says why it waits', 15.0);
-        delay(1.0); // The claim: for this long the agent goes on, and does not connect again and again.
+        delay(1.0); // The test asserts that during this time the agent goes on without connecting repeatedly.
 
         self::assertTrue($process->isRunning());
         self::assertLessThan(10, $this->connections() - $before);
@@ -198,7 +202,7 @@ final class ConnectionRefusalsTest extends TestCase
         };
     }
 
-    /** How many the engine has had, without those that ask for it. */
+    /** Returns the number of connections to the engine so far, without those of this test. */
     private function connections(): int
     {
         $info = self::engine()->command('INFO', 'stats');

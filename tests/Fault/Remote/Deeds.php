@@ -6,11 +6,11 @@ namespace Spindle\Tests\Fault\Remote;
 
 use Spindle\Worker\TaskContext;
 
-/** What tasks of these tests do, which may not have captured anything. */
+/** Tasks of these tests, as static methods because they may not capture anything. */
 final class Deeds
 {
     /**
-     * Says in a file of its attempt which worker has it, and takes its time over the first attempts.
+     * Writes the worker's process id into a file of the attempt, and takes longer in the first attempts.
      *
      * @return int the attempt
      */

@@ -24,14 +24,14 @@ use Spindle\Tests\Text;
 use function Amp\async;
 use function Amp\delay;
 
-/** What an engine can come to while it is used: it dies, is empty, loads, is full, or is a replica all of a sudden. */
+/** Faults of an engine in use: it dies, loses its data, loads, is full, or becomes a replica. */
 final class EngineFaultsTest extends TestCase
 {
     use EndsInTime;
     use LeavesNothing;
     use OwnEngine;
 
-    /** Connections that callers and agents of one test may need beyond those that looks from outside take, unless they storm. */
+    /** Connections that the callers and agents of one test may need without a reconnect storm. */
     private const CALM = 30;
 
     private int $looks = 0;
@@ -122,7 +122,7 @@ final class EngineFaultsTest extends TestCase
         Eventually::holds(static fn(): bool => !Processes::isAlive($worker), 'what nobody waits for runs no more');
         self::assertTrue($agent->isRunning());
         $asked = $this->engineSays('cmdstat_evalsha:calls');
-        delay(1.0); // The claim is a rate: fewer than 50 questions in a second.
+        delay(1.0); // The test asserts a rate: fewer than 50 requests in a second.
         self::assertLessThan(50, $this->engineSays('cmdstat_evalsha:calls') - $asked);
         self::assertLessThan(self::CALM, $this->engineSays('total_connections_received'));
     }
@@ -190,7 +190,7 @@ final class EngineFaultsTest extends TestCase
         self::assertSame(array_fill(0, 20, 100_000), array_map(static fn(string $id): mixed => $executor->attach($id)->await(), $ids));
         self::assertSame(1, $long->await());
         $late = async(static fn(): array => iterator_to_array($executor->map([-5], abs(...))));
-        delay(0.2); // The claim: for this long, map() waits for room.
+        delay(0.2); // The test asserts that map() waits for room during this time.
         self::assertFalse($late->isComplete());
         $redis->command('CONFIG', 'SET', 'maxmemory', '0');
         self::assertSame([5], $late->await());
@@ -224,7 +224,7 @@ final class EngineFaultsTest extends TestCase
         if ($fsync === 'everysec') {
             self::assertStringContainsString("it can't write to its disk", $failure->getMessage());
         }
-        if ($redis->pid() === null) { // its way not to confirm what it can't write
+        if ($redis->pid() === null) { // the engine exits instead of confirming what it can't write
             file_put_contents($limit, 'unlimited');
             $redis->restart();
             $this->agentAt($redis->address(), $this->queue());
@@ -268,7 +268,7 @@ final class EngineFaultsTest extends TestCase
         }
         $late = self::later($executor, 2);
         $asked = $this->engineSays('cmdstat_evalsha:calls');
-        delay(1.0); // The claim is a rate: fewer than 50 questions in a second.
+        delay(1.0); // The test asserts a rate: fewer than 50 requests in a second.
         self::assertLessThan(50, $this->engineSays('cmdstat_evalsha:calls') - $asked);
         $redis->command('REPLICAOF', 'NO', 'ONE');
 
@@ -291,7 +291,7 @@ final class EngineFaultsTest extends TestCase
     }
 
     /**
-     * Submits as soon as the loop turns.
+     * Submits in the next turn of the loop.
      *
      * @return Future<mixed> its result
      */
@@ -307,7 +307,7 @@ final class EngineFaultsTest extends TestCase
         return $this->confirmed >= $count;
     }
 
-    /** How often the engine has refused to write because it can't write to its disk. */
+    /** Returns how often the engine has refused a write because of its disk. */
     private function refusedWrites(): int
     {
         ++$this->looks;
@@ -329,7 +329,7 @@ final class EngineFaultsTest extends TestCase
         }
     }
 
-    /** @return resource the connection on which the engine does something, that is not waited for */
+    /** @return resource the connection of a command whose answer is not awaited */
     private function send(string ...$words): mixed
     {
         $stream = stream_socket_client("unix://{$this->engine()->directory}/socket");

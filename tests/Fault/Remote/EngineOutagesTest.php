@@ -22,7 +22,7 @@ use Spindle\Tests\Processes;
 use function Amp\async;
 use function Amp\delay;
 
-/** An engine that is away for a while: streams go on, nothing counts as a crash, and cancellations are heard of. */
+/** An engine that is away for a while. Streams go on, nothing counts as a crash, and cancellations arrive. */
 final class EngineOutagesTest extends TestCase
 {
     use EndsInTime;
@@ -32,7 +32,7 @@ final class EngineOutagesTest extends TestCase
     /** Connections that the callers and agents of one test may need without a reconnect storm. */
     private const CALM = 30;
 
-    /** Items that an agent stores ahead of the one who takes them. */
+    /** Items that an agent stores ahead of the reader. */
     private const ROOM = 32;
 
     protected function deadline(): int
@@ -69,7 +69,7 @@ final class EngineOutagesTest extends TestCase
         self::assertSame([1, 0, 0], [$figures['done_total'], $figures['lost_total'], $figures['dead']]);
     }
 
-    /** An engine that is away is no crash of what an agent ends then, and it may be away as often as it likes. */
+    /** Jobs that an agent ends because the engine is away have not crashed, however often that happens. */
     public function testOutagesThatAreLongerThanALeaseAreNoCrashes(): void
     {
         $redis = $this->engine();
@@ -123,7 +123,7 @@ final class EngineOutagesTest extends TestCase
         self::assertSame(1, $this->figures()['cancelled_total']);
     }
 
-    /** However many are cancelled: they are told together, when it is back. */
+    /** All cancellations are sent in batches when the engine is back. */
     public function testManyCancellationsWhileTheEngineIsAwayAreNoStormAndWhatIsSubmittedAgainStays(): void
     {
         $redis = $this->engine();
@@ -215,7 +215,7 @@ final class EngineOutagesTest extends TestCase
         self::assertNull($patient->status('none'));
     }
 
-    /** Items of the only generator that are stored and not taken. */
+    /** Returns the number of stored items of the only generator that are not taken. */
     private function storedItems(): int
     {
         $keys = $this->engine()->command('KEYS', 'spindle:*:items:*');

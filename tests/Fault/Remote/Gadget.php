@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Remote;
 
-/** Does harm when it is unserialized. */
+/** A class with a harmful effect when it is unserialized. */
 final class Gadget
 {
     public function __construct(public string $file) {}

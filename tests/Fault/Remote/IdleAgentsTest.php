@@ -18,7 +18,7 @@ use Spindle\Tests\Remote\RunsAgents;
 use function Amp\async;
 use function Amp\Future\await;
 
-/** An agent that has more than it can do, beside one that has nothing to do. */
+/** An overloaded agent beside an idle one. */
 final class IdleAgentsTest extends TestCase
 {
     use EndsInTime;
@@ -29,7 +29,7 @@ final class IdleAgentsTest extends TestCase
     /** Seconds: lease, beat and margin. */
     private const LEASE = [10.0, 0.5, 2.0];
 
-    /** Of tasks that take a few milliseconds or less, a pool has been given what it does in 20 milliseconds. */
+    /** Jobs that may stay with the busy agent: a pool of short tasks gets what it runs in 20 ms. */
     public function testShortTasksDoNotWaitForLongOnesWhereAnotherAgentIsIdle(): void
     {
         $queue = self::newQueue();

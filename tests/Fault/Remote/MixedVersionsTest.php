@@ -22,7 +22,7 @@ use Symfony\Component\Process\Process;
 
 use function Amp\Future\await;
 
-/** Agents that have another version of the code than those who have tasks done. */
+/** Agents whose version of the code differs from that of their callers. */
 final class MixedVersionsTest extends TestCase
 {
     use EndsInTime;
@@ -30,7 +30,7 @@ final class MixedVersionsTest extends TestCase
     use OwnDirectory;
     use RunsAgents;
 
-    /** Of a class that only some agents have. */
+    /** Name of a class that only some agents have. */
     private const SHOP = 'namespace Spindle\Tests\Fault\Remote\Shop; final class Order { public function __construct(public int $number) {} ';
 
     private string $queue = '';
@@ -123,12 +123,12 @@ final class MixedVersionsTest extends TestCase
         self::assertStringContainsString($told, $this->whyDead($id));
         self::assertSame($newer, $redis->command('HGET', "spindle:{{$this->queue()}}:dead", $id), 'it is kept');
 
-        $redis->command('HSET', "spindle:{{$this->queue()}}:dead", $id, $frame); // as if there were somebody who can read it
+        $redis->command('HSET', "spindle:{{$this->queue()}}:dead", $id, $frame); // as if a newer caller could decode it
         $this->broker()->revive($this->queue(), [$id]);
         self::assertSame(7, $executor->attach($id)->await());
     }
 
-    /** In a process that has the class: a task that is a method of it. */
+    /** Submits a method of the class as a task, in a process that has the class. */
     public static function order(string $address, string $queue, string $code, string $class): string
     {
         require $code;

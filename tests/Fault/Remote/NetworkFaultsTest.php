@@ -19,7 +19,7 @@ use Symfony\Component\Process\Process;
 
 use function Amp\delay;
 
-/** What a network does to agents and callers, with the kernel's own means: packets that get lost one way, links that go down. Root only. */
+/** Network faults, made by the kernel: packets that get lost in one direction, and links that go down. Root only. */
 final class NetworkFaultsTest extends TestCase
 {
     use EndsInTime;
@@ -27,7 +27,7 @@ final class NetworkFaultsTest extends TestCase
     use OtherMachines;
     use OwnEngine;
 
-    /** Of nft, while replies get lost. */
+    /** Table of nft, while replies get lost. */
     private string $table = '';
 
     protected function deadline(): int
@@ -60,7 +60,7 @@ final class NetworkFaultsTest extends TestCase
 
     public function testAnAgentThatHearsNothingEndsItsWorkBeforeOthersHaveIt(): void
     {
-        $this->loseReplies(); // where that can't be, nothing runs yet that would be waited for
+        $this->loseReplies(); // first, because nothing has to be stopped yet if this skips the test
         $this->passReplies();
         $redis = $this->engine();
         $executor = $this->executor(new RedisBroker($redis->socketAddress()));
@@ -135,7 +135,7 @@ final class NetworkFaultsTest extends TestCase
     }
 
     /**
-     * Tasks that run already, on the only agent there is, and would for long.
+     * Starts long tasks on the only agent, and waits until they run.
      *
      * @param list<string> $directories
      *
@@ -154,7 +154,7 @@ final class NetworkFaultsTest extends TestCase
         return $outcomes;
     }
 
-    /** From now on nothing that the engine sends over its port arrives. */
+    /** Drops all packets that the engine sends over its port. */
     private function loseReplies(): void
     {
         $this->orSkip(function (): void {

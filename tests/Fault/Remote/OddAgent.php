@@ -12,7 +12,7 @@ use Spindle\Remote\RedisBroker;
 use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Worker\WorkerPoolOptions;
 
-/** An agent whose workers have code of their own. */
+/** An agent whose workers have different code. */
 final class OddAgent
 {
     public static function run(string $address, string $queue, string $bootstrap): void

@@ -10,14 +10,14 @@ use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\Tests\Remote\RunsAgents;
 use Symfony\Component\Process\Process;
 
-/** Other machines as far as the network goes: namespaces, each with a link to this machine that can be cut. Root only. */
+/** Simulated machines: network namespaces, each with a link to this machine that can be cut. Root only. */
 trait OtherMachines
 {
     use RunsAgents;
 
     /**
-     * Ends when it is told to, or this process is gone, however it ended, and all that was made before. Of machines, links
-     * and namespaces have the same name.
+     * A helper script that removes everything when its input ends or this process is gone. A machine's link and
+     * namespace have the same name.
      */
     private const REMOVE = <<<'SH'
         PATH=$PATH:/usr/sbin:/sbin
@@ -34,21 +34,24 @@ trait OtherMachines
         ! { ip netns list; ip -oneline link; } | grep -q "$1"
         SH;
 
-    /** The switch to which all links lead, and what the names of machines begin with; an interface's has 15 characters at most. */
+    /**
+     * Name of the bridge that connects all links, and prefix of the machines' names. An interface's name has at most 15
+     * characters.
+     */
     private string $bridge = '';
 
-    /** What all addresses begin with, of a network that is for tests of networks (RFC 2544). */
+    /** Prefix of all addresses, from the network for benchmarks (RFC 2544). */
     private string $network = '';
 
     private int $machines = 0;
 
-    /** @var array{resource, resource}|null what {@see self::REMOVE} runs in, and the pipe that it reads */
+    /** @var array{resource, resource}|null the process of {@see self::REMOVE}, and the pipe that it reads */
     private ?array $guardian = null;
 
     /**
      * @return string its name
      *
-     * @throws \RuntimeException where that can't be done
+     * @throws \RuntimeException when the system does not allow it
      */
     private function connectMachine(TemporaryRedis $redis): string
     {
@@ -66,7 +69,10 @@ trait OtherMachines
         return $machine;
     }
 
-    /** The bridge is there, with its address, whatever the links are: an engine that starts while they are down can listen. */
+    /**
+     * Adds the bridge with its address, which does not depend on the links. So an engine can listen while they are
+     * down.
+     */
     private function makeNetwork(): void
     {
         self::need('ip');
@@ -79,7 +85,7 @@ trait OtherMachines
         self::command('ip', 'link', 'set', $this->bridge, 'up');
     }
 
-    /** To be called again when it was restarted. */
+    /** Must be called again after a restart of the engine. */
     private function listenToMachines(TemporaryRedis $redis): void
     {
         $redis->command('CONFIG', 'SET', 'bind', "127.0.0.1 {$this->network}.1");
@@ -92,7 +98,7 @@ trait OtherMachines
         return $this->agentWithin(['ip', 'netns', 'exec', $machine], self::environment(), $address, $queue, $workers, ...$options);
     }
 
-    /** From now on nothing arrives either way, and nobody is told. */
+    /** Drops all packets silently, in both directions. */
     private function cutOff(string $machine): void
     {
         self::command('ip', 'link', 'set', $machine, 'down');

@@ -17,13 +17,13 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Remote\RunsAgents;
 
-/** A Redis of a test's own, for faults to be made on, and a queue in it. */
+/** A separate Redis for a test that injects faults, and a queue in it. */
 trait OwnEngine
 {
     use OwnDirectory;
     use RunsAgents;
 
-    /** Of leases, in seconds, that are not waited for long: lease, beat and margin. */
+    /** Short lease, beat and margin in seconds. */
     protected const SHORT = [2.0, 0.2, 0.8];
 
     private ?TemporaryRedis $redis = null;
@@ -71,7 +71,7 @@ trait OwnEngine
         );
     }
 
-    /** How many executors made such a call. */
+    /** Number of executors that made such a call. */
     private function callsInVain(string $method): int
     {
         return \count($this->inVain[$method] ?? []);
@@ -105,7 +105,7 @@ trait OwnEngine
         return (new RedisBroker($this->engine()->socketAddress()))->figures($this->queue());
     }
 
-    /** A number that the engine has about itself. */
+    /** Returns a number from INFO. */
     private function engineSays(string $name): int
     {
         $info = $this->engine()->command('INFO', 'all');
@@ -126,7 +126,7 @@ trait OwnEngine
         Eventually::holds(static fn(): bool => is_file($file), "{$file} is there", $seconds);
     }
 
-    /** Seconds of a clock that all processes share, as {@see Work::tick()} writes them. */
+    /** Returns seconds of a clock that all processes share, like {@see Work::tick()}. */
     private static function tick(string $file): float
     {
         return (int) file_get_contents($file) / 1e9;

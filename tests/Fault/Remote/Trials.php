@@ -6,13 +6,13 @@ namespace Spindle\Tests\Fault\Remote;
 
 use Spindle\Worker\TaskContext;
 
-/** What tasks do that are counted: each writes into a file what it has come to. */
+/** Tasks that are counted: each appends its progress to a file. */
 final class Trials
 {
     private const STARTED = 's';
     private const ENDED = 'e';
 
-    /** Some of them, by their number, kill their worker when they are tried first: one in so many, or none. */
+    /** Runs a task. One in N tasks, by number, kills its worker in the first attempt; 0 for none. */
     public static function run(string $log, int $number, int $seed = 0, int $oneIn = 0, int $microseconds = 0): int
     {
         self::write($log, self::STARTED, $number);
@@ -31,7 +31,7 @@ final class Trials
         return static fn(int $number): int => self::run($log, $number);
     }
 
-    /** Ends when the file is there. */
+    /** Waits until the file exists. */
     public static function runUntil(string $log, int $number, string $file): int
     {
         self::write($log, self::STARTED, $number);
@@ -61,13 +61,13 @@ final class Trials
         exit(1);
     }
 
-    /** @return array<int, int> how many runs were started, by number */
+    /** @return array<int, int> started runs by job number */
     public static function started(string $log): array
     {
         return self::read($log, self::STARTED);
     }
 
-    /** @return array<int, int> how many came to their end */
+    /** @return array<int, int> finished runs by job number */
     public static function ended(string $log): array
     {
         return self::read($log, self::ENDED);
@@ -75,7 +75,7 @@ final class Trials
 
     private static function write(string $log, string $what, int $number): void
     {
-        file_put_contents($log, "{$what}{$number}\n", \FILE_APPEND); // in one piece, wherever the file ends then
+        file_put_contents($log, "{$what}{$number}\n", \FILE_APPEND); // a single write at the current end of the file
     }
 
     /** @return array<int, int> */

@@ -6,10 +6,10 @@ namespace Spindle\Tests\Fault\Remote;
 
 use Spindle\Worker\TaskContext;
 
-/** What tasks of these tests leave behind, by which one can tell when and how often they ran. */
+/** Tasks that record in files when and how often they ran. */
 final class Work
 {
-    /** Says in a file that it ran. */
+    /** Records the run in a file. */
     public static function note(string $file): int
     {
         file_put_contents($file, TaskContext::current()->idempotencyKey . "\n", \FILE_APPEND | \LOCK_EX);
@@ -18,9 +18,10 @@ final class Work
     }
 
     /**
-     * Says in files of its attempt when it began, and as long as it runs that it does, in ns of the clock that all processes of a machine share.
+     * Records in files of the attempt when it began and, while it runs, the current time, in ns of a clock that all
+     * processes of a machine share.
      *
-     * @param int $attempts that take their time
+     * @param int $attempts that take long
      *
      * @return int the attempt
      */

@@ -50,7 +50,7 @@ use function Amp\async;
 use function Amp\delay;
 use function Amp\Future\await;
 
-/** Tasks that outlive the process that has them done. */
+/** Tasks that outlive the process that dispatched them. */
 final class DispatchedTasksTest extends TestCase
 {
     use EndsInTime;
@@ -360,7 +360,8 @@ final class DispatchedTasksTest extends TestCase
         $executor->dispatch(static fn(): int => 1);
         posix_kill((int) $redis->pid(), \SIGSTOP);
         $future = Async::run(static fn(): Future => $executor->submit([Number::class, 'answer']));
-        $received = \sprintf('/:%04X [0-9A-F]+:[0-9A-F]{4} 01 [0-9A-F]{8}:0*[1-9A-F]/', $redis->port); // not read
+        // with unread bytes
+        $received = \sprintf('/:%04X [0-9A-F]+:[0-9A-F]{4} 01 [0-9A-F]{8}:0*[1-9A-F]/', $redis->port);
         $isSent = static fn(): bool => preg_match($received, (string) file_get_contents('/proc/net/tcp')) === 1;
         Eventually::holds($isSent, 'the engine has received the task');
         posix_kill((int) $redis->pid(), \SIGCONT);
@@ -437,7 +438,7 @@ final class DispatchedTasksTest extends TestCase
         self::assertSame(1, $items->current());
         $other = $this->executor();
         self::assertInstanceOf(\Generator::class, $other->attach($id)->await());
-        self::assertSame(3, $other->submit(static fn(): int => 3)->await()); // what it asked before is answered
+        self::assertSame(3, $other->submit(static fn(): int => 3)->await()); // earlier requests are answered
 
         self::assertSame(range(1, 100), iterator_to_array($items, false));
     }
@@ -450,7 +451,7 @@ final class DispatchedTasksTest extends TestCase
         $future = $this->executor(new JobRetryPolicy(delay: 0.05))->submit(static function () use ($how): \Generator {
             $attempt = TaskContext::current()->attempt;
             if ($attempt === 1) {
-                usleep(100_000); // its caller knows that it is a generator
+                usleep(100_000); // the caller learns that the task is a generator
                 $how === 'throws' ? throw new \RuntimeException('first') : posix_kill((int) getmypid(), \SIGKILL);
             }
             yield $attempt;
@@ -488,7 +489,7 @@ final class DispatchedTasksTest extends TestCase
         $executor = $this->executor();
         $future = $executor->submit(static function () use ($gate): \Generator {
             yield 1;
-            $gate->pass(); // until the first item was taken by itself
+            $gate->pass(); // until the first item was read alone
             yield from range(2, 30);
         });
         $this->agent($this->queue);

@@ -23,7 +23,7 @@ final class TemporaryRedisTest extends TestCase
     use EndsWithItsOwner;
     use LeavesNothing;
 
-    /** A part of the microseconds that it takes to start. */
+    /** A fraction of the start time, in microseconds. */
     private const STARTING = 4_000;
 
     public function testItAnswersOnItsPortAndItsUnixSocketAndOnlyWithThePassword(): void
@@ -112,7 +112,7 @@ final class TemporaryRedisTest extends TestCase
 
     public function testItsPasswordIsInNoCommandLineNoEnvironmentAndNoDump(): void
     {
-        // A server overwrites its command line, so this tells what it was.
+        // A server overwrites its command line, so the test reads the original one here.
         $server = $this->script('redis-server', "printf '%s\\n' \"\$@\" >{$this->path('seen')}; env >>{$this->path('seen')}; exec $(command -v redis-server || command -v valkey-server) \"\$@\"");
         $redis = TemporaryRedis::start([], new TemporaryRedisOptions(binary: $server));
         $seen = implode("\n", Text::lines($this->path('seen')));
@@ -224,7 +224,7 @@ final class TemporaryRedisTest extends TestCase
     {
         $redis = TemporaryRedis::start(['key-load-delay' => 2_000, 'loading-process-events-interval-bytes' => 1_024]);
         $redis->command('EVAL', "for i = 1, 200 do redis.call('SET', 'key:' .. i, string.rep('x', 100)) end", '0');
-        $redis->command('BGREWRITEAOF'); // what is loaded slowly is a snapshot
+        $redis->command('BGREWRITEAOF'); // only a snapshot loads slowly
         Eventually::holdsByItself(static fn(): bool => \in_array('aof_rewrite_in_progress:0', self::persistence($redis), true), 'it is written');
         $redis->kill();
 

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Remote\Simulation;
 
-/** What comes of a run. */
+/** The ways in which a run ends. */
 enum Fate
 {
     case Returns;

@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Remote\Simulation;
 
-/** The process of an agent is no more: whatever it does next is the last. */
+/** Thrown in a simulated agent whose process was killed. */
 final class KilledException extends \LogicException {}

@@ -19,13 +19,13 @@ use Spindle\Worker\TaskException;
 use function Amp\async;
 use function Amp\delay;
 
-/** Agents, an engine and two who submit, in one process whose loop has a time of its own. */
+/** Agents, an engine and two callers in one process, whose loop has virtual time. */
 final class Program
 {
     private const QUEUE = 'simulated';
     private const WORKERS = 4;
 
-    /** @var array<string, mixed> what was seen */
+    /** @var array<string, mixed> records of the simulation */
     private array $seen = [];
 
     private function __construct(private readonly VirtualDriver $driver, private readonly int $seed) {}
@@ -46,7 +46,7 @@ final class Program
                 $stop->cancel();
             }
         });
-        EventLoop::run(); // until nothing is left to do
+        EventLoop::run(); // until the loop is empty
 
         return $program->seen;
     }
@@ -68,7 +68,7 @@ final class Program
                 try {
                     $agent->run($stop->getCancellation());
                 } catch (KilledException) {
-                    // Its process is gone.
+                    // The agent's process is gone.
                 }
             })->ignore();
         };
@@ -91,7 +91,7 @@ final class Program
         $seen = 0;
         foreach ($executor->mapUnordered(self::upTo($jobs), abs(...)) as $_) {
             if (++$seen === (int) (0.8 * $jobs)) {
-                $calm->cancel(); // nobody dies for the rest, but answers are lost
+                $calm->cancel(); // no more crashes for the rest, but answers are lost
             }
         }
         $failed = $dispatched->await();
@@ -125,7 +125,7 @@ final class Program
         }
     }
 
-    /** @return int how many of them failed */
+    /** @return int number of failed jobs */
     private function dispatch(RemoteExecutor $executor, World $world, int $count): int
     {
         $futures = [];

@@ -15,10 +15,10 @@ use Spindle\Tests\Remote\MemoryEngine;
 
 use function Amp\delay;
 
-/** A way to the engine that takes time, loses answers, can be cut, and can hold up what is asked. */
+/** A simulated connection to the engine that takes time, loses answers, can be cut, and can delay requests. */
 final class SimulatedBroker implements Broker
 {
-    /** Of the answers. */
+    /** Fraction of the answers that are lost. */
     private const LOST = 0.02;
 
     private readonly MemoryBroker $broker;
@@ -50,13 +50,13 @@ final class SimulatedBroker implements Broker
         }
     }
 
-    /** For so many seconds nothing that is asked arrives; then all of it does. */
+    /** Delays all requests for N seconds. */
     public function pause(float $seconds): void
     {
         $this->pausedUntil = ($this->clock)() + $seconds;
     }
 
-    /** From now on no answer is lost. */
+    /** Stops losing answers. */
     public function calmDown(): void
     {
         $this->reliable = true;

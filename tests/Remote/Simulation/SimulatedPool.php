@@ -14,13 +14,13 @@ use Spindle\Worker\PortableOutcome;
 use Spindle\Worker\PortableTask;
 use Spindle\Worker\WorkerCrashedException;
 
-/** Workers that take the time of what they are given, and die of it now and then, without doing it. */
+/** Workers that wait for the duration of each task, and sometimes crash without doing it. */
 final class SimulatedPool implements Executor
 {
     /** @var array<int, array{PortableTask, DeferredFuture<mixed>}> */
     private array $waiting = [];
 
-    /** @var array<int, array{string, string, DeferredFuture<mixed>}> timer, id and future of those that run */
+    /** @var array<int, array{string, string, DeferredFuture<mixed>}> timer, id and future of running tasks */
     private array $running = [];
 
     private int $last = 0;
@@ -53,7 +53,7 @@ final class SimulatedPool implements Executor
         throw new \LogicException('An agent submits');
     }
 
-    /** With its machine: nothing of it runs on. */
+    /** Ends all tasks without outcomes, like a machine that dies. */
     public function kill(): void
     {
         $this->dead = true;

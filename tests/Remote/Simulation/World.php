@@ -7,20 +7,20 @@ namespace Spindle\Tests\Remote\Simulation;
 use Random\Engine\Mt19937;
 use Random\Randomizer;
 
-/** What jobs do in a simulation, and what was seen of them. */
+/** The effects of jobs in a simulation, and the records of their runs. */
 final class World
 {
     public readonly Randomizer $random;
 
     public int $runs = 0;
 
-    /** @var array<string, true> ids of those that run */
+    /** @var array<string, true> ids of running jobs */
     private array $running = [];
 
-    /** @var array<string, string> ids that run by key */
+    /** @var array<string, string> ids of running jobs by key */
     private array $busy = [];
 
-    /** @var list<string> what may never be */
+    /** @var list<string> violated invariants */
     public array $faults = [];
 
     /** @var array<string, string> */
@@ -36,13 +36,13 @@ final class World
         $this->keys[$id] = $key;
     }
 
-    /** From 0 to 1. */
+    /** Returns a random number from 0 to 1. */
     public function chance(): float
     {
         return $this->random->getInt(0, 1 << 30) / (1 << 30);
     }
 
-    /** Seconds that a run takes: nearly all are short. */
+    /** Returns the seconds that a run takes. Nearly all runs are short. */
     public function duration(string $id): float
     {
         $chance = $this->chance();

@@ -15,7 +15,7 @@ final class AddressTest extends TestCase
     use EndsInTime;
     use LeavesNothing;
 
-    /** @param array{string, bool, ?string, ?string, int} $expected what to connect to, TLS, user, password, database */
+    /** @param array{string, bool, ?string, ?string, int} $expected URI, TLS, user, password, database */
     #[DataProvider('addresses')]
     public function testAnAddressIsWhereWhoAndWhich(string $text, array $expected): void
     {

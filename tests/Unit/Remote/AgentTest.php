@@ -35,7 +35,7 @@ use function Amp\async;
 use function Amp\delay;
 use function Amp\Future\await;
 
-/** An agent in virtual time, with a broker in memory whose answers may be late and a pool that only takes time. */
+/** An agent in virtual time, with an in-memory broker whose answers may be late and a pool whose tasks only wait. */
 final class AgentTest extends TestCase
 {
     use EndsInTime;
@@ -64,7 +64,7 @@ final class AgentTest extends TestCase
         $stops = 0;
         $this->serve(function (Claim $claim) use (&$stops): void {
             if ($claim->deliveries !== [] && ++$stops === 1) {
-                $this->freeze(8.0); // of a lease of 10 s, whose last 3 s are its margin
+                $this->freeze(8.0); // the lease has 10 s, the last 3 s of which are the margin
             }
         }, function (RemoteExecutor $executor): void {
             $executor->submit(static fn(): int => 1)->await();

@@ -15,7 +15,7 @@ use Spindle\Remote\SettlementKind;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\LeavesNothing;
 
-/** The other side is Lua's struct.pack and struct.unpack, whose formats are beside each. */
+/** The scripts use struct.pack and struct.unpack of Lua; comments show the formats. */
 final class CodecTest extends TestCase
 {
     use EndsInTime;

@@ -4,14 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal\Redis;
 
-/** Where an engine listens, and who asks. */
+/** The address of an engine, with user, password and database. */
 final class Address
 {
     private const PORT = 6379;
 
-    /**
-     * @param string $uri what {@see \Amp\Socket\connect()} takes
-     */
+    /** @param string $uri URI for {@see \Amp\Socket\connect()} */
     private function __construct(
         public readonly string $uri,
         public readonly bool $tls,
@@ -25,11 +23,11 @@ final class Address
      * @param string $address redis://[[user]:password@]host[:port][/database], the same with rediss for TLS, or
      *                        unix://[[user]:password@]/path
      *
-     * @throws \ValueError without the address, in which a password may be
+     * @throws \ValueError with a message that does not contain the address, which may contain a password
      */
     public static function parse(#[\SensitiveParameter] string $address): self
     {
-        // It takes no URL without a host.
+        // parse_url() rejects a URL without a host.
         $parts = parse_url((string) preg_replace('~^(unix://(?:[^/@]*@)?)(?=/.)~i', '$1localhost', $address));
         $parts = \is_array($parts) ? $parts : [];
         $scheme = strtolower($parts['scheme'] ?? '');
@@ -57,7 +55,7 @@ final class Address
         );
     }
 
-    /** For messages. */
+    /** Returns host and port, or the socket's URI, for messages. */
     public function __toString(): string
     {
         return preg_replace('~^tcp://~', '', $this->uri) ?? $this->uri;

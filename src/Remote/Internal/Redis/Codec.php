@@ -11,8 +11,8 @@ use Spindle\Remote\Letter;
 use Spindle\Remote\Settlement;
 
 /**
- * What goes to the scripts and comes from them: many records in one string, integers little-endian. To the engine's
- * protocol a batch is one argument, and one answer.
+ * Encodes arguments of the scripts and decodes their answers: many records in one string, with little-endian integers.
+ * So a batch is a single argument and a single answer in the engine's protocol.
  */
 final class Codec
 {
@@ -68,7 +68,7 @@ final class Codec
         return $packed;
     }
 
-    /** @return list<string> and moves on */
+    /** @return list<string> ids; $at moves behind them */
     public static function readIds(string $packed, int &$at): array
     {
         $count = self::integer($packed, $at);
@@ -109,7 +109,7 @@ final class Codec
         return $strings;
     }
 
-    /** @return list<Delivery> to the end */
+    /** @return list<Delivery> records up to the end of $packed */
     public static function deliveries(string $packed, int $at): array
     {
         $deliveries = [];
@@ -135,7 +135,7 @@ final class Codec
         return $deliveries;
     }
 
-    /** @return Letter|null null for one of a later version */
+    /** @return Letter|null null for a letter of a later version */
     public static function letter(string $packed): ?Letter
     {
         switch ($packed[0] ?? '') {

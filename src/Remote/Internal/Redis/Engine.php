@@ -25,12 +25,15 @@ use Spindle\Remote\Tier;
 use function Amp\async;
 use function Amp\Future\awaitFirst;
 
-/** An engine and the connection that its scripts are run on, which is made anew when it has broken. */
+/** An engine and the connection for its scripts, which is reopened after it broke. */
 final class Engine
 {
     private const SCRIPTS = __DIR__ . '/scripts';
 
-    /** Scripts that an engine without room refuses. The others run all the same, or it would never get any: they end jobs, and each is done whole. */
+    /**
+     * Scripts that an engine without free memory refuses. The others run even then, because they end jobs and so free
+     * memory. Each script runs completely or not at all.
+     */
     private const NEEDS_ROOM = ['submit', 'put'];
     private const SETTINGS = ['appendonly', 'appendfsync', 'no-appendfsync-on-rewrite', 'maxmemory-policy'];
     private const NAMES = ['submit', 'settle', 'beat', 'look', 'forget', 'withdraw', 'held', 'leave', 'put', 'take', 'unwanted', 'report', 'figures', 'list', 'status', 'revive', 'delete', 'audit'];
@@ -38,23 +41,23 @@ final class Engine
     /** @var array<string, array{string, string}> */
     private static array $scripts = [];
 
-    /** The one that the connection is of. */
+    /** Id of the process that opened the connection. */
     private int $process;
 
     private ?Link $link = null;
 
-    /** How many connections there were for scripts. */
+    /** Number of connections that were opened for scripts. */
     private int $connections = 0;
 
     private ?Tier $tier = null;
 
-    /** Whether each connection begins by that: for an agent, and not for a process that dispatches a job or two. */
+    /** Whether each connection loads all scripts first, as agents do, unlike processes that dispatch a few jobs. */
     private bool $loadsScripts = false;
 
-    /** @var Future<Link>|null while it is being connected */
+    /** @var Future<Link>|null while a connection is being opened */
     private ?Future $opening = null;
 
-    /** @var array<int, Mailbox> those that were not tried yet, or are refused */
+    /** @var array<int, Mailbox> mailboxes that were not tried yet or are refused, by object id */
     private array $doubted = [];
 
     public function __construct(
@@ -63,7 +66,7 @@ final class Engine
         private readonly float $timeout,
     ) {
         $this->process = (int) getmypid();
-        Preload::classes( // for when no descriptor is free to connect with
+        Preload::classes( // in case no file descriptor is free for loading classes
             Backoff::class,
             BrokerUnavailableException::class,
             CancelledException::class,
@@ -76,7 +79,7 @@ final class Engine
     }
 
     /**
-     * Also has this and later connections begin with the scripts that the engine does not know.
+     * Returns the tier. Also loads the scripts that the engine does not know, now and on later connections.
      *
      * @throws BrokerException
      */
@@ -92,7 +95,7 @@ final class Engine
     }
 
     /**
-     * The number of the connection on which scripts are run now, 1 for the first.
+     * Returns the number of the current connection for scripts, 1 for the first.
      *
      * @throws BrokerException
      */
@@ -103,7 +106,7 @@ final class Engine
         return $this->connections;
     }
 
-    /** Nothing is asked before this mailbox is open. */
+    /** Makes {@see run()} wait for the first attempt to open this mailbox, and fail while it is refused. */
     public function doubt(Mailbox $mailbox): void
     {
         $this->doubted[spl_object_id($mailbox)] = $mailbox;
@@ -115,7 +118,7 @@ final class Engine
     }
 
     /**
-     * A connection of one's own.
+     * Opens a separate connection.
      *
      * @throws BrokerException
      */
@@ -127,7 +130,7 @@ final class Engine
     /**
      * Runs a script for a queue.
      *
-     * @return string what it returns
+     * @return string the script's return value
      *
      * @throws BrokerException
      */
@@ -157,8 +160,8 @@ final class Engine
 
     /**
      * Runs a script that may run twice, as {@see run()} does. When there is no answer within `$patience` seconds, it is
-     * sent on a new connection as well: a network may drop a connection without a word. The first answer counts, and
-     * a connection that stays silent is closed.
+     * sent on a new connection as well: a network may drop a connection silently. The first answer counts, and a
+     * connection that stays silent is closed.
      *
      * @throws BrokerException
      */
@@ -173,7 +176,7 @@ final class Engine
         try {
             return $first->await(new TimeoutCancellation($patience));
         } catch (CancelledException) {
-            // The connection is silent, or slow.
+            // The connection is silent or slow.
         }
         if ($this->link !== $link || $link->isBroken()) {
             return $first->await();
@@ -216,7 +219,7 @@ final class Engine
 
             return $link;
         } catch (\Throwable $failure) {
-            if ($failure instanceof EngineError) { // such as one that has too many clients
+            if ($failure instanceof EngineError) { // for example, too many clients
                 $failure = BrokerUnavailableException::at((string) $this->address, $failure->getMessage(), $failure);
             } elseif ($failure instanceof \FiberError) {
                 $failure = CannotWaitException::because($failure);
@@ -230,8 +233,8 @@ final class Engine
     }
 
     /**
-     * Sends the scripts that the engine does not know. What is asked then is answered in its order; a script that is sent
-     * only when it turns out to be unknown comes after what was asked meanwhile. So it is where the engine has no such command.
+     * Loads the scripts that the engine does not know. So requests run in their order. Otherwise an unknown script
+     * would be sent again, behind requests that came later. That happens where SCRIPT is not available.
      *
      * @throws BrokerException
      */
@@ -246,14 +249,14 @@ final class Engine
                 }
             }
         } catch (EngineError) {
-            // Each script is sent when it is unknown.
+            // Each script is sent when the engine does not know it.
         }
     }
 
-    /** In a fork: the connection stays the other process's, and this one makes its own. */
+    /** Forgets the connection in a fork, so that this process opens its own. */
     private function leaveToOtherProcess(): void
     {
-        $this->link?->keep(); // to let it go would end the other process's session where it has TLS
+        $this->link?->keep(); // closing it would end the other process's TLS session
         $this->process = (int) getmypid();
         $this->link = $this->opening = null;
         $this->doubted = [];
@@ -308,7 +311,7 @@ final class Engine
     }
 
     /**
-     * @return array<string, string> none where they may not be read: then nothing better is promised than what is always so
+     * @return array<string, string> empty when the user may not read them; then the lowest tier is assumed
      *
      * @throws BrokerException
      */

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal\Redis;
 
-/** The engine has answered a command with an error. */
+/** Thrown when the engine answers a command with an error. */
 final class EngineError extends \RuntimeException
 {
-    /** Errors that pass: the engine starts, is being replaced, or has no room; to ask again later may help. In words, where the engine's own don't say it. */
+    /** Temporary errors, after which a retry may help. Values explain errors whose own text does not. */
     private const PASSING = [
         'LOADING' => null,
         'READONLY' => 'it is a replica, which takes nothing in',
@@ -21,7 +21,7 @@ final class EngineError extends \RuntimeException
         'UNBLOCKED' => null,
     ];
 
-    /** Its first word, such as NOAUTH. */
+    /** First word of the error, such as NOAUTH. */
     public readonly string $kind;
 
     public function __construct(string $message)
@@ -35,7 +35,7 @@ final class EngineError extends \RuntimeException
         return \array_key_exists($this->kind, self::PASSING);
     }
 
-    /** What there is to know, in words. */
+    /** Returns an explanation for messages. */
     public function explanation(): string
     {
         $words = self::PASSING[$this->kind] ?? null;

@@ -13,22 +13,22 @@ use Spindle\Internal\Clock;
 use Spindle\Internal\Warnings;
 
 /**
- * What Predis reads and writes: a socket whose reader is suspended until bytes have come, while the loop goes on.
+ * The stream that Predis reads and writes: a socket whose reader is suspended until bytes arrive, while the loop runs.
  *
- * One fiber reads at a time. What is written while the socket is full is kept and sent as there is room: commands are written
- * one after the other by many fibers, and none may come between the parts of another.
+ * One fiber reads at a time. Bytes that the socket does not accept are buffered and sent later. So write() never
+ * suspends, and commands of several fibers are not interleaved.
  */
 final class EngineStream implements StreamInterface, StreamFactoryInterface
 {
-    /** Bytes asked of the socket at once. */
+    /** Bytes of one read. */
     private const CHUNK = 1 << 16;
 
-    /** What Predis takes for a connection that is broken. */
+    /** Code that Predis treats as a broken connection. */
     private const BROKEN = 1;
 
     private string $buffer = '';
 
-    /** How much of it was read. */
+    /** Read offset into the buffer. */
     private int $at = 0;
 
     private string $unsent = '';
@@ -38,10 +38,10 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
 
     private ?string $failure = null;
 
-    /** When the other end last proved to be there: it sent bytes, or took some for which there was no room before. In seconds of {@see Clock::now()}. */
+    /** Time of {@see Clock::now()} at which the engine last sent bytes, or accepted buffered bytes. */
     private float $active;
 
-    /** A fork of this process shares the socket, and must not read or write. */
+    /** Process id. A fork shares the socket, and must not read or write. */
     private readonly int $process;
 
     private readonly string $readable;
@@ -50,7 +50,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /** @var resource|null */
     private $socket;
 
-    /** @param resource $socket that is connected, and does not block */
+    /** @param resource $socket connected and non-blocking */
     public function __construct($socket)
     {
         $this->socket = $socket;
@@ -67,7 +67,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         $this->close();
     }
 
-    /** The stream is the one that Predis asks for. */
+    /** Returns this stream to Predis. */
     public function createStream(ParametersInterface $parameters): StreamInterface
     {
         return $this;
@@ -78,7 +78,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         return $this->process === getmypid();
     }
 
-    /** Whether the one who reads keeps the loop going. */
+    /** Sets whether a waiting reader keeps the loop running. */
     public function keepLoop(bool $keep): void
     {
         if ($this->socket !== null) {
@@ -86,26 +86,26 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         }
     }
 
-    /** Whether the other end has sent or taken nothing since that time, in seconds of {@see Clock::now()}. */
+    /** Whether the engine has sent or accepted nothing since that time of {@see Clock::now()}. */
     public function isSilentSince(float $time): bool
     {
         return $this->active <= $time;
     }
 
-    /** Ends it; the one who reads is told this. */
+    /** Closes the stream. The reader gets $reason. */
     public function fail(string $reason): void
     {
         $this->failure ??= $reason;
         $this->close();
     }
 
-    /** Why it was ended, or what the socket has said. */
+    /** Returns why the stream was closed. */
     public function failure(): string
     {
         return $this->failure ?? 'the connection was closed';
     }
 
-    /** @param int $length at most so many bytes, at least one; -1 for a line with its end */
+    /** @param int $length bytes to read at most, at least 1; -1 for a line with its end */
     public function read(int $length): string
     {
         if ($length === -1) {
@@ -204,7 +204,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         return self::class;
     }
 
-    /** How many bytes the next line has, once it is there. */
+    /** Waits for the next line and returns its length. */
     private function line(): int
     {
         for ($from = $this->at;;) {
@@ -212,7 +212,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
             if ($end !== false) {
                 return $end + 1 - $this->at;
             }
-            $from = \strlen($this->buffer) - $this->at; // is what it begins with then
+            $from = \strlen($this->buffer) - $this->at; // the unread rest moves to the start in fill()
             $this->fill();
         }
     }

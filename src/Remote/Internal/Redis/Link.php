@@ -25,22 +25,19 @@ use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
 
-/**
- * One connection to the engine. Many fibers may ask at once: their commands are sent one after the other without waiting,
- * and answered in the same order.
- */
+/** One connection to the engine. Commands of concurrent fibers are pipelined and answered in the same order. */
 final class Link
 {
-    /** Seconds between two looks at whether an answer is late. */
+    /** Seconds between two checks for a late answer. */
     private const LOOK = 0.5;
 
     /** ECONNREFUSED. */
     private const REFUSED = 111;
 
-    /** @var array<int, self> those of which an answer is awaited: who waits may be in a fiber to which nothing else leads */
+    /** @var array<int, self> connections with waiting fibers, which may be referenced by nothing else */
     private static array $busy = [];
 
-    /** @var \SplQueue<array{Suspension<mixed>|null, float}> who waits for an answer, null where nobody can, and until when */
+    /** @var \SplQueue<array{Suspension<mixed>|null, float}> fibers and deadlines; null if it could not suspend */
     private \SplQueue $waiting;
 
     private bool $reading = false;
@@ -49,10 +46,10 @@ final class Link
 
     private readonly string $watchdog;
 
-    /** @var (\Closure(mixed): void)|null gets what the engine says without being asked */
+    /** @var (\Closure(mixed): void)|null receives published messages, and null when the connection closes */
     private ?\Closure $listener = null;
 
-    /** @param Socket $socket held so that it is not closed */
+    /** @param Socket $socket referenced so that it is not closed */
     private function __construct(
         private readonly Address $address,
         private readonly Socket $socket,
@@ -67,14 +64,14 @@ final class Link
 
     public function __destruct()
     {
-        $this->waiting = new \SplQueue(); // who waits holds this, but when the process ends: then nobody does
+        $this->waiting = new \SplQueue(); // waiting fibers reference this, so at the end of the process none is left
         $this->close('the connection was let go');
     }
 
     /**
-     * Connects and says who asks.
+     * Connects and authenticates.
      *
-     * @param float $timeout seconds for this, and for each answer later, unless the engine sends or takes bytes meanwhile
+     * @param float $timeout seconds to connect, and seconds without progress in which an answer must arrive
      *
      * @throws BrokerException
      */
@@ -87,7 +84,8 @@ final class Link
             if ($address->tls) {
                 $context = $context->withTlsContext($tls ?? new ClientTlsContext($address->host));
             }
-            $socket = (new DnsSocketConnector())->connect($address->uri, $context, $deadline); // once: the callers of this try again
+            // a single attempt, because callers retry
+            $socket = (new DnsSocketConnector())->connect($address->uri, $context, $deadline);
             if (!$socket instanceof ResourceSocket) {
                 throw new \LogicException('A socket of the system is a resource');
             }
@@ -100,7 +98,7 @@ final class Link
         } catch (ConnectException $failure) {
             $why = match (true) {
                 $failure->getCode() === self::REFUSED => 'connection refused; is Redis or Valkey running there?',
-                // PHP does not tell why it can't make a socket.
+                // PHP does not report why it can't create a socket.
                 str_contains($failure->getMessage(), 'Unknown error') => 'no socket can be made; does this process have as many files open as it may (ulimit -n)?',
                 default => $failure->getMessage(),
             };
@@ -121,7 +119,7 @@ final class Link
         return $link;
     }
 
-    /** @throws BrokerException also when the engine answers with an error that has to do with the connection */
+    /** @throws BrokerException also when the engine answers with an error about the connection */
     public function introduce(): void
     {
         try {
@@ -146,32 +144,32 @@ final class Link
         return $this->broken !== null;
     }
 
-    /** Whether this is not a fork of the process that has connected. */
+    /** Whether this process has opened the connection, and is not a fork. */
     public function isOfThisProcess(): bool
     {
         return $this->stream->isOfThisProcess();
     }
 
-    /** Holds it until the process ends. */
+    /** Keeps a reference until the process ends. */
     public function keep(): void
     {
         self::$busy[spl_object_id($this)] = $this;
     }
 
-    /** Whether the engine has sent or taken nothing since that time, in seconds of {@see Clock::now()}. */
+    /** Whether the engine has sent or accepted nothing since that time of {@see Clock::now()}. */
     public function isSilentSince(float $time): bool
     {
         return $this->stream->isSilentSince($time);
     }
 
     /**
-     * Asks the engine and waits for its answer.
+     * Sends a command and waits for its answer.
      *
      * @param list<string> $arguments
      *
-     * @throws EngineError                what the engine answers
-     * @throws BrokerRefusedException     when it does not let this user
-     * @throws BrokerUnavailableException when there is no answer, or it is that there is none now; what was asked may have been done
+     * @throws EngineError                when the engine answers with another error
+     * @throws BrokerRefusedException     when the user lacks a permission
+     * @throws BrokerUnavailableException when there is no answer or a temporary error; the command may have run
      */
     public function call(string $command, #[\SensitiveParameter] array $arguments): mixed
     {
@@ -190,14 +188,14 @@ final class Link
         try {
             $answer = $suspension->suspend();
         } catch (\FiberError $blocked) {
-            $this->waiting->push([null, $this->waiting->pop()[1]]); // the loop has not turned since; the answer is dropped
+            $this->waiting->push([null, $this->waiting->pop()[1]]); // the loop has not run since; the answer is dropped
 
             throw CannotWaitException::because($blocked);
         }
         if ($answer instanceof ErrorInterface) {
             $error = new EngineError($answer->getMessage());
             if ($error->kind === 'READONLY') {
-                $this->close($error->explanation()); // its name may lead to another one by now
+                $this->close($error->explanation()); // the host name may resolve to another engine by now
             }
 
             throw $this->explain($error);
@@ -207,7 +205,7 @@ final class Link
     }
 
     /**
-     * From now on it is for what the engine says of itself, after SUBSCRIBE.
+     * Passes messages to $listener from now on, after SUBSCRIBE.
      *
      * @param \Closure(mixed): void $listener
      */

@@ -12,27 +12,27 @@ use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\Letter;
 
-/** A channel that is listened to, again and again until it is closed. */
+/** A subscription to a channel, which reconnects until it is closed. */
 final class Mailbox
 {
-    /** Seconds between two questions whether the engine is still there. */
+    /** Seconds between two checks of the connection. */
     private const PING = 5.0;
 
-    /** Seconds until an engine that refuses is asked again. */
+    /** Seconds until an engine that refuses is tried again. */
     private const REFUSED = 30.0;
 
     private ?Link $link = null;
     private bool $closed = false;
     private int $failures = 0;
 
-    /** Until it is tried again. */
+    /** Timer of the next attempt. */
     private ?string $timer = null;
 
     private readonly int $process;
     private readonly Backoff $backoff;
     private readonly string $pinger;
 
-    /** @var DeferredFuture<null>|null until it was tried once */
+    /** @var DeferredFuture<null>|null until the first attempt has ended */
     private ?DeferredFuture $first;
 
     private ?BrokerRefusedException $refused = null;
@@ -56,7 +56,7 @@ final class Mailbox
     }
 
     /**
-     * Returns when it is open, or nobody was reached: what comes of jobs is told there, so that without it nothing is to be asked.
+     * Waits until the first attempt has ended, because outcomes arrive here and requests are useless without it.
      *
      * @throws BrokerRefusedException
      */
@@ -84,7 +84,7 @@ final class Mailbox
     private function subscribe(): void
     {
         if ($this->closed || $this->process !== getmypid()) {
-            return; // or this is a fork, and what is sent here is for the other process
+            return; // or this is a fork, and the mailbox is the other process's
         }
         try {
             $link = $this->engine->open();
@@ -95,12 +95,12 @@ final class Mailbox
 
             return;
         } catch (BrokerException|EngineError) {
-            $this->tried(null); // who asks for something else is told why
+            $this->tried(null); // other requests report the reason
             $this->later($this->backoff->after(++$this->failures));
 
             return;
         }
-        if ($this->isClosed()) { // meanwhile
+        if ($this->isClosed()) { // closed while connecting
             $link->close('the mailbox was closed');
 
             return;
@@ -154,7 +154,7 @@ final class Mailbox
         try {
             $this->link?->call('PING', []);
         } catch (BrokerException|EngineError) {
-            // It is broken then, and made anew.
+            // The link is broken then, and reopened.
         }
     }
 }

@@ -11,7 +11,7 @@ final class Binary
 {
     private const NAMES = ['redis-server', 'valkey-server'];
 
-    /** Beyond PATH. */
+    /** Searched after PATH. */
     private const DIRECTORIES = ['/usr/local/bin', '/usr/bin', '/usr/sbin', '/opt/homebrew/bin'];
 
     /** @throws RedisException */

@@ -8,7 +8,7 @@ use Spindle\Internal\Warnings;
 use Spindle\Remote\Testing\RedisException;
 
 /**
- * A connection that blocks, for looks from outside. It speaks RESP2.
+ * A blocking connection for single commands. It speaks RESP2.
  *
  * @see https://redis.io/docs/latest/develop/reference/protocol-spec/
  */
@@ -50,7 +50,7 @@ final class Client
         for ($sent = 0; $sent < \strlen($request); $sent += $written) {
             $written = @fwrite($this->stream, substr($request, $sent));
             if ($written === false || $written === 0) {
-                break; // what it said before it closed the connection may be there
+                break; // an answer from before the connection was closed may be readable
             }
         }
 

@@ -8,10 +8,10 @@ use Spindle\Internal\Testing\PrivateDirectory;
 use Spindle\Internal\Testing\ServerException;
 use Spindle\Remote\Testing\TemporaryRedisOptions;
 
-/** Writes what a server is told, but for its ports, which are tried out. */
+/** Writes a server's configuration without its ports, which are arguments because several may be tried. */
 final class Configuration
 {
-    /** What it gives itself. */
+    /** Settings that Spindle sets itself. */
     public const ITS_OWN = [
         'bind', 'daemonize', 'dir', 'logfile', 'pidfile', 'port', 'proc-title-template', 'requirepass', 'supervised', 'tls-cert-file',
         'tls-key-file', 'tls-port', 'unixsocket', 'unixsocketperm',
@@ -37,7 +37,7 @@ final class Configuration
             'unixsocketperm' => 700,
             'dir' => self::quoted($directory->path . '/data'),
             'requirepass' => $password,
-            'proc-title-template' => '"{title} {config-file}"', // by which it is found, see Leftovers
+            'proc-title-template' => '"{title} {config-file}"', // Leftovers finds the processes by it
         ];
         $lines = '';
         foreach ($all as $name => $value) {

@@ -7,13 +7,13 @@ namespace Spindle\Remote\Testing\Internal;
 use Spindle\Internal\Testing\Remains;
 use Spindle\Internal\Testing\Removal;
 
-/** What there is of a temporary Redis outside of this process. */
+/** The processes and files of a temporary Redis. */
 final class Leftovers implements Removal
 {
-    /** Also the children that write snapshots and rewrite the append-only file, whose names begin alike. */
+    /** Also matches the children that write snapshots and rewrite the append-only file. */
     private const PROGRAMS = '(?:redis|valkey)-(?!cli|benchmark)[\w.-]+';
 
-    /** The server has the directory's name in its command line, its children have their working directory there. */
+    /** Finds the server by the directory's name in its command line, and its children by their working directory. */
     public static function of(string $directory): Remains
     {
         return new Remains($directory, self::PROGRAMS);

@@ -184,7 +184,7 @@ trait CarriesItems
         self::assertSame(['A'], $this->broker()->takeItems($this->queue(), 'job', 0, 10));
     }
 
-    /** Has the owner "a" claim "job". */
+    /** Claims "job" for the owner "a". */
     private function streamed(): Delivery
     {
         $this->submit('job');

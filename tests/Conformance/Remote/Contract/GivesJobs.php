@@ -12,7 +12,7 @@ use Spindle\Tests\Conformance\Remote\BrokerContract;
 use Spindle\Tests\Eventually;
 
 /**
- * What is claimed.
+ * Claims: which jobs they give, in which order.
  *
  * @phpstan-require-extends BrokerContract
  */

@@ -13,7 +13,7 @@ use Spindle\Tests\Eventually;
 use function Amp\delay;
 
 /**
- * What somebody sees who looks at a queue, and can change.
+ * Inspection and maintenance of a queue by operators.
  *
  * @phpstan-require-extends BrokerContract
  */
@@ -111,7 +111,7 @@ trait IsLookedAt
         $this->submit('one', 'two', 'three');
         foreach ($this->claim($this->join('a')) as $i => $delivery) {
             $this->end('a', $delivery, SettlementKind::Dead, 'outcome', "{\"why\":\"{$i}\"}");
-            delay(0.005); // the engine's clock may have milliseconds
+            delay(0.005); // the engine's clock may have a resolution of 1 ms
         }
         $dead = $this->broker()->list($this->queue(), JobStatus::Dead, 2);
 

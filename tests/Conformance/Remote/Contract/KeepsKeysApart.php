@@ -10,7 +10,7 @@ use Spindle\Tests\Conformance\Remote\BrokerContract;
 use Spindle\Tests\Eventually;
 
 /**
- * Jobs that never run at the same time.
+ * Keys: jobs of one key never run at the same time.
  *
  * @phpstan-require-extends BrokerContract
  */
@@ -148,7 +148,7 @@ trait KeepsKeysApart
     public function testThoseOfAKeyGoOnWhenTheNextOneIsWithdrawn(): void
     {
         $this->submit(self::keyed('one'), self::keyed('two'), self::keyed('three'));
-        $this->end($this->join('a'), $this->claimOne('a')); // which makes the next one claimable
+        $this->end($this->join('a'), $this->claimOne('a')); // the next job becomes claimable
         $this->broker()->withdraw($this->queue(), ['two']);
 
         self::assertSame('three', $this->claimOne('a')->id);

@@ -14,7 +14,7 @@ use Spindle\Tests\Eventually;
 use function Amp\delay;
 
 /**
- * For how long an agent has its jobs.
+ * Leases: how long a job belongs to an agent.
  *
  * @phpstan-require-extends BrokerContract
  */
@@ -164,7 +164,7 @@ trait KeepsLeases
         self::assertSame(['job', 2, 0], [$again->id, $again->number, $again->crashes]);
     }
 
-    /** The engine was away: who lives comes back. */
+    /** Agents that live renew their leases after the engine was away. */
     public function testLeasesThatEndWhileNobodyIsHeardOfGoOnForAWhile(): void
     {
         $this->submit('one', 'two');
@@ -187,7 +187,7 @@ trait KeepsLeases
         self::assertSame(['one' => 0, 'two' => 1], $lost);
     }
 
-    /** Such as when agents come and go. */
+    /** Agents come and go. */
     public function testALeaseGoesOnForAWhileOnceOnly(): void
     {
         $this->submit('job');

@@ -11,7 +11,7 @@ use Spindle\Tests\Conformance\Remote\BrokerContract;
 use Spindle\Tests\Eventually;
 
 /**
- * What comes to mailboxes without being asked for.
+ * Letters that arrive in mailboxes without a request.
  *
  * @phpstan-require-extends BrokerContract
  */

@@ -14,7 +14,7 @@ use Spindle\Tests\Conformance\Remote\BrokerContract;
 use Spindle\Tests\Eventually;
 
 /**
- * What becomes of a job that was claimed, and who says so.
+ * The outcomes of claimed jobs, and the owners that may settle them.
  *
  * @phpstan-require-extends BrokerContract
  */
@@ -208,7 +208,7 @@ trait SettlesJobs
     {
         $this->submit('job');
         $this->giveBack($this->join('a'), $this->claimOne('a'), SettlementKind::Refused);
-        $this->giveBack('a', $this->claimOne('a'), SettlementKind::Refused); // there is no other
+        $this->giveBack('a', $this->claimOne('a'), SettlementKind::Refused); // no other agent exists
         self::assertSame([1, 0, 2], [$this->figure('waiting'), $this->figure('dead'), $this->figure('released_total')]);
         $this->join('b');
         $this->end('b', $this->claimOne('b'), SettlementKind::Refused, 'refused by two', '{"why":"refused"}');

@@ -11,7 +11,7 @@ use Spindle\Remote\Tier;
 use Spindle\Tests\Conformance\Remote\BrokerContract;
 
 /**
- * What is submitted.
+ * Submissions.
  *
  * @phpstan-require-extends BrokerContract
  */
@@ -182,7 +182,7 @@ trait TakesJobsIn
         self::assertSame(['job'], self::ids($this->claim($this->join('a'))));
     }
 
-    /** Asks the queue to take jobs in that it may have been asked before. */
+    /** Submits jobs that may have been submitted before. */
     private function again(string ...$ids): int
     {
         return $this->broker()->submit($this->queue(), self::jobs(...$ids), 1000, 'client', true)->accepted;

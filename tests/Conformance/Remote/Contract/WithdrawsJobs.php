@@ -10,7 +10,7 @@ use Spindle\Tests\Conformance\Remote\BrokerContract;
 use Spindle\Tests\Eventually;
 
 /**
- * Jobs that nobody wants any more.
+ * Withdrawn jobs.
  *
  * @phpstan-require-extends BrokerContract
  */

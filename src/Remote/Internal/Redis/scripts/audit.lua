@@ -1,13 +1,13 @@
--- Finds jobs that no entry says of that they may be claimed: an operator has trimmed a stream, deleted a consumer or a key, or the
--- engine has lost some. ARGV: step, cursor, and who asks. Each step looks at some; the answer is
--- how many were repaired, and the next step and cursor, or 'ok'.
+-- Finds jobs without an entry that allows claiming them, and repairs them. Causes: an operator has trimmed a stream, or
+-- deleted a consumer or a key, or the engine has lost data. ARGV: step, cursor, id of the auditor. Each step checks a
+-- limited number. Returns the number of repaired jobs, and the next step and cursor or 'ok'.
 --
--- What is put into a stream while this goes on is noted by put() in the set "audit".
+-- During an audit, put() records new entries in the set "audit".
 local step, cursor, auditor = ARGV[1], ARGV[2], ARGV[3]
 local SOME, HOUR = 500, 3600000
 local AUDIT = P .. 'audit'
 
--- How many entries were read and are not settled, and the most consumers that a stream has.
+-- Returns the number of entries that were read and not settled, and the larger number of consumers of the streams.
 local function readEntries()
   local pending, consumers = 0, 0
   for _, stream in pairs(STREAMS) do
@@ -22,7 +22,7 @@ local function readEntries()
   return pending, consumers
 end
 
--- Consumers have leases, or had one until lately; what others have would be nobody's.
+-- Releases the jobs of consumers without a lease, which no agent would ever settle.
 local function buryStrangers()
   local ready = 0
   for _, stream in pairs(STREAMS) do
@@ -38,14 +38,15 @@ if step == 'check' then
   local there = call('XLEN', STREAMS.u) + call('XLEN', STREAMS.r)
   local pending, consumers = readEntries()
   local unlisted = call('HLEN', RUNNING) - pending
-  local known = tonumber(call('HGET', META, 'unlisted') or 0) -- those that run and were found to be in good hands
+  local known = tonumber(call('HGET', META, 'unlisted') or 0) -- running jobs without an entry whose agents exist
   if unlisted >= 0 and unlisted < known then
     known = unlisted
     call('HSET', META, 'unlisted', known)
   end
-  -- Each job has an entry, or is delayed or blocked. What this does not show, such as a key's line that is gone, is found once an hour.
+  -- Each job has an entry, or is delayed or blocked. A full audit once an hour finds damage that these counts do not
+  -- show, such as a lost queue of a key.
   local hidden = call('ZCARD', P .. 'delayed') + math.max(0, call('HGET', META, 'blocked') or 0)
-  local isNew = call('HSETNX', META, 'audited', now) == 1 and call('HLEN', JOBS) > 0 -- or somebody has deleted the figures
+  local isNew = call('HSETNX', META, 'audited', now) == 1 and call('HLEN', JOBS) > 0 -- or the figures were deleted
   if not isNew and call('HLEN', TRIED) >= hidden and there >= tonumber(call('HGET', META, 'entries') or 0) and unlisted == known and call('HLEN', JOBS) <= there + hidden
     and consumers <= call('ZCARD', P .. 'agents') and now - call('HGET', META, 'audited') < HOUR then
     return '0 ok'
@@ -57,11 +58,11 @@ if step == 'check' then
   return '0 entries u -'
 end
 
-if call('GET', P .. 'auditor') ~= auditor then return '0 ok' end -- it took too long, and what it has noted counts no more
+if call('GET', P .. 'auditor') ~= auditor then return '0 ok' end -- this audit took too long, and its notes have expired
 call('EXPIRE', P .. 'auditor', 30)
 call('EXPIRE', AUDIT, 30)
 if step == 'entries' then
-  -- What the streams have that nobody has read.
+  -- Records the unread entries of the streams.
   local stream, from = string.match(cursor, '^(%w) (.+)$')
   local entries = call('XRANGE', STREAMS[stream], from, '+', 'COUNT', SOME)
   local ids = {}
@@ -79,7 +80,7 @@ if step == 'entries' then
     if unread then
       ids[#ids + 1] = entry[2][2]
     elseif call('HEXISTS', RUNNING, entry[2][2]) == 0 then
-      drop({[stream] = {entry[1]}}) -- it was read, and nobody has it
+      drop({[stream] = {entry[1]}}) -- the entry was read, and no agent has the job
     end
   end
   if #ids > 0 then call('SADD', AUDIT, unpack(ids)) end
@@ -88,7 +89,7 @@ if step == 'entries' then
   return stream == 'u' and '0 entries r -' or '0 jobs 0 16 0 ' .. (call('HGET', META, 'blocked') or 0)
 end
 
--- The key of a job that waits for it, when its record is gone.
+-- Returns the key that a job waits for, when its record is gone.
 local keys = nil
 local function keyOf(id)
   if not keys then
@@ -100,8 +101,8 @@ local function keyOf(id)
   return keys[id]
 end
 
--- Then the jobs. They come with their frames, so how many at once depends on how large those are. What is blocked is counted, which holds if none was
--- blocked or unblocked meanwhile.
+-- Checks the jobs. HSCAN returns their frames too, so the batch size depends on the size of the frames. The number of
+-- blocked jobs is corrected only if none was blocked or unblocked during the audit.
 local from, some, blocked, blockedBefore = string.match(cursor, '^(%d+) (%d+) (%d+) (-?%d+)$')
 local part = call('HSCAN', JOBS, from, 'COUNT', some)
 local ready, bytes = 0, 0
@@ -113,14 +114,14 @@ for i = 1, #part[2], 2 do
     record = decoded(record)
     if not record then
       ready = ready + forsake(id)
-    elseif not call('ZSCORE', P .. 'agents', record[7]) then -- its agent is gone, and nobody could tell what it had
+    elseif not call('ZSCORE', P .. 'agents', record[7]) then -- the agent is gone, and its jobs could not be found
       drop({[record[8]] = {record[9]}})
       ready = ready + lose(id, record)
       count('repaired', 1)
     end
   elseif call('ZSCORE', P .. 'delayed', id) then
     if call('HEXISTS', TRIED, id) == 0 then
-      call('HSET', TRIED, id, cmsgpack.pack({0, 0, 0, '', '', 0, ''})) -- its tries and its key are not known any more
+      call('HSET', TRIED, id, cmsgpack.pack({0, 0, 0, '', '', 0, ''})) -- the attempts and the key are lost
       count('repaired', 1)
     end
   elseif call('SISMEMBER', AUDIT, id) == 0 then

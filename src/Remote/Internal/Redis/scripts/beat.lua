@@ -1,7 +1,8 @@
--- ARGV: owner, seconds of its lease in ms, whether it is new, what it says of itself, how many dead letters are kept, and for how many seconds
+-- ARGV: owner, lease in ms, whether the owner is new, its description in JSON, dead letters to keep, their retention
 local owner, lease, joins, about, mostDead, oldestDead = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
 
--- When nobody was heard of for a lease, it was the engine that was away: who lives is given the time to say so, and that what it had is ended; once.
+-- When no agent was heard of for a whole lease, the engine was away. Then expired leases are extended once, so that
+-- agents that live can report that their jobs were ended.
 local heard = tonumber(call('HGET', META, 'heard') or now)
 if now - heard >= lease then
   for _, other in ipairs(call('ZRANGEBYSCORE', P .. 'agents', heard, now)) do

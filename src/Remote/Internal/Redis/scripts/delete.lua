@@ -1,4 +1,4 @@
--- ARGV: ids, how many. Dead letters are gone for good.
+-- Deletes dead letters for good. ARGV: ids, their number.
 local packed, number = ARGV[1], tonumber(ARGV[2])
 local at, deleted = 1, 0
 for i = 1, number do

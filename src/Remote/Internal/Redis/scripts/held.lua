@@ -1,4 +1,5 @@
--- ARGV: owner, ids and numbers of the claims that it knows of, how many. It gets the others, and of those that it knows of what was withdrawn.
+-- Returns the owner's jobs other than the known claims, and known ones that were withdrawn.
+-- ARGV: owner, ids and numbers of the known claims, their number.
 local owner, packed, number = ARGV[1], ARGV[2], tonumber(ARGV[3])
 if not hasLease(owner) then return 'gone' end
 local known, at = {}, 1

@@ -1,4 +1,4 @@
--- ARGV: status, how many at most. Records of id, JSON of what is known.
+-- Returns jobs as records of id and JSON. ARGV: status, largest number of jobs.
 local status, most = ARGV[1], tonumber(ARGV[2])
 local out = {}
 local UNREADABLE = {why = 'its record was changed by hand and cannot be read'}

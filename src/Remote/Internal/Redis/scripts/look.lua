@@ -1,5 +1,5 @@
--- ARGV: ids, how many, mailbox
-local WATCHERS = 1000 -- bytes of the mailboxes that wait for one job, about 50 of them
+-- Returns the states of jobs, and adds the mailbox to those that have no outcome. ARGV: ids, their number, mailbox.
+local WATCHERS = 1000 -- largest size of the mailbox names of one job, about 50 names
 local packed, number, mailbox = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local out, bytes, at = {}, 0, 1
 for i = 1, number do
@@ -14,7 +14,8 @@ for i = 1, number do
   elseif call('HEXISTS', JOBS, id) == 1 then
     local watchers = call('HGET', P .. 'watchers', id) or ''
     if not string.find(',' .. watchers .. ',', ',' .. mailbox .. ',', 1, true) then
-      if #watchers > WATCHERS then watchers = string.match(watchers, ',(.*)$') end -- who is forgotten looks for the outcome itself, later
+      -- a dropped mailbox polls for the outcome
+      if #watchers > WATCHERS then watchers = string.match(watchers, ',(.*)$') end
       call('HSET', P .. 'watchers', id, watchers == '' and mailbox or watchers .. ',' .. mailbox)
     end
     out[#out + 1] = struct.pack('<BI4', 1, 0)

@@ -1,37 +1,40 @@
--- Stands before each script. KEYS[1] is what all keys of a queue begin with; with the queue's name in braces they are all in one slot.
+-- This file is the start of each script. KEYS[1] is the prefix of all keys of a queue. It contains the queue's name in
+-- braces, so that all keys are in one slot of a cluster.
 --
--- jobs     hash    id -> frame, of each job that has no outcome yet: what is here is not lost
--- ready    stream  entries that say "this job may be claimed" (j: id, r: mailbox, k: key); an entry is a hint, the hashes are the truth
--- urgent   stream  the same, for what is to be run before: jobs that an owner has given back or lost, or that waited for their key. Jobs
---                  whose delay is over, such as that of a next try, stand behind those that wait already
--- running  hash    id -> record of each job that an agent has
--- tried    hash    id -> record of jobs that wait and are not new, or have a key
--- delayed  zset    id -> when it is due, in ms of the engine's clock
--- keys     hash    key -> id of the job that runs with it; blocked:<key> is a zset of those that wait for it, in their order
--- watchers hash    id -> mailboxes that were added later
--- agents   zset    owner -> when its lease ends; about is a hash of what it says of itself; idle a zset of free places
--- dead     hash    id -> frame; why is a hash of the reasons, deadkeys one of the keys, and died a zset of the times
--- spared   hash    owner -> 1 of those whose lease was prolonged while nobody was heard of
--- meta     hash    counters; "entries" is how many the two streams should have together, "heard" when an agent was heard of last
--- late     by mailbox: the number of the connection on which its process submits; what comes on one before that comes too late
--- result:<id>      the frame of the outcome
--- task:<id>        the digest of a job with an outcome whose id its caller has chosen, for as long
+-- jobs     hash    id -> frame of each job without an outcome; jobs in this hash are not lost
+-- ready    stream  jobs that may be claimed (j: id, r: mailbox, k: key); entries are hints, hashes are authoritative
+-- urgent   stream  the same for jobs that run first: given back or lost by an owner, or unblocked after waiting for
+--                  their key. Jobs whose delay is over, such as retries, go into "ready", behind those that wait there
+-- running  hash    id -> record of each claimed job
+-- tried    hash    id -> record of waiting jobs that were claimed before, or have a key
+-- delayed  zset    id -> time at which the delay is over, in ms of the engine's clock
+-- keys     hash    key -> id of the running job; zset blocked:<key>: ids of jobs that wait for the key, in order
+-- watchers hash    id -> mailboxes that were added after the submission
+-- agents   zset    owner -> end of its lease; hash about: its description; zset idle: number of jobs that it wants
+-- dead     hash    id -> frame of a dead letter; hash why: reason; hash deadkeys: key; zset died: time
+-- spared   hash    owner -> 1 if its lease was extended while no agent was heard of
+-- meta     hash    counters; "entries": expected entries of both streams; "heard": time of the last beat of any agent
+-- begun    hash    owner -> highest number of its claims that may have begun
+-- late:<mailbox>   number of the caller's newest connection; submissions on earlier ones are refused
+-- result:<id>      frame of the outcome
+-- task:<id>        digest of a job with an outcome and an id that its caller has chosen; expires with the outcome
 --
--- begun    hash    owner -> the highest number of its claims that may have begun
---
--- A record of "tried" is {deliveries, crashes, fails, mailbox, key, flags, the owner that refused it last}; one of "running" is
--- {deliveries, crashes, fails, mailbox, key, flags, owner, stream, entry, since, the owner that refused it last, number in the order of the owner's claims, and of one with items since when nobody listens, 0 while somebody does, '' before}.
+-- A record in "tried" is {deliveries, crashes, fails, mailbox, key, flags, last owner that refused the job}.
+-- A record in "running" is {deliveries, crashes, fails, mailbox, key, flags, owner, stream, entry, since, last owner
+-- that refused the job, number among the owner's claims, listening}. For a job with items, listening is the time since
+-- when no process listens, 0 while one listens, and '' before.
 local P = KEYS[1]
 local JOBS, RUNNING, TRIED, META = P .. 'jobs', P .. 'running', P .. 'tried', P .. 'meta'
 local STREAMS = {u = P .. 'urgent', r = P .. 'ready'}
-local CANCELLED, LOST, STREAMED, BLOCKED, LEFT = 1, 2, 4, 8, 16 -- blocked while it waits for its key; left when nobody takes its items
+-- BLOCKED: the job waits for its key; LEFT: its items are not taken any more
+local CANCELLED, LOST, STREAMED, BLOCKED, LEFT = 1, 2, 4, 8, 16
 local INLINE = 65536
-local SEAL = 42 -- bytes of a frame before its body: they differ with the key that has signed it
-local ANSWER = 4194304 -- bytes of an answer, after which no more is put into it
-local ROUND = 16 -- jobs that are claimed before it is looked at how large they were
+local SEAL = 42 -- bytes of a frame before its body, which depend on the signing key
+local ANSWER = 4194304 -- bytes after which no more is added to an answer
+local ROUND = 16 -- jobs that are claimed before their size is checked
 local PASSED = 500
-local UNHEARD = 10000 -- ms for which nobody listens, after somebody did, until items are not wanted any more
-local ELSEWHERE = 200 -- ms until a job is offered again that was given to the owner that has refused it
+local UNHEARD = 10000 -- ms without a listener, after there was one, until items are not wanted any more
+local ELSEWHERE = 200 -- ms until a refused job is offered again
 local call = redis.call
 
 local time = call('TIME')
@@ -49,7 +52,7 @@ local function saveCounts()
   counts = {}
 end
 
--- Variadic commands in pieces that Lua's stack holds.
+-- Calls a variadic command in parts that fit on Lua's stack.
 local function each(command, key, list)
   for i = 1, #list, 4000 do
     call(command, key, unpack(list, i, math.min(i + 3999, #list)))
@@ -90,7 +93,7 @@ local function digest(frame)
   return redis.sha1hex(string.sub(frame, SEAL + 1))
 end
 
--- Calls f with the mailbox of each who waits for a job; watchers are those that were added later.
+-- Calls f with each mailbox of a job; watchers are mailboxes that were added after the submission.
 local function eachMailbox(record, watchers, f)
   if record[4] ~= '' then f(record[4]) end
   for mailbox in string.gmatch(watchers or '', '[^,]+') do
@@ -98,13 +101,13 @@ local function eachMailbox(record, watchers, f)
   end
 end
 
--- A record; nil when there is none, or somebody has changed it by hand so that it can't be read.
+-- Returns a decoded record; nil when there is none, or when it is unreadable after a change by hand.
 local function decoded(packed)
   local isRead, record = pcall(cmsgpack.unpack, packed or '')
   return isRead and type(record) == 'table' and #record >= 5 and record or nil
 end
 
--- Tells whoever waits for a job that runs. Returns how many listen.
+-- Sends a letter to all mailboxes of a running job. Returns the number of listeners.
 local function tellOf(id, record, letter)
   local listeners = 0
   eachMailbox(record, call('HGET', P .. 'watchers', id), function(mailbox)
@@ -113,7 +116,7 @@ local function tellOf(id, record, letter)
   return listeners
 end
 
--- Tells agents that have nothing to do that there are so many jobs.
+-- Notifies idle agents of N new jobs.
 local function wake(jobs)
   while jobs > 0 do
     local most = call('ZPOPMAX', P .. 'idle')
@@ -122,8 +125,8 @@ local function wake(jobs)
   end
 end
 
--- An agent is told of the next delays with each renewal of its lease, and of one that may be over before by this letter: an idle one, and
--- another than the owner if there is one.
+-- Sends a letter about a delay that may be over before the agents' next beat, which returns later ones. The letter goes
+-- to an idle agent, other than the owner if possible.
 local function tellOfDelay(delay, owner)
   if delay >= 2000 then return end
   local idle = call('ZREVRANGE', P .. 'idle', 0, 1)
@@ -131,7 +134,7 @@ local function tellOfDelay(delay, owner)
   if told then call('PUBLISH', 'spindle:to:' .. told, 'd' .. struct.pack('<I4', delay)) end
 end
 
--- Drops entries: by stream, of ids of entries.
+-- Drops entries. The argument has lists of entry ids, by stream.
 local function drop(entries)
   for stream, list in pairs(entries) do
     if #list > 0 then
@@ -144,8 +147,8 @@ local function drop(entries)
   end
 end
 
--- The jobs that may be claimed, the oldest of a stream first, until f(id, time of its entry) returns true. Entries of jobs that are gone are dropped;
--- after so many of them it is enough for once.
+-- Calls f(id, time of the entry) for jobs that may be claimed, oldest of the stream first, until f returns true.
+-- Drops entries of jobs that are gone, and stops after `most` of those.
 local function eachWaiting(stream, most, f)
   local from, passed = '-', 0
   local groups = redis.pcall('XINFO', 'GROUPS', STREAMS[stream])
@@ -169,7 +172,7 @@ local function eachWaiting(stream, most, f)
   until enough or passed > most or #entries < 200
 end
 
--- Makes a job that has waited or has run claimable, or has it wait for so many milliseconds.
+-- Makes a job claimable again, or delays it by `delay` ms. Returns the number of jobs that may be claimed now.
 local function requeue(id, record, delay)
   call('HSET', TRIED, id, cmsgpack.pack({record[1], record[2], record[3], record[4], record[5], record[6], record[11] or ''}))
   if delay > 0 then
@@ -186,7 +189,7 @@ local function unblock(id, record)
   count('blocked', -1)
 end
 
--- The next job of a key with which none runs may be claimed.
+-- Makes the next job of a free key claimable. Returns the number of such jobs.
 local function nextOf(key)
   while true do
     local waiting = call('ZPOPMIN', P .. 'blocked:' .. key)[1]
@@ -194,7 +197,7 @@ local function nextOf(key)
     local record = call('HGET', TRIED, waiting)
     record = record and decoded(record)
     if not record and call('HEXISTS', JOBS, waiting) == 1 then record = {0, 0, 0, '', key, BLOCKED, ''} end
-    if record and hasFlag(record, BLOCKED) then -- or somebody has changed something by hand
+    if record and hasFlag(record, BLOCKED) then -- otherwise the data were changed by hand
       unblock(waiting, record)
       put('u', waiting, record[4], key)
       return 1
@@ -209,7 +212,8 @@ local function unlock(key, id)
   return nextOf(key)
 end
 
--- A job whose agent is gone may be claimed again; as after a crash, unless the agent has ended what it had, or had not begun it.
+-- Makes the job of a lost agent claimable again. The job has crashed unless the agent left in order
+-- or had not begun it.
 local function lose(id, record, hasLeft, begun)
   if not hasLeft and (record[12] or 0) <= (begun or math.huge) then record[2] = record[2] + 1 end
   if not hasFlag(record, LOST) then record[6] = record[6] + LOST end
@@ -217,7 +221,7 @@ local function lose(id, record, hasLeft, begun)
   return requeue(id, record, 0) + unlock(record[5], id)
 end
 
--- A job whose record as a running one can't be read may be claimed again; its tries and its key are not known any more.
+-- Makes a running job with an unreadable record claimable again. Its attempts and its key are lost.
 local function forsake(id)
   call('HDEL', RUNNING, id)
   call('HDEL', TRIED, id)
@@ -226,7 +230,7 @@ local function forsake(id)
   return 1
 end
 
--- What an agent had that is gone, or some of it: the answer is how many jobs may be claimed again.
+-- Releases jobs of an agent that is gone, at most 1000. Returns the number of jobs that may be claimed again.
 local function bury(owner, hasLeft)
   local left, ready = 1000, 0
   local begun = tonumber(call('HGET', P .. 'begun', owner) or math.huge)
@@ -255,12 +259,12 @@ local function bury(owner, hasLeft)
     call('HDEL', P .. 'about', owner)
     call('HDEL', P .. 'begun', owner)
     call('HDEL', P .. 'spared', owner)
-    call('HDEL', META, 'unlisted') -- what it had may be among them
+    call('HDEL', META, 'unlisted') -- its jobs may be among them
   end
   return ready
 end
 
--- Jobs whose delay is over may be claimed.
+-- Makes jobs claimable whose delay is over. Returns their number.
 local function promote(most)
   local due = call('ZRANGEBYSCORE', P .. 'delayed', '-inf', now, 'LIMIT', 0, most)
   if #due == 0 then return 0 end
@@ -291,12 +295,13 @@ local function delivery(id, record, frame)
   return struct.pack('<Bc0I4I4I4BI4c0', #id, id, record[1], record[2], record[3], record[6], #frame, frame)
 end
 
--- Gives an owner so many jobs, or as many as an answer may have: then it is told to come again for the rest. They are numbered from the first on.
+-- Claims `want` jobs for an owner, or as many as fit into an answer. In the latter case a letter asks the owner to
+-- claim again. The claims are numbered from `first`.
 local function claim(owner, want, out, first)
   local given, read, bytes, full = 0, 0, 0, false
   for _, stream in ipairs({'u', 'r'}) do
     while given < want and (stream == 'r' or call('XLEN', STREAMS.u) > 0) do
-      if read > want + PASSED or full then -- the first when so many were of jobs that are gone
+      if read > want + PASSED or full then -- left side: too many entries were of jobs that are gone
         call('PUBLISH', 'spindle:to:' .. owner, 'w')
         return given
       end
@@ -315,14 +320,14 @@ local function claim(owner, want, out, first)
         local mailbox, key = fields[4] or '', fields[6] or ''
         local record = records[i] and decoded(records[i]) or {0, 0, 0, mailbox, key, 0}
         if not frames[i] or active[i] or taken[id] or records[i] and (hasFlag(record, BLOCKED) or call('ZSCORE', P .. 'delayed', id)) then
-          -- The last two: it was withdrawn and submitted anew, and this entry is of before.
+          -- Blocked or delayed: the job was withdrawn and submitted again, and this entry is from before.
           table.insert(useless[stream], entries[i][1])
         elseif record[7] == owner and call('ZCOUNT', P .. 'agents', '(' .. now, '+inf') > 1 then
-          table.insert(useless[stream], entries[i][1]) -- it has refused this one: another is to try
+          table.insert(useless[stream], entries[i][1]) -- the owner has refused this job, so another one gets it
           taken[id] = true
           call('ZADD', P .. 'delayed', now + ELSEWHERE, id)
         elseif bytes > 0 and bytes + #frames[i] > ANSWER then
-          table.insert(useless[stream], entries[i][1]) -- it is for the next answer
+          table.insert(useless[stream], entries[i][1]) -- the job goes into the next answer
           taken[id], full = true, true
           put('u', id, mailbox, key)
         elseif record[5] ~= '' and call('HSETNX', P .. 'keys', record[5], id) == 0 and call('HGET', P .. 'keys', record[5]) ~= id then

@@ -1,4 +1,4 @@
--- ARGV: owner, id, number of the claim, how many items there are before, items
+-- Stores items. ARGV: owner, id, number of the claim, number of items before these, items.
 local owner, id, number, first = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 if not hasLease(owner) then return 'gone' end
 local record = call('HGET', RUNNING, id)
@@ -7,7 +7,8 @@ if not record or record[7] ~= owner or record[1] ~= number or hasFlag(record, CA
 local items = P .. 'items:' .. id
 for i = 5, #ARGV do
   local added = redis.pcall('XADD', items, (first + i - 4) .. '-0', 'f', ARGV[i])
-  if added.err and not string.find(added.err, 'equal or smaller', 1, true) then return added end -- that is one that is there already
+  -- except for an item that is stored already
+  if added.err and not string.find(added.err, 'equal or smaller', 1, true) then return added end
 end
 call('EXPIRE', items, 86400)
 if #ARGV > 4 and not hasFlag(record, STREAMED) then
@@ -17,7 +18,8 @@ end
 if #ARGV > 4 or first == 0 then
   local listeners = tellOf(id, record, 'i' .. struct.pack('<Bc0', #id, id))
   local since = record[13] or ''
-  if since ~= '' and since > 0 and listeners == 0 and now - since >= UNHEARD then return -1 end -- its reader has gone for good
+  -- the reader is gone for good
+  if since ~= '' and since > 0 and listeners == 0 and now - since >= UNHEARD then return -1 end
   local unheard = listeners > 0 and 0 or since == 0 and now or since
   if unheard ~= since then
     record[11], record[12], record[13] = record[11] or '', record[12] or 0, unheard

@@ -1,4 +1,4 @@
--- ARGV: owner, id, number of the claim, frame
+-- Sends a task's report to the job's mailboxes. ARGV: owner, id, number of the claim, frame.
 local owner, id, number, frame = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local record = call('HGET', RUNNING, id)
 record = record and decoded(record)

@@ -1,4 +1,4 @@
--- ARGV: ids, how many. Dead letters are jobs again, as if they had never run.
+-- Turns dead letters into jobs, as if they had never run. ARGV: ids, their number.
 local packed, number = ARGV[1], tonumber(ARGV[2])
 local at, revived = 1, 0
 for i = 1, number do

@@ -1,7 +1,7 @@
--- ARGV: owner, settlements, how many, how many jobs are wanted, seconds that results are kept, the number of the first claim, and that of the
--- last one that may have begun, or '' if it is the same as before
+-- Settles jobs and claims others. ARGV: owner, settlements, their number, jobs to claim, seconds to keep outcomes,
+-- number of the first claim, number of the last claim that may have begun or '' if unchanged.
 local owner, packed, number, want, keep, first, begun = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6] or 0), ARGV[7] or ''
-local DONE, DEAD, RETRY, RELEASE, REFUSED, ELSEWHERE = 1, 2, 3, 4, 6, 7 -- and 5 for one that was cancelled
+local DONE, DEAD, RETRY, RELEASE, REFUSED, ELSEWHERE = 1, 2, 3, 4, 6, 7 -- 5: cancelled
 if not hasLease(owner) then return 'gone' end
 if begun ~= '' then call('HSET', P .. 'begun', owner, begun) end
 
@@ -13,7 +13,8 @@ for i = 1, number do
   settlements[i] = {delivered, kind, crashes, fails, delay, frame, why}
 end
 
-local RANDOM = '^' .. string.rep('%x', 24) .. '%-$' -- ids that dispatch() makes: like those that begin with the mailbox, they are not used again
+-- ids from dispatch(); like those that begin with the mailbox, they are used once
+local RANDOM = '^' .. string.rep('%x', 24) .. '%-$'
 local ready, stale, soonest = 0, {}, math.huge
 if number > 0 then
   local records = hmget(RUNNING, ids)
@@ -39,7 +40,7 @@ if number > 0 then
       gone[#gone + 1] = id
       local kind = settlement[2]
       local refused = record[11] or ''
-      if kind == REFUSED and refused ~= '' and refused ~= owner then kind = DEAD end -- by two owners
+      if kind == REFUSED and refused ~= '' and refused ~= owner then kind = DEAD end -- refused by two owners
       if kind == REFUSED or kind == ELSEWHERE then record[11] = owner end
       if kind == RETRY or kind == RELEASE or kind == REFUSED or kind == ELSEWHERE then
         record[2], record[3] = settlement[3], settlement[4]

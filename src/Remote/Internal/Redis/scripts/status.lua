@@ -1,4 +1,4 @@
--- ARGV: id. Where the job is; '' when nothing is known of it. Nothing is changed.
+-- Returns the status of a job, '' if it is unknown. Changes nothing. ARGV: id.
 local id = ARGV[1]
 if call('HEXISTS', RUNNING, id) == 1 then return 'running' end
 if call('HEXISTS', JOBS, id) == 1 then return call('ZSCORE', P .. 'delayed', id) and 'delayed' or 'waiting' end

@@ -1,14 +1,14 @@
--- ARGV: jobs, how many, how many the queue may have, mailbox, whether an id may be known already, number of the connection
+-- Adds jobs. ARGV: jobs, their number, limit of the queue, mailbox, whether ids may be known already, connection.
 local packed, number, room, mailbox, maybeKnown = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5] == '1'
--- Who has no answer asks again on another connection. What then comes on the one before, such as when the network is mended, would be taken in
--- a second time when its outcome was read and forgotten meanwhile.
+-- A caller without an answer submits again on another connection. The first submission may still arrive, such as when
+-- the network works again. If the outcome was read and dropped by then, the job would run twice.
 local connection = tonumber(ARGV[6])
 local newest = tonumber(call('GET', P .. 'late:' .. mailbox) or 1)
 if connection < newest then return 'late' end
 if connection > newest then call('SET', P .. 'late:' .. mailbox, connection, 'EX', 3600) end
 
 room = room - call('HLEN', JOBS)
--- Whether a job is known under an id, and whether it is another one than this frame's.
+-- Returns whether a job with the id is known, and whether it is a different job from this frame's.
 local function known(id, frame)
   local other = call('HGET', JOBS, id) or call('HGET', P .. 'dead', id)
   if other then return true, string.sub(other, SEAL + 1) ~= string.sub(frame, SEAL + 1) end
@@ -25,7 +25,7 @@ for i = 1, number do
   local isKnown, isOther = false, false
   if maybeKnown then isKnown, isOther = known(id, frame) end
   if isKnown then
-    -- It was taken in before; its outcome is asked for by look.lua.
+    -- The job was added before; look.lua returns its outcome.
     if isOther then conflicts[#conflicts + 1] = ' ' .. (i - 1) end
   elseif room <= 0 then
     break

@@ -1,4 +1,4 @@
--- ARGV: id, how many were taken, how many at most
+-- Returns items and drops those before them. ARGV: id, number of items that were taken, largest number to return.
 local id, from, most = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local items = P .. 'items:' .. id
 local gone = call('XTRIM', items, 'MINID', (from + 1) .. '-0')

@@ -1,4 +1,4 @@
--- ARGV: id. Nobody takes more of its items: it is told so when it stores the next one.
+-- Declares that no more items are taken, which put.lua then returns to the owner. ARGV: id.
 local id = ARGV[1]
 local record = call('HGET', RUNNING, id)
 record = record and decoded(record)

@@ -1,4 +1,4 @@
--- ARGV: ids, how many, "unclaimed" to leave alone what an agent has
+-- Withdraws jobs. ARGV: ids, their number, "unclaimed" to spare claimed jobs.
 local packed, number, unclaimed = ARGV[1], tonumber(ARGV[2]), ARGV[3] == 'unclaimed'
 local gone, at, ready = {}, 1, 0
 for i = 1, number do
@@ -6,7 +6,7 @@ for i = 1, number do
   id, at = struct.unpack('<Bc0', packed, at)
   local record = call('HGET', RUNNING, id)
   if record and unclaimed or not record and call('EXISTS', P .. 'result:' .. id) == 1 then
-    -- it goes on, or is over
+    -- the job goes on or has ended
   elseif record then
     record = decoded(record)
     if record and not hasFlag(record, CANCELLED) then
@@ -27,7 +27,7 @@ for i = 1, number do
       if hasFlag(record, BLOCKED) then
         count('blocked', -call('ZREM', P .. 'blocked:' .. record[5], id))
       elseif record[5] ~= '' and call('HEXISTS', P .. 'keys', record[5]) == 0 then
-        ready = ready + nextOf(record[5]) -- for which this one was the next
+        ready = ready + nextOf(record[5]) -- this job was the next of its key
       end
     end
     gone[#gone + 1] = struct.pack('<Bc0', #id, id)
