@@ -6,7 +6,10 @@ namespace Spindle\Http;
 
 use Spindle\SpindleException;
 
-/** The client closed its connection, or was too slow, before its request was answered. What a request's cancellation is requested with. */
+/**
+ * The client closed its connection, or was too slow, before its request was answered. It is the reason of the request's
+ * cancellation.
+ */
 final class ClientLeftException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Middleware;
 
-/** In which header fields a proxy tells whose request it passes on. */
+/** The header fields in which a proxy describes the original request. */
 enum ProxyHeaders
 {
     /** Forwarded: RFC 7239. */
