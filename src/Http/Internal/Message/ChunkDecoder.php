@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Message;
 
 /**
- * Takes a body out of its chunks.
+ * Decodes a body in chunks.
  *
  * @see https://www.rfc-editor.org/rfc/rfc9112#section-7.1
  */
@@ -16,12 +16,12 @@ final class ChunkDecoder
 
     private const FIELD_LINE = '@^' . HeadReader::TOKEN . ':' . HeadReader::VALUE . '$@D';
 
-    /** Bytes of extensions beyond those of the data: who sends more of them keeps a server busy. */
+    /** Maximum bytes of chunk extensions. More of them would only keep the server busy. */
     private const EXTENSIONS = 16_384;
 
     private const SIZE_DIGITS = 15;
 
-    /** Of the chunk that is being taken; null in the line with its size and in the trailer section. */
+    /** Missing bytes of the current chunk; null in the line with its size and in the trailer section. */
     private ?int $missing = null;
 
     private bool $last = false;
@@ -33,7 +33,7 @@ final class ChunkDecoder
     public function __construct(private readonly MessageLimits $limits) {}
 
     /**
-     * @param int $offset in the buffer, moved over what is taken
+     * @param int $offset in the buffer; moved behind the decoded bytes
      *
      * @throws BadMessageException
      */
@@ -69,7 +69,7 @@ final class ChunkDecoder
         return $this->trailers;
     }
 
-    /** With its end; null while that has not come. */
+    /** Returns the line with its end; null while the end is missing. */
     private static function line(string $buffer, int $offset): ?string
     {
         $end = strpos($buffer, "\n", $offset);
@@ -78,7 +78,7 @@ final class ChunkDecoder
     }
 
     /**
-     * What has come of a line without its end is no longer than it may be.
+     * Checks that an incomplete line does not exceed its limit.
      *
      * @throws BadMessageException
      */

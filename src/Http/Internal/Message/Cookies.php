@@ -12,8 +12,8 @@ final class Cookies
     private function __construct() {}
 
     /**
-     * Returns names and values as PHP's $_COOKIE has them: the first of a name counts, values are percent-decoded, names are
-     * taken literally.
+     * Returns names and values like PHP's $_COOKIE. The first value of a name counts, values are percent-decoded, and
+     * names are taken literally.
      *
      * @param list<string> $headers
      *

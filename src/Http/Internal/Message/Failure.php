@@ -9,10 +9,10 @@ use Psr\Log\LoggerInterface;
 use Spindle\Http\HttpException;
 use Spindle\Http\Response;
 
-/** What is answered when a handler throws: the same wherever it runs. The log is told of what the client is not. */
+/** Creates the response to a handler's exception, the same for all servers. Details are logged, not sent. */
 final class Failure
 {
-    /** Bytes of an exception's message in that of the log: it may hold what a client has sent. */
+    /** Maximum bytes of an exception's message in the log, because a message may contain data from clients. */
     private const LONGEST = 16_384;
 
     private function __construct() {}
@@ -30,7 +30,10 @@ final class Failure
             : Response::text(($meant->getMessage() !== '' ? $meant->getMessage() : Status::reason($meant->status)) . "\n", $meant->status, $meant->headers);
     }
 
-    /** As part of a log message: in braces a logger would look for names from the context. */
+    /**
+     * Returns the exception for a log message. Braces are replaced, because loggers replace names in braces by values
+     * of the context.
+     */
     public static function message(\Throwable $failure): string
     {
         return strtr(substr($failure->getMessage(), 0, self::LONGEST), ['{' => '\x7b', '}' => '\x7d']);

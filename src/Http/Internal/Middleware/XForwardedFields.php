@@ -12,7 +12,8 @@ final class XForwardedFields
     private function __construct() {}
 
     /**
-     * A field beside X-Forwarded-For speaks of the same proxy where it has as many members; one that has a single member speaks of all.
+     * Yields the hops. Another field belongs to the same proxies as X-Forwarded-For if it has as many members. A field
+     * with a single member applies to all.
      *
      * @return iterable<Hop> from the last to the first, up to one that is malformed
      */
