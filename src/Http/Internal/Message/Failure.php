@@ -9,7 +9,10 @@ use Psr\Log\LoggerInterface;
 use Spindle\Http\HttpException;
 use Spindle\Http\Response;
 
-/** Creates the response to a handler's exception, the same for all servers. Details are logged, not sent. */
+/**
+ * Creates the response to a handler's exception, the same for all servers. Unexpected exceptions are logged, and their
+ * details are not sent.
+ */
 final class Failure
 {
     /** Maximum bytes of an exception's message in the log, because a message may contain data from clients. */

@@ -20,7 +20,7 @@ final class ParsedForm
     /** PHP's warnings when it stops at one of its limits. */
     private const TOO_MUCH = '/(?:file uploads has been|body parts limit|Input variables|nesting level) exceeded/';
 
-    /** Its warning when it stops at a part without a name. */
+    /** PHP's warning when it stops at a part without a name. */
     private const GARBLED = 'File Upload Mime headers garbled';
 
     private function __construct() {}
