@@ -49,10 +49,10 @@ final class HttpServer
     /** @var array<string, Acceptor> by address */
     private array $acceptors = [];
 
-    /** @var DeferredFuture<null> complete when something has it stop */
+    /** @var DeferredFuture<null> complete when the server is to stop */
     private readonly DeferredFuture $begunToStop;
 
-    /** @var DeferredFuture<null>|null once it stops; complete when the last connection has ended */
+    /** @var DeferredFuture<null>|null null before the stop; complete when the last connection has ended */
     private ?DeferredFuture $stopping = null;
 
     private int $unanswered = 0;

@@ -35,7 +35,7 @@ final class Response implements ResponseInterface
     /** Maximum number of media types for which a template is kept. Clients may influence the types. */
     private const TYPES = 16;
 
-    /** @var array<string, self> empty answers, by their type, to be copied */
+    /** @var array<string, self> empty responses to be cloned, by type */
     private static array $empty = [];
 
     // Setting properties with a default takes half the time of promoted ones.
@@ -49,7 +49,7 @@ final class Response implements ResponseInterface
 
     private string $reason = '';
 
-    /** @var string|false|null what {@see plainHead()} says; false while it has not been asked */
+    /** @var string|false|null result of {@see plainHead()}; false before its first call */
     private string|false|null $plainHead = false;
 
     /**

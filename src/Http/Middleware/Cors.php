@@ -28,10 +28,10 @@ final readonly class Cors implements MiddlewareInterface
 
     private bool $any;
 
-    /** @var array<string, true> by origin, as normalized() has it */
+    /** @var array<string, true> by origin in the form of normalized() */
     private array $origins;
 
-    /** @var array<string, string> of the answer to a preflight, beside the origin */
+    /** @var array<string, string> header fields of the response to a preflight, without the origin */
     private array $preflight;
 
     private string $exposedHeaders;

@@ -14,7 +14,7 @@ use Spindle\Http\Response;
  */
 final class Health
 {
-    /** @var array<string, string> why checks fail, as far as that was logged */
+    /** @var array<string, string> logged reasons of failing checks, by name */
     private array $failing = [];
 
     public function __construct(private readonly Overview $overview, private readonly LoggerInterface $logger) {}

@@ -25,7 +25,7 @@ final class EventStream implements StreamInterface
 
     private const COMMENT = ":\n\n";
 
-    /** @var \Generator<mixed, ServerSentEvent|string>|null until it has ended or was let go; the only reference to it */
+    /** @var \Generator<mixed, ServerSentEvent|string>|null the only reference to the generator; null after its end */
     private ?\Generator $events;
 
     private bool $begun = false;

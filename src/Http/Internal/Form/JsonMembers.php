@@ -57,7 +57,7 @@ final class JsonMembers
         if ($structure === null) {
             return true; // PCRE has reached one of its own limits
         }
-        // these are most objects of some texts, and need no count
+        // most objects of some texts, which need no count
         $structure = str_replace(['{}', '{:}'], '', $structure);
         $length = \strlen($structure);
         $members = $counted = 0;

@@ -25,7 +25,7 @@ final class PartHeadReader
     private int $size = 0;
     private int $count = 0;
 
-    /** @var array<string, string> by name in small letters */
+    /** @var array<string, string> by name in lower case */
     private array $fields = [];
 
     /**

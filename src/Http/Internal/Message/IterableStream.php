@@ -15,7 +15,7 @@ final class IterableStream implements StreamInterface
     /** Maximum number of empty pieces that one read skips. Then it returns '', so that other fibers get a turn. */
     private const EMPTY_PIECES = 100;
 
-    /** @var \Iterator<mixed, string>|null until it was read to its end or let go */
+    /** @var \Iterator<mixed, string>|null null after its end */
     private ?\Iterator $chunks;
 
     private bool $begun = false;

@@ -23,7 +23,7 @@ final class Request implements ServerRequestInterface
 {
     use HasFields;
 
-    /** @var string|null where it differs from what came */
+    /** @var string|null null unless it differs from the received one */
     private ?string $method = null;
 
     /** @var FieldMap|null */
@@ -31,7 +31,7 @@ final class Request implements ServerRequestInterface
 
     private ?UriInterface $uri = null;
 
-    /** @var string|UriInterface|null as it was set, or the URI that it is made of, where it differs from what came */
+    /** @var string|UriInterface|null as set; or the URI parsed from it; null unless it differs from the received one */
     private string|UriInterface|null $target = null;
 
     /** @var array<array-key, mixed>|null */
@@ -42,13 +42,16 @@ final class Request implements ServerRequestInterface
 
     private ?StreamInterface $body = null;
 
-    /** @var array{array<array-key, mixed>|object|null}|null in a list, where it is another than came */
+    /**
+     * @var array{array<array-key, mixed>|object|null}|null wrapped in a list; null unless it differs from the received
+     *      one
+     */
     private ?array $parsed = null;
 
     /** @var array<array-key, mixed>|null */
     private ?array $files = null;
 
-    /** @var array<array-key, mixed> with a NUL before the name of what was taken away though the exchange has it */
+    /** @var array<array-key, mixed> with a NUL before the names of removed attributes that the exchange has */
     private array $attributes = [];
 
     /**

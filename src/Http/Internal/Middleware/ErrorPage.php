@@ -69,8 +69,9 @@ final readonly class ErrorPage
     }
 
     /**
-     * @see https://www.rfc-editor.org/rfc/rfc9457 https://www.rfc-editor.org/rfc/rfc9457 A missing "type" means
-     *      "about:blank".
+     * Returns a problem document. A missing "type" means "about:blank".
+     *
+     * @see https://www.rfc-editor.org/rfc/rfc9457 https://www.rfc-editor.org/rfc/rfc9457
      */
     private function problem(string $reason): string
     {

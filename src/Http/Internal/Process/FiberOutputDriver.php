@@ -9,14 +9,17 @@ use Revolt\EventLoop\Driver;
 use Revolt\EventLoop\Suspension;
 use Spindle\Internal\OutputBuffers;
 
-/** An event loop whose fibers keep their output buffers to themselves while they wait. All else is another loop's. */
+/**
+ * An event loop that keeps output buffers of fibers apart while they wait. Everything else is delegated to another
+ * loop.
+ */
 final readonly class FiberOutputDriver implements Driver
 {
     public function __construct(private Driver $driver) {}
 
     /**
-     * Throws before the caller has noted that it waits. As a rule a suspension is asked for just before it is used, so one that
-     * is asked for without a buffer is that of the other loop: to look again would cost each wait a quarter more.
+     * Returns a suspension. Throws before the caller has registered its wait. A fiber without a buffer gets the other
+     * loop's suspension: callers usually use it at once, and another check would make each wait a quarter slower.
      *
      * @return Suspension<mixed>
      *

@@ -19,12 +19,13 @@ final class Link
     /** @var array<int, DeferredFuture<array{answers: list<string>, silent: list<string|null>, past: Totals|null}>> by number */
     private array $surveys = [];
 
-    /** So many surveys were begun. */
+    /** Number of surveys so far. */
     private int $begun = 0;
 
     /**
-     * @param \Closure(Message, int, string): void $obey gets what the supervisor says, each in a fiber that may suspend
-     * @param \Closure(): void                     $orphaned the supervisor is gone
+     * @param \Closure(Message, int, string): void $obey called with each message of the supervisor, in a fiber that may
+     *     suspend
+     * @param \Closure(): void                     $orphaned called when the supervisor is gone
      */
     public function __construct(private readonly Channel $channel, private readonly \Closure $obey, private readonly \Closure $orphaned)
     {
@@ -40,18 +41,20 @@ final class Link
         }
     }
 
-    /** Asks to be replaced. */
+    /** Requests a replacement of this process. */
     public function spent(string $why, bool $tooSoon): void
     {
         $this->send(Message::Spent, (int) $tooSoon, $why);
     }
 
     /**
-     * Asks all processes that serve the application; suspends until they have answered, or had the time to.
+     * Asks all processes that serve the application. Suspends until they have answered or the time is over.
      *
-     * @param float $timeout seconds for the supervisor, which may have been stopped
+     * @param float $timeout seconds for the supervisor, which may be stopped (SIGSTOP)
      *
-     * @return array{answers: list<string>, silent: list<string|null>, past: Totals|null}|null null when the supervisor does not answer; of a process that did not answer in time what it had counted when it was last asked, if it was; what those had counted that are no more
+     * @return array{answers: list<string>, silent: list<string|null>, past: Totals|null}|null null when the supervisor
+     *         does not answer. "silent": the last known counters of processes that did not answer in time. "past":
+     *         counters of processes that have ended
      */
     public function survey(string $question, float $timeout): ?array
     {

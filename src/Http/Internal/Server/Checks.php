@@ -23,7 +23,9 @@ final class Checks
     /** Result of a late check. */
     public const LATE = 'It took longer than ' . self::DEADLINE . ' s';
 
-    /** @var array<string, array{Future<string|null>, float}> those that run, by name, and when they are late, by the clock */
+    /**
+     * @var array<string, array{Future<string|null>, float}> running checks by name, and when each is late, by the clock
+     */
     private array $running = [];
 
     /** @param array<string, \Closure(): void> $checks */

@@ -95,10 +95,10 @@ final class Connection
     /** Time of the last response, by hrtime(). */
     private int $now = 0;
 
-    /** @var Suspension<null>|null who waits for bytes of the body */
+    /** @var Suspension<null>|null fiber that waits for bytes of the body */
     private ?Suspension $reader = null;
 
-    /** @var list<Suspension<null>> who wait for the client to take what was answered */
+    /** @var list<Suspension<null>> fibers that wait for the client to take the response */
     private array $writers = [];
 
     /** Whether the client waits for "100 Continue" before it sends the body. */

@@ -24,10 +24,10 @@ final class Counters
     /** Connections that were closed to make room for others. */
     public int $evicted = 0;
 
-    /** @var array<int, int> requests that were answered, by status */
+    /** @var array<int, int> responses by status */
     public array $answered = [];
 
-    /** @var array<int, int> messages that were refused before a handler saw them, by status */
+    /** @var array<int, int> messages refused before a handler was called, by status */
     public array $refused = [];
 
     public int $handshakesFailed = 0;
@@ -35,13 +35,16 @@ final class Counters
     /** Requests whose client left before the response. */
     public int $abandoned = 0;
 
-    /** @var array<int, int> answers by their duration, one more bucket than there are bounds */
+    /** @var array<int, int> responses by duration, one more bucket than there are bounds */
     public array $durations = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
     /** Total nanoseconds of all responses. */
     public int $duration = 0;
 
-    /** @var array<string, array{int, int, int}> by a route's name: answers, their nanoseconds, and those with a status of 500 or above */
+    /**
+     * @var array<string, array{int, int, int}> by a route's name: responses, their nanoseconds, and those with a status
+     *      of 500 or above
+     */
     public array $routes = [];
 
     /** @param int $nanoseconds from the head to the response */

@@ -22,7 +22,10 @@ final class LoopLag
     private int $lookedAt = 0;
     private float $last = 0.0;
 
-    /** @var list<array{int, float}> looks of the window after each of which none was worse: when, by hrtime(), and seconds, the worst first */
+    /**
+     * @var list<array{int, float}> measurements of the window without a higher one after them: time by hrtime(), and
+     *      lag in seconds, the highest first
+     */
     private array $worst = [];
 
     /** @param (\Closure(): int)|null $clock in place of hrtime() */

@@ -15,7 +15,7 @@ final class Recurrences
     /** Maximum number of events that are distinguished. */
     private const MAX_KINDS = 1_000;
 
-    /** @var array<string, int> when each has happened last, by the clock */
+    /** @var array<string, int> time of the last occurrence, by the clock */
     private array $last = [];
 
     /** @param (\Closure(): int)|null $clock in place of hrtime(), in nanoseconds */

@@ -36,7 +36,7 @@ final class ResponseWriter
     /** Maximum number of header field names in the cache. */
     private const NAMES = 64;
 
-    /** @var array<array-key, bool> whether the server decides about a field, by a name that can be sent as it is */
+    /** @var array<array-key, bool> whether the server decides about a field, by a valid name */
     private array $names = [];
 
     /** The last head made from another library's response, and its input. Many responses have the same. */

@@ -63,10 +63,13 @@ final class Room
     /** @var array<string, int> connections by the client's network */
     private array $networks = [];
 
-    /** @var array<string, string> networks of proxies, through which many clients come, by their addresses */
+    /** @var array<string, string> networks of proxies by address; many clients share such a connection's network */
     private array $proxies = [];
 
-    /** @var array<string, int> until when no search for connections of a network is made, or of any (''), by hrtime() */
+    /**
+     * @var array<string, int> until when no search is made for connections of a network, or of all networks (''), by
+     *      hrtime()
+     */
     private array $pauses = [];
 
     /** Until when {@see relieve()} does nothing, by hrtime(). */

@@ -59,7 +59,7 @@ final class Service
     /** When the next deadline may pass, by hrtime(). */
     public int $nextLook = \PHP_INT_MAX;
 
-    /** @var array<int, int> nanoseconds that a connection may be in a phase, by the phase's value */
+    /** @var array<int, int> maximum nanoseconds in a phase, by the phase's value */
     public readonly array $allowed;
 
     /** Nanoseconds of the two phases that every request goes through. */
