@@ -34,19 +34,19 @@ final readonly class HttpServerOptions
      * @param float $writeTimeout        how long a client may take no byte of its response. The kernel may report
      *                                   progress in steps of 64 KB
      * @param int   $maxRequests         requests per connection
-     * @param int   $maxConnections      at once; less where the event loop or the limit of descriptors allows less.
-     *                                   Beyond, the one that has been idle longest makes room; where none is idle, more
-     *                                   wait in the kernel's queue, and answers end their connections
-     * @param int|null $maxConnectionsPerAddress of one client's IP address; null for half of those that the process can
-     *                                           have. Beyond, the one that has been idle longest makes room; where none
-     *                                           is idle, the new one is closed. A network of IPv6 with 64 bits counts
-     *                                           as one address. Neither clients of a Unix socket are counted nor
-     *                                           proxies that {@see Middleware\TrustedProxies} knows
-     * @param int   $maxInFlight         requests that are handled at once; 503 with Retry-After beyond
+     * @param int   $maxConnections      at once; fewer if the event loop or the limit of descriptors allows fewer.
+     *                                   Above it, the connection that has been idle longest is closed. If none is idle,
+     *                                   new connections wait in the kernel's queue, and responses end their connections
+     * @param int|null $maxConnectionsPerAddress of one IP address; null for half of the connections that the process
+     *                                           can have. Above it, the one that has been idle longest is closed. If
+     *                                           none is idle, the new one is closed. An IPv6 /64 network counts as one
+     *                                           address. Clients of a Unix socket and trusted proxies ({@see
+     *                                           Middleware\TrustedProxies}) are not counted
+     * @param int   $maxInFlight         requests handled at once; 503 with Retry-After beyond
      * @param float $idleGrace           while stopping: how long a connection without a request is still kept
-     * @param float $stopTimeout         while stopping, after which open requests are given up, which is a warning. A
-     *                                   process that a handler blocks is killed by its supervisor a second later; where
-     *                                   a reload has replaced the process, not before $handlerTimeout
+     * @param float $stopTimeout         while stopping: after it, open requests are abandoned with a warning. A
+     *                                   supervisor kills a process that a handler blocks a second later; after a
+     *                                   reload, not before $handlerTimeout
      *
      * @throws \ValueError when a number is out of its range
      */

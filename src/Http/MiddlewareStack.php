@@ -24,7 +24,8 @@ final readonly class MiddlewareStack implements RequestHandlerInterface
 
     /**
      * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $handler
-     * @param MiddlewareInterface ...$middleware the first is the outermost: it sees the request first and the response last
+     * @param MiddlewareInterface ...$middleware the first is the outermost: it gets the request first and the response
+     *                                           last
      */
     public function __construct(private RequestHandlerInterface|\Closure $handler, MiddlewareInterface ...$middleware)
     {

@@ -15,10 +15,10 @@ final class Load
     /** @var array<int, string> bodies of the answers, by the request */
     public array $answered = [];
 
-    /** @var array<int, string> how it went for requests on a connection that had been used before, whose end came first */
+    /** @var array<int, string> outcomes of requests on reused connections that ended before a response */
     public array $lostOnKept = [];
 
-    /** @var array<int, string> what happened to other requests that had no whole answer */
+    /** @var array<int, string> outcomes of requests on reused connections that ended before a response */
     public array $failed = [];
 
     /** Number of refused connections. A client ends when its connection is refused. */

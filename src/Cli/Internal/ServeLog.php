@@ -26,7 +26,7 @@ final class ServeLog extends AbstractLogger
 
     private readonly LineFile $file;
 
-    /** @var array<int, int> entries that could not be written, by the process whose they were: its forks have this object too */
+    /** @var array<int, int> lost entries by pid, because forks inherit this object */
     private array $lost = [];
 
     /** @param bool $quiet whether only warnings and errors are written */

@@ -261,7 +261,10 @@ final class NginxAgreesTest extends TestCase
             || preg_match('/^Expect:(?s:.*)^Expect:/im', $head->fields) === 1;
     }
 
-    /** @return list<string> accepted requests as 'GET /path 5', with the length of the body, and then 'refused', if the next was */
+    /**
+     * @return list<string> accepted requests as 'GET /path 5', with the length of the body, then 'refused' if the next
+     *         one was
+     */
     private static function simplified(Reading $reading): array
     {
         $seen = [];

@@ -32,7 +32,7 @@ final class ManyClientsTest extends TestCase
     /** A request that is unanswered until its client leaves. */
     private const BUSY = "POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n";
 
-    /** @var list<resource> clients that do nothing, and nobody waits for */
+    /** @var list<resource> clients that only keep their connections open */
     private array $idle = [];
 
     protected function deadline(): int
@@ -58,7 +58,7 @@ final class ManyClientsTest extends TestCase
         Eventually::holds(static fn(): bool => $server->descriptors() > 900, 'all are taken', 20);
         delay(0.6); // idle time of the other connections
         self::assertSame('hello from /', $this->ask($server, '/'));
-        $reserved = Streams::open('/dev/null', 'r'); // its low number goes to the client that is watched here
+        $reserved = Streams::open('/dev/null', 'r'); // for a low number, which the client gets that is watched here
         $this->connect($server, 400, self::BUSY);
         Eventually::holds(static fn(): bool => $server->log() !== [], 'it says that it is full', 20);
         fclose($reserved);

@@ -14,7 +14,7 @@ final class Query
     /**
      * @return array<array-key, mixed>
      *
-     * @throws HttpException 400 when there are more than max_input_vars, or more brackets in a name than max_input_nesting_level
+     * @throws HttpException 400 when max_input_vars, or max_input_nesting_level for brackets in a name, is exceeded
      */
     public static function parse(string $query): array
     {

@@ -209,9 +209,11 @@ final class Request implements ServerRequestInterface
     }
 
     /**
-     * Returns the body. Its reads suspend until bytes have arrived, and throw a {@see HttpException} when the body is too large,
-     * too slow or malformed. JSON, urlencoded forms and short bodies of other types can be read again, also after
-     * {@see getParsedBody()}; the body of a multipart form is empty then.
+     * Returns the body. Its reads suspend until bytes have arrived. They throw a {@see HttpException} when the body is
+     * too large, too slow or malformed.
+     *
+     * JSON, urlencoded forms and short bodies of other types can be read again, also after {@see getParsedBody()}.
+     * After it, the body of a multipart form is empty.
      */
     public function getBody(): StreamInterface
     {

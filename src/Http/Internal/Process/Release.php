@@ -40,7 +40,12 @@ final readonly class Release
         }
     }
 
-    /** @return array{string, string} "/releases/1" and "/releases/2" of "/releases/1/public/app.php" and "/releases/2/public/app.php" */
+    /**
+     * Removes the equal ends of two paths.
+     *
+     * @return array{string, string} "/releases/1" and "/releases/2" of "/releases/1/public/app.php" and
+     *         "/releases/2/public/app.php"
+     */
     private static function difference(string $before, string $now): array
     {
         while (basename($before) === basename($now)) {

@@ -268,7 +268,7 @@ final class ResponseWriter
         }
     }
 
-    /** Returns whether a field of the connection is sent: only 426 says which protocol is required. RFC 9110, 15.5.22. */
+    /** Returns whether a field of the connection is sent. Only 426 names the required protocol. RFC 9110, 15.5.22. */
     public static function isSent(string $key, int $status): bool
     {
         return !isset(self::OF_CONNECTION[$key]) || $key === 'upgrade' && $status === 426;

@@ -63,7 +63,7 @@ final class Room
     /** @var array<string, int> connections by the client's network */
     private array $networks = [];
 
-    /** @var array<string, string> networks of proxies by address; many clients share such a connection's network */
+    /** @var array<string, string> networks of trusted proxies by address; many clients may connect through a proxy */
     private array $proxies = [];
 
     /**

@@ -124,8 +124,8 @@ final class Transport
     /**
      * Returns whether the other side has ended or reset the connection, without receiving the bytes before the end.
      *
-     * A reset is always seen, and so is the close of a Unix socket. The end of a TCP connection is seen on Linux with ext-sockets
-     * once the kernel has all bytes before it. For other ends, the caller has to receive.
+     * A reset is always seen, and so is the close of a Unix socket. On Linux with ext-sockets, the end of a TCP
+     * connection is seen once the kernel has all bytes before it. For other ends, the caller has to receive.
      */
     public function hasEndAhead(): bool
     {

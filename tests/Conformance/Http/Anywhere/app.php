@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 /*
- * What tells one server from another, as an application.
+ * An application for everything in which servers could differ.
  */
 
 use Amp\Cancellation;
