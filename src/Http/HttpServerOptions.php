@@ -40,8 +40,8 @@ final readonly class HttpServerOptions
      * @param int|null $maxConnectionsPerAddress of one IP address; null for half of the connections that the process
      *                                           can have. Above it, the one that has been idle longest is closed. If
      *                                           none is idle, the new one is closed. An IPv6 /64 network counts as one
-     *                                           address. Clients of a Unix socket and trusted proxies ({@see
-     *                                           Middleware\TrustedProxies}) are not counted
+     *                                           address. Clients of a Unix socket and trusted proxies
+     *                                           ({@see Middleware\TrustedProxies}) are not counted
      * @param int   $maxInFlight         requests handled at once; 503 with Retry-After beyond
      * @param float $idleGrace           while stopping: how long a connection without a request is still kept
      * @param float $stopTimeout         while stopping: after it, open requests are abandoned with a warning. A

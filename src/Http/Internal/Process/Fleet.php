@@ -357,8 +357,8 @@ final class Fleet
     }
 
     /**
-     * Handles a process that ends without a message from the supervisor. It got SIGTERM and ends as after {@see
-     * Message::Stop}, or it ends at once.
+     * Handles a process that ends without a message from the supervisor. It got SIGTERM and ends as after
+     * {@see Message::Stop}, or it ends at once.
      */
     private function dies(Child $child, string $why): void
     {

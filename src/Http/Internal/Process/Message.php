@@ -11,8 +11,8 @@ namespace Spindle\Http\Internal\Process;
 enum Message: int
 {
     /**
-     * The process serves. The payload has two doubles: maximum seconds until its end after {@see Stop} and after {@see
-     * Leave}; INF for no limit.
+     * The process serves. The payload has two doubles: maximum seconds until its end after {@see Stop} and after
+     * {@see Leave}; INF for no limit.
      */
     case Ready = 1;
 

@@ -23,8 +23,8 @@ use Spindle\Internal\LoopTurn;
 final class Worker
 {
     /**
-     * Questions that a process answers with JSON: {@see HttpServer::statistics()}, or whether it is stopping and {@see
-     * HttpServer::check()}.
+     * Questions that a process answers with JSON: {@see HttpServer::statistics()}, or whether it is stopping and
+     * {@see HttpServer::check()}.
      */
     public const STATISTICS = 'statistics';
     public const HEALTH = 'health';

@@ -45,8 +45,8 @@ final class BodyStream implements StreamInterface, BodyLimited
     private ?HttpException $refusal = null;
 
     /**
-     * Stores its arguments. The parameters have no native types, because one object is made for each request whose
-     * handler uses the body, and type checks would take most of the time.
+     * Stores its arguments. The parameters have no native types: one object is made for each request whose handler uses
+     * the body, and type checks would dominate its cost.
      *
      * @param Connection     $connection
      * @param ServerExchange $exchange

@@ -27,9 +27,8 @@ use Spindle\Internal\LoopTurn;
  * the loop creates. While it is suspended, the connection is still watched for reading, so that a client that leaves is
  * noticed.
  *
- * The class is long because it is one state machine. Every event that ends a phase (bytes, an end, a deadline, a
- * response, a stop) may happen in any other phase, and while something is suspended in it. Everything else is in
- * classes of its own.
+ * The class is long because it is one state machine. Bytes, an end, a deadline, a response or a stop may end any phase,
+ * even while something is suspended in it. Everything else is in classes of its own.
  */
 final class Connection
 {
