@@ -43,8 +43,8 @@ final class AccessLog implements MiddlewareInterface
     }
 
     /**
-     * Logs at info level. The context has method, target, status, bytes, duration (seconds), client_ip, request_id,
-     * user_agent and referer.
+     * Logs at info level. Context: method, target, status, bytes, duration (s), client_ip, request_id, user_agent,
+     * referer.
      */
     public static function toLogger(LoggerInterface $logger): self
     {

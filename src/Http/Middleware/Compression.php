@@ -77,10 +77,7 @@ final readonly class Compression implements MiddlewareInterface
             && !self::isUsedUp(Body::of($response));
     }
 
-    /**
-     * Returns whether a body that can be read once was read before. Sending it must fail. Its compressed form would
-     * look like a complete body.
-     */
+    /** Returns whether a body that can be read once was read before. Compressed, it would look complete. */
     private static function isUsedUp(string|StreamInterface $body): bool
     {
         return !\is_string($body) && !$body->isSeekable() && $body->eof();

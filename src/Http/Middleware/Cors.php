@@ -136,10 +136,7 @@ final readonly class Cors implements MiddlewareInterface
         return $key !== null && isset($this->origins[$key]) ? $origin : null;
     }
 
-    /**
-     * Returns the origin in lower case, without the default port of its scheme; null for "null" and anything else that
-     * is not an origin.
-     */
+    /** Returns the origin in lower case, without its scheme's default port; null for "null" and non-origins. */
     private static function normalized(string $origin): ?string
     {
         if (preg_match(self::ORIGIN, strtolower($origin), $part) !== 1) {

@@ -28,10 +28,7 @@ final class Errors implements MiddlewareInterface
 {
     private bool $traces = false;
 
-    /**
-     * @param LoggerInterface|null $logger gets failures at error level, with the exception in the context; null for the
-     *                                     server's
-     */
+    /** @param LoggerInterface|null $logger gets failures at error level, with the exception; null for the server's */
     public function __construct(private readonly ?LoggerInterface $logger = null) {}
 
     /** Shows failures with their traces to every client, for development only. Traces contain no arguments of calls. */

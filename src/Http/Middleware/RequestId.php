@@ -16,10 +16,7 @@ final class RequestId implements MiddlewareInterface
 
     private bool $keeps = false;
 
-    /**
-     * Keeps an incoming X-Request-Id of 1 to 128 letters, digits, ".", "_" or "-". Clients then choose the ids in your
-     * logs.
-     */
+    /** Keeps an X-Request-Id of 1 to 128 letters, digits, ".", "_", "-". Clients then choose ids in your logs. */
     public static function keepingIncoming(): self
     {
         $ids = new self();

@@ -86,8 +86,8 @@ final class Client
     }
 
     /**
-     * @return list<\Throwable> exceptions of handlers that were answered with 500, and previous exceptions of those
-     *         with 500 or more, in order
+     * @return list<\Throwable> exceptions of handlers answered with 500, and HttpExceptions from 500 on with a previous
+     *         one
      */
     public function failures(): array
     {

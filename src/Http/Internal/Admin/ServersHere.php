@@ -10,10 +10,7 @@ use Spindle\Http\HttpServerStatistics;
 
 use function Amp\async;
 
-/**
- * The servers of this process. They share its memory, its event loop, and the statistics registered under the same
- * name.
- */
+/** The servers of this process. They share its memory, its event loop and statistics of the same name. */
 final readonly class ServersHere implements Overview
 {
     /** @param non-empty-list<HttpServer> $servers */

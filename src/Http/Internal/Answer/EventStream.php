@@ -145,10 +145,7 @@ final class EventStream implements StreamInterface
         }
     }
 
-    /**
-     * Ends the iterator. An exception thrown into a generator lets its `finally` blocks suspend, which they can't when
-     * it is destroyed. Their own exceptions are dropped.
-     */
+    /** Ends a generator by an exception, so that its `finally` blocks may suspend. Their exceptions are dropped. */
     private function letGo(\Throwable $why): void
     {
         try {

@@ -40,10 +40,7 @@ final class FileAnswer
         };
     }
 
-    /**
-     * Sends the whole file if several parts are requested. RFC 9110, 14.2, allows it, and conforming clients accept
-     * both.
-     */
+    /** Sends the whole file if several parts are requested, which RFC 9110, 14.2, allows. */
     private static function content(Response $response, OpenFile $file, Validators $validators, ServerRequestInterface $request): Response
     {
         $ranges = $request->getMethod() === 'GET' && $validators->allowPart($request) ? ByteRange::list($request->getHeaderLine('Range'), $file->size) : null;

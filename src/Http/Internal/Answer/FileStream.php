@@ -7,10 +7,7 @@ namespace Spindle\Http\Internal\Answer;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\ForwardOnly;
 
-/**
- * A part of an open file, with the size of when it was opened. Bytes appended since are not read. If the file was
- * truncated, the stream ends early.
- */
+/** A part of an open file, without bytes appended since it was opened. A truncated file ends early. */
 final class FileStream implements StreamInterface
 {
     use ForwardOnly;

@@ -6,10 +6,7 @@ namespace Spindle\Http\Internal\Answer;
 
 use Spindle\Http\HttpException;
 
-/**
- * A regular file open for reading. Its properties stay valid for what is read, even if the path later leads to another
- * file.
- */
+/** A regular file open for reading. Its properties describe this file, even if the path later leads to another. */
 final readonly class OpenFile
 {
     private const KIND = 0o170_000;

@@ -21,10 +21,7 @@ final class JsonMembers
     /** Depth at which counting stops. No text is decoded to that depth. */
     private const DEPTH = 10_001;
 
-    /**
-     * Bytes that PHP needs for an array with string keys, for a list, for a further member of each, and for a string
-     * beside its text.
-     */
+    /** Bytes for an array with string keys, for a list, for a further member of each, and for a string. */
     private const OBJECT = 376;
     private const LIST = 216;
     private const MEMBER = 72;
@@ -33,10 +30,7 @@ final class JsonMembers
 
     private function __construct() {}
 
-    /**
-     * Returns an upper bound of the bytes that the decoded text needs. It is higher when strings contain brackets,
-     * commas or colons.
-     */
+    /** Returns an upper bound of the decoded text's bytes. Brackets, commas or colons in strings raise it. */
     public static function memory(string $json): int
     {
         return self::OBJECT * (substr_count($json, '{') - substr_count($json, '{}')) + self::LIST * (substr_count($json, '[') - substr_count($json, '[]'))

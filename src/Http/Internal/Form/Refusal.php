@@ -26,10 +26,7 @@ final class Refusal
         return new HttpException(503, 'There is no memory for the body at present', ['Retry-After' => '1']);
     }
 
-    /**
-     * Returns the error for a full disk. Directory and reason are logged, through the previous exception, but not sent
-     * to the client.
-     */
+    /** Returns the error for a full disk. Directory and reason are in the previous exception, for the log only. */
     public static function noSpace(UploadException $exception): HttpException
     {
         return new HttpException(507, 'The uploaded file can not be kept', previous: $exception);

@@ -9,10 +9,7 @@ use Psr\Log\LoggerInterface;
 use Spindle\Http\HttpException;
 use Spindle\Http\Response;
 
-/**
- * Creates the response to a handler's exception, the same for all servers. Unexpected exceptions are logged, and their
- * details are not sent.
- */
+/** Creates the response to a handler's exception. Unexpected exceptions are logged, without details in the response. */
 final class Failure
 {
     /** Maximum bytes of an exception's message in the log, because a message may contain data from clients. */
@@ -33,10 +30,7 @@ final class Failure
             : Response::text(($meant->getMessage() !== '' ? $meant->getMessage() : Status::reason($meant->status)) . "\n", $meant->status, $meant->headers);
     }
 
-    /**
-     * Returns the exception for a log message. Braces are replaced, because loggers replace names in braces by values
-     * of the context.
-     */
+    /** Formats an exception for a log message. Loggers would replace names in braces, so braces are replaced. */
     public static function message(\Throwable $failure): string
     {
         return strtr(substr($failure->getMessage(), 0, self::LONGEST), ['{' => '\x7b', '}' => '\x7d']);

@@ -42,10 +42,7 @@ final class Request implements ServerRequestInterface
 
     private ?StreamInterface $body = null;
 
-    /**
-     * @var array{array<array-key, mixed>|object|null}|null wrapped in a list; null unless it differs from the received
-     *      one
-     */
+    /** @var array{array<array-key, mixed>|object|null}|null in a list; null unless it differs from the received one */
     private ?array $parsed = null;
 
     /** @var array<array-key, mixed>|null */

@@ -10,10 +10,7 @@ use Spindle\Internal\Launcher\Protocol;
 use Spindle\Internal\MalformedFrameException;
 use Spindle\Internal\Warnings;
 
-/**
- * One end of the connection between the supervisor and a process. Only {@see finish()} blocks, for a few seconds at
- * most.
- */
+/** One end of the connection between the supervisor and a process. Only {@see finish()} blocks, for some seconds. */
 final class Channel
 {
     /** Maximum bytes received at once, so that one process does not keep the supervisor from the others. */

@@ -170,8 +170,7 @@ final class Children implements \IteratorAggregate
     }
 
     /**
-     * Closes everything in a child that belongs to others. Each process has to notice when the supervisor is gone, and
-     * a socket accepts connections until the last process has closed it.
+     * Closes what belongs to other processes: open descriptors would hide the supervisor's end and keep sockets open.
      */
     private function disconnect(Duty $duty): void
     {

@@ -9,10 +9,7 @@ use Revolt\EventLoop\Driver;
 use Revolt\EventLoop\Suspension;
 use Spindle\Internal\OutputBuffers;
 
-/**
- * An event loop that keeps output buffers of fibers apart while they wait. Everything else is delegated to another
- * loop.
- */
+/** Delegates to another event loop, but keeps output buffers of fibers apart while they wait. */
 final readonly class FiberOutputDriver implements Driver
 {
     public function __construct(private Driver $driver) {}

@@ -4,10 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/**
- * Detects PHP files of a folder that were changed, added or removed. It skips vendor/ and folders that begin with a
- * dot.
- */
+/** Detects changed, added or removed PHP files of a folder, except below vendor/ and dot folders. */
 final class FileWatch
 {
     /** Nanoseconds between two scans. */
@@ -16,10 +13,7 @@ final class FileWatch
     /** Maximum number of files that are named. */
     private const NAMED = 5;
 
-    /**
-     * @var array<string, array{string, string}> time, size and inode; and a hash of the contents, '' if the file was
-     *      not read; by relative path
-     */
+    /** @var array<string, array{string, string}> file status, and a hash, '' if it was not read; by relative path */
     private array $files = [];
 
     /** @var array<string, true> files that may have been written again within the second of their time, by path */

@@ -222,10 +222,7 @@ final class Fleet
         $this->surveys->expire($now);
     }
 
-    /**
-     * Sends a ping. Pings are counted instead of seconds, so that no process is late if this process was stopped for a
-     * while.
-     */
+    /** Sends a ping. Pings are counted, not seconds, so that a pause of this process makes no other one late. */
     private function ping(Child $child): void
     {
         if ($child->readyAt === null) {
@@ -356,10 +353,7 @@ final class Fleet
         }
     }
 
-    /**
-     * Handles a process that ends without a message from the supervisor. It got SIGTERM and ends as after
-     * {@see Message::Stop}, or it ends at once.
-     */
+    /** Handles a process that ends by itself: at once, or after SIGTERM as after {@see Message::Stop}. */
     private function dies(Child $child, string $why): void
     {
         $child->end = $why;
@@ -375,10 +369,7 @@ final class Fleet
         $this->replace($child->slot);
     }
 
-    /**
-     * Replaces a process, unless an earlier one of the slot is still ending. If each process needs replacement at once,
-     * there would otherwise be one for each client that stays.
-     */
+    /** Replaces a process, unless an earlier one of the slot is still ending. This bounds their number. */
     private function replace(Slot $slot): void
     {
         $child = $slot->current;

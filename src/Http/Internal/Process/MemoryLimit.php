@@ -8,17 +8,14 @@ use Spindle\Http\SupervisorOptions;
 use Spindle\Internal\UsableMemory;
 
 /**
- * Determines PHP's memory_limit for processes that serve an application. Without one, a single request could use all
- * memory of the machine. Debian's php.ini for the command line has none.
+ * Determines memory_limit for the application's processes. Debian's php.ini has none for the command line, so one
+ * request could use all memory.
  */
 final readonly class MemoryLimit
 {
     private const LEAST = 128 << 20;
 
-    /**
-     * Share of the memory for all processes together. The rest is for other programs, and for memory that PHP does not
-     * count.
-     */
+    /** Share of the memory for all processes. The rest is for other programs, and what PHP does not count. */
     private const SHARE = 0.75;
 
     /** Factor for --max-memory. A process that is being replaced needs room for its remaining requests. */
@@ -41,10 +38,7 @@ final readonly class MemoryLimit
         return intdiv($limit, 1 << 20) . 'M';
     }
 
-    /**
-     * Returns whether this PHP has a configured limit: in php.ini, on its command line, or at run time. "No limit" in
-     * php.ini does not count.
-     */
+    /** Returns whether a limit is set in php.ini, on the command line or at run time. None in php.ini is not set. */
     private static function isGiven(): bool
     {
         $configured = get_cfg_var('memory_limit');

@@ -4,16 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/**
- * Messages between the supervisor and its processes. Each has a number and a payload. Processes send those up to 11,
- * the supervisor sends the others.
- */
+/** Messages with a number and a payload. Processes send those up to 11, the supervisor sends the others. */
 enum Message: int
 {
-    /**
-     * The process serves. The payload has two doubles: maximum seconds until its end after {@see Stop} and after
-     * {@see Leave}; INF for no limit.
-     */
+    /** The process serves. Payload: two doubles, seconds until its end after {@see Stop} and {@see Leave}. */
     case Ready = 1;
 
     /** The process can't serve and ends. The payload is the reason. */
@@ -22,10 +16,7 @@ enum Message: int
     /** The answer to {@see Ping}. */
     case Alive = 3;
 
-    /**
-     * The process requests a replacement, and continues until then. The payload is the reason. The number is 1 if a
-     * limit was reached almost at its start.
-     */
+    /** The process requests a replacement, with the reason. The number is 1 if it did so almost at its start. */
     case Spent = 4;
 
     /** The process ends by itself. The payload is the reason. */
@@ -58,10 +49,7 @@ enum Message: int
     /** Answers to the {@see Survey} with this number, serialized. */
     case Answers = 18;
 
-    /**
-     * Another process has taken over. The process should end without losing a request. The payload is a double: seconds
-     * for idle connections.
-     */
+    /** Another process has taken over: end without losing a request. Payload: a double, seconds for idle clients. */
     case Leave = 19;
 
     /** The process should accept no more connections, and end. */

@@ -4,10 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/**
- * A session handler that refuses every session. A process serves many clients, and the next client would get the
- * session.
- */
+/** A session handler that refuses every session, because the next client of the process would get it. */
 final class NoSessions implements \SessionHandlerInterface
 {
     public function open(string $path, string $name): never

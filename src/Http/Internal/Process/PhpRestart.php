@@ -7,10 +7,7 @@ namespace Spindle\Http\Internal\Process;
 use Spindle\Internal\IgnoredSignals;
 use Spindle\Internal\Warnings;
 
-/**
- * Replaces the program of this process by the same one with more PHP options. Pid, descriptors, environment and ignored
- * signals are kept.
- */
+/** Replaces this program by itself with more PHP options. Pid, descriptors, environment and ignored signals stay. */
 final class PhpRestart
 {
     /** A setting that belongs to no extension. PHP keeps it, and unlike an environment variable it is not inherited. */

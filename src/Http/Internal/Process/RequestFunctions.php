@@ -54,10 +54,7 @@ final class RequestFunctions
         return array_filter(self::names(), self::isOfPhp(...)) === [];
     }
 
-    /**
-     * Makes error_log() write to this log, unless the setting error_log names a file. Needs a PHP that was started
-     * without error_log().
-     */
+    /** Makes a replaced error_log() write to this log, unless the setting error_log names a file. */
     public static function logTo(LoggerInterface $log): void
     {
         self::$log = $log;

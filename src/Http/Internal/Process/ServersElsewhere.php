@@ -11,10 +11,7 @@ use Spindle\Http\Internal\Admin\Figures;
 use Spindle\Http\Internal\Admin\Overview;
 use Spindle\Http\Internal\Admin\Totals;
 
-/**
- * The processes that run the application. They are asked through the supervisor, which also knows the counters of
- * processes that have ended.
- */
+/** The application's processes, asked through the supervisor, which also knows the counters of ended ones. */
 final readonly class ServersElsewhere implements Overview
 {
     /** Seconds for the supervisor, which gives the processes less: {@see Surveys}. */

@@ -6,10 +6,7 @@ namespace Spindle\Http\Internal\Process;
 
 use Spindle\Internal\IgnoredSignals;
 
-/**
- * Signals received by the supervisor. A signal during a wait for streams ends the wait. SIGINT and SIGTERM stay ignored
- * if they were ignored when this process started.
- */
+/** Signals received by the supervisor. They end its waits. Ignored SIGINT and SIGTERM stay ignored. */
 final class SignalInbox
 {
     /** @var list<int> */

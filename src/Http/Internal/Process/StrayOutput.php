@@ -58,10 +58,7 @@ final class StrayOutput
         OutputBuffers::$shared = 1;
     }
 
-    /**
-     * Closes buffers that a handler has left open, so that no other handler gets their contents. Opens this object's
-     * buffer again if a handler has closed all buffers.
-     */
+    /** Closes buffers that a handler left open, and opens this object's buffer again if a handler closed it. */
     public function tidy(): void
     {
         $own = $this->capturing ? 1 : 0;

@@ -4,10 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/**
- * Queue of slots whose process is replaced: all slots for new code, or one that has reached its limits. One replacement
- * starts at a time, so there is at most one extra process.
- */
+/** Slots whose process is replaced, by new code or after its limits. At most one replacement starts at a time. */
 final class Succession
 {
     /** @var array<string, Slot> waiting slots by their duty's name, in order */

@@ -16,23 +16,14 @@ use Spindle\Internal\Launcher\Process\Libc;
 use Spindle\Internal\Launcher\Process\Signals;
 use Spindle\Internal\LoopTurn;
 
-/**
- * Code of a process forked by the supervisor. It creates a server and serves until a message or signal stops it, or the
- * supervisor is gone.
- */
+/** A process forked by the supervisor. It serves until a message or signal stops it, or the supervisor is gone. */
 final class Worker
 {
-    /**
-     * Questions that a process answers with JSON: {@see HttpServer::statistics()}, or whether it is stopping and
-     * {@see HttpServer::check()}.
-     */
+    /** Questions, answered with JSON: {@see HttpServer::statistics()}; the state and {@see HttpServer::check()}. */
     public const STATISTICS = 'statistics';
     public const HEALTH = 'health';
 
-    /**
-     * Signal that makes a process report its position and end, whatever it is doing. The system ignores this signal by
-     * default.
-     */
+    /** Signal that makes a process report its position and end. The system ignores it by default. */
     public const END_AT_ONCE = \SIGURG;
 
     /** @see https://man7.org/linux/man-pages/man2/pr_set_pdeathsig.2const.html */
@@ -62,10 +53,7 @@ final class Worker
         $this->output = new StrayOutput($logger);
     }
 
-    /**
-     * Runs the process. Throws nothing, because the supervisor's code, which called this method, must not continue in
-     * this process.
-     */
+    /** Runs the process. Throws nothing, because the supervisor's code must not continue in this process. */
     public function run(): never
     {
         $this->pid = (int) getmypid();
@@ -106,10 +94,7 @@ final class Worker
         }
     }
 
-    /**
-     * Ends the process with the supervisor, even if a handler does not return and the end of the channel is not
-     * noticed.
-     */
+    /** Ends the process with the supervisor, even if a handler that never returns hides the channel's end. */
     private static function dieWithTheSupervisor(): void
     {
         if (\extension_loaded('FFI')) {
@@ -168,10 +153,7 @@ final class Worker
         }
     }
 
-    /**
-     * Reports the position and ends the process. It interrupts any code, which must not continue: it may take the
-     * interrupted wait for a success.
-     */
+    /** Reports the position and ends the process. Interrupted code must not go on: it could misread its wait. */
     private function endAtOnce(): void
     {
         if (getmypid() !== $this->pid) {
@@ -186,10 +168,7 @@ final class Worker
         Signals::send($this->pid, \SIGKILL);
     }
 
-    /**
-     * Answers a question. Does nothing after its deadline: a check that blocks this process must not run again for each
-     * question that has arrived since.
-     */
+    /** Answers a question before its deadline. A check that blocks must not run again for each late question. */
     private function answer(int $number, string $payload): void
     {
         \assert($this->link !== null && $this->server !== null);

@@ -12,17 +12,11 @@ use Spindle\Internal\Warnings;
 /** Accepts connections of one listening socket, as long as there is room. */
 final class Acceptor
 {
-    /**
-     * Connections accepted per turn of the event loop. The limit leaves time for open connections. The smaller limit
-     * spreads connections over the processes that share the socket.
-     */
+    /** Connections accepted per turn of the event loop; fewer on a shared socket, to spread them over processes. */
     private const AT_ONCE = 64;
     private const AT_ONCE_SHARED = 4;
 
-    /**
-     * Nanoseconds without a connection that end a burst; and seconds that other processes of the socket need to wake
-     * up.
-     */
+    /** Nanoseconds without a connection that end a burst; seconds in which the socket's other processes wake up. */
     private const QUIET = 10_000_000;
     private const AWAKENING = 0.001;
 
@@ -71,10 +65,7 @@ final class Acceptor
         }
     }
 
-    /**
-     * Accepts all connections that wait in the kernel, regardless of limits, as they may have sent a request. Then
-     * closes the socket.
-     */
+    /** Accepts all connections that wait in the kernel, as they may have sent a request. Then closes the socket. */
     public function close(): void
     {
         if (\is_resource($this->socket)) {

@@ -187,10 +187,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         return $file;
     }
 
-    /**
-     * Returns the metadata. "trailers" are the fields after the last chunk, values by name, once the body was read to
-     * its end.
-     */
+    /** Returns the metadata. "trailers" has the fields after the last chunk, once the body was read to its end. */
     public function getMetadata(?string $key = null): mixed
     {
         $metadata = ['trailers' => []];

@@ -7,10 +7,7 @@ namespace Spindle\Http\Internal\Server;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\ListenException;
 
-/**
- * Checks certificates and returns PHP's TLS options. The files are read again for each connection, so they can be
- * replaced.
- */
+/** Checks certificates and returns PHP's TLS options. The files are read for each connection. */
 final class Certificates
 {
     private function __construct() {}

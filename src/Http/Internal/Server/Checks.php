@@ -14,10 +14,7 @@ use function Amp\async;
 /** Health checks of an application. A check that hangs is never run twice at once. */
 final class Checks
 {
-    /**
-     * Seconds from its start after which a check is late. Less than a second, so that clients with a timeout of one
-     * second get the result.
-     */
+    /** Seconds after which a check is late. Clients with a timeout of one second still get the result. */
     public const DEADLINE = 0.7;
 
     /** Result of a late check. */

@@ -109,10 +109,7 @@ final class Connection
     /** Bytes that the client had taken when the current wait for it began. */
     private int $taken = 0;
 
-    /**
-     * When {@see isTooSlowForOthers()} began to measure, by its clock, -1 before; and the bytes that the client had
-     * sent or taken by then.
-     */
+    /** When {@see isTooSlowForOthers()} began to measure, -1 before; and the bytes sent or taken by then. */
     private int $measuredAt = -1;
     private int $measured = 0;
 
@@ -216,10 +213,7 @@ final class Connection
         return $this->exchange !== null || $this->transport->sending;
     }
 
-    /**
-     * Returns from when on the connection may be closed for another one, by hrtime(). That is some time after the
-     * client began to keep the server waiting. Null while a request is handled.
-     */
+    /** Returns from when on the connection may be closed for another, by hrtime(). Null while it has a request. */
     public function disposableFrom(): ?int
     {
         $patience = match ($this->phase) {
@@ -356,10 +350,7 @@ final class Connection
         $this->close(ClientLeftException::stopped());
     }
 
-    /**
-     * Reads all that the kernel has received. If the connection were closed with unread bytes, the kernel would discard
-     * the response.
-     */
+    /** Reads what the kernel has received. Closed with unread bytes, the connection would lose its response. */
     private function discard(): void
     {
         $until = $this->transport->received + self::LINGER;
@@ -444,10 +435,7 @@ final class Connection
         }
     }
 
-    /**
-     * Handles the end of the client's side. The client has closed its connection, or only its side of it. Unless the
-     * client resets the connection, that is unknown until something is sent.
-     */
+    /** Handles the end of the client's side. Whether it still reads is unknown until something is sent. */
     private function ended(): void
     {
         $this->peerEnded = $this->peerLeft = true;

@@ -41,10 +41,7 @@ final class Counters
     /** Total nanoseconds of all responses. */
     public int $duration = 0;
 
-    /**
-     * @var array<string, array{int, int, int}> by a route's name: responses, their nanoseconds, and those with a status
-     *      of 500 or above
-     */
+    /** @var array<string, array{int, int, int}> by route: responses, nanoseconds, statuses from 500 on */
     public array $routes = [];
 
     /** @param int $nanoseconds from the head to the response */

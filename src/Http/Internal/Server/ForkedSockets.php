@@ -15,8 +15,8 @@ final class ForkedSockets
     private function __construct() {}
 
     /**
-     * Detaches sockets from the streams of this process. Otherwise, when this process ends, PHP would send the end of
-     * each TLS connection, although another process serves it. Does nothing without FFI or /proc.
+     * Detaches sockets from this process's streams. Otherwise PHP would end TLS connections that another process
+     * serves. Does nothing without FFI or /proc.
      *
      * @param list<resource> $streams
      */

@@ -53,10 +53,7 @@ final class Listeners
         }
     }
 
-    /**
-     * Removes the file of a Unix socket that was opened here and is still open. A file that another server has created
-     * since is kept.
-     */
+    /** Removes the file of an open Unix socket, unless another server has replaced the file. */
     public static function remove(string $name): void
     {
         if (str_starts_with($name, 'unix://')) {

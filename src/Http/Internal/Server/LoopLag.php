@@ -23,8 +23,7 @@ final class LoopLag
     private float $last = 0.0;
 
     /**
-     * @var list<array{int, float}> measurements of the window without a higher one after them: time by hrtime(), and
-     *      lag in seconds, the highest first
+     * @var list<array{int, float}> hrtime() and seconds of measurements without a higher later one, the highest first
      */
     private array $worst = [];
 

@@ -20,10 +20,7 @@ final class OutgoingBody
     /** Nanoseconds after which other connections get a turn. */
     private const TURN = 5_000_000;
 
-    /**
-     * Seconds until the next read of a body that returned nothing twice before its end. The pause doubles each time, up
-     * to the second value.
-     */
+    /** Seconds between reads of a body that has returned nothing twice: first, and after doubling at most. */
     private const PAUSE = 0.001;
     private const LONGEST_PAUSE = 0.1;
 

@@ -61,10 +61,7 @@ final class RateWindow
         return $now;
     }
 
-    /**
-     * Returns whether the client has sent enough. Bytes that it takes of a response count too, as the response may be
-     * made of the body.
-     */
+    /** Returns whether the client has sent enough. Bytes taken of a response count, as it may echo the body. */
     public function isEnough(): bool
     {
         return $this->transport->received - $this->received + $this->transport->taken - $this->taken >= $this->least;

@@ -138,10 +138,7 @@ final class ResponseWriter
         return preg_match('/^\d{1,18}$/D', $given) === 1 ? (int) $given : null;
     }
 
-    /**
-     * Returns the status line and the header lines of another library's response. Null if the server has to add, remove
-     * or refuse some of them.
-     */
+    /** Returns the head of another library's response. Null if the server has to change or refuse a field. */
     private function plainHead(ResponseInterface $response, int $length): ?string
     {
         $status = $response->getStatusCode();

@@ -44,10 +44,7 @@ final class Room
     public const PATIENCE_UNDER_WAY = 3_000_000_000;
     public const CROWDED = 20;
 
-    /**
-     * Maximum number of connections closed by one search, as a search checks all of them. An eighth of the room, if
-     * that is less.
-     */
+    /** Maximum connections closed by one search, as a search checks all. An eighth of the room, if less. */
     private const BATCH = 32;
 
     /** Room is expected soon if at least one of FEW connections is idle, even if not long enough yet. */
@@ -66,10 +63,7 @@ final class Room
     /** @var array<string, string> networks of trusted proxies by address; many clients may connect through a proxy */
     private array $proxies = [];
 
-    /**
-     * @var array<string, int> until when no search is made for connections of a network, or of all networks (''), by
-     *      hrtime()
-     */
+    /** @var array<string, int> until when a network, or all (''), is not searched, by hrtime() */
     private array $pauses = [];
 
     /** Until when {@see relieve()} does nothing, by hrtime(). */
@@ -139,10 +133,7 @@ final class Room
         }
     }
 
-    /**
-     * Marks the client as a proxy that the application trusts. The limit per address does not apply to it as long as it
-     * has connections.
-     */
+    /** Exempts a trusted proxy from the limit per address, as long as it has connections. */
     public function trust(Peer $peer): void
     {
         if (isset($this->networks[$peer->network])) {

@@ -35,10 +35,7 @@ final class Service
 
     public bool $stopping = false;
 
-    /**
-     * Whether a response ends its connection, unless another request has arrived: the server stops, or others wait for
-     * room.
-     */
+    /** Whether responses end their connections if no other request has arrived: on stop, or without room. */
     public bool $ending = false;
 
     /** Requests whose handler has not returned. */

@@ -4,10 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
-/**
- * Reserved descriptors. When connections use all others, requests still need some, if only for the file of a class that
- * was not loaded yet.
- */
+/** Descriptors that connections can't use. Requests need some, if only to load the file of a class. */
 final class Spares
 {
     private const COUNT = 8;

@@ -15,10 +15,7 @@ final class Transport
     /** Bytes given to the kernel at a time. A long string would be copied again for each part that the kernel takes. */
     private const SEND = 262_144;
 
-    /**
-     * Linux: the option whose value begins with a byte for the state of the connection, and the state after the peer's
-     * FIN.
-     */
+    /** Linux: the option whose first byte is the connection's state; and the state after the peer's FIN. */
     private const TCP_INFO = 11;
     private const TCP_CLOSE_WAIT = 8;
 
@@ -156,10 +153,7 @@ final class Transport
         return $socket === false ? null : $socket;
     }
 
-    /**
-     * @return bool whether all is sent; otherwise the rest follows as the client takes it, unless the connection is
-     *         broken
-     */
+    /** @return bool whether all is sent; otherwise the rest follows, unless the connection is broken */
     public function send(string $bytes): bool
     {
         if (!$this->sending && \strlen($bytes) <= self::SEND) {
@@ -278,10 +272,7 @@ final class Transport
         [$this->out, $this->sent, $this->sending] = ['', 0, false];
     }
 
-    /**
-     * Returns whether the client has reset a TLS connection, in which case the kernel has no peer address any more.
-     * Sending through TLS would cause an error.
-     */
+    /** Returns whether the client has reset a TLS connection: the kernel has no peer address then. */
     private function wasReset(): bool
     {
         return stream_socket_get_name($this->stream, true) === false;

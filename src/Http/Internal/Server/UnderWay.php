@@ -42,10 +42,7 @@ final readonly class UnderWay
         return '';
     }
 
-    /**
-     * Returns a clause for the request for which the caller runs, such as " while it handled GET /". If that is
-     * unknown, names some requests that are being handled.
-     */
+    /** Returns " while it handled GET /" for the caller's request. If that is unknown, names some open requests. */
     public function clause(): string
     {
         $current = self::current();

@@ -7,10 +7,7 @@ namespace Spindle\Http\Internal\Server;
 use Spindle\Http\ListenException;
 use Spindle\Internal\Warnings;
 
-/**
- * Removes a stale file before a Unix socket is created, and later the created file unless another process has replaced
- * it.
- */
+/** Removes stale files of Unix sockets, and created files that no other process has replaced. */
 final class UnixSocketFile
 {
     /** Maximum bytes of a path. PHP cuts off the rest. @see https://man7.org/linux/man-pages/man7/unix.7.html */
@@ -66,10 +63,7 @@ final class UnixSocketFile
         }
     }
 
-    /**
-     * Removes a created file. Must be called once per file, while its socket is open: until then no other file has its
-     * inode.
-     */
+    /** Removes a created file. Call it once per file while its socket is open, as the inode is unique until then. */
     public static function remove(string $path): void
     {
         $made = isset(self::$made[$path]) ? array_shift(self::$made[$path]) : null;
