@@ -72,7 +72,7 @@ final class AppException extends \RuntimeException implements SpindleException
         return new self($app, "The application is in {$release} now, and {$why}: restart the server");
     }
 
-    /** @internal What another process said that was to serve it. */
+    /** @internal For an error reported by a process that should have served the application. */
     public static function told(string $app, string $message): self
     {
         return new self($app, $message);

@@ -257,11 +257,7 @@ final class HttpServer
         return [$this->options->stopTimeout, $idleGrace + max($this->options->stopTimeout, $this->options->handlerTimeout)];
     }
 
-    /**
-     * Returns whether connections have waited for some time because there is no room for them.
-     *
-     * @internal Whether connections have had to wait for a while, as there is no room for them.
-     */
+    /** @internal Returns whether connections have waited for some time because there is no room for them. */
     public function isFull(): bool
     {
         return $this->service->room->isFull();
@@ -285,11 +281,7 @@ final class HttpServer
         return new UnderWay($this->service);
     }
 
-    /**
-     * Returns how many requests were unfinished when the stop timed out.
-     *
-     * @internal Requests that were under way when there was no more time to answer them.
-     */
+    /** @internal Returns how many requests were unfinished when the stop timed out. */
     public function unanswered(): int
     {
         return $this->unanswered;

@@ -71,11 +71,7 @@ final readonly class HttpServerStatistics
         return new self(...$figures);
     }
 
-    /**
-     * Encodes the statistics. Numbers that JSON does not support, such as INF, become 0.
-     *
-     * @internal
-     */
+    /** @internal Encodes the statistics. Numbers that JSON does not support, such as INF, become 0. */
     public function toJson(): string
     {
         return (string) json_encode($this, \JSON_PRESERVE_ZERO_FRACTION | \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_PARTIAL_OUTPUT_ON_ERROR);

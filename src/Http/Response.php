@@ -219,21 +219,13 @@ final class Response implements ResponseInterface
         return $copy;
     }
 
-    /**
-     * Returns the body without creating a stream, unless one was requested before.
-     *
-     * @internal
-     */
+    /** @internal Returns the body without creating a stream, unless one was requested before. */
     public function body(): string|StreamInterface
     {
         return $this->body;
     }
 
-    /**
-     * Returns the status line and the header lines; null if the server has to add or remove some of them.
-     *
-     * @internal
-     */
+    /** @internal Returns the status line and the header lines; null if the server has to add or remove some of them. */
     public function plainHead(): ?string
     {
         return $this->plainHead !== false ? $this->plainHead : $this->plainHead = $this->makePlainHead();
