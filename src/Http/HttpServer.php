@@ -311,7 +311,6 @@ final class HttpServer
         return \is_int($figure) || \is_float($figure) && is_finite($figure);
     }
 
-    /** Logs what a callback of the application threw. No request is affected. */
     private function uncaught(\Throwable $failure): void
     {
         $this->service->logger->error('Nothing caught {class}: ' . Failure::message($failure), ['class' => $failure::class, 'exception' => $failure]);

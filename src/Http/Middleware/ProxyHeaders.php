@@ -7,10 +7,8 @@ namespace Spindle\Http\Middleware;
 /** The header fields in which a proxy describes the original request. */
 enum ProxyHeaders
 {
-    /** Forwarded: RFC 7239. */
     case Forwarded;
 
-    /** X-Forwarded-For, X-Forwarded-Proto, X-Forwarded-Host and X-Forwarded-Port. */
     case XForwarded;
 
     /** @return non-empty-list<string> */

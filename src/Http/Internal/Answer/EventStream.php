@@ -35,7 +35,6 @@ final class EventStream implements StreamInterface
 
     private bool $closed = false;
 
-    /** Exception of the iterator. */
     private ?\Throwable $failure = null;
 
     /** Unread bytes. The first comment shows the client at once that the stream is open. */

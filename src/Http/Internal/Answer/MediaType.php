@@ -9,7 +9,6 @@ final class MediaType
 {
     private const ANY = 'application/octet-stream';
 
-    /** Media types by file extension. */
     private const TYPES = [
         'aac' => 'audio/aac', 'apng' => 'image/apng', 'atom' => 'application/atom+xml', 'avi' => 'video/x-msvideo', 'avif' => 'image/avif',
         'bmp' => 'image/bmp', 'bz2' => 'application/x-bzip2', 'css' => 'text/css', 'csv' => 'text/csv',

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Form;
 
-/** A parsed body. */
 final readonly class Form
 {
     /**

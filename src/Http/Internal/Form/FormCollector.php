@@ -89,7 +89,6 @@ final class FormCollector implements MultipartSink
         return new Form($this->fields->values(), $this->files->values());
     }
 
-    /** Deletes all collected files. */
     public function discard(): void
     {
         foreach ($this->spools as $spool) {

@@ -6,7 +6,6 @@ namespace Spindle\Http\Internal\Form;
 
 use Spindle\Http\HttpException;
 
-/** Exceptions for refused bodies. */
 final class Refusal
 {
     private function __construct() {}

@@ -50,7 +50,6 @@ final class Spool
         return $this->file;
     }
 
-    /** Deletes the stored bytes. */
     public function close(): void
     {
         fclose($this->file);

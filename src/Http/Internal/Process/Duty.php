@@ -6,7 +6,6 @@ namespace Spindle\Http\Internal\Process;
 
 use Spindle\Http\HttpServer;
 
-/** The task of a process. */
 final readonly class Duty
 {
     /**

@@ -10,7 +10,6 @@ final class FileWatch
     /** Nanoseconds between two scans. */
     public const INTERVAL = 500_000_000;
 
-    /** Maximum number of files that are named. */
     private const NAMED = 5;
 
     /** @var array<string, array{string, string}> file status, and a hash, '' if it was not read; by relative path */

@@ -10,7 +10,6 @@ use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
 use Spindle\Http\Internal\Admin\Totals;
 
-/** A process's end of the {@see Channel}, on its event loop. */
 final class Link
 {
     private readonly string $reading;
@@ -19,7 +18,6 @@ final class Link
     /** @var array<int, DeferredFuture<array{answers: list<string>, silent: list<string|null>, past: Totals|null}>> by number */
     private array $surveys = [];
 
-    /** Number of surveys so far. */
     private int $begun = 0;
 
     /**
@@ -41,7 +39,6 @@ final class Link
         }
     }
 
-    /** Requests a replacement of this process. */
     public function spent(string $why, bool $tooSoon): void
     {
         $this->send(Message::Spent, (int) $tooSoon, $why);

@@ -12,7 +12,6 @@ final class Slot
     /** Replaces the current process when it serves. */
     public ?Child $successor = null;
 
-    /** Number of consecutive processes that failed to start. */
     public int $failures = 0;
 
     /** Number of consecutive processes that started and ended early. */

@@ -10,10 +10,8 @@ final class Succession
     /** @var array<string, Slot> waiting slots by their duty's name, in order */
     private array $waiting = [];
 
-    /** The slot whose successor is starting. */
     private ?Slot $starting = null;
 
-    /** Whether a reload is running. */
     private bool $reloading = false;
 
     /** @var array<string, true> duties that this reload, or the last one, has replaced */

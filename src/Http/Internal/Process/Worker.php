@@ -214,7 +214,6 @@ final class Worker
         }
     }
 
-    /** Logs what a callback of the application threw. No request is affected. */
     private function uncaught(\Throwable $failure): void
     {
         $this->logger->error('Nothing caught {class}: ' . Failure::message($failure), ['class' => $failure::class, 'exception' => $failure]);

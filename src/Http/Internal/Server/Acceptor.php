@@ -28,10 +28,8 @@ final class Acceptor
 
     private string $watcher;
 
-    /** Event loop callback that ends a pause. */
     private ?string $timer = null;
 
-    /** Whether a connection is waiting because there is no room. */
     private bool $holding = false;
 
     /** For a shared socket: connections accepted in a burst, and the time of the last one by hrtime(). */

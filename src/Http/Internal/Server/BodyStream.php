@@ -32,7 +32,6 @@ final class BodyStream implements StreamInterface, BodyLimited
     /** Read offset into these bytes. */
     private int $offset = 0;
 
-    /** Bytes received before these, which were dropped. */
     private int $dropped = 0;
 
     private bool $ended = false;
@@ -236,7 +235,6 @@ final class BodyStream implements StreamInterface, BodyLimited
         }
     }
 
-    /** Maximum bytes of a body that can be read again. */
     private function kept(): int
     {
         return $this->connection->forms()->kept($this->exchange->head->field('content-type'));

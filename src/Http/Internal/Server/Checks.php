@@ -17,7 +17,6 @@ final class Checks
     /** Seconds after which a check is late. Clients with a timeout of one second still get the result. */
     public const DEADLINE = 0.7;
 
-    /** Result of a late check. */
     public const LATE = 'It took longer than ' . self::DEADLINE . ' s';
 
     /**

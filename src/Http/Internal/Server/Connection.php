@@ -64,13 +64,11 @@ final class Connection
     /** Whether requests are taken from the parser at present, by a fiber that may be suspended. */
     private bool $serving = false;
 
-    /** The current request, until its response is sent. */
     private ?ServerExchange $exchange = null;
 
     /** The body of its response while it is sent. */
     private ?OutgoingBody $streaming = null;
 
-    /** Whether a part of its response was produced. */
     private bool $answering = false;
 
     /** Requests handled on this connection. */
@@ -80,7 +78,6 @@ final class Connection
     private string $out = '';
     private bool $flushQueued = false;
 
-    /** Whether no further request is handled. */
     private bool $last = false;
 
     /** Whether the client has ended its side, and everything it sent before was read. */
@@ -135,7 +132,6 @@ final class Connection
         return $this->service->forms;
     }
 
-    /** Returns the server's log; null if there is none. */
     public function logger(): ?LoggerInterface
     {
         return $this->service->logger->isSilent() ? null : $this->service->logger;
@@ -201,7 +197,6 @@ final class Connection
         }
     }
 
-    /** Returns the current request, until its response is sent. */
     public function exchange(): ?ServerExchange
     {
         return $this->exchange;
@@ -267,14 +262,12 @@ final class Connection
         return false;
     }
 
-    /** Closes the connection to make room for another one. */
     public function evict(): void
     {
         ++$this->service->counters->evicted;
         $this->close($this->exchange === null ? null : ClientLeftException::crowdedOut());
     }
 
-    /** Marks the client as a proxy that the application trusts. */
     public function trustPeer(): void
     {
         $this->service->room->trust($this->peer);

@@ -8,7 +8,6 @@ use Spindle\Http\HttpServerOptions;
 use Spindle\Http\ListenException;
 use Spindle\Internal\Warnings;
 
-/** Opens the sockets that a server listens on. */
 final class Listeners
 {
     /**

@@ -14,7 +14,6 @@ final class RateWindow
     private int $received = 0;
     private int $taken = 0;
 
-    /** Nanoseconds of waiting in this window. */
     private int $waited = 0;
 
     /** Nanoseconds of waiting in previous windows. */
@@ -67,7 +66,6 @@ final class RateWindow
         return $this->transport->received - $this->received + $this->transport->taken - $this->taken >= $this->least;
     }
 
-    /** Returns the nanoseconds of waiting in all windows. */
     public function waited(int $now): int
     {
         return $this->before + $this->waited + ($this->waitingSince === 0 ? 0 : $now - $this->waitingSince);

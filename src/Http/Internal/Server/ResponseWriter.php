@@ -25,7 +25,6 @@ final class ResponseWriter
     /** Fields that the server adds or leaves out. */
     public const DECIDED = ['connection' => true, 'content-length' => true, 'date' => true] + self::OF_CONNECTION;
 
-    /** Statuses of responses without a body. */
     public const BARE = [204 => true, 205 => true, 304 => true];
 
     /** Maximum bytes of a stream that is sent in one piece. */
@@ -33,7 +32,6 @@ final class ResponseWriter
 
     private const SECOND = 1_000_000_000;
 
-    /** Maximum number of header field names in the cache. */
     private const NAMES = 64;
 
     /** @var array<array-key, bool> whether the server decides about a field, by a valid name */
@@ -130,7 +128,6 @@ final class ResponseWriter
         return self::givenLength($response) ?? $size;
     }
 
-    /** Returns the Content-Length that the handler declared, if it is a number. */
     private static function givenLength(ResponseInterface $response): ?int
     {
         $given = $response->getHeaderLine('Content-Length');

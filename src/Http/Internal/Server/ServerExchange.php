@@ -31,7 +31,6 @@ final class ServerExchange implements Exchange
     /** Why the form could not be read. Thrown each time, because the rest of the body is not a complete form. */
     private ?\Throwable $failure = null;
 
-    /** Null unless the handler requested it. */
     public ?MatchedRoute $route = null;
 
     private bool $peerTrusted = false;
@@ -124,7 +123,6 @@ final class ServerExchange implements Exchange
         $this->body = $this->failure = $this->fiber = null; // removes references back to this object
     }
 
-    /** Cancels the request, because its response is not needed any more. */
     public function cancel(\Throwable $why): void
     {
         $this->left ??= $why;

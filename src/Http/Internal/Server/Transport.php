@@ -25,10 +25,8 @@ final class Transport
 
     private readonly string $reading;
 
-    /** Whether receiving is paused. */
     public bool $paused = false;
 
-    /** Whether some bytes are still to be sent. */
     public bool $sending = false;
 
     private ?string $writing = null;
@@ -43,7 +41,6 @@ final class Transport
     /** The same connection for ext-sockets, created when needed. PHP can't create it from an encrypted stream. */
     private ?\Socket $socket = null;
 
-    /** PHP's warning about the handshake. */
     private string $warning = '';
 
     /** Bytes received, and bytes that the kernel took. */
@@ -207,7 +204,6 @@ final class Transport
         $this->isIncomplete = $isIncomplete && ($this->secure || $socket !== null);
     }
 
-    /** Ends the sending side. */
     public function end(): void
     {
         if ($this->secure && !$this->isIncomplete) {

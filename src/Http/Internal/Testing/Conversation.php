@@ -13,7 +13,6 @@ use Spindle\Http\Internal\Server\ResponseWriter;
 use Spindle\Http\Internal\Server\Transport;
 use Spindle\Http\Response;
 
-/** One request and its response, from the client's side. */
 final class Conversation
 {
     private const CHUNK = 65_536;
