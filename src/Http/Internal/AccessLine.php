@@ -75,8 +75,6 @@ final readonly class AccessLine
     }
 
     /**
-     * Returns the context of a log message.
-     *
      * @return array{method: string, target: string, status: int, bytes: int|null, duration: float, client_ip: string,
      *         request_id: string, user_agent: string, referer: string}
      */

@@ -20,8 +20,7 @@ final readonly class Snapshots
     public function __construct(private Overview $overview) {}
 
     /**
-     * Yields snapshots until the servers stop, so that an open page does not delay the stop. The browser then
-     * reconnects.
+     * Yields snapshots until the servers stop, so that an open page does not delay the stop.
      *
      * @param Cancellation|null $leaving of the client
      *

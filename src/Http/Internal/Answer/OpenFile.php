@@ -52,8 +52,7 @@ final readonly class OpenFile
     }
 
     /**
-     * Returns the resolved name if it is below the root and still leads to the opened file. This detects a link that
-     * was changed after the file was opened.
+     * Returns the resolved name if it is below the root and still leads to the opened file.
      *
      * @param string $root without links
      */
@@ -70,8 +69,7 @@ final readonly class OpenFile
     }
 
     /**
-     * Returns the ETag. It is weak while another change could leave the file's time the same, as times are in whole
-     * seconds.
+     * Returns the ETag, which is weak while another change could leave the time (whole seconds) the same.
      *
      * @see https://www.rfc-editor.org/rfc/rfc9110#section-8.8.3
      *

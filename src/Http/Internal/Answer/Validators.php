@@ -22,11 +22,7 @@ final readonly class Validators
      */
     public function __construct(private string $tag, private ?int $modified, private int $now) {}
 
-    /**
-     * Evaluates the conditions in the order of section 13.2.2.
-     *
-     * @return 304|412|null the status for GET and HEAD instead of the representation
-     */
+    /** @return 304|412|null in place of the representation, by section 13.2.2 */
     public function refusal(ServerRequestInterface $request): ?int
     {
         $holds = $request->hasHeader('If-Match')

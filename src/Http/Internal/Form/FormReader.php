@@ -75,11 +75,7 @@ final readonly class FormReader
         return $parse($body);
     }
 
-    /**
-     * Returns the maximum size of a body of this type that can be read again.
-     *
-     * @param string $contentType value of the header field
-     */
+    /** @param string $contentType value of the header field of a body; decides up to which size it can be read again */
     public function kept(string $contentType): int
     {
         $type = self::type($contentType);

@@ -66,11 +66,7 @@ final class MultipartParser
         } while ($more);
     }
 
-    /**
-     * Checks that the body is complete.
-     *
-     * @throws HttpException
-     */
+    /** @throws HttpException when the body is incomplete */
     public function finish(): void
     {
         if ($this->state !== MultipartState::Epilogue) {

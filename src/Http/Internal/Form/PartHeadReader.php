@@ -28,11 +28,7 @@ final class PartHeadReader
     /** @var array<string, string> by name in lower case */
     private array $fields = [];
 
-    /**
-     * Checks limits for an incomplete line with this many bytes.
-     *
-     * @throws HttpException
-     */
+    /** @throws HttpException when this many bytes of an incomplete line are too many */
     public function expect(int $bytes): void
     {
         if ($this->size + $bytes > self::BYTES) {

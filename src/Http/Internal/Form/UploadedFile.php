@@ -119,7 +119,7 @@ final class UploadedFile implements UploadedFileInterface
     }
 
     /**
-     * Copies the file. Another reader of the stream may move its position in between.
+     * Copies the file, even if its stream is read at the same time.
      *
      * @param resource $from
      *

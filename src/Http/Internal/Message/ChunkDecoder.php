@@ -77,11 +77,7 @@ final class ChunkDecoder
         return $end === false ? null : substr($buffer, $offset, $end + 1 - $offset);
     }
 
-    /**
-     * Checks that an incomplete line does not exceed its limit.
-     *
-     * @throws BadMessageException
-     */
+    /** @throws BadMessageException when an incomplete line is already too long */
     private function expect(string $buffer, int $offset): void
     {
         $bytes = \strlen($buffer) - $offset;

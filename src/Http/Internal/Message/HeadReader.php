@@ -50,11 +50,7 @@ final class HeadReader
 
     public function __construct(private readonly MessageLimits $limits) {}
 
-    /**
-     * Checks limits for an incomplete line with this many bytes.
-     *
-     * @throws BadMessageException
-     */
+    /** @throws BadMessageException when this many bytes of an incomplete line are too many */
     public function expect(int $bytes): void
     {
         if ($this->method === '') {
@@ -188,8 +184,7 @@ final class HeadReader
     }
 
     /**
-     * Checks Transfer-Encoding. An unknown coding gets 501: RFC 9112, 6.1. "chunked" anywhere but at the end is
-     * malformed: RFC 9112, 6.3.
+     * Checks Transfer-Encoding: RFC 9112, 6.1, unknown codings; 6.3, "chunked" before the end.
      *
      * @throws BadMessageException
      */

@@ -106,8 +106,7 @@ final class IterableStream implements StreamInterface
     }
 
     /**
-     * Ends a generator with an exception, so that its `finally` blocks may suspend. Before PHP 8.4 they can't when it
-     * is destroyed.
+     * Throws into a generator, so that its `finally` blocks may suspend; destroyed, they can't before PHP 8.4.
      *
      * @param \Iterator<mixed, string> $chunks
      */

@@ -52,8 +52,7 @@ final class Request implements ServerRequestInterface
     private array $attributes = [];
 
     /**
-     * Stores its arguments. The parameters have no native types: one object is made per request, and type checks would
-     * take as long as all else here.
+     * Stores its arguments. Native types would take as long as all else here.
      *
      * @param Head     $head
      * @param Exchange $exchange
@@ -66,8 +65,7 @@ final class Request implements ServerRequestInterface
     }
 
     /**
-     * Shows only the request in print_r() and var_dump(). The object's properties lead to the server and to requests of
-     * other clients.
+     * Hides properties from var_dump() that lead to the server and to requests of other clients.
      *
      * @return array<string, mixed>
      */
@@ -140,8 +138,7 @@ final class Request implements ServerRequestInterface
     }
 
     /**
-     * Returns both addresses, method, target, protocol and time like $_SERVER. Header fields and environment variables
-     * are not included.
+     * Returns addresses, method, target, protocol and time like $_SERVER; no header fields, no environment.
      *
      * @return array<string, mixed>
      */
@@ -342,11 +339,7 @@ final class Request implements ServerRequestInterface
         return $copy;
     }
 
-    /**
-     * Computes the URI from the target and the Host field: RFC 9112, 3.3, and RFC 9110, 7.4.
-     *
-     * @throws HttpException
-     */
+    /** @throws HttpException by RFC 9112, 3.3, and RFC 9110, 7.4 */
     private function effectiveUri(): UriInterface
     {
         $target = $this->head->target;

@@ -71,7 +71,7 @@ final readonly class ErrorPage
     /**
      * Returns a problem document. A missing "type" means "about:blank".
      *
-     * @see https://www.rfc-editor.org/rfc/rfc9457 https://www.rfc-editor.org/rfc/rfc9457
+     * @see https://www.rfc-editor.org/rfc/rfc9457
      */
     private function problem(string $reason): string
     {

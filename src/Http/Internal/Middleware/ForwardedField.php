@@ -24,8 +24,7 @@ final class ForwardedField
     private function __construct() {}
 
     /**
-     * Yields the hops. The field is read from the end, so that an unclosed quote from the client does not swallow what
-     * proxies appended. Text within quotes is not an element, because the quote at its end has no begin.
+     * Yields the hops, read from the end, so that an unclosed quote of the client does not hide later ones.
      *
      * @return iterable<Hop> from the last to the first, up to one that is malformed
      */

@@ -43,8 +43,7 @@ final readonly class Preferences
     }
 
     /**
-     * Returns the media type with the greatest weight. On a tie, the most precise range wins, then the first range in
-     * the field, then the first offer. RFC 9110, 12.5.1.
+     * Returns the best type by weight, precision of its range, order of the field, order of offers: RFC 9110, 12.5.1.
      *
      * @param list<string> $offers in lower case
      *

@@ -12,8 +12,7 @@ final class XForwardedFields
     private function __construct() {}
 
     /**
-     * Yields the hops. Another field belongs to the same proxies as X-Forwarded-For if it has as many members. A field
-     * with a single member applies to all.
+     * Yields the hops. A field with one member applies to all. Otherwise the nth last member is for the nth last hop.
      *
      * @return iterable<Hop> from the last to the first, up to one that is malformed
      */

@@ -85,10 +85,7 @@ final class Channel
     }
 
     /**
-     * Returns the received messages.
-     *
-     * @return list<array{Message, int, string}>|null null when the other side is gone and everything that it sent was
-     *         received
+     * @return list<array{Message, int, string}>|null null when the other side is gone and all was received
      *
      * @throws MalformedFrameException
      * @throws \ValueError when a message has an unknown type

@@ -138,11 +138,7 @@ final class Children implements \IteratorAggregate
         $this->children = [];
     }
 
-    /**
-     * Yields the exit statuses of processes that have ended, by pid.
-     *
-     * @return iterable<int, int> includes orphans of other processes if this is the first process of a container
-     */
+    /** @return iterable<int, int> exit statuses by pid, also of orphans if this is the first process of a container */
     private function statuses(): iterable
     {
         foreach (getmypid() === 1 ? [-1] : array_keys($this->children) as $awaited) {

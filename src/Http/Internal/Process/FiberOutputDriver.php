@@ -15,8 +15,7 @@ final readonly class FiberOutputDriver implements Driver
     public function __construct(private Driver $driver) {}
 
     /**
-     * Returns a suspension. Throws before the caller has registered its wait. A fiber without a buffer gets the other
-     * loop's suspension: callers usually use it at once, and another check would make each wait a quarter slower.
+     * Returns a suspension, which sets buffers aside only if the fiber has some now, just before its wait.
      *
      * @return Suspension<mixed>
      *

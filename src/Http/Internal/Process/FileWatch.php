@@ -36,8 +36,7 @@ final class FileWatch
     }
 
     /**
-     * Returns whether a file differs. A file that was written again with the same contents has not changed, such as
-     * generated code.
+     * Returns whether a file has other contents, or another status if they were not read.
      *
      * @param array{string, string}      $file
      * @param array{string, string}|null $before
@@ -74,9 +73,7 @@ final class FileWatch
     }
 
     /**
-     * Returns status and hash of a file. A file of the current or the last second is read, because another version may
-     * have the same time, size and inode. It is read once more later, for changes after this scan. A file with another
-     * time, size or inode is read, too.
+     * Returns status and hash. A file of the last second is read twice, as a later version may have the same status.
      *
      * @return array{string, string}
      */

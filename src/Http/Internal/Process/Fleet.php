@@ -236,9 +236,7 @@ final class Fleet
     }
 
     /**
-     * Makes a process report its position and end at once. It is killed if it does not. The report is the only way to
-     * learn which request it had. An earlier question is impossible, because the signal would disturb a handler that
-     * might have gone on.
+     * Makes a process report its position and end. Earlier, the signal would disturb a handler that goes on.
      *
      * @param string $why reason of the kill
      */

@@ -49,9 +49,8 @@ final class Link
      *
      * @param float $timeout seconds for the supervisor, which may be stopped (SIGSTOP)
      *
-     * @return array{answers: list<string>, silent: list<string|null>, past: Totals|null}|null null when the supervisor
-     *         does not answer. "silent": the last known counters of processes that did not answer in time. "past":
-     *         counters of processes that have ended
+     * @return array{answers: list<string>, silent: list<string|null>, past: Totals|null}|null null without an answer;
+     *         "silent": last counters of late processes; "past": those of ended ones
      */
     public function survey(string $question, float $timeout): ?array
     {

@@ -20,21 +20,13 @@ final class Past
         $this->totals = new Totals(self::ROUTES);
     }
 
-    /**
-     * Reserves the routes of a running process. Otherwise their counts could fall when the process ends.
-     *
-     * @param string $counted {@see HttpServerStatistics::toJson()}
-     */
+    /** @param string $counted of a running process, whose routes are reserved: {@see HttpServerStatistics::toJson()} */
     public function heard(string $counted): void
     {
         self::read($counted, $this->totals->knowRoutes(...));
     }
 
-    /**
-     * Adds the counters of a process that has ended.
-     *
-     * @param string $counted its last report, {@see HttpServerStatistics::toJson()}
-     */
+    /** @param string $counted last report of an ended process, {@see HttpServerStatistics::toJson()} */
     public function add(string $counted): void
     {
         self::read($counted, $this->totals->addCounts(...));

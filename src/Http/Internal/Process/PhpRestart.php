@@ -18,11 +18,7 @@ final class PhpRestart
 
     private function __construct() {}
 
-    /**
-     * Restarts PHP without the functions that {@see RequestFunctions} replaces, unless it was started that way.
-     *
-     * @return string|null why the restart is not possible; null when PHP runs without them
-     */
+    /** @return string|null why a PHP without the functions of {@see RequestFunctions} can't be started */
     public static function withoutRequestFunctions(): ?string
     {
         if (RequestFunctions::areDisabled()) {

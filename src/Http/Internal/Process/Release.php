@@ -40,12 +40,7 @@ final readonly class Release
         }
     }
 
-    /**
-     * Removes the equal ends of two paths.
-     *
-     * @return array{string, string} "/releases/1" and "/releases/2" of "/releases/1/public/app.php" and
-     *         "/releases/2/public/app.php"
-     */
+    /** @return array{string, string} "/a/1" and "/a/2" of "/a/1/app.php" and "/a/2/app.php" */
     private static function difference(string $before, string $now): array
     {
         while (basename($before) === basename($now)) {

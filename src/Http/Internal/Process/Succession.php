@@ -21,10 +21,9 @@ final class Succession
     public function __construct(private readonly array $slots) {}
 
     /**
-     * Begins a reload with the first slot. A running reload is abandoned: it may hang, and only the newest code is
-     * needed.
+     * Begins a reload. A running one is abandoned: it may hang, and only the newest code is needed.
      *
-     * @return Slot|null slot whose successor was starting and has to end: it may have loaded older code
+     * @return Slot|null slot whose successor has to end, as it may have loaded older code
      */
     public function reload(): ?Slot
     {
@@ -62,11 +61,7 @@ final class Succession
         return $this->waiting === [] && $this->endReload();
     }
 
-    /**
-     * Ends the replacements. Other slots keep their processes.
-     *
-     * @return int|null number of processes that the reload had replaced; null when there was no reload
-     */
+    /** @return int|null replacements of the reload that ends here; null without a reload */
     public function failed(): ?int
     {
         $this->starting = null;

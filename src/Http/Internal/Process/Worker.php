@@ -200,11 +200,7 @@ final class Worker
         return $seconds[1];
     }
 
-    /**
-     * Finishes the requests that have arrived, and ends the process.
-     *
-     * @param \Closure(): void $end suspends until no connection is left
-     */
+    /** @param \Closure(): void $end suspends until no connection is left; the process ends after it */
     private function finish(\Closure $end): void
     {
         $this->stopping = true;

@@ -114,13 +114,7 @@ final class Acceptor
         }
     }
 
-    /**
-     * Counts a connection of a burst. Under a steady load all processes that share the socket are awake, and none
-     * waits.
-     *
-     * @return bool whether it is the 4th, 8th, 16th … connection of a burst; accepting should then pause until other
-     *         processes have woken up
-     */
+    /** @return bool whether other processes have to wake up first: after 4, 8, 16 … connections of a burst */
     private function countOne(): bool
     {
         $now = hrtime(true);

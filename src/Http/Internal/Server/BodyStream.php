@@ -44,8 +44,7 @@ final class BodyStream implements StreamInterface, BodyLimited
     private ?HttpException $refusal = null;
 
     /**
-     * Stores its arguments. The parameters have no native types: one object is made for each request whose handler uses
-     * the body, and type checks would dominate its cost.
+     * Stores its arguments. Native types would take longer than the rest of a request's body handling.
      *
      * @param Connection     $connection
      * @param ServerExchange $exchange
@@ -53,8 +52,7 @@ final class BodyStream implements StreamInterface, BodyLimited
     public function __construct(private $connection, private $exchange) {}
 
     /**
-     * Shows only the body in print_r() and var_dump(). The object's properties lead to the server and to requests of
-     * other clients.
+     * Hides properties from var_dump() that lead to the server and to requests of other clients.
      *
      * @return array<string, mixed>
      */

@@ -28,8 +28,7 @@ final class Checks
     public function __construct(private readonly array $checks) {}
 
     /**
-     * Runs the checks concurrently, each in its own fiber. A check that is still running is not started again; its
-     * result is awaited until it is late.
+     * Runs the checks concurrently. A check that is still running is awaited until it is late.
      *
      * @return array<string, string|null> by name: the reason of a failure, or null
      */

@@ -182,8 +182,7 @@ final class Connection
     }
 
     /**
-     * Stops the connection with its server. A request that may be on its way is still handled, but no other. Event
-     * streams end.
+     * Stops the connection, except for a request that may be on its way. Event streams end.
      *
      * @param int $deadline how long to wait for that request, by hrtime()
      */
@@ -274,8 +273,7 @@ final class Connection
     }
 
     /**
-     * Checks whether the client has left behind bytes that are not read for now. Those bytes are read later: the client
-     * may have ended only its side, and may wait for its responses.
+     * Checks whether the client has left behind unread bytes, which may be requests that it waits for.
      *
      * @return bool whether to call this method again after a while
      */
@@ -652,7 +650,7 @@ final class Connection
     }
 
     /**
-     * Sends each piece when it is available, and requests the next one when the client has taken it.
+     * Sends each piece, and requests the next one when the client has taken it.
      *
      * @param \Generator<int, string> $pieces
      */
@@ -755,11 +753,7 @@ final class Connection
         $this->checkBody($exchange);
     }
 
-    /**
-     * Sends collected responses, and suspends until the client has taken them.
-     *
-     * @return bool whether it suspended
-     */
+    /** @return bool whether it suspended, until the client had taken what was collected */
     private function drain(): bool
     {
         $out = $this->out;
@@ -819,8 +813,7 @@ final class Connection
     }
 
     /**
-     * Ends this side of the connection, and waits for the client to do the same. If the connection were closed with
-     * unread bytes, the kernel would discard what the client has not read yet.
+     * Ends this side and waits for the client's end. With unread bytes, the kernel would discard the response.
      *
      * @see https://www.rfc-editor.org/rfc/rfc9112#section-9.6
      */

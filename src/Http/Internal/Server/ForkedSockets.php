@@ -15,8 +15,7 @@ final class ForkedSockets
     private function __construct() {}
 
     /**
-     * Detaches sockets from this process's streams. Otherwise PHP would end TLS connections that another process
-     * serves. Does nothing without FFI or /proc.
+     * Detaches sockets through FFI, as PHP would end TLS connections that another process serves.
      *
      * @param list<resource> $streams
      */

@@ -16,8 +16,7 @@ final class Listeners
     private const BACKLOG = 4_096;
 
     /**
-     * TCP keepalive options. Without them, a response that has nothing to send would stay open for ever if the client's
-     * machine is gone. Linux: after 60 s of silence, every 15 s, four times.
+     * Keepalive after 60 s of silence, every 15 s, four times: detects clients whose machine is gone.
      *
      * @see https://man7.org/linux/man-pages/man7/tcp.7.html TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT
      */

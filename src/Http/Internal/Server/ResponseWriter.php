@@ -76,11 +76,7 @@ final class ResponseWriter
         };
     }
 
-    /**
-     * Returns the head of a response whose body is a stream.
-     *
-     * @param int|null $length of the body; null when unknown
-     */
+    /** @param int|null $length of the body, which is a stream; null when unknown */
     public function head(ResponseInterface $response, ?int $length, Head $request, bool &$keep, int $now): string
     {
         $status = $response->getStatusCode();
@@ -217,8 +213,7 @@ final class ResponseWriter
      *
      * @param string|null $given set to the Content-Length that the handler declared
      *
-     * @throws \UnexpectedValueException when the status is not a final one: after an interim response the client waits
-     *         for another
+     * @throws \UnexpectedValueException when the status is not a final one, as the client waits for another
      */
     private function begin(ResponseInterface $response, int $status, bool &$keep, Head $request, int $now, ?string &$given): string
     {

@@ -142,8 +142,7 @@ final class Room
     }
 
     /**
-     * Closes connections that have kept the server waiting, if there are any. Those of proxies and Unix sockets come
-     * last.
+     * Closes connections that have kept the server waiting; those of proxies and Unix sockets last.
      *
      * @param array<Connection> $connections all of the server
      * @param string            $network     whose connections may be closed; '' for all

@@ -36,16 +36,14 @@ final class ServerExchange implements Exchange
     private bool $peerTrusted = false;
 
     /**
-     * The fiber that runs the handler and sends the response. Keeps a suspended handler without other references until
-     * its deadline.
+     * The fiber of the handler and the response. The reference keeps a suspended handler until its deadline.
      *
      * @var \Fiber<mixed, mixed, mixed, mixed>|null
      */
     public $fiber = null;
 
     /**
-     * Stores its arguments. The properties have no native types and are not readonly. One object is made per request,
-     * and the checks would take more time than all else here.
+     * Stores its arguments. Types and readonly would take more time than all else here.
      *
      * @param Connection $connection
      * @param Head       $head

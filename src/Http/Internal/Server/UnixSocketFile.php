@@ -17,8 +17,7 @@ final class UnixSocketFile
     private const EAGAIN = 11;
 
     /**
-     * Device and inode of each created file, and the process that created it, by path. A path has several entries if
-     * its file was removed from outside and another server created it again. The last entry is the current file.
+     * Identity and creator of each file, by path. Of several entries, the last one is the current file.
      *
      * @var array<string, list<array{string, int}>>
      */
@@ -27,8 +26,7 @@ final class UnixSocketFile
     private function __construct() {}
 
     /**
-     * Removes the file of a server that was killed. PHP does not report why it can't create a socket's file, so the
-     * possible reasons are checked here.
+     * Removes the file of a killed server, as PHP does not report why it can't create a socket's file.
      *
      * @throws ListenException
      */
