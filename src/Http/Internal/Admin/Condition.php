@@ -20,13 +20,11 @@ final readonly class Condition
         return new self('', $checks);
     }
 
-    /** No process has started yet. */
     public static function starting(): self
     {
         return new self('starting', []);
     }
 
-    /** All processes are stopping. */
     public static function draining(): self
     {
         return new self('draining', []);
@@ -38,7 +36,6 @@ final readonly class Condition
         return new self('full', []);
     }
 
-    /** No process has answered. */
     public static function stuck(): self
     {
         return new self('stuck', []);

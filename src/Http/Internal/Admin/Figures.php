@@ -6,7 +6,6 @@ namespace Spindle\Http\Internal\Admin;
 
 use Spindle\Http\HttpServerStatistics;
 
-/** State and counters of several processes. */
 final readonly class Figures
 {
     public Totals $totals;
@@ -23,7 +22,6 @@ final readonly class Figures
         array_map($this->totals->add(...), $processes);
     }
 
-    /** Returns whether at least one process accepts requests. */
     public function isReady(): bool
     {
         return \in_array(false, array_column($this->processes, 'stopping'), true);

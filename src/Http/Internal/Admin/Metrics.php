@@ -6,7 +6,6 @@ namespace Spindle\Http\Internal\Admin;
 
 use Spindle\Http\HttpServerStatistics;
 
-/** Writes the metrics for Prometheus. */
 final class Metrics
 {
     public const TYPE = 'text/plain; version=0.0.4; charset=utf-8';

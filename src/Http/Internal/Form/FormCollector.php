@@ -15,7 +15,6 @@ final class FormCollector implements MultipartSink
     private Part $part;
     private string $value = '';
 
-    /** Spool of the current file; null in any other part. */
     private ?Spool $spool = null;
 
     /** @var list<Spool> */

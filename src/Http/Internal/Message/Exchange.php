@@ -25,7 +25,6 @@ interface Exchange
      */
     public function form(): Form;
 
-    /** Returns the cancellation that is requested when the client leaves. */
     public function cancellation(): Cancellation;
 
     public function route(): MatchedRoute;
@@ -33,7 +32,6 @@ interface Exchange
     /** Marks the client as a proxy that the application trusts. It may then have more connections. */
     public function trustPeer(): void;
 
-    /** Returns whether the application trusts the client as a proxy. */
     public function trustsPeer(): bool;
 
     /** Returns the server's log; null if there is none. */

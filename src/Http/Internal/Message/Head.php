@@ -27,10 +27,8 @@ final class Head
     /** Bytes of the body; null when it is sent in chunks. */
     public ?int $length = 0;
 
-    /** Whether the connection may serve another request. */
     public bool $persistent = true;
 
-    /** Whether the client waits for "100 Continue" before it sends the body. */
     public bool $expectsContinue = false;
 
     /** Returns the values of a field, joined; '' without one. */

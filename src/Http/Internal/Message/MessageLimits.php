@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Message;
 
-/** Limits of the sizes that a parser accepts. */
 final readonly class MessageLimits
 {
     /** Maximum bytes of a request line without its target: method, two spaces, version and line end. */

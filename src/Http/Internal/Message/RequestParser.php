@@ -37,7 +37,6 @@ final class RequestParser
     /** Bytes missing of a body with a Content-Length. */
     private int $missing = 0;
 
-    /** Decoder of a chunked body. */
     private ?ChunkDecoder $chunks = null;
 
     /** Size up to which a head is within all limits, whatever it contains. */
@@ -143,7 +142,6 @@ final class RequestParser
         return $body;
     }
 
-    /** Returns whether the body was consumed to its end. */
     public function bodyEnded(): bool
     {
         return $this->missing === 0 && ($this->chunks === null || $this->chunks->hasEnded());

@@ -13,7 +13,6 @@ final class GzipStream implements StreamInterface
 {
     use ForwardOnly;
 
-    /** Bytes per read. */
     private const PIECE = 16_384;
 
     /** Maximum bytes that one read compresses. zlib itself would take megabytes of zeros before it returns anything. */
@@ -26,7 +25,6 @@ final class GzipStream implements StreamInterface
 
     private ?\DeflateContext $deflate = null;
 
-    /** Bytes of the source that were read. */
     private int $taken = 0;
 
     /** Whether the source was read to its end, or this stream was closed. */

@@ -22,7 +22,6 @@ final class Channel
     /** Seconds for sending the last messages. */
     private const FINISH_TIMEOUT = 5.0;
 
-    /** Bytes that the other side has not taken. */
     private string $unsent = '';
 
     /** Whether {@see flush()} is running. A signal may interrupt it with another call. */

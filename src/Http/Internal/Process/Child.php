@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** A process from the supervisor's view. */
 final class Child
 {
     /** When it began to serve, by hrtime(); null before. */
@@ -67,7 +66,6 @@ final class Child
         };
     }
 
-    /** Describes how it ended. */
     public function story(): string
     {
         return $this->failure === null ? "{$this} {$this->end}" : "{$this} did not come up: {$this->failure}";

@@ -125,7 +125,6 @@ final class Children implements \IteratorAggregate
         Signals::send($child->pid, \SIGKILL);
     }
 
-    /** Kills all processes, and returns when none is left. */
     public function killAll(): void
     {
         foreach ($this->children as $child) {

@@ -49,7 +49,6 @@ final class Fleet
 
     private bool $stopping = false;
 
-    /** Warnings that the memory limit is too low. */
     private readonly Recurrences $warnings;
 
     /** The second stop signal, which kills all processes. */

@@ -13,7 +13,6 @@ enum Message: int
     /** The process can't serve and ends. The payload is the reason. */
     case Failed = 2;
 
-    /** The answer to {@see Ping}. */
     case Alive = 3;
 
     /** The process requests a replacement, with the reason. The number is 1 if it did so almost at its start. */

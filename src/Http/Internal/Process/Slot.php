@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** A place for one process after another. */
 final class Slot
 {
     public ?Child $current = null;

@@ -74,7 +74,6 @@ final class StrayOutput
         }
     }
 
-    /** Logs captured output. */
     public function report(): void
     {
         $this->queued = false;

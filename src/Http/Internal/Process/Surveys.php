@@ -77,7 +77,6 @@ final class Surveys
         }
     }
 
-    /** Gives up late answers. */
     public function expire(int $now): void
     {
         foreach ($this->open as $question => $survey) {

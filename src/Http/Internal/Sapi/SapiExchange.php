@@ -19,7 +19,6 @@ use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\Peer;
 use Spindle\Http\MatchedRoute;
 
-/** The request of a process of FPM or of PHP's built-in server. */
 final class SapiExchange implements Exchange
 {
     private readonly DeferredCancellation $leaving;

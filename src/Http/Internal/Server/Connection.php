@@ -71,7 +71,6 @@ final class Connection
 
     private bool $answering = false;
 
-    /** Requests handled on this connection. */
     private int $served = 0;
 
     /** Collected responses, and whether they are sent when a handler suspends. */
@@ -201,7 +200,6 @@ final class Connection
         return $this->exchange;
     }
 
-    /** Returns whether the client waits for a response, or for the rest of it. */
     public function isAwaited(): bool
     {
         return $this->exchange !== null || $this->transport->sending;
@@ -291,7 +289,6 @@ final class Connection
         return false;
     }
 
-    /** Handles a deadline that has passed. */
     public function expire(): void
     {
         match ($this->phase) {
@@ -785,7 +782,6 @@ final class Connection
         }
     }
 
-    /** Answers a malformed or late request, and ends the connection. */
     private function refuse(int $status, string $message): void
     {
         $this->service->counters->refused($status);

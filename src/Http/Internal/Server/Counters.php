@@ -6,22 +6,18 @@ namespace Spindle\Http\Internal\Server;
 
 use Spindle\Http\HttpServerStatistics;
 
-/** Counters of a server since its start. */
 final class Counters
 {
     /** {@see HttpServerStatistics::BOUNDS} in nanoseconds. */
     private const BOUNDS = [100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000, 25_000_000, 50_000_000, 100_000_000, 250_000_000, 500_000_000, 1_000_000_000, 2_500_000_000, 5_000_000_000, 10_000_000_000];
 
-    /** Maximum number of routes that are counted separately. */
     private const ROUTES = 500;
 
-    /** Accepted connections. */
     public int $connections = 0;
 
     /** Connections that were closed at once because their address had too many. */
     public int $rejected = 0;
 
-    /** Connections that were closed to make room for others. */
     public int $evicted = 0;
 
     /** @var array<int, int> responses by status */

@@ -14,7 +14,6 @@ use function Amp\delay;
 /** A response body that is read while it is sent. */
 final class OutgoingBody
 {
-    /** Bytes per read. */
     private const PIECE = 262_144;
 
     /** Nanoseconds after which other connections get a turn. */

@@ -208,7 +208,6 @@ final class Room
         return array_fill_keys(array_keys(array_filter($connections, static fn(Connection $connection): bool => $connection->isTooSlowForOthers($now))), 0);
     }
 
-    /** Records that a connection waits in the kernel's queue for room. */
     public function held(): void
     {
         $now = (int) hrtime(true);

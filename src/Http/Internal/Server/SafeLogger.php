@@ -20,7 +20,6 @@ final class SafeLogger extends AbstractLogger
         $this->failures = new Recurrences();
     }
 
-    /** Returns whether there is no log. */
     public function isSilent(): bool
     {
         return $this->logger instanceof NullLogger || $this->logger instanceof self && $this->logger->isSilent();

@@ -21,7 +21,6 @@ use Spindle\Http\Internal\Message\Peer;
 use Spindle\Http\Internal\Middleware\Departure;
 use Spindle\Http\Response;
 
-/** State that all connections of a server share. */
 final class Service
 {
     /** Minimum nanoseconds between two deadline checks of all connections. */
@@ -108,7 +107,6 @@ final class Service
         return (int) min($seconds * 1e9, 1e18);
     }
 
-    /** Returns whether another connection of this client is accepted. */
     public function admits(Peer $peer): bool
     {
         if ($this->room->admits($peer, $this->connections)) {

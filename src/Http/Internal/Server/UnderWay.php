@@ -14,7 +14,6 @@ use Spindle\Http\Internal\Message\Head;
  */
 final readonly class UnderWay
 {
-    /** Maximum bytes of a target in a name. */
     private const MAX_TARGET = 200;
 
     /**
