@@ -16,7 +16,7 @@ use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\ConsoleOutputInterface;
 use Symfony\Component\Console\Output\OutputInterface;
 
-/** `spindle serve`: an application behind HTTP, by several processes that are kept running and reloaded. */
+/** `spindle serve`: serves an application over HTTP with several processes, and replaces and reloads them. */
 final class ServeCommand extends Command
 {
     private const HELP = <<<'HELP'

@@ -18,10 +18,10 @@ use Spindle\Http\Internal\Admin\Snapshots;
 use Spindle\Http\Internal\Admin\StatusPage;
 
 /**
- * What operators ask of servers: `/metrics` for Prometheus, `/healthz` (whether requests should be sent there), `/livez`
- * (whether the event loop turns), and if wanted a status page at `/`.
+ * Serves what operators need: `/metrics` for Prometheus, `/healthz` (whether this server should get requests), `/livez`
+ * (whether the event loop runs) and optionally a status page at `/`.
  *
- * It asks nobody who he is: serve it at an address of its own that only operators reach, never at a public one.
+ * There is no authentication. Serve this handler at a separate address that only operators can reach.
  *
  *     $server = new HttpServer($application);
  *     $admin = new HttpServer(Admin::of($server)->withStatusPage());
@@ -29,7 +29,7 @@ use Spindle\Http\Internal\Admin\StatusPage;
  *     $server->listen('0.0.0.0:8080');
  *     $admin->stop();
  *
- * Nothing is computed while nobody asks. An open status page asks once a second.
+ * Values are computed on request only. An open status page requests them once a second.
  */
 final readonly class Admin implements RequestHandlerInterface
 {
@@ -44,7 +44,7 @@ final readonly class Admin implements RequestHandlerInterface
         $this->health = new Health($overview, $logger);
     }
 
-    /** Speaks for servers of this process. */
+    /** Reports on servers of this process. */
     public static function of(HttpServer $server, HttpServer ...$more): self
     {
         return self::from(new ServersHere([$server, ...array_values($more)]));
@@ -56,21 +56,21 @@ final readonly class Admin implements RequestHandlerInterface
         return new self($overview);
     }
 
-    /** Adds the page. Of what is registered and tells `in_use` and `max`, it draws how much is used. */
+    /** Adds the status page. Registered statistics with `in_use` and `max` are drawn as usage bars. */
     public function withStatusPage(): self
     {
         return new self($this->overview, new StatusPage(), $this->logger, $this->hosts);
     }
 
-    /** @param LoggerInterface $logger is told why checks fail, which nobody else is */
+    /** @param LoggerInterface $logger gets the reasons why checks fail; responses do not contain them */
     public function withLogger(LoggerInterface $logger): self
     {
         return new self($this->overview, $this->page, $logger, $this->hosts);
     }
 
     /**
-     * Allows requests for these names, beside IP addresses and localhost. All others are answered with 421, so that pages
-     * of other sites can't read what this tells, by a name of theirs that leads here (DNS rebinding).
+     * Allows requests for these host names, in addition to IP addresses and localhost. All other requests are answered
+     * with 421. This keeps other sites' pages from reading the data through DNS rebinding.
      *
      * @param string ...$names as in the Host field, without a port; "*" for any
      */

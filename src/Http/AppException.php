@@ -6,7 +6,7 @@ namespace Spindle\Http;
 
 use Spindle\SpindleException;
 
-/** A file that should return an application does not. */
+/** A file that should return an application could not be used. */
 final class AppException extends \RuntimeException implements SpindleException
 {
     private const WANTED = 'it has to return a Psr\Http\Server\RequestHandlerInterface (such as a Spindle\Http\Application), a closure that takes a request and returns a response,'
@@ -38,7 +38,7 @@ final class AppException extends \RuntimeException implements SpindleException
     /**
      * @internal
      *
-     * @param string $who "app.php", or what in it returned the value
+     * @param string $who "app.php", or the callable in it that returned the value
      */
     public static function returned(string $app, string $who, mixed $value): self
     {
@@ -54,7 +54,7 @@ final class AppException extends \RuntimeException implements SpindleException
     /**
      * @internal
      *
-     * @param string $who    "app.php", or what in it returned the closure
+     * @param string $who    "app.php", or the callable in it that returned the closure
      * @param string $reason "takes 2 arguments"
      */
     public static function noHandler(string $app, string $who, string $reason): self
@@ -65,14 +65,14 @@ final class AppException extends \RuntimeException implements SpindleException
     /**
      * @internal
      *
-     * @param string $release the folder that it is in now
+     * @param string $release the current target of the application's folder
      */
     public static function moved(string $app, string $release, string $why): self
     {
         return new self($app, "The application is in {$release} now, and {$why}: restart the server");
     }
 
-    /** @internal What another process said that was to serve it. */
+    /** @internal For an error reported by a process that should have served the application. */
     public static function told(string $app, string $message): self
     {
         return new self($app, $message);

@@ -12,9 +12,9 @@ use Psr\Log\NullLogger;
 use Spindle\Statistics;
 
 /**
- * A handler with what belongs to it wherever it runs: what `app.php` may return where a handler alone is not enough.
+ * A handler with its options, logger, statistics and checks. `app.php` may return one instead of a plain handler.
  *
- * Only a server on fibers takes notice of more than the handler.
+ * Only a server on fibers uses more than the handler.
  */
 final readonly class Application implements RequestHandlerInterface
 {
@@ -27,8 +27,10 @@ final readonly class Application implements RequestHandlerInterface
 
     /**
      * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $handler
-     * @param array<string, Statistics>      $statistics pools and other things that the metrics and the status page show, by name
-     * @param array<string, \Closure(): void> $checks    by name; one that throws, or takes longer than 0.7 seconds, has /healthz answer 503
+     * @param array<string, Statistics>      $statistics pools and other objects that the metrics and the status page
+     *     show, by name
+     * @param array<string, \Closure(): void> $checks    by name; `/healthz` answers 503 when one throws or takes longer
+     *     than 0.7 seconds
      * @param HttpServerOptions              $options    limits and deadlines
      */
     public function __construct(

@@ -6,7 +6,7 @@ namespace Spindle\Http;
 
 use Spindle\SpindleException;
 
-/** The client closed its connection, or was too slow, before its request was answered. What a request's cancellation is requested with. */
+/** The reason of a request's cancellation: its client closed the connection or was too slow. */
 final class ClientLeftException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)

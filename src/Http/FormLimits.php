@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Http;
 
 /**
- * How much a body may hold that is parsed: a form, the files in it, or JSON. What exceeds a limit is refused with 413 and
- * never cut. The limit on bodies alone bounds the disk that files take.
+ * Limits for bodies that are parsed: forms, their files and JSON. A body that exceeds a limit is refused with 413 and
+ * never truncated. Only the limit on bodies bounds the disk space of files.
  */
 final readonly class FormLimits
 {
@@ -14,14 +14,14 @@ final readonly class FormLimits
     public int $depth;
 
     /**
-     * @param int $fields that a form has, inputs for files that were left empty among them
-     * @param int $files  that are uploaded at once; each that is large takes a descriptor
-     * @param int $depth  of brackets in a name, and of arrays and objects in JSON
-     * @param int $text   bytes that are kept in memory: a form without files, JSON, or the names and values of all fields
-     *                    beside files together
-     * @param int $members of JSON objects that have more than 100 each, in all such objects of a body together. Lists, and
-     *                    objects with fewer members, are not limited. Keys can be chosen so that PHP compares each one
-     *                    with all before it: 10,000 take 0.1 s, and four times as long when they are twice as many
+     * @param int $fields fields of a form, including file inputs that were left empty
+     * @param int $files  files of one upload; each large one needs a descriptor
+     * @param int $depth  levels of brackets in a name, and of arrays and objects in JSON
+     * @param int $text   bytes kept in memory: a form without files, JSON, or the names and values of all fields
+     *                    together in a form with files
+     * @param int $members total members of those JSON objects in a body that have more than 100 each. Lists and smaller
+     *                     objects are not limited. Keys can be chosen so that PHP compares each one with all before it:
+     *                     10,000 take 0.1 s, and twice as many take four times as long
      *
      * @throws \ValueError when a number is out of its range
      */

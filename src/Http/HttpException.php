@@ -7,16 +7,16 @@ namespace Spindle\Http;
 use Spindle\Http\Internal\Message\Fields;
 use Spindle\SpindleException;
 
-/** Thrown by a handler or a middleware to have the request answered with a status of its own. */
+/** Thrown by a handler or a middleware to answer the request with a certain status. */
 final class HttpException extends \RuntimeException implements SpindleException
 {
     /**
      * @param int                   $status  400 to 599
      * @param string                $message shown to the client
-     * @param array<string, string> $headers of the answer, by name
+     * @param array<string, string> $headers of the response, by name
      *
-     * @throws \ValueError                when the status is none of an error
-     * @throws \InvalidArgumentException when a header could not be sent as it is
+     * @throws \ValueError when the status is not an error status
+     * @throws \InvalidArgumentException when a header can't be sent unchanged
      */
     public function __construct(
         public readonly int $status,

@@ -22,14 +22,16 @@ use Spindle\Http\Internal\Server\UnderWay;
 use Spindle\Statistics;
 
 /**
- * An HTTP/1.1 server in this process, on the event loop: handlers are written in a straight line, and while one is
- * suspended the others go on.
+ * An HTTP/1.1 server in this process, on the event loop. Handlers are plain sequential code. While one waits, others
+ * run.
  *
- * PHP keeps headers, sessions and output once for a process. So header(), setcookie() and http_response_code() have no
- * effect in a handler, without a message; session_start() would open one session that all clients share; and a handler
- * must not wait between ob_start() and ob_get_clean(). In a process of `spindle serve` these functions throw, and output
- * buffers are kept apart. What a handler prints goes to standard output here; once nobody reads that, it is lost, as the
- * server calls ignore_user_abort(true).
+ * PHP keeps headers, sessions and output once per process. So header(), setcookie() and http_response_code() silently
+ * have no effect in a handler, and session_start() would open one session for all clients. A handler must not wait
+ * between ob_start() and ob_get_clean(). In a process of `spindle serve` these functions throw, and output buffers are
+ * kept apart.
+ *
+ * Output of a handler goes to standard output. When the reader of standard output is gone, the output is lost, because
+ * the server calls ignore_user_abort(true).
  */
 final class HttpServer
 {
@@ -47,18 +49,20 @@ final class HttpServer
     /** @var array<string, Acceptor> by address */
     private array $acceptors = [];
 
-    /** @var DeferredFuture<null> complete when something has it stop */
+    /** @var DeferredFuture<null> complete when the server is to stop */
     private readonly DeferredFuture $begunToStop;
 
-    /** @var DeferredFuture<null>|null once it stops; complete when the last connection has ended */
+    /** @var DeferredFuture<null>|null null before the stop; complete when the last connection has ended */
     private ?DeferredFuture $stopping = null;
 
     private int $unanswered = 0;
 
     /**
-     * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $handler an {@see Application} brings its own options and logger
-     * @param HttpServerOptions|null $options instead of those
-     * @param LoggerInterface|null   $logger  gets the exceptions of handlers and what an operator should know; not each request
+     * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $handler an {@see Application}
+     *     brings its own options and logger
+     * @param HttpServerOptions|null $options replace those of the application
+     * @param LoggerInterface|null   $logger  gets the exceptions of handlers and what an operator should know, but no
+     *                                        access log
      */
     public function __construct(RequestHandlerInterface|\Closure $handler, ?HttpServerOptions $options = null, ?LoggerInterface $logger = null)
     {
@@ -74,12 +78,12 @@ final class HttpServer
     private function __clone() {}
 
     /**
-     * Serves until SIGINT or SIGTERM, or until something calls {@see stop()} or {@see kill()}, then answers what has come and
-     * returns; a second signal ends it at once. Without ext-pcntl these signals end the process.
+     * Serves until SIGINT, SIGTERM, {@see stop()} or {@see kill()}. Then answers the requests that have arrived and
+     * returns. A second signal ends all connections at once. Without ext-pcntl these signals end the process.
      *
      * @param string ...$addresses "127.0.0.1:8080", "[::1]:8080", "tls://0.0.0.0:8443", "unix:///run/app.sock"
      *
-     * @throws ListenException when one can't be listened on
+     * @throws ListenException when it can't listen on one of the addresses
      */
     public function listen(string ...$addresses): void
     {
@@ -102,13 +106,13 @@ final class HttpServer
     }
 
     /**
-     * Begins to listen, and returns; requests are served while the event loop turns.
+     * Starts to listen and returns. Requests are served while the event loop runs.
      *
      * @param string ...$addresses as for {@see listen()}
      *
-     * @return list<string> the addresses, with the port that was found where 0 was given
+     * @return list<string> the addresses; port 0 is replaced by the port that was assigned
      *
-     * @throws ListenException when one can't be listened on; then none is
+     * @throws ListenException when it can't listen on one of the addresses; then it listens on none
      */
     public function start(string ...$addresses): array
     {
@@ -123,16 +127,18 @@ final class HttpServer
     }
 
     /**
-     * Takes no further connection, answers the requests that have come, and returns when the last connection has ended,
-     * after the options' `stopTimeout` at the latest: a warning says how many requests were under way then. Those whose
-     * answer has not begun are answered with 503.
+     * Accepts no more connections, answers the requests that have arrived, and returns when the last connection has
+     * ended.
+     *
+     * Returns after the options' `stopTimeout` at the latest. Requests without a response are then answered with 503,
+     * and a warning reports how many requests were unfinished.
      */
     public function stop(): void
     {
         $this->end(false, $this->options->idleGrace, $this->options->stopTimeout);
     }
 
-    /** Ends all connections as they are. What handlers passed their request's cancellation to ends too. */
+    /** Closes all connections at once and cancels their requests. */
     public function kill(): void
     {
         $this->beginStop(false);
@@ -171,9 +177,9 @@ final class HttpServer
     }
 
     /**
-     * Runs the checks of the application side by side. One that still runs is not begun again.
+     * Runs the checks of the application concurrently. A check that is still running is not started again.
      *
-     * @return array<string, string|null> by name: why it failed or that it is late, or null
+     * @return array<string, string|null> by name: why it failed or that it is late; null when it passed
      */
     public function check(): array
     {
@@ -181,7 +187,7 @@ final class HttpServer
     }
 
     /**
-     * What {@see check()} says when all are late.
+     * Returns the result of {@see check()} for the case that all checks are late.
      *
      * @internal
      *
@@ -193,7 +199,7 @@ final class HttpServer
     }
 
     /**
-     * Serves sockets that are not this server's own: when it stops, the file of a Unix socket stays.
+     * Serves sockets that another process opened. The file of a Unix socket is kept when this server stops.
      *
      * @internal
      *
@@ -207,9 +213,10 @@ final class HttpServer
     /** @param array<string, resource> $sockets */
     private function accept(array $sockets, bool $shared): void
     {
-        ignore_user_abort(true); // or PHP ends the process at what a handler prints, once nobody reads standard output
+        // Otherwise output of a handler ends the process when the reader of standard output is gone.
+        ignore_user_abort(true);
         $service = \WeakReference::create($this->service);
-        $pid = getmypid(); // the connections are not those of a process that a handler forks
+        $pid = getmypid(); // a process that a handler forks does not own the connections
         register_shutdown_function(static fn() => getmypid() === $pid ? $service->get()?->abandon() : $service->get()?->disown());
         foreach ($sockets as $name => $socket) {
             $this->acceptors[$name] = new Acceptor($socket, $name, $this->service, $shared);
@@ -222,12 +229,12 @@ final class HttpServer
     }
 
     /**
-     * Stops as other processes go on to serve the same sockets: to them it leaves the connections that it has not taken.
-     * There is no hurry: a handler has the time that it would have had, even if its request is the last that came.
+     * Stops while other processes go on serving the same sockets. Connections that were not accepted are left to them.
+     * Handlers have as much time as without the stop, even for the last request that arrives.
      *
      * @internal
      *
-     * @param float $idleGrace in place of the option; a connection is kept without a request no longer than otherwise
+     * @param float $idleGrace in place of the option; it never extends how long an idle connection is kept
      */
     public function leave(float $idleGrace): void
     {
@@ -236,7 +243,8 @@ final class HttpServer
     }
 
     /**
-     * Seconds in which {@see stop()} and {@see leave()} return at the latest, unless a handler blocks the event loop.
+     * Returns after how many seconds {@see stop()} and {@see leave()} return at the latest, unless a handler blocks the
+     * event loop.
      *
      * @internal
      *
@@ -249,18 +257,18 @@ final class HttpServer
         return [$this->options->stopTimeout, $idleGrace + max($this->options->stopTimeout, $this->options->handlerTimeout)];
     }
 
-    /** @internal Whether connections have had to wait for a while, as there is no room for them. */
+    /** @internal Returns whether connections have waited for some time because there is no room for them. */
     public function isFull(): bool
     {
         return $this->service->room->isFull();
     }
 
     /**
-     * Has output buffers counted after each handler, in a process that has one of its own around everything.
+     * Counts output buffers after each handler. For a process that has an output buffer of its own around everything.
      *
      * @internal
      *
-     * @param \Closure(): void $tidy called when there is another number of them
+     * @param \Closure(): void $tidy called when the number of buffers has changed
      */
     public function tidyOutput(\Closure $tidy): void
     {
@@ -273,13 +281,13 @@ final class HttpServer
         return new UnderWay($this->service);
     }
 
-    /** @internal Requests that were under way when there was no more time to answer them. */
+    /** @internal Returns how many requests were unfinished when the stop timed out. */
     public function unanswered(): int
     {
         return $this->unanswered;
     }
 
-    /** @return array<string, int|float> without those that can't be told */
+    /** @return array<string, int|float> without the values that are not numbers */
     private function figures(Statistics $pool): array
     {
         try {
@@ -297,13 +305,12 @@ final class HttpServer
         }
     }
 
-    /** Whatever was promised. */
+    /** Checks at runtime what the interface only promises. */
     private static function isNumber(mixed $figure): bool
     {
         return \is_int($figure) || \is_float($figure) && is_finite($figure);
     }
 
-    /** What a callback of the application throws concerns no request, and the others go on. */
     private function uncaught(\Throwable $failure): void
     {
         $this->service->logger->error('Nothing caught {class}: ' . Failure::message($failure), ['class' => $failure::class, 'exception' => $failure]);

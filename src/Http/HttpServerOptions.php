@@ -5,38 +5,48 @@ declare(strict_types=1);
 namespace Spindle\Http;
 
 /**
- * What a server can be told beyond its handler and its addresses. The defaults need no thought.
+ * Limits, deadlines and certificates of a server. The defaults suit most servers.
  *
- * Times are in seconds; INF is for no limit.
+ * Times are in seconds; INF means no limit.
  */
 final readonly class HttpServerOptions
 {
     /**
-     * @param string|null $certificate   path of the certificate chain for tls:// addresses, PEM; read anew for each connection, so that it can be replaced
-     * @param string|null $key           path of its private key, PEM; null when the certificate's file has it
-     * @param array<string, string> $certificates paths of other chains with their keys, by the name that a client asks for (SNI)
+     * @param string|null $certificate   path of the certificate chain for tls:// addresses, PEM; read for each
+     *                                   connection, so the file can be replaced
+     * @param string|null $key           path of its private key, PEM; null when the certificate's file contains it
+     * @param array<string, string> $certificates paths of other chains with their keys, by the name that a client
+     *                                            requests (SNI)
      * @param int   $maxTarget           bytes of a request target; 414 beyond
      * @param int   $maxHead             bytes of a request's head, and of its trailers; 431 beyond
      * @param int   $maxFields           header lines; 431 beyond
-     * @param int   $maxBody             bytes of a body, unless the route raises it ({@see Middleware\BodyLimit}); 413 beyond
-     * @param FormLimits $forms          what a body may hold that is parsed; 413 beyond
-     * @param float $headTimeout         from a connection's or a request's first byte to the end of its head; 408 beyond
-     * @param float $tlsTimeout          from a connection to the end of its handshake
-     * @param float $idleTimeout         for which a connection is kept without a request
-     * @param float $handlerTimeout      in which a handler has to answer; 503 beyond. Time in which it waits for the client's body does not count
-     * @param int   $minRate             bytes a second at which a body has to come, over $rateWindow; 0 for none
-     * @param float $rateWindow          over which that rate is measured
-     * @param float $writeTimeout        in which a client has to take some more of its answer. The kernel may tell of that in steps of 64 KB
-     * @param int   $maxRequests         served by one connection
-     * @param int   $maxConnections      at once; less where the event loop or the limit of descriptors allows less. Beyond, the one that has been idle
-     *                                    longest makes room; where none is idle, more wait in the kernel's queue, and answers end their connections
-     * @param int|null $maxConnectionsPerAddress of one client's IP address; null for half of those that the process can have. Beyond, the one
-     *                                    that has been idle longest makes room; where none is idle, the new one is closed. A network of IPv6 with 64
-     *                                    bits counts as one address. Neither clients of a Unix socket are counted nor proxies that
-     *                                    {@see Middleware\TrustedProxies} knows
-     * @param int   $maxInFlight         requests that are handled at once; 503 with Retry-After beyond
-     * @param float $idleGrace           while stopping, for which a connection without a request is still kept
-     * @param float $stopTimeout         while stopping, after which open requests are given up, which is a warning. A process that a handler blocks is killed by its supervisor a second later; where a reload has replaced the process, not before $handlerTimeout
+     * @param int   $maxBody             bytes of a body, unless the route raises it ({@see Middleware\BodyLimit}); 413
+     *                                   beyond
+     * @param FormLimits $forms          limits for bodies that are parsed; 413 beyond
+     * @param float $headTimeout         from a connection's or a request's first byte to the end of its head; 408
+     *                                   beyond
+     * @param float $tlsTimeout          from the start of a connection to the end of its handshake
+     * @param float $idleTimeout         how long a connection is kept without a request
+     * @param float $handlerTimeout      how long a handler may take; 503 beyond. Waiting for the client's body does not
+     *                                   count
+     * @param int   $minRate             minimum bytes per second of a request body, over $rateWindow; 0 for none
+     * @param float $rateWindow          period over which that rate is measured
+     * @param float $writeTimeout        how long a client may take no byte of its response. The kernel may report
+     *                                   progress in steps of 64 KB
+     * @param int   $maxRequests         requests per connection
+     * @param int   $maxConnections      at once; fewer if the event loop or the limit of descriptors allows fewer.
+     *                                   Above it, the connection that has been idle longest is closed. If none is idle,
+     *                                   new connections wait in the kernel's queue, and responses end their connections
+     * @param int|null $maxConnectionsPerAddress of one IP address; null for half of the connections that the process
+     *                                           can have. Above it, the one that has been idle longest is closed. If
+     *                                           none is idle, the new one is closed. An IPv6 /64 network counts as one
+     *                                           address. Clients of a Unix socket and trusted proxies
+     *                                           ({@see Middleware\TrustedProxies}) are not counted
+     * @param int   $maxInFlight         requests handled at once; 503 with Retry-After beyond
+     * @param float $idleGrace           while stopping: how long a connection without a request is still kept
+     * @param float $stopTimeout         while stopping: after it, open requests are abandoned with a warning. A
+     *                                   supervisor kills a process that a handler blocks a second later; after a
+     *                                   reload, not before $handlerTimeout
      *
      * @throws \ValueError when a number is out of its range
      */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http;
 
-/** What a server was doing at one moment, and has done so far. It can be told to another process as JSON. */
+/** The state of a server at one moment, and its counters since the start. It can be sent to another process as JSON. */
 final readonly class HttpServerStatistics
 {
     /** Upper bounds of the buckets of {@see $durations}, in seconds; the last bucket has none. */
@@ -12,24 +12,31 @@ final readonly class HttpServerStatistics
 
     /**
      * @param float                          $started     Unix time
-     * @param bool                           $stopping    whether it drains
+     * @param bool                           $stopping    whether the server is stopping
      * @param int                            $inFlight    requests whose handler has not returned
-     * @param int                            $connections that are open
-     * @param int                            $accepted    connections that were taken
-     * @param int                            $rejected    connections that were closed at once, as their address had too many
-     * @param int                            $evicted     connections that were closed to make room for others, as they had kept the server waiting
+     * @param int                            $connections open connections
+     * @param int                            $accepted    connections accepted so far
+     * @param int                            $rejected    connections that were closed at once because their address had
+     *     too many
+     * @param int                            $evicted     connections that were closed to make room for others, after
+     *     their clients had kept the server waiting
      * @param int                            $maxConnections that can be open at once
-     * @param bool                           $full        whether connections have had to wait for a second or more, as there was no room for them
+     * @param bool                           $full        whether connections have waited for a second or more because
+     *     there is no room for them
      * @param array<int, int>                $answered    requests that were answered, by status
-     * @param array<int, int>                $refused     messages that were refused before a handler saw them, by status
-     * @param int                            $abandoned   requests that nobody waited for any more
-     * @param list<int>                      $durations   answers by seconds from head to answer, each in the first bucket that it fits
-     * @param float                          $duration    seconds of all answers together
-     * @param array<string, array{int, float, int}> $routes by name: answers, their seconds together, those with a status of 500 or above
-     * @param float                          $lag         seconds by which the event loop was late at its last look
-     * @param float                          $maxLag      the most of the last minute
+     * @param array<int, int>                $refused     messages that were refused before a handler saw them, by
+     *     status
+     * @param int                            $abandoned   requests whose client left before the response
+     * @param list<int>                      $durations   responses by seconds from head to response, each in the first
+     *     bucket that it fits
+     * @param float                          $duration    total seconds of all responses
+     * @param array<string, array{int, float, int}> $routes by name: responses, their total seconds, those with a status
+     *     of 500 or above
+     * @param float                          $lag         seconds by which the event loop was late at the last
+     *     measurement
+     * @param float                          $maxLag      maximum lag of the last minute
      * @param int                            $memory      bytes that PHP uses
-     * @param array<string, array<string, int|float>> $pools figures of what was registered, by its name
+     * @param array<string, array<string, int|float>> $pools values of the registered statistics, by name
      */
     public function __construct(
         public int $pid,
@@ -64,11 +71,7 @@ final readonly class HttpServerStatistics
         return new self(...$figures);
     }
 
-    /**
-     * A figure that JSON has no form for, such as INF, is told as 0.
-     *
-     * @internal
-     */
+    /** @internal Encodes the statistics. Numbers that JSON does not support, such as INF, become 0. */
     public function toJson(): string
     {
         return (string) json_encode($this, \JSON_PRESERVE_ZERO_FRACTION | \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_PARTIAL_OUTPUT_ON_ERROR);

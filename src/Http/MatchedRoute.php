@@ -5,8 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Http;
 
 /**
- * Where a router says which of its routes a request belongs to, so that the server can count by route:
- * `$request->getAttribute(MatchedRoute::class)?->name('/aircraft/{number}')`. Paths themselves are too many to count by.
+ * Reports to the server which route a request belongs to, so that it can count by route. A router calls
+ * `$request->getAttribute(MatchedRoute::class)?->name('/aircraft/{number}')`. There would be too many different paths
+ * to count.
  */
 final class MatchedRoute
 {

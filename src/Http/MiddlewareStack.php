@@ -10,21 +10,22 @@ use Psr\Http\Server\MiddlewareInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 
 /**
- * A handler behind middleware. It keeps nothing of a request: any number of them may be under way in it at once.
+ * A handler behind middleware. It has no state per request, so any number of requests may run in it at once.
  *
- * Of the middleware here this order, from the outermost, has each know what it tells: TrustedProxies, RequestId, AccessLog,
- * Compression, Cors, Errors, and then what belongs to a route, such as BodyLimit.
+ * Recommended order of Spindle's middleware, from the outermost: TrustedProxies, RequestId, AccessLog, Compression,
+ * Cors, Errors, then middleware of single routes, such as BodyLimit.
  */
 final readonly class MiddlewareStack implements RequestHandlerInterface
 {
     private ?MiddlewareInterface $outermost;
 
-    /** What stands behind the outermost. */
+    /** The handler and all middleware but the outermost. */
     private ?self $rest;
 
     /**
      * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $handler
-     * @param MiddlewareInterface ...$middleware the first is the outermost: it sees the request first and the response last
+     * @param MiddlewareInterface ...$middleware the first is the outermost: it gets the request first and the response
+     *                                           last
      */
     public function __construct(private RequestHandlerInterface|\Closure $handler, MiddlewareInterface ...$middleware)
     {

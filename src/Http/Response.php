@@ -19,7 +19,7 @@ use Spindle\Http\Internal\Message\Status;
 use Spindle\Http\Internal\Server\ResponseWriter;
 
 /**
- * An answer, by PSR-7. Whatever could not be sent as it is, such as a line break in a header, throws where it is set.
+ * A PSR-7 response. Setters throw when a value can't be sent unchanged, such as a header with a line break.
  *
  * @phpstan-import-type FieldMap from Fields
  */
@@ -32,13 +32,13 @@ final class Response implements ResponseInterface
     private const HTML = 'text/html; charset=utf-8';
     private const JSON = 'application/json';
 
-    /** Of so many types an answer is kept: they may be told by clients. */
+    /** Maximum number of media types for which a template is kept. Clients may influence the types. */
     private const TYPES = 16;
 
-    /** @var array<string, self> empty answers, by their type, to be copied */
+    /** @var array<string, self> empty responses to be cloned, by type */
     private static array $empty = [];
 
-    // Properties with a default are set in half the time that promoted ones take.
+    // Setting properties with a default takes half the time of promoted ones.
 
     private int $status = 200;
 
@@ -49,16 +49,17 @@ final class Response implements ResponseInterface
 
     private string $reason = '';
 
-    /** @var string|false|null what {@see plainHead()} says; false while it has not been asked */
+    /** @var string|false|null result of {@see plainHead()}; false before its first call */
     private string|false|null $plainHead = false;
 
     /**
      * @param int                                 $status  200 to 599
      * @param array<string, string|list<string>>  $headers by name
-     * @param string|StreamInterface              $body    a stream is read to its end, from its beginning if it can be rewound
-     * @param string                              $reason  instead of the one that the status has
+     * @param string|StreamInterface              $body    a stream is read to its end, from its beginning if it can be
+     *     rewound
+     * @param string                              $reason  in place of the standard reason of the status
      *
-     * @throws \InvalidArgumentException when the status, a header or the reason could not be sent as it is
+     * @throws \InvalidArgumentException when the status, a header or the reason can't be sent unchanged
      */
     public function __construct(
         int $status = 200,
@@ -91,7 +92,7 @@ final class Response implements ResponseInterface
     /**
      * @param array<string, string|list<string>> $headers
      *
-     * @throws \JsonException when the value has something that JSON has no form for
+     * @throws \JsonException when the value can't be encoded
      */
     public static function json(mixed $value, int $status = 200, array $headers = []): self
     {
@@ -105,23 +106,26 @@ final class Response implements ResponseInterface
     }
 
     /**
-     * @param string                             $location where to: an absolute or a relative reference; what a URI can't have is percent-encoded
-     * @param int                                $status   303 has the client GET it, 307 and 308 repeat the request there, 301 and 308 are remembered
+     * @param string                             $location absolute or relative target; characters that a URI can't
+     *     contain are percent-encoded
+     * @param int                                $status   with 303 the client sends GET; with 307 and 308 it repeats
+     *     the request; 301 and 308 are permanent
      * @param array<string, string|list<string>> $headers
      */
     public static function redirect(string $location, int $status = 303, array $headers = []): self
     {
-        // RFC 3986, appendix A, with "%" for what is encoded already.
+        // RFC 3986, appendix A. "%" is allowed, for characters that are already encoded.
         $location = (string) preg_replace_callback('/[^!#$%&\'()*+,\/:;=?@\[\]A-Za-z0-9\-._~]/', static fn(array $match): string => rawurlencode($match[0]), $location);
 
         return new self($status, ['Location' => $location] + $headers);
     }
 
     /**
-     * Sent piece by piece as they come, never more than one ahead of the client: an iterator that suspends holds up nobody else.
+     * Sends chunks as an iterator yields them, at most one ahead of the client. An iterator that suspends does not
+     * block other requests.
      *
-     * When the client leaves, a generator is ended by a {@see ClientLeftException} at its `yield`: its `finally` blocks run, and
-     * may suspend. Any other iterator is dropped.
+     * When the client leaves, a generator gets a {@see ClientLeftException} at its `yield`. Its `finally` blocks run
+     * and may suspend. Any other iterator is dropped.
      *
      * @param iterable<string>                   $chunks
      * @param array<string, string|list<string>> $headers
@@ -132,16 +136,18 @@ final class Response implements ResponseInterface
     }
 
     /**
-     * A file, or what of it the client does not have yet: to GET and HEAD the conditions of the request are heeded, to GET
-     * a range of it, too. Whatever is sent has the length that the file had when it was opened. Other methods get the whole file.
+     * Sends a file. For GET and HEAD, conditional headers are evaluated; for GET, a range as well. The length is that
+     * of the file when it was opened. Other methods get the whole file.
      *
-     * It is read while it is sent, which suspends nobody: a disk that lets itself be waited for lets all wait.
+     * The file is read while it is sent. Reading does not suspend the fiber, so a slow disk blocks the whole process.
      *
-     * @param string                             $path    never one that a client chose: {@see Middleware\StaticFiles} is for that
-     * @param string|null                        $type    null for the one that the name's extension tells
-     * @param array<string, string|list<string>> $headers that replace the file's own, such as an ETag, which conditions are then about
+     * @param string                             $path    never chosen by a client: use {@see Middleware\StaticFiles}
+     *     for that
+     * @param string|null                        $type    null for the type of the name's extension
+     * @param array<string, string|list<string>> $headers replace the file's own; conditions are evaluated against an
+     *     ETag given here
      *
-     * @throws HttpException     404 when there is no such file, 403 when it can not be read
+     * @throws HttpException 404 when the file does not exist, 403 when it can't be read
      * @throws \RuntimeException when no file can be opened at present
      */
     public static function file(string $path, ServerRequestInterface $request, ?string $type = null, array $headers = []): self
@@ -150,19 +156,22 @@ final class Response implements ResponseInterface
     }
 
     /**
-     * Events for an EventSource in a browser, each sent as it comes. What waits for the next one suspends, and holds up nobody else.
+     * Sends events to an EventSource in a browser, as an iterator yields them. Waiting for the next event suspends only
+     * this response.
      *
-     * A comment is sent first, and again whenever no event has come for as long as a heartbeat: proxies keep the connection,
-     * and a client that is gone is noticed. Then a generator is ended by a {@see ClientLeftException} at its `yield`, so
-     * that its `finally` blocks run; one that is in the middle of waiting goes on until it comes to its next `yield`: give
-     * the request's cancellation to what it waits with. What it throws after that nobody is told. The same happens when the
-     * server stops or is reloaded: the browser connects again by itself.
+     * A comment is sent first, and whenever no event has come for a heartbeat. It keeps proxies from closing the
+     * connection, and detects clients that have left.
+     *
+     * When the client leaves, a generator gets a {@see ClientLeftException} at its `yield`, so that its `finally`
+     * blocks run. A generator that is waiting continues up to its next `yield`. To end sooner, pass the request's
+     * cancellation to the operation that waits. Later exceptions of the generator are not reported. The same happens
+     * when the server stops or is reloaded: the browser then reconnects.
      *
      * @param iterable<ServerSentEvent|string>   $events    a string is the data of an event
      * @param array<string, string|list<string>> $headers
      * @param float                              $heartbeat seconds; INF for none
      *
-     * @throws \ValueError when the heartbeat is not more than 0 seconds
+     * @throws \ValueError when the heartbeat is not positive
      */
     public static function events(iterable $events, array $headers = [], float $heartbeat = 15.0): self
     {
@@ -210,21 +219,13 @@ final class Response implements ResponseInterface
         return $copy;
     }
 
-    /**
-     * The body without a stream around it, where nobody asked for one.
-     *
-     * @internal
-     */
+    /** @internal Returns the body without creating a stream, unless one was requested before. */
     public function body(): string|StreamInterface
     {
         return $this->body;
     }
 
-    /**
-     * The status line and the header lines, where nothing in them is for the server to decide.
-     *
-     * @internal
-     */
+    /** @internal Returns the status line and the header lines; null if the server has to add or remove some of them. */
     public function plainHead(): ?string
     {
         return $this->plainHead !== false ? $this->plainHead : $this->plainHead = $this->makePlainHead();
@@ -266,7 +267,7 @@ final class Response implements ResponseInterface
     /** @param array<string, string|list<string>> $headers */
     private static function of(string $type, string|StreamInterface $body, int $status, array $headers): self
     {
-        // To copy an answer takes two thirds of the time of making one, and its head is made already.
+        // Cloning a response takes two thirds of the time of creating one, and its head is prepared.
         $response = clone (self::$empty[$type] ?? self::empty($type));
         $response->body = $body;
         if ($status !== 200) {

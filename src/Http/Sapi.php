@@ -22,25 +22,28 @@ use Spindle\Http\Internal\Server\ResponseWriter;
 use Spindle\Internal\Launcher\Process\Libc;
 
 /**
- * Runs the application that `spindle serve` runs under PHP-FPM, PHP's built-in server and any other SAPI: one request in
- * each run of the script. The front controller has three lines:
+ * Runs an application of `spindle serve` under PHP-FPM, PHP's built-in server or any other SAPI. Each run of the script
+ * handles one request. The front controller has three lines:
  *
  *     require __DIR__ . '/../vendor/autoload.php';
  *     Spindle\Http\Sapi::run(__DIR__ . '/../app.php');
  *
- * Handlers may suspend as they do in the server. Limits and deadlines are those of the web server and of PHP here, but for
- * those on forms; a multipart form that came by POST was parsed by PHP before, within PHP's own. An answer whose body fails
- * underway has PHP-FPM's process killed where its length was not told, or its client would take it for whole.
+ * Handlers may suspend as they do in the server. The limits and deadlines of the web server and of PHP apply, except
+ * for forms. PHP itself parses multipart forms of POST requests, within its own limits.
+ *
+ * When a body of unknown length fails while it is sent, the process of PHP-FPM is killed. Otherwise the client would
+ * take the response for complete.
  */
 final class Sapi
 {
     private function __construct() {}
 
     /**
-     * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface|string $app or the path of a file that returns one
+     * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface|string $app
+     *     or the path of a file that returns one
      *
      * @throws AppException     when the file returns no handler
-     * @throws \LengthException when the body of the answer is shorter than was announced, which the client sees by then
+     * @throws \LengthException when the body is shorter than its Content-Length, after the head was sent
      */
     public static function run(RequestHandlerInterface|\Closure|string $app): void
     {
@@ -50,7 +53,7 @@ final class Sapi
         $head = $environment->head();
         $logger = $application->logger instanceof NullLogger ? null : $application->logger;
         $exchange = new SapiExchange($head, $environment->peer(), $environment->time(), new FormReader($application->options->forms), $warning, $logger);
-        // What a handler prints is no part of its answer: in the server it would get into the terminal.
+        // Output of a handler is not part of its response. In the server it goes to the terminal.
         $level = ob_get_level();
         ob_start(static fn(): string => '');
         try {
@@ -65,10 +68,10 @@ final class Sapi
     }
 
     /**
-     * Checks what the server checks too, before anything is sent.
+     * Makes the same checks as the server, before anything is sent.
      *
-     * @throws \UnexpectedValueException when the status is no final one
-     * @throws \InvalidArgumentException when a field could not be sent as it is
+     * @throws \UnexpectedValueException when the status is not a final one
+     * @throws \InvalidArgumentException when a field can't be sent unchanged
      */
     private static function check(ResponseInterface $response): void
     {
@@ -79,10 +82,10 @@ final class Sapi
     private static function send(ResponseInterface $response, Head $head, SapiExchange $exchange): void
     {
         ignore_user_abort(true);
-        // Or PHP says what the type is where the answer has none, and the charset where a type of text has none.
+        // Otherwise PHP adds a missing Content-Type, and a charset to text types without one.
         ini_set('default_mimetype', '');
         ini_set('default_charset', '');
-        // What PHP displays would be taken for a part of the body.
+        // Displayed errors would become part of the body.
         ini_set('display_errors', '0');
         header_remove('X-Powered-By');
         $given = $response instanceof Response ? $response->body() : null;
@@ -90,7 +93,7 @@ final class Sapi
         $body = $response->getBody();
         $status = $response->getStatusCode();
         $line = ResponseWriter::statusLine($status, $response->getReasonPhrase());
-        // PHP would cut off the blank before an empty reason, which RFC 9112, 4, demands.
+        // PHP would remove the space before an empty reason, which RFC 9112, 4, requires.
         str_ends_with($line, ' ') ? http_response_code($status) : header($line, true, $status);
         foreach ($response->getHeaders() as $name => $values) {
             $key = strtolower((string) $name);
@@ -122,8 +125,8 @@ final class Sapi
     }
 
     /**
-     * Lets nobody take what was sent for whole where its length was not told. PHP-FPM ends every answer in good order, but for that of
-     * a process which is killed; it starts another one then. What was thrown is logged before.
+     * Breaks off a response of unknown length, so that the client does not take it for complete. PHP-FPM ends each
+     * response properly unless the process is killed. It then starts another process. The exception is logged before.
      */
     private static function breakOff(): void
     {

@@ -12,12 +12,13 @@ namespace Spindle\Http;
 final readonly class ServerSentEvent implements \Stringable
 {
     /**
-     * @param string      $data  UTF-8 of any number of lines; the client finds each of their ends as "\n"
-     * @param string|null $event the type that listeners wait for; null for "message"
-     * @param string|null $id    comes back as Last-Event-ID when the client connects again, and so does that of the event before where it is null
-     * @param int|null    $retry milliseconds after which the client connects again once the connection is lost
+     * @param string      $data  UTF-8 with any number of lines; the client gets each line end as "\n"
+     * @param string|null $event the event type for listeners; null for "message"
+     * @param string|null $id    sent back as Last-Event-ID when the client reconnects; null keeps the id of the
+     *                           previous event
+     * @param int|null    $retry milliseconds after which the client reconnects when the connection is lost
      *
-     * @throws \ValueError when the event or the id has a line break or a NUL, or the milliseconds are less than 0
+     * @throws \ValueError when the event or the id has a line break or a NUL, or $retry is negative
      */
     public function __construct(public string $data, public ?string $event = null, public ?string $id = null, public ?int $retry = null)
     {
@@ -31,7 +32,7 @@ final readonly class ServerSentEvent implements \Stringable
         }
     }
 
-    /** As it is sent. */
+    /** Returns the event in the format of the protocol. */
     public function __toString(): string
     {
         $lines = array_filter(['event' => $this->event, 'id' => $this->id, 'retry' => $this->retry], static fn(string|int|null $value): bool => $value !== null);

@@ -24,31 +24,37 @@ use Spindle\Http\Internal\Server\SafeLogger;
 use Spindle\Internal\CpuCount;
 
 /**
- * Serves an application by several processes that share the listening sockets: what `spindle serve` does.
+ * Serves an application with several processes that share the listening sockets, as `spindle serve` does.
  *
- * A process that ends is replaced. SIGHUP replaces all of them, one after the other, by such that have loaded the
- * application anew: no request is lost, and where the new code does not come up, what was not replaced goes on. SIGINT,
- * SIGTERM and SIGQUIT end it when the requests that have come are answered, as SIGHUP does when the terminal is gone that
- * it was started at; a second one ends it at once. SIGUSR1 and SIGUSR2 are ignored. When it is killed, so are its processes.
+ * A process that ends is replaced. SIGHUP replaces all of them, one after the other, with processes that have loaded
+ * the application again. No request is lost. If the new code fails to start, the processes not yet replaced continue.
  *
- * A handler that calls session_start() gets an {@see UnsupportedFunctionException}. So does one that calls header(), setcookie()
- * or http_response_code(), if PHP was started without these functions (disable_functions), as `spindle serve` does it.
+ * SIGINT, SIGTERM and SIGQUIT end the supervisor after the requests that have arrived are answered. So does SIGHUP
+ * after its terminal was closed. A second signal ends it at once. SIGUSR1 and SIGUSR2 are ignored. When the supervisor
+ * is killed, its processes are killed too.
  *
- * It does not load the application itself. What it has loaded stays as it is: Spindle, and the "files" of Composer's
- * autoloader. Where a symbolic link in the application's path leads to another release by then, the working directory goes
- * with it; but libraries of the release that was left, once they were loaded here, let a reload fail.
+ * A handler that calls session_start() gets an {@see UnsupportedFunctionException}. The same holds for header(),
+ * setcookie() and http_response_code() if PHP was started without these functions (disable_functions), as `spindle
+ * serve` does.
+ *
+ * The supervisor itself does not load the application. Code that it has loaded does not change: Spindle, and the
+ * "files" of Composer's autoloader. When a symbolic link in the application's path points to another release, a reload
+ * changes the working directory too. The reload fails if libraries of the previous release were loaded in the
+ * supervisor.
  */
 final readonly class Supervisor
 {
-    /** Seconds for which requests of operators may hold up the end, after that of the application. */
+    /** Seconds that admin requests may delay the shutdown after the application has stopped. */
     private const ADMIN_STOP_TIMEOUT = 1.0;
 
     private LoggerInterface $logger;
 
     /**
-     * @param string       $app       path of a file that returns the application, looked up anew for each process: a handler or an {@see Application}, a closure without parameters that makes one, or a PSR-11 container that has one
+     * @param string       $app       path of a file that returns the application, resolved for each process: a handler,
+     *                                an {@see Application}, a closure without parameters that makes one, or a PSR-11
+     *                                container that has one
      * @param list<string> $addresses as for {@see HttpServer::listen()}
-     * @param LoggerInterface $logger of this process and of the others; an application with a logger of its own uses that
+     * @param LoggerInterface $logger of this process and the workers; an application with its own logger uses that
      */
     public function __construct(
         private string $app,
@@ -63,12 +69,13 @@ final readonly class Supervisor
     private function __clone() {}
 
     /**
-     * Replaces this process by the same command in a PHP that leaves header(), setcookie(), session_start() and the like to
-     * the workers, in which they throw an {@see UnsupportedFunctionException}. Returns at once in such a PHP.
+     * Replaces this process with the same command in a PHP that disables header(), setcookie(), session_start() and
+     * similar functions. Workers define them so that they throw an {@see UnsupportedFunctionException}. Returns at once
+     * if PHP was started that way.
      *
      * @internal
      *
-     * @return string|null why that is not possible
+     * @return string|null why the restart is not possible
      */
     public static function restartPhp(): ?string
     {
@@ -76,15 +83,15 @@ final readonly class Supervisor
     }
 
     /**
-     * Serves until it is told to stop. Without ext-pcntl this is the one process.
+     * Serves until a signal stops it. Without ext-pcntl this process is the only one.
      *
-     * Call it before anything is open that processes must not share, and outside of the event loop.
+     * Call it outside of the event loop, and before anything is open that processes must not share.
      *
-     * @return int 0, or the number of the signal that ended it at once
+     * @return int 0, or the number of the second signal
      *
-     * @throws ListenException     when an address can't be listened on
-     * @throws AppException        when the application does not come up at the start
-     * @throws SupervisorException when something takes ext-pcntl
+     * @throws ListenException when it can't listen on an address
+     * @throws AppException when the application fails to load at the start
+     * @throws SupervisorException when an option needs ext-pcntl
      */
     public function run(): int
     {
@@ -115,7 +122,7 @@ final readonly class Supervisor
         }
     }
 
-    /** @return array<string, resource> that of the admin address last */
+    /** @return array<string, resource> the socket of the admin address is last */
     private function listen(): array
     {
         $options = new HttpServerOptions(certificate: $this->options->certificate, key: $this->options->key, certificates: $this->options->certificates);
@@ -159,8 +166,8 @@ final readonly class Supervisor
     }
 
     /**
-     * The current one by the name that the shell knows it by: where that has a symbolic link in it, a reload follows the
-     * link to the release that it leads to by then. getcwd() would name the release of the start.
+     * Returns the current folder with its symbolic links, as the shell knows it. After a reload, a link may lead to
+     * another release. getcwd() would return the release of the start.
      */
     private static function folder(): string
     {
@@ -183,7 +190,7 @@ final readonly class Supervisor
         $output->capture();
         RequestFunctions::define();
         $server = $this->server($this->app, null);
-        $output->tidy(); // what the application has left open as it was loaded
+        $output->tidy(); // buffers that the application has left open while it was loaded
         $server->tidyOutput($output->tidy(...));
         $server->serve($sockets);
         if ($admin !== []) {

@@ -6,7 +6,7 @@ namespace Spindle\Http;
 
 use Spindle\SpindleException;
 
-/** What a {@see Supervisor} was asked for can't be done here. */
+/** A {@see Supervisor} can't run with its options here. */
 final class SupervisorException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)

@@ -4,25 +4,32 @@ declare(strict_types=1);
 
 namespace Spindle\Http;
 
-/** How a {@see Supervisor} keeps its processes. The defaults need no thought. */
+/** Number, limits and replacement of the processes of a {@see Supervisor}. The defaults suit most servers. */
 final readonly class SupervisorOptions
 {
     /**
-     * @param int|null    $processes    that serve; null for as many as there are usable CPUs, or for 1 with $watch
-     * @param bool        $watch        whether a change of a PHP file in or below the application's folder, vendor/ and symbolic links to folders left out, is a reload: for development
-     * @param string|null $admin        an address for the metrics and the health of all processes together, {@see Admin}
-     * @param bool        $statusPage   whether it has the status page too
-     * @param string|null $certificate  path of the certificate chain for tls:// addresses, PEM; read anew for each connection, so that it can be replaced
-     * @param string|null $key          path of its private key, PEM; null when the certificate's file has it
-     * @param array<string, string> $certificates paths of other chains with their keys, by the name that a client asks for (SNI)
-     * @param int|null    $maxRequests  after so many requests, or up to a tenth less, a process is replaced; null for never
-     * @param int|null    $maxMemory    bytes in use by PHP from which on a process is replaced; null for never
-     * @param float       $startTimeout seconds in which a process has to load the application, from 0.1 on
-     * @param float       $stallTimeout seconds for which a process's event loop may stand still, from 0.1 on; then the process is killed. INF for any time
-     * @param string|null $memoryLimit  PHP's memory_limit of each process, such as "512M", or "-1" for none. Null for the one that PHP was
-     *                                  given; without that, an equal share of three quarters of the memory of the machine or the container,
-     *                                  but at least 128 MB, and twice $maxMemory
-     * @param list<string> $adminHosts  names by which the admin address may be asked, beside its own, IP addresses and localhost; "*" for any: {@see Admin::withHosts()}
+     * @param int|null    $processes    worker processes; null for the number of usable CPUs, or for 1 with $watch
+     * @param bool        $watch        for development: reload when a PHP file in or below the application's folder
+     *                                  changes, except in vendor/ and behind symbolic links to folders
+     * @param string|null $admin        address for the metrics and the health of all processes together, {@see Admin}
+     * @param bool        $statusPage   whether the admin address has the status page too
+     * @param string|null $certificate  path of the certificate chain for tls:// addresses, PEM; read for each
+     *                                  connection, so the file can be replaced
+     * @param string|null $key          path of its private key, PEM; null when the certificate's file contains it
+     * @param array<string, string> $certificates paths of other chains with their keys, by the name that a client
+     *                                            requests (SNI)
+     * @param int|null    $maxRequests  requests after which a process is replaced, or up to a tenth fewer; null for no
+     *                                  limit
+     * @param int|null    $maxMemory    bytes in use by PHP from which on a process is replaced; null for no limit
+     * @param float       $startTimeout seconds in which a process has to load the application, at least 0.1
+     * @param float       $stallTimeout seconds for which a process's event loop may be blocked before the process is
+     *                                  killed, at least 0.1; INF for no limit
+     * @param string|null $memoryLimit  PHP's memory_limit of each process, such as "512M", or "-1" for none. Null for
+     *                                  PHP's setting. If PHP was given none: an equal share of three quarters of the
+     *                                  memory of the machine or the container, but at least 128 MB, and twice
+     *                                  $maxMemory
+     * @param list<string> $adminHosts  host names for the admin address, in addition to its own, IP addresses and
+     *                                  localhost; "*" for any: {@see Admin::withHosts()}
      *
      * @throws \ValueError when a number is out of its range
      */
@@ -56,7 +63,7 @@ final readonly class SupervisorOptions
         }
     }
 
-    /** Less than that, and PHP could not load the application. */
+    /** Returns whether a memory limit is valid. With less than the minimum, PHP could not load the application. */
     private static function isLimit(string $limit): bool
     {
         return $limit === '-1' || preg_match('/^[1-9]\d{0,11}[KMG]?$/D', $limit) === 1 && ini_parse_quantity($limit) >= 32 << 20;

@@ -7,8 +7,8 @@ namespace Spindle\Http;
 use Spindle\SpindleException;
 
 /**
- * A function of PHP was called that changes the answer to the one request of a process, such as header(). A process of
- * `spindle serve` handles many requests at once, so the function could not know which answer is meant.
+ * A handler called a PHP function that changes the response of the process, such as header(). A process of `spindle
+ * serve` handles many requests at once, so the function can't know which response to change.
  *
  * File and line of the exception are those of the call.
  */
@@ -28,7 +28,7 @@ final class UnsupportedFunctionException extends \LogicException implements Spin
     /**
      * @internal
      *
-     * @param string $why     what the function does elsewhere, and not here
+     * @param string $why     effect of the function elsewhere that it does not have here
      * @param string $instead what to do
      */
     public static function called(string $function, string $why, string $instead): self

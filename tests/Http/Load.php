@@ -9,19 +9,19 @@ use Spindle\Tests\Async;
 
 use function Amp\delay;
 
-/** Clients that ask and ask, each in a fiber, and note what became of each request, which has a number of its own. */
+/** Clients that send requests in a loop, each in a fiber, and record the outcome of each numbered request. */
 final class Load
 {
     /** @var array<int, string> bodies of the answers, by the request */
     public array $answered = [];
 
-    /** @var array<int, string> how it went for requests on a connection that had been used before, whose end came first */
+    /** @var array<int, string> outcomes of requests on reused connections that ended before a response */
     public array $lostOnKept = [];
 
-    /** @var array<int, string> what happened to other requests that had no whole answer */
+    /** @var array<int, string> outcomes of requests on reused connections that ended before a response */
     public array $failed = [];
 
-    /** Connections that were refused. A client whose connection is ends. */
+    /** Number of refused connections. A client ends when its connection is refused. */
     public int $refused = 0;
 
     private int $asked = 0;
@@ -34,7 +34,7 @@ final class Load
 
     /**
      * @param bool  $keep  whether they keep their connections
-     * @param float $pause seconds between an answer and the next request
+     * @param float $pause seconds between a response and the next request
      */
     public function start(int $clients, bool $keep, float $pause = 0.0): void
     {
@@ -43,14 +43,14 @@ final class Load
         }
     }
 
-    /** Returns when all requests are answered. */
+    /** Stops new requests, and waits until all requests are answered. */
     public function stop(): void
     {
         $this->stopping = true;
         $this->end();
     }
 
-    /** Returns when no client is left. */
+    /** Waits until all clients have ended. */
     public function end(): void
     {
         foreach ($this->clients as $client) {
@@ -81,7 +81,7 @@ final class Load
         return null;
     }
 
-    /** @return bool whether the connection can be used once more */
+    /** @return bool whether the connection can be used again */
     private function askOnce(RawClient $connection, bool $isNew): bool
     {
         $id = ++$this->asked;

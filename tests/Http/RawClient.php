@@ -8,17 +8,17 @@ use Revolt\EventLoop;
 use Spindle\Tests\Async;
 
 /**
- * A client that sends the bytes that it is told to send, and takes answers apart without any leniency. What waits turns
- * the event loop, so that the server may be in the same process.
+ * A client that sends arbitrary bytes, and parses responses strictly. Its waits run the event loop, so the server may
+ * be in the same process.
  */
 final class RawClient
 {
-    /** Seconds that anything may take. */
+    /** Maximum seconds of each wait. */
     private const PATIENCE = 15.0;
 
     private const READ = 65_536;
 
-    /** What {@see request()} asks for. */
+    /** Host of {@see request()}. */
     public const HOST = 'server.test';
 
     private string $received = '';
@@ -27,10 +27,10 @@ final class RawClient
     /** @var array<string, \Closure(): void> what ends the waits that are under way, by their watchers */
     private array $waits = [];
 
-    /** Why there is nothing more, as far as PHP has said so. */
+    /** PHP's warning about the end of the connection; '' without one. */
     private string $warning = '';
 
-    /** What can reset the connection, which is not to be had of a stream that is encrypted. */
+    /** The same connection for a reset, null for an encrypted stream. */
     private readonly ?\Socket $socket;
 
     /** @param resource $stream not blocking */
@@ -41,7 +41,8 @@ final class RawClient
     }
 
     /**
-     * @param string                              $address as a server has it: tcp://, tls:// or unix://; TLS is not spoken yet
+     * @param string                              $address in a server's format: tcp://, tls:// or unix://; TLS is not
+     *     started yet
      * @param array<string, array<string, mixed>> $context options of the stream's context
      */
     public static function connect(string $address, array $context = []): self
@@ -58,7 +59,7 @@ final class RawClient
     }
 
     /**
-     * Through TLS, whatever certificate the server has.
+     * Connects over TLS and accepts any certificate.
      *
      * @param array<string, mixed> $options of the context, such as peer_name
      */
@@ -70,7 +71,7 @@ final class RawClient
         return $client;
     }
 
-    /** @throws \RuntimeException when the server does not agree */
+    /** @throws \RuntimeException when the handshake fails */
     public function secure(int $method = \STREAM_CRYPTO_METHOD_TLS_CLIENT): void
     {
         do {
@@ -84,13 +85,13 @@ final class RawClient
         } while ($done !== true);
     }
 
-    /** @return resource for what a client can't be asked */
+    /** @return resource for operations that this class lacks */
     public function stream(): mixed
     {
         return $this->stream;
     }
 
-    /** Suspends until the kernel has taken all of it. What a server does not want any more is given up silently. */
+    /** Suspends until the kernel has taken all bytes. Errors are ignored if the server does not accept more. */
     public function send(string $bytes): self
     {
         for ($offset = 0; $offset < \strlen($bytes); $offset += $sent) {
@@ -107,7 +108,7 @@ final class RawClient
         return $this;
     }
 
-    /** Sends in another fiber, as a client does that reads meanwhile. */
+    /** Sends in another fiber, so that the client can read at the same time. */
     public function sendAside(string $bytes): void
     {
         Async::run(fn(): self => $this->send($bytes))->ignore();
@@ -118,7 +119,7 @@ final class RawClient
         return $this->request('GET', $target, $fields);
     }
 
-    /** @param string $fields lines with their ends, beside Host and, with a body, Content-Length */
+    /** @param string $fields lines with their ends, in addition to Host and, with a body, Content-Length */
     public function request(string $method, string $target, string $fields = '', string $body = ''): self
     {
         $length = $body === '' ? '' : 'Content-Length: ' . \strlen($body) . "\r\n";
@@ -127,11 +128,11 @@ final class RawClient
     }
 
     /**
-     * The next answer, an interim one included.
+     * Returns the next response, which may be an interim one.
      *
      * @param string $method of the request that it answers
      *
-     * @throws \UnexpectedValueException when it is none by RFC 9112, or breaks off
+     * @throws \UnexpectedValueException when the response violates RFC 9112 or is incomplete
      */
     public function response(string $method = 'GET'): ReceivedResponse
     {
@@ -151,7 +152,7 @@ final class RawClient
         return new ReceivedResponse($head, $status, $match[2], $headers, $body, $trailers, $chunks);
     }
 
-    /** What has come and was not taken, and all that comes until the server ends the connection. */
+    /** Returns all unread bytes, up to the end of the connection. */
     public function rest(): string
     {
         while ($this->receive());
@@ -159,13 +160,16 @@ final class RawClient
         return $this->take(\strlen($this->received));
     }
 
-    /** Whether the server has ended the connection, and sent nothing that was not taken. Suspends until either is so. */
+    /**
+     * Returns whether the server has ended the connection and all bytes were read. Suspends until the connection has
+     * ended or more bytes arrive.
+     */
     public function isEnded(): bool
     {
         return $this->received === '' && !$this->receive();
     }
 
-    /** Exactly so many bytes. */
+    /** Reads exactly $count bytes. */
     public function bytes(int $count): string
     {
         while (\strlen($this->received) < $count) {
@@ -175,7 +179,7 @@ final class RawClient
         return $this->take($count);
     }
 
-    /** What comes before a mark, which is taken too. */
+    /** Reads up to a mark, and returns the bytes before the mark. */
     public function until(string $mark): string
     {
         while (!str_contains($this->received, $mark)) {
@@ -187,13 +191,13 @@ final class RawClient
         return $bytes;
     }
 
-    /** Why the connection ended, in PHP's words; '' for no special reason. */
+    /** Returns PHP's warning about the end of the connection; '' without one. */
     public function warning(): string
     {
         return $this->warning;
     }
 
-    /** Says that nothing more will be sent; answers are still read. */
+    /** Ends the sending side. Responses can still be read. */
     public function end(): self
     {
         stream_socket_shutdown($this->stream, \STREAM_SHUT_WR);
@@ -201,7 +205,7 @@ final class RawClient
         return $this;
     }
 
-    /** Whatever waits for this connection ends with an exception. */
+    /** Closes the connection. Fibers that wait for it get an exception. */
     public function close(): void
     {
         foreach ($this->waits as $end) {
@@ -212,7 +216,7 @@ final class RawClient
         }
     }
 
-    /** Closes so that the server is told of a reset instead of an end. */
+    /** Closes the connection with a reset. */
     public function reset(): void
     {
         if ($this->socket === null || !socket_set_option($this->socket, \SOL_SOCKET, \SO_LINGER, ['l_onoff' => 1, 'l_linger' => 0])) {
@@ -283,7 +287,7 @@ final class RawClient
         }
     }
 
-    /** @return bool whether something came; false at the end */
+    /** @return bool whether bytes arrived; false at the end */
     private function receive(): bool
     {
         while (!$this->ended) {

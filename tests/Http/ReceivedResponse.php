@@ -4,14 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Http;
 
-/** An answer as a client got it. */
+/** A response as received by a client. */
 final readonly class ReceivedResponse
 {
     /**
-     * @param string                      $head     as it came, without the empty line
+     * @param string                      $head     as received, without the empty line
      * @param array<string, list<string>> $headers  by name in lower case
      * @param array<string, list<string>> $trailers by name in lower case
-     * @param int                         $chunks   in which the body came; 0 when it was not chunked
+     * @param int                         $chunks   number of chunks in the body; 0 when it was not chunked
      */
     public function __construct(
         public string $head,
@@ -23,7 +23,7 @@ final readonly class ReceivedResponse
         public int $chunks,
     ) {}
 
-    /** The value of a field that there is once; null for none. */
+    /** Returns the value of a field that occurs once; null when it is missing. */
     public function header(string $name): ?string
     {
         $values = $this->headers[$name] ?? [null];
@@ -31,7 +31,7 @@ final readonly class ReceivedResponse
         return \count($values) === 1 ? $values[0] : throw new \UnexpectedValueException("The field {$name} came " . \count($values) . " times: {$this->head}");
     }
 
-    /** Whether the server keeps the connection after it. */
+    /** Returns whether the server keeps the connection after this response. */
     public function keepsConnection(): bool
     {
         return $this->header('connection') !== 'close';

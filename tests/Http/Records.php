@@ -6,7 +6,7 @@ namespace Spindle\Tests\Http;
 
 use Psr\Log\AbstractLogger;
 
-/** Keeps what a server has logged. */
+/** Keeps a server's log entries. */
 final class Records extends AbstractLogger
 {
     /** @var list<array{level: mixed, message: string, context: array<mixed>}> */
@@ -28,7 +28,7 @@ final class Records extends AbstractLogger
         return array_column($this->all, 'message');
     }
 
-    /** @return list<\Throwable> what was logged with an exception */
+    /** @return list<\Throwable> exceptions in the log */
     public function failures(): array
     {
         $failures = [];

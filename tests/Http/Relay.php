@@ -7,7 +7,7 @@ namespace Spindle\Tests\Http;
 use Revolt\EventLoop;
 use Spindle\Tests\Streams;
 
-/** Stands between one client and a server, and keeps what the server sends as it is on the wire. */
+/** Forwards bytes between one client and a server, and records what the server sends. */
 final class Relay
 {
     public readonly string $address;
@@ -31,7 +31,7 @@ final class Relay
         });
     }
 
-    /** @return list<int> the types of the TLS records that the server has sent: RFC 8446, 5.1 */
+    /** @return list<int> types of the TLS records sent by the server: RFC 8446, 5.1 */
     public function records(): array
     {
         $types = [];

@@ -12,7 +12,7 @@ use Spindle\Http\Response;
 use function Amp\async;
 use function Amp\delay;
 
-/** Handlers that behave, and handlers that don't; see {@see ServerProcess}. */
+/** Handlers for {@see ServerProcess}, including faulty ones. */
 final class Routes
 {
     private const MIB = 1_048_576;

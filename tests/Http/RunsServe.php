@@ -10,14 +10,14 @@ use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Processes;
 use Symfony\Component\Process\Process;
 
-/** Runs `spindle serve` as a user does, with an application in a folder of its own. */
+/** Runs `spindle serve` as a user does, with an application in a temporary folder. */
 trait RunsServe
 {
     use OwnDirectory;
 
     private ?Process $serve = null;
 
-    /** Such as {@see RawClient} takes. */
+    /** Address for {@see RawClient}. */
     private string $address = '';
     private string $adminAddress = '';
 
@@ -38,12 +38,12 @@ trait RunsServe
     }
 
     /**
-     * Starts it, and returns when it serves.
+     * Starts the command, and returns when it serves.
      *
      * @param string       $app     PHP code of app.php
      * @param list<string> $options after `spindle serve app.php`
      * @param list<string> $php     options of PHP
-     * @param list<string> $through a command that executes the one after it
+     * @param list<string> $through a command that executes the rest of its arguments
      */
     private function serve(string $app, array $options = [], array $php = [], array $through = []): Process
     {
@@ -79,7 +79,7 @@ trait RunsServe
         return $this->serve;
     }
 
-    /** Replaces app.php, as a deployment should. */
+    /** Replaces app.php atomically, like a deployment. */
     private function app(string $code): void
     {
         rename($this->file('app.new', "<?php\n{$code}\n"), $this->path('app.php'));
@@ -90,7 +90,7 @@ trait RunsServe
         return $this->clients[] = RawClient::connect($address === '' ? $this->address : $address);
     }
 
-    /** By a connection of its own. */
+    /** Sends a request on a new connection. */
     private function get(string $target = '/', string $address = ''): ReceivedResponse
     {
         $client = $this->client($address);
@@ -100,7 +100,7 @@ trait RunsServe
         return $response;
     }
 
-    /** So many lines that were logged have this in them. */
+    /** Returns how many log lines contain a text. */
     private function timesLogged(string $text): int
     {
         return substr_count((string) $this->serve?->getErrorOutput(), $text);

@@ -16,7 +16,7 @@ use Spindle\Tests\Processes;
 use Spindle\Tests\Text;
 use Symfony\Component\Process\Process;
 
-/** A server in a process of its own, which a test can do anything to. */
+/** A server in a separate process, to which a test can do anything. */
 final class ServerProcess
 {
     private const LISTENING = 'listening on ';
@@ -26,7 +26,7 @@ final class ServerProcess
 
     /**
      * @param string       $handler Class::method
-     * @param string       $limits  shell commands that the process begins with, such as "ulimit -n 64"
+     * @param string       $limits  shell commands to run first in the process, such as "ulimit -n 64"
      * @param list<string> $php     options for PHP
      */
     public static function start(string $handler, HttpServerOptions $options = new HttpServerOptions(), string $limits = ':', array $php = []): self
@@ -41,7 +41,7 @@ final class ServerProcess
         return new self($process, substr($line, \strlen(self::LISTENING)));
     }
 
-    /** In the process itself. */
+    /** Runs in the server process. */
     public static function main(string $handler, string $options): void
     {
         $options = unserialize($options);
@@ -78,7 +78,7 @@ final class ServerProcess
         return $this->process->isRunning();
     }
 
-    /** Suspends until it has ended. @return int|null its exit code */
+    /** Suspends until the process has ended. @return int|null its exit code */
     public function wait(): ?int
     {
         Eventually::holds(fn(): bool => !$this->process->isRunning(), 'the server has ended', 15);
@@ -86,19 +86,19 @@ final class ServerProcess
         return $this->process->getExitCode();
     }
 
-    /** Whether listen() came to its end. */
+    /** Returns whether listen() has returned. */
     public function hasReturned(): bool
     {
         return str_contains($this->process->getOutput(), self::RETURNED);
     }
 
-    /** @return list<string> what was logged, and what PHP has said */
+    /** @return list<string> log entries, and PHP's messages */
     public function log(): array
     {
         return array_values(array_filter(explode("\n", $this->process->getErrorOutput()), static fn(string $line): bool => $line !== ''));
     }
 
-    /** Seconds of CPU that it has used. */
+    /** Returns the CPU seconds used by the process. */
     public function cpu(): float
     {
         $fields = explode(' ', (string) strrchr((string) @file_get_contents("/proc/{$this->pid()}/stat"), ')'));
@@ -111,7 +111,7 @@ final class ServerProcess
         return \count(Text::names("/proc/{$this->pid()}/fd"));
     }
 
-    /** Bytes that are in the machine's memory. */
+    /** Returns the resident memory in bytes. */
     public function memory(): int
     {
         preg_match('/^VmRSS:\s+(\d+) kB$/m', (string) @file_get_contents("/proc/{$this->pid()}/status"), $match);

@@ -12,7 +12,7 @@ use Spindle\Http\HttpServer;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Tests\Eventually;
 
-/** A server in the process of the test, that ends with it. */
+/** Runs a server in the process of the test, and ends it with the test. */
 trait ServesHttp
 {
     private ?HttpServer $server = null;
@@ -52,19 +52,19 @@ trait ServesHttp
         return $this->server;
     }
 
-    /** The one that was started last. */
+    /** Returns the server that was started last. */
     private function server(): HttpServer
     {
         return $this->server ?? throw new \LogicException('No server was started');
     }
 
-    /** What that one has logged. */
+    /** Returns the log of that server. */
     private function log(): Records
     {
         return $this->log ?? throw new \LogicException('No server was started');
     }
 
-    /** A client of it. */
+    /** Returns a client connected to that server. */
     private function client(): RawClient
     {
         return $this->clients[] = RawClient::connect($this->address);

@@ -7,7 +7,7 @@ namespace Spindle\Tests\Http;
 use PHPUnit\Framework\Attributes\After;
 use Spindle\Http\HttpServerOptions;
 
-/** Servers in processes of their own, that end with the test. */
+/** Runs servers in separate processes, and ends them with the test. */
 trait StartsServers
 {
     /** @var list<ServerProcess> */
@@ -23,7 +23,7 @@ trait StartsServers
     }
 
     /**
-     * @param string       $limits shell commands that the process begins with
+     * @param string       $limits shell commands to run first in the process
      * @param list<string> $php    options for PHP
      */
     private function startServer(HttpServerOptions $options = new HttpServerOptions(), string $limits = ':', array $php = []): ServerProcess

@@ -9,8 +9,8 @@ use Psr\Log\LogLevel;
 use Spindle\Internal\LineFile;
 
 /**
- * The log of `spindle serve` and of its processes, and of `spindle work`: a line on standard error for each entry, written at once or not at all.
- * How many are missing is said as soon as there is room again.
+ * The log of `spindle serve`, its processes and `spindle work`. Each entry is one line on standard error. A line is
+ * written at once or dropped. The number of dropped lines is logged as soon as possible.
  */
 final class ServeLog extends AbstractLogger
 {
@@ -18,15 +18,18 @@ final class ServeLog extends AbstractLogger
     private const COLOURS = [LogLevel::INFO => '32', LogLevel::NOTICE => '32', LogLevel::DEBUG => '2', LogLevel::WARNING => '33'];
     private const RED = '31';
 
-    /** Bytes of a message, and of an exception: it may hold what a client has sent, and all requests wait until it is written. */
+    /**
+     * Maximum bytes of a message and of an exception. They may contain data from clients, and all requests wait for the
+     * write.
+     */
     private const LONGEST = 16_384;
 
     private readonly LineFile $file;
 
-    /** @var array<int, int> entries that could not be written, by the process whose they were: its forks have this object too */
+    /** @var array<int, int> lost entries by pid, because forks inherit this object */
     private array $lost = [];
 
-    /** @param bool $quiet whether only warnings and what is worse are written */
+    /** @param bool $quiet whether only warnings and errors are written */
     public function __construct(private readonly bool $json, private readonly bool $colours, private readonly bool $quiet)
     {
         $this->file = LineFile::standardError();
@@ -48,7 +51,7 @@ final class ServeLog extends AbstractLogger
         $this->write($this->entry($level, $message, $exception));
     }
 
-    /** Leaves out the middle: an exception's class is at the beginning, and its trace at the end. */
+    /** Removes the middle. The class of an exception is at the beginning, and its trace at the end. */
     private static function shorten(string $text): string
     {
         $more = \strlen($text) - self::LONGEST;
@@ -97,7 +100,7 @@ final class ServeLog extends AbstractLogger
         return TerminalText::escapeJson((string) json_encode($entry, \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE));
     }
 
-    /** An exception's trace follows in lines of its own, which begin with white space. */
+    /** Formats an entry as text. The trace of an exception follows on further lines, which begin with white space. */
     private function textLine(string $level, string $message, ?string $exception): string
     {
         $shown = $this->colours ? "\e[" . (self::COLOURS[$level] ?? self::RED) . "m{$level}\e[0m" : $level;

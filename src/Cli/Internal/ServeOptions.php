@@ -7,14 +7,14 @@ namespace Spindle\Cli\Internal;
 use Spindle\Http\SupervisorOptions;
 use Symfony\Component\Console\Input\InputInterface;
 
-/** What `spindle serve` was asked for, checked: nothing has been opened yet. */
+/** The validated options of `spindle serve`. Nothing is opened here. */
 final class ServeOptions
 {
     private const DEFAULT_ADDRESS = '127.0.0.1:8080';
     private const ADDRESS = '~^(?:(?:tcp://|tls://)?(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):(\d{1,5})|unix://.+)$~Ds';
     private const LAST_PORT = 65_535;
 
-    /** Seconds: a process that has much to do is not to be taken for one that hangs. */
+    /** Minimum seconds. With less, a busy process would look like one that hangs. */
     private const SHORTEST = 0.1;
     private const UNITS = ['' => 1, 'K' => 1 << 10, 'M' => 1 << 20, 'G' => 1 << 30];
 
@@ -32,7 +32,7 @@ final class ServeOptions
         public readonly bool $quiet,
     ) {}
 
-    /** @throws UsageException when an option, or two of them together, make no sense */
+    /** @throws UsageException when an option is invalid, or two of them contradict each other */
     public static function of(InputInterface $input): self
     {
         $given = new GivenOptions($input);

@@ -9,21 +9,21 @@ use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\Internal\Middleware\Body;
 
 /**
- * What an access log has of one request. The strings are as the client sent them.
+ * One request in an access log. Strings are as the client sent them.
  *
  * @see https://httpd.apache.org/docs/2.4/logs.html#combined
  */
 final readonly class AccessLine
 {
-    /** Bytes that could end a line or a quoted field, or that a terminal might obey. */
+    /** Bytes that could end a line or a quoted field, or control a terminal. */
     private const UNSAFE = '/[^\x20\x21\x23-\x5b\x5d-\x7e]/';
 
-    /** When the request came, in seconds of the Unix epoch. */
+    /** Unix time of the request. */
     private float $time;
 
     /**
      * @param string     $version such as "1.1"
-     * @param int|null   $bytes   of the body; null when nobody knows
+     * @param int|null   $bytes   of the body; null when unknown
      * @param float      $seconds from the request to the response
      * @param string     $client  IP address
      */
@@ -42,7 +42,7 @@ final readonly class AccessLine
         $this->time = microtime(true) - $seconds;
     }
 
-    /** @param ResponseInterface|null $response null where there is none but the status */
+    /** @param ResponseInterface|null $response null when only the status is known */
     public static function of(ServerRequestInterface $request, int $status, ?ResponseInterface $response, float $seconds): self
     {
         $client = $request->getAttribute('client-ip') ?? $request->getServerParams()['REMOTE_ADDR'] ?? '';
@@ -63,7 +63,7 @@ final readonly class AccessLine
         );
     }
 
-    /** In Apache's combined format, without a line's end. */
+    /** Returns the line in Apache's combined format, without a line end. */
     public function combined(): string
     {
         $client = $this->client === '' ? '-' : str_replace(' ', '\x20', self::escape($this->client));
@@ -75,9 +75,8 @@ final readonly class AccessLine
     }
 
     /**
-     * As the context of a log message.
-     *
-     * @return array{method: string, target: string, status: int, bytes: int|null, duration: float, client_ip: string, request_id: string, user_agent: string, referer: string}
+     * @return array{method: string, target: string, status: int, bytes: int|null, duration: float, client_ip: string,
+     *         request_id: string, user_agent: string, referer: string}
      */
     public function context(): array
     {

@@ -4,9 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal;
 
-/** A request's body that is refused once it is larger than a limit. */
+/** A request body with a maximum size, beyond which reading fails. */
 interface BodyLimited
 {
-    /** @param int $bytes instead of the limit so far */
+    /** @param int $bytes replaces the current limit */
     public function limit(int $bytes): void;
 }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal;
 
-/** What PHP's memory_limit leaves for bodies: an eighth of it is for all else. */
+/** Memory that bodies may use: PHP's memory_limit except an eighth for everything else. */
 final readonly class FreeMemory
 {
     private const SHARE_OF_OTHERS = 8;
@@ -14,7 +14,7 @@ final readonly class FreeMemory
     /** Bytes. */
     private int $usable;
 
-    /** @param int|null $limit bytes; null for that of this process */
+    /** @param int|null $limit bytes; null for the limit of this process */
     public function __construct(?int $limit = null)
     {
         $limit ??= ini_parse_quantity(\ini_get('memory_limit'));
@@ -26,12 +26,12 @@ final readonly class FreeMemory
         if (memory_get_usage(true) <= $this->usable - $bytes) {
             return true;
         }
-        gc_mem_caches(); // what PHP has kept of memory that was freed counts as well
+        gc_mem_caches(); // freed memory that PHP has kept counts as used otherwise
 
         return memory_get_usage(true) <= $this->usable - $bytes;
     }
 
-    /** Whether one request may have so many bytes where there are no others. */
+    /** Returns whether a request may have this many bytes when there are no other requests. */
     public function couldAllow(int $bytes): bool
     {
         return $bytes <= $this->usable * self::SHARE_OF_ONE;

@@ -17,18 +17,19 @@ use Spindle\Http\Internal\Server\Recurrences;
 use Spindle\Internal\LineFile;
 
 /**
- * Logs each answer of a handler, in Apache's combined format: quotes, backslashes and all bytes but printable ASCII
- * are written as \xhh. What a handler throws is logged with the status that it is going to have, unless the client has left.
- * The duration is up to the response, before its body is sent; a body of unknown length counts as "-".
+ * Logs each response of a handler in Apache's combined format. Quotes, backslashes and all bytes except printable ASCII
+ * are written as \xhh. An exception is logged with the status that it will be answered with, unless the client has
+ * left. The duration ends at the response, before its body is sent. A body of unknown length is logged as "-".
  *
- * What the server answers without a handler is not here, but in its statistics by status: what is malformed, too large or too
- * late, too many requests at once. A handler that answers after its deadline is logged with its own answer, though the client
- * was given 503 before; of that the server's log tells.
+ * Responses that the server sends without a handler are not logged: for malformed, too large or late requests, and
+ * above the limit of concurrent requests. The server's statistics count them by status. A handler that returns after
+ * its deadline is logged with its own response, although the client got 503; the server's log reports that.
  *
- * A log that can't be written harms no request. The lines are lost and counted. The server's log, or else PHP's error log,
- * gets a warning when that begins, and anew when it begins again after a quiet minute.
+ * A log that can't be written does not affect requests. Lost lines are counted. The server's log, or else PHP's error
+ * log, gets a warning when the losses begin, and another when they begin again after a minute without losses.
  *
- * It knows the client and the id by what {@see TrustedProxies} and {@see RequestId} have found, when these stand before it.
+ * Client address and request id come from {@see TrustedProxies} and {@see RequestId} if these run before this
+ * middleware.
  */
 final class AccessLog implements MiddlewareInterface
 {
@@ -41,21 +42,25 @@ final class AccessLog implements MiddlewareInterface
         $this->warnings = new Recurrences();
     }
 
-    /** At info level; in the context: method, target, status, bytes, duration (seconds), client_ip, request_id, user_agent, referer. */
+    /**
+     * Logs at info level. Context: method, target, status, bytes, duration (s), client_ip, request_id, user_agent,
+     * referer.
+     */
     public static function toLogger(LoggerInterface $logger): self
     {
         return new self($logger);
     }
 
     /**
-     * Lines go to the end of a file, which may be a named pipe. To rotate it, copy and truncate it, or reload the server after moving it.
+     * Appends lines to a file, which may be a named pipe. To rotate it, copy and truncate it, or move it and reload the
+     * server.
      *
      * @throws AccessLogException when the file can't be opened
      */
     public static function toFile(string $path): self
     {
         error_clear_last();
-        // Without waiting for a pipe's reader, and not to be inherited by commands.
+        // "n": don't wait for the reader of a pipe. "e": commands do not inherit the descriptor.
         $stream = @fopen($path, 'ane');
 
         return $stream !== false ? new self(new LineFile($stream)) : throw AccessLogException::cantOpen($path, error_get_last()['message'] ?? 'unknown error');
@@ -85,7 +90,7 @@ final class AccessLog implements MiddlewareInterface
         return $response;
     }
 
-    /** How many lines could not be written. */
+    /** Returns how many lines could not be written. */
     public function lostLines(): int
     {
         return $this->lost;
@@ -110,13 +115,13 @@ final class AccessLog implements MiddlewareInterface
         }
     }
 
-    /** @return string|null why it was not written; null when it was */
+    /** @return string|null the reason of a failure; null on success */
     private function write(AccessLine $line): ?string
     {
         if ($this->log instanceof LineFile) {
             return $this->log->append($line->combined());
         }
-        // In braces a logger would look for names from the context.
+        // Loggers replace names in braces by values of the context.
         $this->log->info(strtr($line->combined(), ['{' => '\x7b', '}' => '\x7d']), $line->context());
 
         return null;

@@ -6,7 +6,6 @@ namespace Spindle\Http\Middleware;
 
 use Spindle\SpindleException;
 
-/** The file of an access log can't be written to. */
 final class AccessLogException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message, public readonly string $path)

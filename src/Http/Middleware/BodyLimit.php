@@ -12,15 +12,15 @@ use Spindle\Http\HttpException;
 use Spindle\Http\Internal\BodyLimited;
 
 /**
- * Raises or lowers the limit of a request's body, for what is behind it: 413 beyond. A length that is told is judged before a
- * byte of the body is read; where none is, so is each read, as far as the body comes from Spindle's own server.
+ * Raises or lowers the limit of the request body for later handlers; 413 beyond. A Content-Length is checked before the
+ * body is read. Without one, each read is checked, if the body comes from Spindle's own server.
  */
 final readonly class BodyLimit implements MiddlewareInterface
 {
     /**
-     * @param int $bytes at most
+     * @param int $bytes maximum size
      *
-     * @throws \ValueError when they are less than 0
+     * @throws \ValueError when the number is negative
      */
     public function __construct(private int $bytes)
     {

@@ -16,21 +16,22 @@ use Spindle\Http\Internal\Middleware\Preferences;
 use Spindle\Http\Internal\Middleware\Vary;
 
 /**
- * Compresses with gzip what gets smaller by it, for clients that take it. Without ext-zlib it does nothing.
+ * Compresses responses with gzip where that makes them smaller and the client accepts it. Without ext-zlib it does
+ * nothing.
  *
- * A body of unknown length is compressed while it is sent, and nothing of it is held back. A strong ETag becomes weak. A response
- * with "Cache-Control: no-transform" stays as it is.
+ * A body of unknown length is compressed while it is sent, and each piece is flushed. A strong ETag becomes weak. A
+ * response with "Cache-Control: no-transform" is not changed.
  *
- * Mind BREACH (https://www.breachattack.com): where a page has a secret in it, such as a token against CSRF, and beside it something
- * that the request chose, the compressed length gives the secret away to who can watch the line and have the victim ask again
- * and again. Mask such secrets anew in each response, or send these pages with no-transform.
+ * Mind BREACH (https://www.breachattack.com). If a page contains both a secret, such as a CSRF token, and data chosen
+ * by the request, its compressed length reveals the secret. An attacker needs to see the traffic and to make the victim
+ * repeat the request. Mask such secrets differently in each response, or send these pages with no-transform.
  */
 final readonly class Compression implements MiddlewareInterface
 {
-    /** Bytes; less fits into one packet as it is. */
+    /** Bytes. A smaller body fits into one packet without compression. */
     private const SMALLEST = 1024;
 
-    /** Bytes that are compressed in one go. */
+    /** Maximum bytes that are compressed at once. */
     private const AT_ONCE = 65_536;
 
     private const LEVEL = 5;
@@ -38,7 +39,7 @@ final readonly class Compression implements MiddlewareInterface
     private const TYPES = '@^(?:text/(?!event-stream)[\w.+\-]++|[\w.\-]++/[\w.+\-]*\+(?:json|xml)|font/(?:otf|ttf)|image/(?:bmp|x-icon|vnd\.microsoft\.icon)'
         . '|application/(?:json|xml|javascript|x-javascript|ecmascript|wasm|x-ndjson|jsonl|graphql|openmetrics-text|rtf|vnd\.ms-fontobject))[ \t]*+(?:;|$)@Di';
 
-    /** Fields of a response that is encoded already, is a part, or says what its bytes are. */
+    /** Fields of a response that is already encoded, is a part, or has a checksum of its bytes. */
     private const FIXED = ['Content-Encoding', 'Content-Range', 'Content-Digest', 'Repr-Digest', 'Digest', 'Content-MD5'];
 
     private const NEVER = [204, 205, 206];
@@ -64,7 +65,7 @@ final readonly class Compression implements MiddlewareInterface
         if (preg_match('/(?:^|[ ,\t])no-transform(?:[ ,\t]|$)/i', $response->getHeaderLine('Cache-Control')) === 1) {
             return false;
         }
-        // Of what the client has, which usually does not say its type again.
+        // 304 refers to the client's copy and usually has no Content-Type.
         if ($status === 304) {
             return $type === '' || preg_match(self::TYPES, $type) === 1;
         }
@@ -76,13 +77,13 @@ final readonly class Compression implements MiddlewareInterface
             && !self::isUsedUp(Body::of($response));
     }
 
-    /** Whether nothing is left of a body that can be read once: what sends it refuses that, and would take it for whole when it is compressed. */
+    /** Returns whether a body that can be read once was read before. Compressed, it would look complete. */
     private static function isUsedUp(string|StreamInterface $body): bool
     {
         return !\is_string($body) && !$body->isSeekable() && $body->eof();
     }
 
-    /** For HEAD, too, the header says what GET would be answered with. RFC 9110, 9.3.2. */
+    /** HEAD gets the header fields of GET as well. RFC 9110, 9.3.2. */
     private static function compressed(ResponseInterface $response, bool $isHead): ResponseInterface
     {
         $body = Body::of($response);
@@ -96,7 +97,7 @@ final readonly class Compression implements MiddlewareInterface
         return $response->withHeader('Content-Length', (string) \strlen($bytes))->withBody(Stream::create($bytes));
     }
 
-    /** The same resource has other bytes now: RFC 9110, 8.8.3.3. */
+    /** Makes the ETag weak, as the bytes differ from those of the uncompressed response: RFC 9110, 8.8.3.3. */
     private static function weakened(ResponseInterface $response): ResponseInterface
     {
         $tag = $response->getHeaderLine('ETag');

@@ -12,10 +12,11 @@ use Spindle\Http\Internal\Middleware\Vary;
 use Spindle\Http\Response;
 
 /**
- * Lets pages of other origins read the responses: answers preflights with 204 and adds the headers that browsers ask for.
- * Those headers are its own: what a handler has set of them is replaced or removed.
+ * Lets pages of other origins read responses. Answers preflights with 204 and adds the headers that browsers require.
+ * Replaces or removes such headers of a handler.
  *
- * It keeps nobody from sending a request. Behind {@see Errors} it would miss the answers to what a handler throws: put it before.
+ * It does not prevent requests. Put it before {@see Errors}; behind it, responses to exceptions would have no such
+ * headers.
  *
  * @see https://fetch.spec.whatwg.org/#http-cors-protocol
  */
@@ -27,23 +28,28 @@ final readonly class Cors implements MiddlewareInterface
 
     private bool $any;
 
-    /** @var array<string, true> by origin, as normalized() has it */
+    /** @var array<string, true> by origin in the form of normalized() */
     private array $origins;
 
-    /** @var array<string, string> of the answer to a preflight, beside the origin */
+    /** @var array<string, string> header fields of the response to a preflight, without the origin */
     private array $preflight;
 
     private string $exposedHeaders;
 
     /**
      * @param string|list<string> $origins        such as "https://app.example:8443"; "*" for all
-     * @param list<string>        $methods        that may be used; "*" for all
-     * @param list<string>        $headers        of the request that may be set, beyond the harmless ones; "*" for all but Authorization
-     * @param list<string>        $exposedHeaders of the response that may be read, beyond the harmless ones; "*" for all
-     * @param bool                $credentials    whether cookies and the like are sent along and the answers to them may be read
-     * @param int|null            $maxAge         seconds for which a browser may remember the answer to a preflight; null for its own default
+     * @param list<string>        $methods        allowed methods; "*" for all
+     * @param list<string>        $headers        request headers that pages may set, in addition to those that are
+     *                                            always allowed; "*" for all but Authorization
+     * @param list<string>        $exposedHeaders response headers that pages may read, in addition to those that are
+     *                                            always readable; "*" for all
+     * @param bool                $credentials    whether requests may have cookies and other credentials, and pages may
+     *                                            read the responses
+     * @param int|null            $maxAge         seconds for which a browser may cache a preflight's response; null for
+     *                                            the browser's default
      *
-     * @throws \ValueError when an origin is none, a method or a header is no token, "*" meets credentials, or the seconds are less than 0
+     * @throws \ValueError when an origin is malformed, a method or a header is not a token, "*" is used with
+     *         credentials, or $maxAge is negative
      */
     public function __construct(
         string|array $origins,
@@ -119,7 +125,7 @@ final readonly class Cors implements MiddlewareInterface
         return $table;
     }
 
-    /** What the client is told of its origin; null when it is told nothing. */
+    /** Returns the allowed origin for the response header; null when the origin is not allowed. */
     private function allowed(string $origin): ?string
     {
         if ($this->any) {
@@ -130,7 +136,7 @@ final readonly class Cors implements MiddlewareInterface
         return $key !== null && isset($this->origins[$key]) ? $origin : null;
     }
 
-    /** In lower case, without the port that is its scheme's own; null for what is no origin, which "null" is not either. */
+    /** Returns the origin in lower case, without its scheme's default port; null for "null" and non-origins. */
     private static function normalized(string $origin): ?string
     {
         if (preg_match(self::ORIGIN, strtolower($origin), $part) !== 1) {

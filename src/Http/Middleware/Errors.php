@@ -15,22 +15,23 @@ use Spindle\Http\Internal\Middleware\Departure;
 use Spindle\Http\Internal\Middleware\ErrorPage;
 
 /**
- * Answers what a handler throws: a {@see HttpException} with its own status, message and headers, anything else with a bare
- * 500 that tells the client nothing. The log is told of the latter, and of the exception before a HttpException with a status
- * of 500 or more. The client gets JSON (RFC 9457), HTML or plain text, as it would rather have it.
+ * Turns exceptions of handlers into responses. A {@see HttpException} gets its own status, message and headers.
+ * Anything else gets a 500 without details. Such exceptions are logged, and so is the previous exception of a
+ * HttpException with a status of at least 500. The format is JSON (RFC 9457), HTML or plain text, as the client
+ * prefers.
  *
- * Failures go to the given logger, else to that of the server, else to PHP's error log.
+ * Failures go to the given logger, else to the server's logger, else to PHP's error log.
  *
- * What was thrown because the client has left is no error and goes through.
+ * Exceptions caused by a client that has left are not errors and are rethrown.
  */
 final class Errors implements MiddlewareInterface
 {
     private bool $traces = false;
 
-    /** @param LoggerInterface|null $logger gets failures at error level, the exception in the context; null for the server's */
+    /** @param LoggerInterface|null $logger gets failures at error level, with the exception; null for the server's */
     public function __construct(private readonly ?LoggerInterface $logger = null) {}
 
-    /** For development: shows failures with their traces to whoever asks. Arguments of calls are in none. */
+    /** Shows failures with their traces to every client, for development only. Traces contain no arguments of calls. */
     public static function showingTraces(?LoggerInterface $logger = null): self
     {
         $errors = new self($logger);

@@ -4,13 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Middleware;
 
-/** In which header fields a proxy tells whose request it passes on. */
+/** The header fields in which a proxy describes the original request. */
 enum ProxyHeaders
 {
-    /** Forwarded: RFC 7239. */
     case Forwarded;
 
-    /** X-Forwarded-For, X-Forwarded-Proto, X-Forwarded-Host and X-Forwarded-Port. */
     case XForwarded;
 
     /** @return non-empty-list<string> */

@@ -9,14 +9,14 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\MiddlewareInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 
-/** Gives each request an id of 128 random bits: in its attribute "request-id" and in the response's X-Request-Id. */
+/** Gives each request an id of 128 random bits, in its attribute "request-id" and in the response's X-Request-Id. */
 final class RequestId implements MiddlewareInterface
 {
     private const HEADER = 'X-Request-Id';
 
     private bool $keeps = false;
 
-    /** Keeps the X-Request-Id that a request comes with, if it is 1 to 128 letters, digits, ".", "_" or "-". Whoever can send requests then chooses what logs say. */
+    /** Keeps an X-Request-Id of 1 to 128 letters, digits, ".", "_", "-". Clients then choose ids in your logs. */
     public static function keepingIncoming(): self
     {
         $ids = new self();

@@ -15,15 +15,16 @@ use Spindle\Http\Internal\Answer\OpenFile;
 use Spindle\Http\Response;
 
 /**
- * Answers GET and HEAD with the files of a directory, as {@see Response::file()} does; whatever it does not serve reaches the next handler.
+ * Answers GET and HEAD with the files of a directory, as {@see Response::file()} does. All other requests reach the
+ * next handler.
  *
- * It serves no name that begins with a dot, but for "/.well-known/", nothing that links lead to outside of the directory, no
- * file that it can't read, and nothing by a path that has to be read twice to be understood: with empty names, encoded slashes,
- * backslashes, control characters, or what is no UTF-8. A path is decoded once.
+ * Names that begin with a dot are not served, except below "/.well-known/". Neither are targets of links outside of the
+ * directory and files without read permission. Ambiguous paths are not served either: with empty names, encoded
+ * slashes, backslashes, control characters or invalid UTF-8. A path is decoded once.
  *
- * Nor does it serve what is source code of PHP by its name or by that which a link leads to, even with the suffix that editors
- * and people give to a copy: "index.php", "view.phtml", "config.inc", "index.php.bak", "index.php~". Code in a file of any other
- * name is served as it is.
+ * PHP source code is not served. Its name, or the name of a link's target, decides, even with the suffix of a backup
+ * copy: "index.php", "view.phtml", "config.inc", "index.php.bak", "index.php~". Code in a file with any other name is
+ * served.
  */
 final readonly class StaticFiles implements MiddlewareInterface
 {
@@ -32,22 +33,24 @@ final readonly class StaticFiles implements MiddlewareInterface
     private const WELL_KNOWN = '.well-known';
     private const CODE = '@\.(?:ph(?:p\d?|ps|t|tml|ar)|inc)(?:[._-]?(?:bak|backup|copy|dist|old|orig|rej|save?|swp|tmp|~?\d+~?)|[~#])*+$@Di';
 
-    /** Without links. */
+    /** The directory with links resolved. */
     private string $root;
 
-    /** With a slash at each end. */
+    /** Begins and ends with a slash. */
     private string $prefix;
 
     /** @var array<string, string> */
     private array $headers;
 
     /**
-     * @param string      $root   a directory; where links lead to that it is named by is looked up once, here
-     * @param string      $prefix of the paths, as a URI has it, that files are served for
+     * @param string      $root   a directory; links in its path are resolved once, here
+     * @param string      $prefix of the paths to serve, as in a URI
      * @param string|null $index  the file that is served for a directory; null for none
-     * @param int|null    $maxAge seconds for which a client may use a file without asking again; null to tell it nothing of that
+     * @param int|null    $maxAge seconds for which a client may use a file without asking again; null for no
+     *                            Cache-Control
      *
-     * @throws \ValueError when the root is no directory, the prefix does not begin with a slash, or the seconds are less than 0
+     * @throws \ValueError when the root is not a directory, the prefix does not begin with a slash, or $maxAge is
+     *         negative
      */
     public function __construct(string $root, string $prefix = '/', private ?string $index = 'index.html', ?int $maxAge = null)
     {
@@ -91,7 +94,7 @@ final readonly class StaticFiles implements MiddlewareInterface
         };
     }
 
-    /** On the disk, with a slash at its end where the URI has one; null for what no file has for its path. */
+    /** Returns the path on disk, with a final slash if the URI has one; null when no file can have this path. */
     private function path(string $uri): ?string
     {
         if ("{$uri}/" === $this->prefix) {
@@ -106,7 +109,7 @@ final readonly class StaticFiles implements MiddlewareInterface
         $names = $slash === '' ? $names : \array_slice($names, 0, -1);
         $checked = $this->prefix === '/' && ($names[0] ?? '') === self::WELL_KNOWN ? \array_slice($names, 1) : $names;
 
-        // What is no UTF-8 is no match.
+        // preg_grep() does not match invalid UTF-8.
         return \count((array) preg_grep(self::NAME, $checked)) === \count($checked) ? implode('/', [$this->root, ...$names]) . $slash : null;
     }
 
@@ -125,7 +128,7 @@ final readonly class StaticFiles implements MiddlewareInterface
         return $name === null || preg_match(self::CODE, $name) === 1 ? null : $file;
     }
 
-    /** Relative to what the client asked for, whatever stands before that at its proxy: it can't lead to another host. */
+    /** Redirects to a relative target. It keeps a path prefix of a proxy and can't lead to another host. */
     private static function redirect(string $uri, string $query): Response
     {
         return Response::redirect('.' . strrchr($uri, '/') . '/' . ($query === '' ? '' : "?{$query}"), 301);

@@ -15,20 +15,21 @@ use Spindle\Http\Internal\Middleware\Networks;
 use Spindle\Http\Internal\Middleware\XForwardedFields;
 
 /**
- * Finds out whose request a proxy passes on: the client's address goes into the attribute "client-ip", and the scheme, the host
- * and the port that the client used into the request's URI and its Host field.
+ * Finds the client behind trusted proxies. The client's address becomes the attribute "client-ip". The scheme, host and
+ * port that the client used go into the request's URI and its Host field.
  *
- * Each proxy appends the address that it was asked from. So the list is read from its end, as long as those who tell are trusted:
- * the first address that is not trusted is the client's, and whatever the client wrote into the list itself lies further left,
- * where nobody looks, be it malformed or not. Where an address is hidden ("unknown", "_name") or malformed, the search
- * ends at the last one that was told. Scheme and host are taken from where the search ended.
+ * Each proxy appends the address of its own client. So the list is read from its end, as long as the senders are
+ * trusted: the first address that is not trusted is the client's. Entries that the client sent itself are further left
+ * and are never read, malformed or not. At a hidden ("unknown", "_name") or malformed address, the search ends with the
+ * last known address. Scheme and host are taken from the entry at which the search ended.
  *
- * Header fields that are not believed are taken out of the request: all of them when it comes from elsewhere than a trusted
- * proxy, otherwise those of the other kind, which a proxy that does not know them passes on from the client as they are.
- * A proxy has to set or remove each field of its own kind. Fields such as X_Forwarded_For are taken out in any case: what
- * makes variables or Symfony's headers of a request takes them for those with hyphens, and proxies do not know them.
+ * Header fields that are not trusted are removed from the request: all of them if it does not come from a trusted
+ * proxy, otherwise those of the other kind. A proxy passes those on unchanged if it does not know them.
  *
- * A server that knows a proxy in this way does not apply `maxConnectionsPerAddress` to it.
+ * A proxy has to set or remove each field of its own kind. Fields such as X_Forwarded_For are always removed. CGI
+ * variables and Symfony's headers do not distinguish them from those with hyphens, and proxies do not know them.
+ *
+ * A server with this middleware does not apply `maxConnectionsPerAddress` to these proxies.
  */
 final readonly class TrustedProxies implements MiddlewareInterface
 {
@@ -37,10 +38,11 @@ final readonly class TrustedProxies implements MiddlewareInterface
     private Networks $trusted;
 
     /**
-     * @param list<string> $proxies such as "10.0.0.1", "10.0.0.0/8", "2001:db8::/32"; "unix" for whoever connects to a Unix socket
+     * @param list<string> $proxies such as "10.0.0.1", "10.0.0.0/8", "2001:db8::/32"; "unix" for every client of a Unix
+     *                              socket
      * @param ProxyHeaders $told    the fields that these proxies set
      *
-     * @throws \ValueError when one is neither
+     * @throws \ValueError when one is neither an address nor a network
      */
     public function __construct(array $proxies, private ProxyHeaders $told)
     {
@@ -64,7 +66,7 @@ final readonly class TrustedProxies implements MiddlewareInterface
         return $handler->handle($this->withoutOthers($request, $isProxy)->withAttribute('client-ip', $client));
     }
 
-    /** @return array{string, Hop|null} the client's address as far as it is known, and who told the last of it */
+    /** @return array{string, Hop|null} the client's address as far as it is known, and the last trusted entry */
     private function search(string $known, ServerRequestInterface $request): array
     {
         $last = null;

@@ -18,9 +18,10 @@ use Spindle\Http\Internal\Testing\FailureLog;
 use Spindle\Http\Response;
 
 /**
- * Asks an application in the test's own process, without a port: by the code of the server, over a pair of sockets.
+ * Calls an application in the test's own process, without a port. Requests go through the server's code over a socket
+ * pair.
  *
- * `(new Client(__DIR__ . '/../app.php'))->get('/aircraft/D-EABC')`. Each request has a connection of its own.
+ * `(new Client(__DIR__ . '/../app.php'))->get('/aircraft/D-EABC')`. Each request has its own connection.
  */
 final class Client
 {
@@ -31,8 +32,10 @@ final class Client
     private readonly FailureLog $failures;
 
     /**
-     * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface|string $app     or the path of a file that returns one
-     * @param HttpServerOptions|null                                                          $options instead of the application's own
+     * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface|string $app
+     *     or the path of a file that returns one
+     * @param HttpServerOptions|null                                                          $options
+     *     replace those of the application
      *
      * @throws AppException when the file returns no handler
      */
@@ -45,11 +48,12 @@ final class Client
 
     /**
      * @param string                             $target  "/path?query"
-     * @param array<string, string|list<string>> $headers Host is "localhost" unless it is given, and the length of a body is told
+     * @param array<string, string|list<string>> $headers Host defaults to "localhost", and the length of a body is
+     *     added
      *
-     * @return Response as it came: without the header fields that are about the connection, the body whole
+     * @return Response without the header fields of the connection, and with the complete body
      *
-     * @throws \UnexpectedValueException when the answer breaks off
+     * @throws \UnexpectedValueException when the response is incomplete
      */
     public function request(string $method, string $target, array $headers = [], string $body = ''): Response
     {
@@ -81,7 +85,10 @@ final class Client
         return $this->request('POST', $target, ['Content-Type' => $type] + $headers, $body);
     }
 
-    /** @return list<\Throwable> what handlers threw and was answered with 500, or more where an exception was before it, in its order */
+    /**
+     * @return list<\Throwable> exceptions of handlers answered with 500, and HttpExceptions from 500 on with a previous
+     *         one
+     */
     public function failures(): array
     {
         return $this->failures->failures;

@@ -16,7 +16,10 @@ use Spindle\Tests\Nginx;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Scale;
 
-/** nginx and the parser accept and refuse the same, but where one of them has its reason, and never find different requests in the same bytes. */
+/**
+ * nginx and the parser accept and refuse the same bytes, with known exceptions. They never find different requests in
+ * the same bytes.
+ */
 final class NginxAgreesTest extends TestCase
 {
     use EndsInTime;
@@ -24,7 +27,7 @@ final class NginxAgreesTest extends TestCase
     use Nginx;
     use OwnDirectory;
 
-    /** Sends each request on to itself, for which it takes the whole body, and says what it has understood. */
+    /** Forwards each request to itself, which makes nginx read the whole body, and returns how it was understood. */
     private const SERVER = <<<'NGINX'
         client_max_body_size 0;
         keepalive_requests 1000000;
@@ -41,7 +44,7 @@ final class NginxAgreesTest extends TestCase
         }
         NGINX;
 
-    /** Vectors of which the verdicts differ, by the reason. */
+    /** Vectors whose verdicts differ, by reason. */
     private const DIFFERENCES = [
         'nginx knows methods of capital letters only, and no TRACE' => [
             'any token is a method',
@@ -210,7 +213,7 @@ final class NginxAgreesTest extends TestCase
         self::assertSame([], array_diff($known, array_keys($vectors)));
         $different = [];
         foreach ($vectors as $claim => $vector) {
-            // nginx has limits of its own.
+            // nginx has its own limits.
             if ($vector->limits === null) {
                 $ours = self::simplified(Reading::of([$vector->bytes]));
                 $theirs = self::ask($address, $vector->bytes);
@@ -246,7 +249,9 @@ final class NginxAgreesTest extends TestCase
         self::assertGreaterThan($rounds / 3, $agreed);
     }
 
-    /** For the same reasons as some vectors, or as it looks at the bytes that a path encodes. */
+    /**
+     * Returns whether nginx refuses a request for the reason of some vectors, or because of encoded bytes in its path.
+     */
     private static function isRefusedByNginx(Head $head, string $bytes): bool
     {
         return preg_match('/[^A-Z_]|^TRACE$/', $head->method) === 1
@@ -256,7 +261,10 @@ final class NginxAgreesTest extends TestCase
             || preg_match('/^Expect:(?s:.*)^Expect:/im', $head->fields) === 1;
     }
 
-    /** @return list<string> accepted requests as 'GET /path 5', with the length of the body, and then 'refused', if the next was */
+    /**
+     * @return list<string> accepted requests as 'GET /path 5', with the length of the body, then 'refused' if the next
+     *         one was
+     */
     private static function simplified(Reading $reading): array
     {
         $seen = [];
@@ -268,7 +276,7 @@ final class NginxAgreesTest extends TestCase
         return str_starts_with($reading->end, 'refused') ? [...$seen, 'refused'] : $seen;
     }
 
-    /** @return list<string> the same of nginx */
+    /** @return list<string> the same for nginx */
     private static function ask(string $address, string $bytes): array
     {
         $client = stream_socket_client("tcp://{$address}");

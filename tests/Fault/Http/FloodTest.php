@@ -15,7 +15,7 @@ use Spindle\Tests\LeavesNothing;
 
 use function Amp\delay;
 
-/** Clients that send as much as they can of what costs the server more than them. */
+/** Clients that send as much as possible of data that is more expensive for the server than for them. */
 final class FloodTest extends TestCase
 {
     use EndsInTime;
@@ -25,7 +25,7 @@ final class FloodTest extends TestCase
     private const MIB = 1_048_576;
     private const GET = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
-    /** Requests that were handled. */
+    /** Number of requests handled. */
     private int $handled = 0;
 
     public function testRequestsWhoseAnswersNobodyReadsAreNotAnsweredWithoutEnd(): void

@@ -14,7 +14,7 @@ use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Text;
 
-/** Uploads, where there is no room for them. */
+/** Uploads to a full disk. */
 final class FullDiskTest extends TestCase
 {
     use EndsInTime;
@@ -24,7 +24,7 @@ final class FullDiskTest extends TestCase
 
     public function testAnUploadThatTheDiskHasNoRoomForIsAnsweredSo(): void
     {
-        // Writing beyond the limit of a file's size is an error instead of a signal.
+        // A write beyond the file size limit then fails instead of raising a signal.
         $this->refusesLargeUploads($this->startServer(limits: 'trap "" XFSZ; ulimit -f 200', php: ['-d', "sys_temp_dir={$this->path()}"]), $this->path());
     }
 

@@ -27,7 +27,7 @@ use Spindle\Tests\Postgres\Certificates;
 
 use function Amp\delay;
 
-/** More connections than a server has room for: which are closed, which wait, and what operators are told. */
+/** More connections than a server has room for: which ones are closed, which ones wait, and what operators see. */
 final class FullServerTest extends TestCase
 {
     use EndsInTime;
@@ -70,7 +70,10 @@ final class FullServerTest extends TestCase
         self::assertSame([4, 1, 0, 3, 3], [$statistics->accepted, $statistics->evicted, $statistics->rejected, $statistics->connections, $statistics->maxConnections]);
     }
 
-    /** @return iterable<string, array{\Closure(RawClient): mixed, 1?: bool}> what clients do that keep the server waiting, and whether by TLS */
+    /**
+     * @return iterable<string, array{\Closure(RawClient): mixed, 1?: bool}> how clients keep the server waiting, and
+     *         whether over TLS
+     */
     public static function states(): iterable
     {
         $post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n";
@@ -106,7 +109,7 @@ final class FullServerTest extends TestCase
         $this->serve($this->answer(...), new HttpServerOptions(maxConnections: 4, maxConnectionsPerAddress: 100));
         $clients = array_map(fn(): RawClient => $this->client(), range(1, 12));
         foreach ($clients as $client) {
-            $client->get('/'); // all of them, before the server's turn has come
+            $client->get('/'); // all clients, before the server's next turn
         }
 
         foreach ($clients as $client) {
@@ -136,7 +139,7 @@ final class FullServerTest extends TestCase
         self::assertTrue($this->client()->get('/')->response()->keepsConnection(), 'now that there is room');
     }
 
-    /** @return iterable<string, array{string}> what clients begin and do not go on with */
+    /** @return iterable<string, array{string}> bytes after which clients send no more */
     public static function delays(): iterable
     {
         yield 'a body that does not come' => ["POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nx"];
@@ -318,7 +321,7 @@ final class FullServerTest extends TestCase
         return $client;
     }
 
-    /** From another address. */
+    /** Connects from another address. */
     private function elsewhere(): RawClient
     {
         return $this->clients[] = RawClient::connect($this->address, ['socket' => ['bindto' => self::OTHER . ':0']]);

@@ -15,7 +15,7 @@ use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Certificates;
 
-/** Handlers that end the process, or would, if it let them. */
+/** Handlers that end the process, or would without protection. */
 final class HandlerFaultsTest extends TestCase
 {
     use EndsInTime;

@@ -17,7 +17,7 @@ use Spindle\Tests\LeavesNothing;
 
 use function Amp\delay;
 
-/** What a request or a connection takes it gives back when it ends, and not when PHP looks for garbage at some time. */
+/** Requests and connections release their memory at their end, without PHP's garbage collector. */
 final class LeakTest extends TestCase
 {
     use EndsInTime;
@@ -26,7 +26,7 @@ final class LeakTest extends TestCase
 
     private const ROUNDS = 300;
 
-    /** Bytes for each, which allow for what PHP keeps for itself. */
+    /** Allowed bytes per round, for PHP's own caches. */
     private const NOTHING = 40;
 
     protected function tearDown(): void
@@ -97,7 +97,7 @@ final class LeakTest extends TestCase
     }
 
     /**
-     * Bytes of so many rounds, without those of a first few.
+     * Returns the bytes by which memory grows per round, after some warm-up rounds.
      *
      * @param \Closure(): mixed $round
      */

@@ -23,7 +23,9 @@ use Spindle\Tests\Postgres\Certificates;
 
 use function Amp\delay;
 
-/** Clients that leave, or end their side only, in the middle of anything: nobody else notices, and nothing is left of them. */
+/**
+ * Clients that leave, or end only their side, at any moment. Other clients are not affected, and no resources are kept.
+ */
 final class LeavingClientsTest extends TestCase
 {
     use EndsInTime;
@@ -33,10 +35,13 @@ final class LeavingClientsTest extends TestCase
 
     private const MIB = 1_048_576;
 
-    /** Answers that are being made. */
+    /** Number of responses being produced. */
     private int $streams = 0;
 
-    /** @return iterable<string, array{\Closure(RawClient): mixed, \Closure(RawClient): mixed}> what a client does before, and how it leaves */
+    /**
+     * @return iterable<string, array{\Closure(RawClient): mixed, \Closure(RawClient): mixed}> what a client does before
+     *         it leaves, and how it leaves
+     */
     public static function departures(): iterable
     {
         $get = static fn(string $target): string => "GET {$target} HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -153,7 +158,10 @@ final class LeavingClientsTest extends TestCase
         self::assertSame([[], []], [$this->server()->statistics()->answered, $this->log()->all]);
     }
 
-    /** Whether it wants the answer is not known: the handler may have given up at its cancellation, but not what came before. */
+    /**
+     * The client may still want its responses. The handler may give up at its cancellation, but earlier responses are
+     * sent.
+     */
     public function testWhatWasAnsweredBeforeOneGaveUpIsSent(): void
     {
         $this->serve(static function (ServerRequestInterface $request): Response {
@@ -173,7 +181,7 @@ final class LeavingClientsTest extends TestCase
         self::assertSame([], $this->log()->all);
     }
 
-    /** The same, where nothing suspends in between. */
+    /** The same without a suspension in between. */
     public function testWhatIsGatheredWhenOneGivesUpIsSent(): void
     {
         $this->serve(static function (ServerRequestInterface $request): Response {
@@ -192,7 +200,7 @@ final class LeavingClientsTest extends TestCase
         self::assertSame('', $client->rest());
     }
 
-    /** The same, where what gives up is the answer's body, which can't be read to its end. */
+    /** The same if the body of the response gives up, which then can't be read to its end. */
     public function testWhatIsGatheredWhenTheBodyOfAnAnswerGivesUpIsSent(): void
     {
         $this->serve(static function (ServerRequestInterface $request): Response {
@@ -263,7 +271,10 @@ final class LeavingClientsTest extends TestCase
         }, 'it comes to its end');
     }
 
-    /** @return iterable<string, array{string, string, \Closure(RawClient): mixed}> what is not read yet, where the server listens, and how the client leaves */
+    /**
+     * @return iterable<string, array{string, string, \Closure(RawClient): mixed}> the bytes not yet read, the server's
+     *         address, and how the client leaves
+     */
     public static function departuresUnread(): iterable
     {
         $requests = str_repeat("GET / HTTP/1.1\r\nHost: a\r\n\r\n", 4_000);
@@ -279,7 +290,7 @@ final class LeavingClientsTest extends TestCase
     }
 
     /**
-     * The server reads 64 KiB ahead of a handler, and no more.
+     * The server reads at most 64 KiB ahead of a handler.
      *
      * @param \Closure(RawClient): mixed $leave
      */
@@ -310,7 +321,7 @@ final class LeavingClientsTest extends TestCase
         self::assertSame([1, 0, []], [$cancelled, $this->server()->statistics()->inFlight, $this->log()->all]);
     }
 
-    /** Handlers that do not heed their cancellation answer all requests that were sent. */
+    /** Handlers that ignore their cancellation answer all requests. */
     public function testAClientThatEndsItsSideBehindRequestsThatAreNotReadStillGetsAllItsAnswers(): void
     {
         /** @var DeferredFuture<null> $gate */

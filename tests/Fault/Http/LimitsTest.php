@@ -22,7 +22,7 @@ use Spindle\Tests\LeavesNothing;
 
 use function Amp\delay;
 
-/** Clients and handlers that take more than they may: of bytes, of time, of connections. */
+/** Clients and handlers that exceed limits of bytes, time and connections. */
 final class LimitsTest extends TestCase
 {
     use EndsInTime;
@@ -64,7 +64,7 @@ final class LimitsTest extends TestCase
         self::assertTrue($client->isEnded());
     }
 
-    /** Each line is quick; all of them together are not. */
+    /** Each line is quick, but all of them together are too slow. */
     public function testAHeadThatComesALineAtATimeIsGivenUp(): void
     {
         $this->serve(self::answer(...), new HttpServerOptions(headTimeout: 0.15));
@@ -212,7 +212,7 @@ final class LimitsTest extends TestCase
         $client->until("\r\n\r\n");
 
         for ($i = 0; $i < 40; ++$i) {
-            $client->bytes(20_000); // before a third of the buffer is free, many windows pass
+            $client->bytes(20_000); // many windows pass before a third of the buffer is free
             delay(0.03);
         }
         self::assertSame(1, $this->server()->statistics()->connections);
@@ -288,7 +288,7 @@ final class LimitsTest extends TestCase
         }, new HttpServerOptions(handlerTimeout: 0.2));
         $client = $this->client()->get('/');
         Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 1, 'it has begun');
-        gc_collect_cycles(); // which destroys no fiber whose client waits
+        gc_collect_cycles(); // a fiber whose client is waiting must survive this
         self::assertSame(1, $this->server()->statistics()->inFlight);
 
         self::assertSame(503, $client->response()->status);
@@ -359,9 +359,9 @@ final class LimitsTest extends TestCase
     }
 
     /**
-     * Sends so many bytes at a time until they are sent, or the server has answered or left.
+     * Sends $size bytes at a time, until all are sent, or the server has answered or closed the connection.
      *
-     * @return int bytes that were sent
+     * @return int number of bytes sent
      */
     private function trickle(RawClient $client, string $bytes, int $size = 1, float $pause = 0.02): int
     {

@@ -20,7 +20,7 @@ use Spindle\Tests\Streams;
 use function Amp\delay;
 use function Amp\Future\await;
 
-/** More clients than a process can have. */
+/** More clients than a process has descriptors for. */
 final class ManyClientsTest extends TestCase
 {
     use EndsInTime;
@@ -29,10 +29,10 @@ final class ManyClientsTest extends TestCase
 
     private const FULL = 'The event loop of stream_select() can not watch more than 1,024 descriptors';
 
-    /** A request that is not answered before its client has left. */
+    /** A request that is unanswered until its client leaves. */
     private const BUSY = "POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n";
 
-    /** @var list<resource> clients that do nothing, and nobody waits for */
+    /** @var list<resource> clients that only keep their connections open */
     private array $idle = [];
 
     protected function deadline(): int
@@ -56,9 +56,9 @@ final class ManyClientsTest extends TestCase
         $this->connect($server, 700, self::BUSY);
         $this->connect($server, 199);
         Eventually::holds(static fn(): bool => $server->descriptors() > 900, 'all are taken', 20);
-        delay(0.6); // for so long the others have been idle
+        delay(0.6); // idle time of the other connections
         self::assertSame('hello from /', $this->ask($server, '/'));
-        $reserved = Streams::open('/dev/null', 'r'); // whose low number the client gets that is watched here
+        $reserved = Streams::open('/dev/null', 'r'); // for a low number, which the client gets that is watched here
         $this->connect($server, 400, self::BUSY);
         Eventually::holds(static fn(): bool => $server->log() !== [], 'it says that it is full', 20);
         fclose($reserved);
@@ -138,7 +138,7 @@ final class ManyClientsTest extends TestCase
         }
     }
 
-    /** Without the event loop, which may not watch more descriptors here than in the server. */
+    /** Sends a request without the event loop, which may support no more descriptors here than in the server. */
     private function ask(ServerProcess $server, string $target): string
     {
         $client = stream_socket_client($server->address, $code, $message, 10);
@@ -167,11 +167,11 @@ final class ManyClientsTest extends TestCase
         array_map(fclose(...), array_splice($this->idle, 0, $count));
     }
 
-    /** While others wait with nothing to do for it, it needs no CPU worth mentioning. */
+    /** Checks that a server whose other clients only wait uses almost no CPU time. */
     private static function assertIdle(ServerProcess $server, RawClient $waiting): void
     {
         $before = $server->cpu();
-        delay(1.0); // which is measured
+        delay(1.0); // period of measurement
         self::assertLessThan(0.5, $server->cpu() - $before, 'it does not try again and again');
         self::assertFalse(stream_socket_recvfrom($waiting->stream(), 1, \STREAM_PEEK), 'it waits');
     }

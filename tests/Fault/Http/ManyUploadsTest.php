@@ -14,14 +14,14 @@ use Spindle\Tests\Http\ServerProcess;
 use Spindle\Tests\Http\StartsServers;
 use Spindle\Tests\LeavesNothing;
 
-/** More files at once than a process has descriptors for. */
+/** More uploaded files at once than a process has descriptors for. */
 final class ManyUploadsTest extends TestCase
 {
     use EndsInTime;
     use LeavesNothing;
     use StartsServers;
 
-    /** Bytes of a file that is too large to be kept in memory. */
+    /** Bytes of a file that is too large for memory. */
     private const LARGE = 66_000;
 
     protected function deadline(): int
@@ -49,7 +49,7 @@ final class ManyUploadsTest extends TestCase
         self::assertStringContainsString('Uploads are answered with 503', $server->log()[0]);
     }
 
-    /** The whole request but for the end of its body. */
+    /** Sends a request without the end of its body. */
     private static function begin(ServerProcess $server, int $files): RawClient
     {
         $client = $server->client();

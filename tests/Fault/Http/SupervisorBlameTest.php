@@ -12,7 +12,7 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\RunsServe;
 use Spindle\Tests\LeavesNothing;
 
-/** What the log says of a process that was ended by a request: which one, and where it was. */
+/** Logs name the request that ended a process, and its position in the code. */
 #[RequiresPhpExtension('pcntl')]
 final class SupervisorBlameTest extends TestCase
 {
@@ -20,7 +20,7 @@ final class SupervisorBlameTest extends TestCase
     use LeavesNothing;
     use RunsServe;
 
-    /** Each path has a line of its own: that of /loop is 4. */
+    /** Each path has its own line: line 4 for /loop. */
     private const APP = <<<'PHP'
         return new Spindle\Http\Application(static function (Psr\Http\Message\ServerRequestInterface $request): Spindle\Http\Response {
             switch ($request->getUri()->getPath()) {
@@ -41,7 +41,7 @@ final class SupervisorBlameTest extends TestCase
 
     private const STALLED = 'was killed, as its event loop had not turned for 0.5 s: a handler blocks it, or never returns';
 
-    /** @return iterable<string, array{string, string}> the target, what is logged about the place */
+    /** @return iterable<string, array{string, string}> the target, the logged position */
     public static function stalls(): iterable
     {
         yield 'PHP code' => ['/loop?a=1', '%s/app.php, line 4 while it handled GET /loop?a=1'];

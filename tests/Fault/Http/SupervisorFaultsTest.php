@@ -16,7 +16,7 @@ use Spindle\Tests\Processes;
 use Spindle\Tests\Text;
 use Symfony\Component\Process\Process;
 
-/** What processes, the supervisor and the application may do to each other. */
+/** Faults of processes, the supervisor and the application, and their effects on each other. */
 #[RequiresPhpExtension('pcntl')]
 final class SupervisorFaultsTest extends TestCase
 {
@@ -26,7 +26,7 @@ final class SupervisorFaultsTest extends TestCase
 
     private const PID = 'return static fn($request) => Spindle\Http\Response::text((string) getmypid());';
 
-    /** Does what its path says. */
+    /** An application whose paths name the fault to cause. */
     private const UNRULY = <<<'PHP'
         return static function (Psr\Http\Message\ServerRequestInterface $request): Spindle\Http\Response {
             switch ($request->getUri()->getPath()) {
@@ -58,7 +58,7 @@ final class SupervisorFaultsTest extends TestCase
         };
         PHP;
 
-    /** Half a second for open requests. */
+    /** Gives open requests half a second. */
     private const WITH_STOP_TIMEOUT = <<<'PHP'
         return new Spindle\Http\Application(static function (Psr\Http\Message\ServerRequestInterface $request): Spindle\Http\Response {
             switch ($request->getUri()->getPath()) {
@@ -98,7 +98,7 @@ final class SupervisorFaultsTest extends TestCase
         self::assertLessThanOrEqual(3 * 8, \count($load->failed) + \count($load->lostOnKept), 'one of each client for each time at most');
     }
 
-    /** @return iterable<string, array{string, string}> path, what is logged after the process's name */
+    /** @return iterable<string, array{string, string}> path, log entry after the process's name */
     public static function deaths(): iterable
     {
         yield 'exit()' => ['/exit', 'called exit()'];

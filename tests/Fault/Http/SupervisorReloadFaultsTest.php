@@ -12,7 +12,7 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\RunsServe;
 use Spindle\Tests\LeavesNothing;
 
-/** New code that does not work, and signals while code is loaded. */
+/** Reloads of broken code, and signals while code is loaded. */
 #[RequiresPhpExtension('pcntl')]
 final class SupervisorReloadFaultsTest extends TestCase
 {
@@ -134,7 +134,7 @@ final class SupervisorReloadFaultsTest extends TestCase
         $this->app('return static fn($request) => Spindle\Http\Response::text("new");');
         $server->signal(\SIGHUP);
 
-        $this->awaitLogged(' Reloaded', 1, 10.0); // the hanging one would have 30 s
+        $this->awaitLogged(' Reloaded', 1, 10.0); // the code that hangs would have 30 s
         self::assertSame(['new', 'new', 'new', 'new'], array_map(fn(): string => $this->get()->body, range(1, 4)));
         self::assertStringNotContainsString('The reload failed', $server->getErrorOutput());
     }

@@ -13,7 +13,7 @@ use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Streams;
 use Symfony\Component\Process\Process;
 
-/** A server in a process whose standard output nobody reads. */
+/** A server process whose standard output has no reader. */
 final class UnreadOutputTest extends TestCase
 {
     use EndsInTime;

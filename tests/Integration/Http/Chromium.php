@@ -7,14 +7,14 @@ namespace Spindle\Tests\Integration\Http;
 use PHPUnit\Framework\Assert;
 
 /**
- * A page in a headless Chromium, spoken to over its pipe: https://chromedevtools.github.io/devtools-protocol/, messages of
- * JSON that a NUL ends each.
+ * A page in a headless Chromium, controlled over its pipe: https://chromedevtools.github.io/devtools-protocol/.
+ * Messages are JSON and end with a NUL.
  */
 final class Chromium
 {
     private const PROGRAMS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 
-    /** Seconds in which it answers, however slow the machine is. */
+    /** Maximum seconds for an answer, even on a slow machine. */
     private const PATIENCE = 60;
 
     /** @var resource */
@@ -41,7 +41,7 @@ final class Chromium
         return null;
     }
 
-    /** @param string $directory of its own, for all that it writes */
+    /** @param string $directory exclusive folder for all files that Chromium writes */
     public function __construct(string $program, string $directory)
     {
         $command = [$program, '--headless=new', '--remote-debugging-pipe', "--user-data-dir={$directory}", '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage',
@@ -77,7 +77,7 @@ final class Chromium
         return $answer['result']['value'] ?? null;
     }
 
-    /** @return mixed the first value that the expression has which is not falsy */
+    /** @return mixed the first value of the expression that is not falsy */
     public function await(string $expression, float $seconds = 30.0): mixed
     {
         $milliseconds = (int) ($seconds * 1000);
@@ -119,7 +119,7 @@ final class Chromium
         return $result;
     }
 
-    /** Ends it, and returns when it has ended. */
+    /** Ends Chromium, and waits for its end. */
     public function close(): void
     {
         if (\is_resource($this->process)) {
@@ -155,7 +155,7 @@ final class Chromium
         return (array) json_decode($message, true, flags: \JSON_THROW_ON_ERROR);
     }
 
-    /** @return bool whether something has come in time */
+    /** @return bool whether bytes arrived in time */
     private function read(): bool
     {
         [$readable, $none] = [[$this->pipes[4]], null];

@@ -13,7 +13,7 @@ use Spindle\Tests\Http\RunsServe;
 use Spindle\Tests\LeavesNothing;
 use Symfony\Component\Process\Process;
 
-/** PHP's functions that change the answer to the one request of a process, and the restart of PHP without them. */
+/** PHP functions that change the response of the process, and the restart of PHP without them. */
 #[RequiresPhpExtension('pcntl')]
 final class ServeFunctionsTest extends TestCase
 {
@@ -59,7 +59,7 @@ final class ServeFunctionsTest extends TestCase
             self::assertSame(500, $this->get("/{$at}")->status, $call);
             $function = str_starts_with($call, 'array_map') ? 'header' : (string) strtok($call, '(');
             $this->awaitLogged("The handler of GET /{$at} failed: {$function}()");
-            $line = 4 + $at; // of app.php
+            $line = 4 + $at; // line of app.php
             self::assertMatchesRegularExpression("~UnsupportedFunctionException: {$function}\\(\\).*" . preg_quote($instead, '~') . ".* in {$this->path('app.php')}:{$line}\n~", $server->getErrorOutput());
         }
         self::assertSame(200, $this->get('/none')->status);
@@ -208,7 +208,7 @@ final class ServeFunctionsTest extends TestCase
         self::assertSame(json_encode([$this->path('app.php'), 'a b', '33'], \JSON_UNESCAPED_SLASHES), $this->get('/?' . rawurlencode('[readlink("/proc/self/fd/7"), getenv("A_VARIABLE"), getenv("COLUMNS")]'))->body);
     }
 
-    /** A file of the cache that a PHP with these functions has compiled would end the process. */
+    /** A cached file that was compiled by a PHP with these functions would end the process. */
     #[RequiresPhpExtension('Zend OPcache')]
     public function testACacheOfCompiledFilesThatOtherPhpsShareIsNotUsed(): void
     {

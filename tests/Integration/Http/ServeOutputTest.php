@@ -11,7 +11,7 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\RunsServe;
 use Spindle\Tests\LeavesNothing;
 
-/** What handlers of `spindle serve` print, and the output buffers that they open. */
+/** Output of handlers in `spindle serve`, and the output buffers that they open. */
 #[RequiresPhpExtension('pcntl')]
 final class ServeOutputTest extends TestCase
 {
@@ -19,7 +19,7 @@ final class ServeOutputTest extends TestCase
     use LeavesNothing;
     use RunsServe;
 
-    /** The standard output of the command is a pipe that nobody reads. */
+    /** Runs a command whose standard output is a pipe without a reader. */
     private const UNREAD = ['bash', '-c', 'exec "$@" > >(exec true)', 'bash'];
 
     private const PRINTING = <<<'PHP'
@@ -67,7 +67,7 @@ final class ServeOutputTest extends TestCase
         };
         PHP;
 
-    /** @return iterable<string, array{string, string}> the target, what is logged after its name */
+    /** @return iterable<string, array{string, string}> the target, the log entry after its name */
     public static function prints(): iterable
     {
         yield 'echo' => ['/echo', 'printed 6 bytes, which are no part of an answer: hello '];

@@ -14,7 +14,7 @@ use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Scale;
 use Symfony\Component\Process\Process;
 
-/** SIGHUP: the code is loaded anew, and nobody notices. */
+/** SIGHUP loads the code again, and no request is lost. */
 #[RequiresPhpExtension('pcntl')]
 final class ServeReloadTest extends TestCase
 {
@@ -22,7 +22,7 @@ final class ServeReloadTest extends TestCase
     use LeavesNothing;
     use RunsServe;
 
-    /** Says which version it is, from a file that it loads; some of the answers take a while. */
+    /** Returns its version, from a file that it loads. Some responses take some time. */
     private const VERSIONED = <<<'PHP'
         $version = require __DIR__ . '/version.php';
 
@@ -46,7 +46,7 @@ final class ServeReloadTest extends TestCase
         [$load, $idlers] = [new Load($this->address), new Load($this->address)];
         $load->start(3, keep: true);
         $load->start(3, keep: false);
-        $idlers->start(3, keep: true, pause: 0.7); // longer than a server waits for them that stops
+        $idlers->start(3, keep: true, pause: 0.7); // longer than a stopping server waits for them
         for ($reload = 1; $reload <= Scale::of(20); ++$reload) {
             $this->version($reload);
             $answered = \count($load->answered);
@@ -172,7 +172,7 @@ final class ServeReloadTest extends TestCase
         rename($this->file('version.new', "<?php return {$version};"), $this->path('version.php'));
     }
 
-    /** @return list<int> when those before them have ended */
+    /** @return list<int> pids after previous processes have ended */
     private function workersInTheEnd(): array
     {
         Eventually::holds(fn(): bool => \count($this->workers()) === 2, 'the old processes are gone', 10.0);

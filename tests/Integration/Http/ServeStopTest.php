@@ -17,7 +17,7 @@ use Spindle\Tests\Processes;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Text;
 
-/** SIGTERM and SIGINT: what has come is answered, and then it ends. */
+/** SIGTERM and SIGINT: the command answers the requests that have arrived, then ends. */
 #[RequiresPhpExtension('pcntl')]
 final class ServeStopTest extends TestCase
 {
@@ -25,7 +25,7 @@ final class ServeStopTest extends TestCase
     use LeavesNothing;
     use RunsServe;
 
-    /** Notes each request that it gets, and takes a while for some. */
+    /** Records each request, and delays some responses. */
     private const NOTING = <<<'PHP'
         return static function (Psr\Http\Message\ServerRequestInterface $request): Spindle\Http\Response {
             $id = $request->getQueryParams()['id'];
@@ -202,7 +202,7 @@ final class ServeStopTest extends TestCase
         $this->app(self::SLOW);
         $log = $this->path('log');
         $logged = static fn(string $text): bool => str_contains((string) file_get_contents($log), $text);
-        // PHP leaves its own side of the terminal open in what it starts.
+        // PHP leaves its own side of the terminal open in child processes.
         $script = 'for fd in /proc/$$/fd/*; do fd=${fd##*/}; [ "$fd" -le 2 ] || eval "exec $fd>&-"; done; exec setsid --ctty "$@"';
         $command = ['bash', '-c', $script, 'bash', \PHP_BINARY, \dirname(__DIR__, 3) . '/bin/spindle', 'serve', 'app.php', '--processes', '1', '--listen', "unix://{$this->path('socket')}"];
         $server = proc_open($command, [['pty'], ['pty'], ['file', $log, 'w']], $terminal, $this->path());
@@ -217,7 +217,7 @@ final class ServeStopTest extends TestCase
 
             array_map(fclose(...), $terminal);
             Eventually::holds(static fn(): bool => $logged(' Hung up: the terminal is gone'), 'it knows that it is to end', 20.0);
-            posix_kill($pid, \SIGHUP); // as a shell sends one, too
+            posix_kill($pid, \SIGHUP); // a shell sends one, too
             $this->file('go', '');
             self::assertSame('done', $client->response()->body);
             $client->close();
@@ -281,7 +281,7 @@ final class ServeStopTest extends TestCase
         self::assertFileDoesNotExist($socket);
     }
 
-    /** As systemd does, and `kill` with the negative number of a process group. */
+    /** Signals the whole group, like systemd, or `kill` with the negative number of a process group. */
     private function signalAll(int $signal): void
     {
         foreach ([(int) $this->serve?->getPid(), ...$this->workers()] as $pid) {

@@ -69,7 +69,7 @@ final class ServeTest extends TestCase
         self::assertSame('here', $this->get()->body);
     }
 
-    /** Each is loaded by {@see \Spindle\Tests\Unit\Http\App\AppLoaderTest}, too. */
+    /** {@see \Spindle\Tests\Unit\Http\App\AppLoaderTest} loads the same applications. */
     #[DataProvider('otherApplications')]
     #[Group('full')]
     public function testAnyOtherApplicationIsServed(string $app): void
@@ -165,7 +165,8 @@ final class ServeTest extends TestCase
         $before = $this->client();
         $first = $before->get('/')->response()->body;
         Eventually::holds(fn(): bool => $this->client()->get('/')->response()->body !== $first, 'another answers');
-        $this->get('/metrics', $this->adminAddress); // the supervisor hears of that after it has heard what the other process wants
+        // the supervisor gets this message after the other process's request
+        $this->get('/metrics', $this->adminAddress);
         self::assertSame([1, 1, 3], [$this->timesLogged(' is replaced: '), $this->timesLogged(' warning '), \count($this->workers())]);
         self::assertStringContainsString('after 1 request: the limit of 1048576 bytes is below what the application needs by itself', (string) $this->serve?->getErrorOutput());
 
@@ -208,7 +209,8 @@ final class ServeTest extends TestCase
                 ['-d', 'opcache.enable_cli=1', '-d', 'opcache.file_update_protection=0', '-d', "opcache.validate_timestamps={$validates}"],
             );
             self::assertSame('old cached', $this->get()->body);
-            touch($this->file('body.php', '<?php return "new " . (opcache_is_script_cached(__FILE__) ? "cached" : "not cached");'), $time); // as where archives are unpacked
+            // as tools that unpack archives do
+            touch($this->file('body.php', '<?php return "new " . (opcache_is_script_cached(__FILE__) ? "cached" : "not cached");'), $time);
             $server->signal(\SIGHUP);
             $this->awaitLogged(' Reloaded');
             Eventually::holds(fn(): bool => $this->get()->body === 'new cached', 'the new code answers');

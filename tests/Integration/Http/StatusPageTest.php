@@ -44,7 +44,7 @@ final class StatusPageTest extends TestCase implements Statistics
     private ?Chromium $browser = null;
     private ?Process $server = null;
 
-    /** Of the server, and of its admin. */
+    /** Addresses of the server and its admin server. */
     private string $address = '127.0.0.1:0';
     private string $admin = '127.0.0.1:0';
 
@@ -150,7 +150,7 @@ final class StatusPageTest extends TestCase implements Statistics
         self::assertSame([], $page->complaints);
     }
 
-    /** In another process. */
+    /** Runs in another process. */
     public static function main(string $address, string $admin): void
     {
         $server = new HttpServer(new Application(self::handle(...), ['jobs' => new self('pool')]));
@@ -165,7 +165,7 @@ final class StatusPageTest extends TestCase implements Statistics
         EventLoop::run();
     }
 
-    /** In another process. */
+    /** Runs in another process. */
     public static function processesThatEnd(string $address, string $admin): void
     {
         $overview = new class implements Overview {
@@ -213,7 +213,7 @@ final class StatusPageTest extends TestCase implements Statistics
         };
     }
 
-    /** Where it served before, if it did. */
+    /** Starts a server, on the previous address if there is one. */
     private function serve(string $method = 'main'): void
     {
         $this->server = $server = Host::start(self::class . "::{$method}", [$this->address, $this->admin]);
@@ -221,7 +221,7 @@ final class StatusPageTest extends TestCase implements Statistics
         [$this->address, $this->admin] = explode(' ', trim(str_replace('tcp://', '', $server->getOutput())));
     }
 
-    /** Answers once, as something in front of the server may that is no longer there. */
+    /** Answers once with 503, like a proxy whose server is gone. */
     private function beOverloaded(): void
     {
         $socket = stream_socket_server("tcp://{$this->admin}");
@@ -251,7 +251,7 @@ final class StatusPageTest extends TestCase implements Statistics
         }
     }
 
-    /** @return list<list<mixed>> what stands in these columns of a table */
+    /** @return list<list<mixed>> contents of these columns of a table */
     private static function columns(Chromium $page, string $table, int ...$columns): array
     {
         $numbers = json_encode(array_values($columns), \JSON_THROW_ON_ERROR);
@@ -261,7 +261,7 @@ final class StatusPageTest extends TestCase implements Statistics
         return $rows;
     }
 
-    /** @return non-empty-list<float> per cent of the chart's, where the line of the requests goes */
+    /** @return non-empty-list<float> heights of the requests' line, in per cent of the chart */
     private static function heights(Chromium $page): array
     {
         /** @var non-empty-list<int|float> $fromTop */

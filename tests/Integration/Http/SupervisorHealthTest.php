@@ -12,7 +12,7 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\RunsServe;
 use Spindle\Tests\LeavesNothing;
 
-/** What /healthz says while processes or checks do not answer, and how soon. */
+/** Responses of /healthz while processes or checks do not answer, and their delays. */
 #[Group('quiet')]
 #[RequiresPhpExtension('pcntl')]
 final class SupervisorHealthTest extends TestCase
@@ -70,7 +70,7 @@ final class SupervisorHealthTest extends TestCase
         Eventually::holds(fn(): bool => $this->get('/healthz', $this->adminAddress)->status === 200, 'it is healthy again');
     }
 
-    /** Has one more process loop, until there are so many. */
+    /** Blocks one more process, and waits until $looping are blocked. */
     private function loop(int $looping): void
     {
         $this->client()->get('/loop');

@@ -14,7 +14,7 @@ use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Unit\Http\Admin\Exposed;
 
-/** What /metrics tells of processes that come and go: counters never fall, and lose nothing of those that end in order. */
+/** /metrics while processes start and end: counters never fall, and include processes that ended properly. */
 #[RequiresPhpExtension('pcntl')]
 final class SupervisorMetricsTest extends TestCase
 {
@@ -22,7 +22,7 @@ final class SupervisorMetricsTest extends TestCase
     use LeavesNothing;
     use RunsServe;
 
-    /** Counts its requests by a pool, too, and by route. */
+    /** Counts its requests by route and in registered statistics. */
     private const COUNTED = <<<'PHP'
         $pool = new class () implements Spindle\Statistics {
             public int $requests = 0;
@@ -171,7 +171,7 @@ final class SupervisorMetricsTest extends TestCase
         Eventually::holds(fn(): bool => \count($this->workers()) === $count, 'those before are gone', 10.0);
     }
 
-    /** Ends a process, and returns when that is known. */
+    /** Kills a process, and returns when the supervisor knows it. */
     private function kill(int $pid): void
     {
         posix_kill($pid, \SIGKILL);
@@ -179,9 +179,9 @@ final class SupervisorMetricsTest extends TestCase
     }
 
     /**
-     * Of which all others have ended.
+     * Waits until $count processes run the application and all others have ended.
      *
-     * @return list<int> pids of those that run the application, and behind them that of the admin process
+     * @return list<int> pids of the processes that run the application, then that of the admin process
      */
     private function processes(int $count): array
     {
@@ -202,7 +202,7 @@ final class SupervisorMetricsTest extends TestCase
         return array_map(intval(...), array_filter($samples, static fn(string $name): bool => str_starts_with($name, 'spindle_http_route_requests_total{'), \ARRAY_FILTER_USE_KEY));
     }
 
-    /** @return list<int> by {@see METRICS} */
+    /** @return list<int> values of {@see METRICS} */
     private function scrape(): array
     {
         $samples = (new Exposed($this->get('/metrics', $this->adminAddress)->body))->samples;

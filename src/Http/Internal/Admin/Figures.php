@@ -6,14 +6,15 @@ namespace Spindle\Http\Internal\Admin;
 
 use Spindle\Http\HttpServerStatistics;
 
-/** What processes do, and have done. */
 final readonly class Figures
 {
     public Totals $totals;
 
     /**
-     * @param list<HttpServerStatistics> $processes of this moment, one for each that has answered
-     * @param Totals                     $others    what all others had counted: a total that falls is taken for a restart of all (https://prometheus.io/docs/concepts/metric_types/#counter)
+     * @param list<HttpServerStatistics> $processes one for each process that has answered, at this moment
+     * @param Totals                     $others    last counts of all other processes: Prometheus takes a total that
+     *                                              falls for a restart
+     *                                              (https://prometheus.io/docs/concepts/metric_types/#counter)
      */
     public function __construct(public array $processes, Totals $others = new Totals())
     {
@@ -21,7 +22,6 @@ final readonly class Figures
         array_map($this->totals->add(...), $processes);
     }
 
-    /** Whether one takes requests at least. */
     public function isReady(): bool
     {
         return \in_array(false, array_column($this->processes, 'stopping'), true);

@@ -8,10 +8,10 @@ use Psr\Log\LoggerInterface;
 use Spindle\Http\Internal\Server\Checks;
 use Spindle\Http\Response;
 
-/** Whether requests should be sent here. Why not is logged, once: an exception's message may tell addresses and names. */
+/** Answers whether this server should get requests. Reasons are only logged, as they may contain addresses. */
 final class Health
 {
-    /** @var array<string, string> why checks fail, as far as that was logged */
+    /** @var array<string, string> logged reasons of failing checks, by name */
     private array $failing = [];
 
     public function __construct(private readonly Overview $overview, private readonly LoggerInterface $logger) {}
@@ -28,7 +28,7 @@ final class Health
         return $failing === [] ? Response::text("ok\n", headers: ['Cache-Control' => 'no-store']) : $this->unavailable('failing', $condition->checks);
     }
 
-    /** @param array<string, string> $failing why, by name */
+    /** @param array<string, string> $failing reasons by name */
     private function tell(array $failing): void
     {
         foreach (array_diff_assoc($failing, $this->failing) as $check => $reason) {

@@ -7,12 +7,12 @@ namespace Spindle\Http\Internal\Admin;
 use Psr\Http\Message\ServerRequestInterface;
 
 /**
- * Names by which an admin address may be asked. A page of another site can have a browser send requests here when its own
- * name leads to this address (DNS rebinding). Such a request has that name in its Host field, never an IP address.
+ * Host names that an admin address accepts. A page of another site can make a browser send requests here if its own
+ * name resolves to this address (DNS rebinding). Such a request has that name in its Host field, never an IP address.
  */
 final readonly class Hosts
 {
-    /** Any name: for an address that only a proxy reaches, which knows whom it lets in. */
+    /** Any name: for an address behind a proxy that controls access. */
     public const ANY = '*';
 
     /** @var list<string> in lower case */
@@ -29,8 +29,8 @@ final readonly class Hosts
     }
 
     /**
-     * Whether the request has an IP address, a name of the loopback interface (RFC 6761, 6.3) or one of these names in its
-     * Host field, or none: a browser always sends one. Clients of a Unix socket are no browsers.
+     * Returns whether the Host field is an IP address, a name of the loopback interface (RFC 6761, 6.3), one of these
+     * names, or missing. Browsers always send one. Clients of a Unix socket are allowed, as they are not browsers.
      */
     public function allow(ServerRequestInterface $request): bool
     {

@@ -6,7 +6,6 @@ namespace Spindle\Http\Internal\Admin;
 
 use Spindle\Http\HttpServerStatistics;
 
-/** What Prometheus is told. */
 final class Metrics
 {
     public const TYPE = 'text/plain; version=0.0.4; charset=utf-8';

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Admin;
 
-/** Whom an admin address speaks for. Each method may suspend. */
+/** The servers that an admin address reports on. Each method may suspend. */
 interface Overview
 {
     public function figures(): Figures;

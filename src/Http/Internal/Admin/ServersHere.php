@@ -10,7 +10,7 @@ use Spindle\Http\HttpServerStatistics;
 
 use function Amp\async;
 
-/** The servers of this process. They share its memory, its event loop, and what is registered under the same name. */
+/** The servers of this process. They share its memory, its event loop and statistics of the same name. */
 final readonly class ServersHere implements Overview
 {
     /** @param non-empty-list<HttpServer> $servers */
@@ -66,7 +66,7 @@ final readonly class ServersHere implements Overview
         );
     }
 
-    /** @return array<string, string|null> by a check's name: why it failed, in one server at least, or null */
+    /** @return array<string, string|null> by a check's name: why it failed in at least one server, or null */
     private function checks(): array
     {
         /** @var non-empty-list<Future<array<string, string|null>>> $running */

@@ -11,7 +11,7 @@ use Spindle\Http\ServerSentEvent;
 
 use function Amp\delay;
 
-/** What the status page shows, once a second, as JSON. It works out rates by itself. */
+/** Data of the status page as JSON, once a second. The page computes rates itself. */
 final readonly class Snapshots
 {
     /** Seconds. */
@@ -20,9 +20,9 @@ final readonly class Snapshots
     public function __construct(private Overview $overview) {}
 
     /**
-     * Ends when the servers stop, so that this does not hold up the one that sends it; who is still there asks again.
+     * Yields snapshots until the servers stop, so that an open page does not delay the stop.
      *
-     * @param Cancellation|null $leaving of who looks
+     * @param Cancellation|null $leaving of the client
      *
      * @return \Generator<int, ServerSentEvent>
      */
@@ -34,7 +34,7 @@ final readonly class Snapshots
         } while ($figures->isReady() && self::wait($leaving));
     }
 
-    /** @return bool whether anybody looks any more */
+    /** @return bool whether the client is still connected */
     private static function wait(?Cancellation $leaving): bool
     {
         try {

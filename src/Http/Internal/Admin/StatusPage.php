@@ -6,12 +6,12 @@ namespace Spindle\Http\Internal\Admin;
 
 use Spindle\Http\Response;
 
-/** One page with its style and its scripts, to which the browser lets nobody add anything. */
+/** The status page: one HTML document with its style and scripts. Its Content-Security-Policy allows nothing else. */
 final readonly class StatusPage
 {
     private string $html;
 
-    /** What may be in the page, by https://www.w3.org/TR/CSP3/. */
+    /** The Content-Security-Policy: https://www.w3.org/TR/CSP3/. */
     private string $policy;
 
     public function __construct()

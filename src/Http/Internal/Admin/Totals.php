@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Admin;
 
 use Spindle\Http\HttpServerStatistics;
 
-/** Figures of several servers together, as {@see HttpServerStatistics} has them of one. */
+/** Sums of several servers' {@see HttpServerStatistics}. */
 final class Totals
 {
     public int $inFlight = 0;
@@ -16,7 +16,6 @@ final class Totals
     public int $evicted = 0;
     public int $maxConnections = 0;
 
-    /** Servers that are. */
     public int $full = 0;
 
     public int $handshakesFailed = 0;
@@ -40,7 +39,7 @@ final class Totals
     /** @var array<string, array<string, int|float>> by name */
     public array $pools = [];
 
-    /** @param int $maxRoutes that are told apart: those that come first, also without a count */
+    /** @param int $maxRoutes routes that are counted separately: the first ones, even with a count of 0 */
     public function __construct(private readonly int $maxRoutes = \PHP_INT_MAX) {}
 
     public function add(HttpServerStatistics $server): void
@@ -53,7 +52,7 @@ final class Totals
         $this->addFigures($server, false);
     }
 
-    /** What has happened, without what is: of a server that is no more, too. */
+    /** Adds counters, but no current state. For servers that have ended, too. */
     public function addCounts(HttpServerStatistics $server): void
     {
         $this->accepted += $server->accepted;
@@ -74,7 +73,7 @@ final class Totals
         $this->addFigures($server, true);
     }
 
-    /** Decides for good which of its routes are told apart. */
+    /** Reserves places for the routes of a server among those that are counted separately. */
     public function knowRoutes(HttpServerStatistics $server): void
     {
         foreach ($server->routes as $name => $_) {
@@ -84,7 +83,7 @@ final class Totals
         }
     }
 
-    /** @param bool $growing those that only grow, or those that don't */
+    /** @param bool $growing whether to add counters, or all other values */
     private function addFigures(HttpServerStatistics $server, bool $growing): void
     {
         foreach ($server->pools as $pool => $figures) {

@@ -7,15 +7,15 @@ namespace Spindle\Http\Internal\Answer;
 /** @see https://www.rfc-editor.org/rfc/rfc9110#section-14 */
 final readonly class ByteRange
 {
-    /** @param int $last the last byte itself, not the one after it */
+    /** @param int $last the last byte, inclusive */
     private function __construct(public int $first, public int $last, private int $size) {}
 
     /**
-     * The ranges of a Range field that are there at all; none when nothing that was asked for is there.
+     * Returns the satisfiable ranges of a Range field; an empty list when there is none.
      *
      * @param int $size in bytes
      *
-     * @return list<self>|null null for what is ignored: what is malformed, counts something else than bytes, or asks for parts of nothing
+     * @return list<self>|null null when the field must be ignored: malformed, another unit, or an empty file
      */
     public static function list(string $field, int $size): ?array
     {
@@ -52,7 +52,7 @@ final readonly class ByteRange
         return $first !== '' && $last !== '' ? (int) $first <= (int) $last : $first !== $last;
     }
 
-    /** Numbers that are too large for PHP are its largest one. */
+    /** Cuts a range to the size. Numbers that are too large for PHP become its largest one. */
     private static function within(string $first, string $last, int $size): ?self
     {
         if ($first === '') {

@@ -12,8 +12,8 @@ use Spindle\Http\Internal\Message\ForwardOnly;
 use Spindle\Http\ServerSentEvent;
 
 /**
- * Events on their way to one client. The iterator runs in fibers of its own, for one event after the other, each when the
- * one before was read; a reader that waits for longer than the time between heartbeats is given a comment.
+ * The events for one client. The iterator runs in separate fibers, one event after the other, each when the one before
+ * was read. A reader that waits longer than the heartbeat gets a comment.
  *
  * A reader that is suspended when the stream is closed is resumed, and finds the end.
  *
@@ -25,20 +25,19 @@ final class EventStream implements StreamInterface
 
     private const COMMENT = ":\n\n";
 
-    /** @var \Generator<mixed, ServerSentEvent|string>|null until it has ended or was let go; the only reference to it */
+    /** @var \Generator<mixed, ServerSentEvent|string>|null the only reference to the generator; null after its end */
     private ?\Generator $events;
 
     private bool $begun = false;
 
-    /** Whether a fiber is under way that runs the iterator, and will wake the reader. */
+    /** Whether a fiber is running the iterator, and will wake the reader. */
     private bool $running = false;
 
     private bool $closed = false;
 
-    /** What the iterator threw. */
     private ?\Throwable $failure = null;
 
-    /** What was not read yet. The comment has the client hear at once that the stream is open. */
+    /** Unread bytes. The first comment shows the client at once that the stream is open. */
     private string $rest = self::COMMENT;
 
     private int $position = 0;
@@ -55,7 +54,7 @@ final class EventStream implements StreamInterface
         $this->events = (static fn(): \Generator => yield from $events)();
     }
 
-    /** @throws \Throwable what the iterator threw */
+    /** @throws \Throwable exception of the iterator */
     public function read(int $length): string
     {
         if ($this->rest === '' && $this->failure === null && !$this->eof()) {
@@ -145,10 +144,7 @@ final class EventStream implements StreamInterface
         }
     }
 
-    /**
-     * Thrown into a generator, what ends it lets its `finally` blocks suspend, which they could not where it is destroyed.
-     * Nobody is there any more for what they throw.
-     */
+    /** Ends a generator by an exception, so that its `finally` blocks may suspend. Their exceptions are dropped. */
     private function letGo(\Throwable $why): void
     {
         try {

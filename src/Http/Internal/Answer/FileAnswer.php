@@ -9,7 +9,7 @@ use Spindle\Http\Internal\Message\Status;
 use Spindle\Http\Response;
 
 /**
- * A file, a part of it, or that the client has it already.
+ * Creates the response for a file: all of it, a part, or "not modified".
  *
  * @see https://www.rfc-editor.org/rfc/rfc9110#section-13.2.2
  */
@@ -17,7 +17,7 @@ final class FileAnswer
 {
     private function __construct() {}
 
-    /** @param array<string, string|list<string>> $headers that replace those that the file has by itself */
+    /** @param array<string, string|list<string>> $headers replace those of the file */
     public static function of(OpenFile $file, string $type, ServerRequestInterface $request, array $headers): Response
     {
         $now = time();
@@ -27,7 +27,7 @@ final class FileAnswer
             'ETag' => $file->tag($now),
             'Accept-Ranges' => 'bytes',
         ]);
-        // Conditions are about what GET would give; whatever else is asked for has been done by now.
+        // Conditions apply to GET and HEAD only. A handler of another method has already done its work.
         if (!\in_array($request->getMethod(), ['GET', 'HEAD'], true)) {
             return $response->withBody($file->whole());
         }
@@ -40,7 +40,7 @@ final class FileAnswer
         };
     }
 
-    /** The whole file where several parts are asked for: RFC 9110, 14.2, leaves the choice, and a client that follows it takes both. */
+    /** Sends the whole file if several parts are requested, which RFC 9110, 14.2, allows. */
     private static function content(Response $response, OpenFile $file, Validators $validators, ServerRequestInterface $request): Response
     {
         $ranges = $request->getMethod() === 'GET' && $validators->allowPart($request) ? ByteRange::list($request->getHeaderLine('Range'), $file->size) : null;

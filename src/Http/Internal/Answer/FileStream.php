@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Answer;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\ForwardOnly;
 
-/** A part of an open file as it was when it was opened: nothing of what is appended since; it ends early where the file was cut. */
+/** A part of an open file, without bytes appended since it was opened. A truncated file ends early. */
 final class FileStream implements StreamInterface
 {
     use ForwardOnly;
@@ -15,16 +15,16 @@ final class FileStream implements StreamInterface
     /** @var resource|null */
     private $file;
 
-    /** From the beginning of the part. */
+    /** Relative to the beginning of the part. */
     private int $position = 0;
 
     private bool $wasCut = false;
 
-    /** @param resource $file closed with this stream; nobody else reads from it */
+    /** @param resource $file closed with this stream; not read by anything else */
     public function __construct($file, private readonly int $start, private readonly int $length)
     {
         $this->file = $file;
-        stream_set_read_buffer($file, 0); // a large read is one call of the kernel
+        stream_set_read_buffer($file, 0); // makes a large read one system call
         $this->seek(0);
     }
 

@@ -14,7 +14,7 @@ final class HttpDate
     private const MONTH = '(?<month>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)';
     private const TIME = '(?<hour>[01]\d|2[0-3]):(?<minute>[0-5]\d):(?<second>[0-5]\d|60)';
 
-    /** The form that is sent, and the two that are obsolete. */
+    /** The current format, and the two that are obsolete. */
     private const FORMS = [
         '/^' . self::DAY . ', (?<day>\d\d) ' . self::MONTH . ' (?<year>\d{4}) ' . self::TIME . ' GMT$/D',
         '/^' . self::LONG_DAY . ', (?<day>\d\d)-' . self::MONTH . '-(?<year>\d\d) ' . self::TIME . ' GMT$/D',
@@ -32,7 +32,7 @@ final class HttpDate
     /**
      * @param int $now Unix time
      *
-     * @return int|null Unix time; null for what is no date
+     * @return int|null Unix time; null when the date is invalid
      */
     public static function parse(string $date, int $now): ?int
     {
@@ -57,7 +57,7 @@ final class HttpDate
         return $time === false ? null : $time;
     }
 
-    /** What would be more than 50 years ahead is the last such year that is past. */
+    /** Returns the year for two digits. If that is more than 50 years ahead, the last past year with these digits. */
     private static function fullYear(int $year, int $current): int
     {
         $year += $current - $current % 100;

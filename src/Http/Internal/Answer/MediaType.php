@@ -9,7 +9,6 @@ final class MediaType
 {
     private const ANY = 'application/octet-stream';
 
-    /** By extension. */
     private const TYPES = [
         'aac' => 'audio/aac', 'apng' => 'image/apng', 'atom' => 'application/atom+xml', 'avi' => 'video/x-msvideo', 'avif' => 'image/avif',
         'bmp' => 'image/bmp', 'bz2' => 'application/x-bzip2', 'css' => 'text/css', 'csv' => 'text/csv',
@@ -32,7 +31,7 @@ final class MediaType
 
     private function __construct() {}
 
-    /** As the file's name has it; texts are taken for UTF-8. */
+    /** Returns the type for the extension of a file name. The charset of text types is UTF-8. */
     public static function of(string $path): string
     {
         $type = self::TYPES[strtolower(pathinfo($path, \PATHINFO_EXTENSION))] ?? self::ANY;

@@ -6,13 +6,13 @@ namespace Spindle\Http\Internal\Answer;
 
 use Spindle\Http\HttpException;
 
-/** A regular file that was opened for reading. What is told of it holds for what will be read, whatever becomes of its name. */
+/** A regular file open for reading. Its properties describe this file, even if the path later leads to another. */
 final readonly class OpenFile
 {
     private const KIND = 0o170_000;
     private const REGULAR = 0o100_000;
 
-    /** Neither waits for the writer of a pipe, nor is inherited by the programs that are started meanwhile. */
+    /** "n": don't wait for the writer of a pipe. "e": programs started by handlers do not inherit the descriptor. */
     private const MODE = 'rne';
 
     /**
@@ -30,14 +30,14 @@ final readonly class OpenFile
     ) {}
 
     /**
-     * @param string $path on the disk: what looks like the URL of a stream wrapper is a name, too
+     * @param string $path on disk; the URL of a stream wrapper is taken for a file name
      *
-     * @throws HttpException     404 when there is no such file, 403 when it can not be read
+     * @throws HttpException 404 when the file does not exist, 403 when it can't be read
      * @throws \RuntimeException when no file can be opened at present
      */
     public static function at(string $path): self
     {
-        clearstatcache(true); // PHP remembers for minutes where links lead to
+        clearstatcache(true); // PHP caches link targets for minutes
         $path = str_starts_with($path, '/') ? $path : "./{$path}";
         $descriptor = str_contains($path, "\0") ? false : @fopen($path, self::MODE);
         if ($descriptor === false) {
@@ -52,8 +52,7 @@ final readonly class OpenFile
     }
 
     /**
-     * The name without links, if it lies below the root, and is still that of the very file that was opened: a link that
-     * was exchanged in between gains nothing.
+     * Returns the resolved name if it is below the root and still leads to the opened file.
      *
      * @param string $root without links
      */
@@ -70,7 +69,7 @@ final readonly class OpenFile
     }
 
     /**
-     * Weak while the file could be changed once more without a change of its time, which has whole seconds.
+     * Returns the ETag, which is weak while another change could leave the time (whole seconds) the same.
      *
      * @see https://www.rfc-editor.org/rfc/rfc9110#section-8.8.3
      *

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Answer;
 use Psr\Http\Message\ServerRequestInterface;
 
 /**
- * What tells one version of a representation from another, and the conditions of a request that are about it.
+ * ETag and modification time of a representation, and the conditions of a request.
  *
  * @see https://www.rfc-editor.org/rfc/rfc9110#section-13
  */
@@ -17,16 +17,12 @@ final readonly class Validators
 
     /**
      * @param string   $tag      with its quotes
-     * @param int|null $modified Unix time; null when nobody knows it
+     * @param int|null $modified Unix time; null when unknown
      * @param int      $now      Unix time
      */
     public function __construct(private string $tag, private ?int $modified, private int $now) {}
 
-    /**
-     * In the order of section 13.2.2.
-     *
-     * @return 304|412|null the status that a GET or HEAD is answered with instead of the representation
-     */
+    /** @return 304|412|null in place of the representation, by section 13.2.2 */
     public function refusal(ServerRequestInterface $request): ?int
     {
         $holds = $request->hasHeader('If-Match')
@@ -42,7 +38,9 @@ final readonly class Validators
         return $differs ? null : 304;
     }
 
-    /** Whether a part of this representation fits to the parts that the client has: section 13.1.5. */
+    /**
+     * Returns whether a part of this representation can be combined with the parts that the client has: section 13.1.5.
+     */
     public function allowPart(ServerRequestInterface $request): bool
     {
         $condition = $request->getHeaderLine('If-Range');
@@ -50,7 +48,7 @@ final readonly class Validators
             return !str_starts_with($condition, 'W/');
         }
 
-        // A time can't tell two versions of the same second apart.
+        // The time does not distinguish two versions of the same second.
         return $this->modified !== null && $this->modified < $this->now - 1 && HttpDate::parse($condition, $this->now) === $this->modified;
     }
 
@@ -69,7 +67,7 @@ final readonly class Validators
         return false;
     }
 
-    /** Whether it was modified after a time; null when either is not known. */
+    /** Returns whether the representation was modified after a time; null when either time is unknown. */
     private function isAfter(string $date): ?bool
     {
         $time = HttpDate::parse($date, $this->now);

@@ -11,13 +11,14 @@ use Psr\Http\Server\RequestHandlerInterface;
 use Spindle\Http\AppException;
 use Spindle\Http\Application;
 
-/** Finds the application in what a user gives for one. */
+/** Loads an application from a file, a handler or a closure. */
 final class AppLoader
 {
     private function __construct() {}
 
     /**
-     * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface|string $app a string is a file's path
+     * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface|string $app
+     *     a string is the path of a file
      *
      * @throws AppException
      */
@@ -42,7 +43,8 @@ final class AppLoader
     }
 
     /**
-     * @param bool $mayBeFactory whether a closure without parameters may be one; it is called to see whether it is a handler
+     * @param bool $mayBeFactory whether a closure without parameters may be a factory; it is called to find out whether
+     *                           it is a handler
      *
      * @throws AppException
      */
@@ -69,7 +71,7 @@ final class AppLoader
         $made = self::attempt($file, $value);
         if ($made instanceof ResponseInterface) {
             /** @var \Closure(): ResponseInterface $value */
-            return new Application($value); // it is a handler that does not look at the request
+            return new Application($value); // a handler that does not use the request
         }
 
         return $mayBeFactory ? self::resolve($file, "The factory in {$file}", $made, false) : throw AppException::returned($file, $who, $value);
@@ -78,7 +80,7 @@ final class AppLoader
     /**
      * @return \Closure(ServerRequestInterface): ResponseInterface
      *
-     * @throws AppException when it can't be called with a request alone
+     * @throws AppException when it can't be called with only a request
      */
     private static function handler(string $file, string $who, \Closure $closure): \Closure
     {

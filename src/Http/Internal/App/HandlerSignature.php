@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\App;
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\Internal\Message\Request;
 
-/** Whether a closure with parameters can be called with a request and nothing else. */
+/** Checks whether a closure can be called with only a request. */
 final readonly class HandlerSignature
 {
     /** Why it can't: "takes string $env first, which no request is"; null when it can. */
@@ -36,7 +36,7 @@ final readonly class HandlerSignature
         };
     }
 
-    /** A request of another make is one as well: what passes it on may make such. */
+    /** Returns whether a class may be that of a request. Middleware may pass on requests of other libraries. */
     private static function mayBeRequest(string $class): bool
     {
         return is_a(Request::class, $class, true) || is_subclass_of($class, ServerRequestInterface::class) || \in_array($class, ['self', 'static', 'parent'], true);

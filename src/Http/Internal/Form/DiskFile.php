@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Form;
 
-/** Goes with the stream of a file. */
+/** Calls a function when the stream of a file is closed. */
 final class DiskFile
 {
     /** @param \Closure(): void $closed */

@@ -6,10 +6,7 @@ namespace Spindle\Http\Internal\Form;
 
 use Spindle\Http\HttpException;
 
-/**
- * Counts the files on disk that uploads of a server have open, each as long as its stream is: its descriptor is one that no
- * connection can have.
- */
+/** Counts the open files of a server's uploads. Each needs a descriptor, which no connection can use then. */
 final class DiskFiles
 {
     private int $open = 0;
@@ -25,7 +22,7 @@ final class DiskFiles
         return $this->open;
     }
 
-    /** @throws HttpException when there are as many as there may be */
+    /** @throws HttpException when the limit is reached */
     public function check(): void
     {
         if ($this->open >= ($this->limit)()) {
@@ -38,7 +35,7 @@ final class DiskFiles
     public function add($file): void
     {
         ++$this->open;
-        // PHP destroys the options of a stream when it closes it.
+        // PHP destroys the options of a stream when it closes the stream.
         stream_context_set_option($file, 'spindle', 'open', new DiskFile(function (): void {
             --$this->open;
         }));

@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Form;
 
-/** What a body holds, parsed. */
 final readonly class Form
 {
     /**
-     * @param array<mixed>|null $fields by name, nested as their names say; null where nothing could be parsed
-     * @param array<mixed>      $files  likewise, each an {@see UploadedFile}
+     * @param array<mixed>|null $fields by name, nested according to their names; null when the body has no supported
+     *                                  type
+     * @param array<mixed>      $files  in the same structure, each an {@see UploadedFile}
      */
     public function __construct(
         public ?array $fields,

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Form;
 use Spindle\Http\FormLimits;
 use Spindle\Http\HttpException;
 
-/** Gathers the parts of a form: fields in memory, files in spools. */
+/** Collects the parts of a form: fields in memory, files in spools. */
 final class FormCollector implements MultipartSink
 {
     private readonly NameTree $fields;
@@ -15,7 +15,6 @@ final class FormCollector implements MultipartSink
     private Part $part;
     private string $value = '';
 
-    /** Of the file that is coming; null in any other part. */
     private ?Spool $spool = null;
 
     /** @var list<Spool> */
@@ -27,7 +26,7 @@ final class FormCollector implements MultipartSink
 
     /**
      * @param string         $directory for temporary files
-     * @param DiskFiles|null $open      counts them
+     * @param DiskFiles|null $open      counts files on disk
      */
     public function __construct(private readonly FormLimits $limits, private readonly string $directory, private readonly ?DiskFiles $open = null)
     {
@@ -49,7 +48,7 @@ final class FormCollector implements MultipartSink
             return;
         }
         $this->count('files', ++$this->fileCount, $this->limits->files);
-        // PHP drops such a file and all that follow; of a field it repairs the name.
+        // PHP drops such a file and all later ones. The name of a field would be repaired.
         if (preg_match('/^[^[\]]*+(?:\[[^[\]]*+\])*+$/D', $part->name) !== 1) {
             throw Refusal::malformed('The name of a file has brackets that do not match');
         }
@@ -89,7 +88,6 @@ final class FormCollector implements MultipartSink
         return new Form($this->fields->values(), $this->files->values());
     }
 
-    /** Nothing of the files remains. */
     public function discard(): void
     {
         foreach ($this->spools as $spool) {

@@ -10,21 +10,21 @@ use Spindle\Http\HttpException;
 use Spindle\Http\Internal\FreeMemory;
 
 /**
- * Parses a body by its Content-Type: a form, urlencoded or multipart, or JSON. Forms give what PHP makes of them
- * ({@see NameTree}), so that a handler meets the same under every server.
+ * Parses a body by its Content-Type: a urlencoded or multipart form, or JSON. Forms have the same structure as in PHP
+ * ({@see NameTree}), so handlers get the same data under every server.
  *
- * The body is read to its end, and by no more than a piece ahead; reading may suspend the fiber. When that is
- * cancelled, or anything throws, nothing of the form remains. JSON and urlencoded forms are parsed from the beginning of
- * the body, and the position in it stays where it was. A multipart form is read once.
+ * Reading may suspend the fiber. The body is read to its end, at most one piece ahead. After a cancellation or an
+ * exception, nothing of the form is kept. JSON and urlencoded forms are read from the beginning of the body, and its
+ * position is restored. A multipart form is read once.
  */
 final readonly class FormReader
 {
     private const PIECE = 65_536;
 
-    /** Maximum bytes of a body that can be read again though it is never parsed. */
+    /** Maximum bytes of a body that can be read again although it is never parsed. */
     private const KEPT = 65_536;
 
-    /** Bytes of JSON that needs little memory whatever it is. */
+    /** Maximum bytes of JSON that needs little memory whatever it contains. */
     private const SMALL = 16_384;
 
     private const URLENCODED = 'application/x-www-form-urlencoded';
@@ -33,8 +33,8 @@ final readonly class FormReader
     private string $directory;
 
     /**
-     * @param string|null    $directory for the files that are uploaded; null for the system's own
-     * @param DiskFiles|null $files     counts those that are on disk
+     * @param string|null    $directory for uploaded files; null for the system's temporary directory
+     * @param DiskFiles|null $files     counts files on disk
      */
     public function __construct(
         private FormLimits $limits = new FormLimits(),
@@ -46,13 +46,13 @@ final readonly class FormReader
     }
 
     /**
-     * A body of any other type is left unread.
+     * Parses the body. A body of an unsupported type is left unread.
      *
      * @param string $contentType     value of the header field
      * @param string $contentEncoding value of the header field
      *
-     * @throws HttpException   400 for what is malformed, 413 for what exceeds a limit, 415 for a coding that is not decoded
-     *                         here, 503 when too many files are open or memory is scarce, 507 when a file can't be kept
+     * @throws HttpException 400 when the body is malformed, 413 when it exceeds a limit, 415 when it is encoded, 503
+     *         when too many files are open or memory is scarce, 507 when a file can't be stored
      * @throws \LogicException when the body was closed, or was read before and can be read only once
      */
     public function read(string $contentType, StreamInterface $body, string $contentEncoding = ''): Form
@@ -75,23 +75,19 @@ final readonly class FormReader
         return $parse($body);
     }
 
-    /**
-     * Returns how many bytes a body of this type may have that can be read again.
-     *
-     * @param string $contentType value of the header field
-     */
+    /** @param string $contentType value of the header field of a body; decides up to which size it can be read again */
     public function kept(string $contentType): int
     {
         $type = self::type($contentType);
 
         return match (true) {
-            $type === self::MULTIPART => 0, // files may be larger than memory, and are read once under PHP-FPM as well
+            $type === self::MULTIPART => 0, // files may exceed the memory; PHP-FPM does not keep such bodies either
             $type === self::URLENCODED, self::isJson($type) => max($this->limits->text, self::KEPT),
             default => self::KEPT,
         };
     }
 
-    /** Without parameters, in lower case. */
+    /** Returns the media type without parameters, in lower case. */
     public static function type(string $contentType): string
     {
         return strtolower(trim(explode(';', $contentType, 2)[0], " \t"));
@@ -100,7 +96,7 @@ final readonly class FormReader
     /**
      * @param string $contentEncoding value of the header field
      *
-     * @throws HttpException 415 unless the body is what it seems to be. RFC 9110, 15.5.16
+     * @throws HttpException 415 when the body is encoded. RFC 9110, 15.5.16
      */
     public static function checkEncoding(string $contentEncoding): void
     {
@@ -153,7 +149,7 @@ final readonly class FormReader
     }
 
     /**
-     * A scalar is no parsed body in the sense of PSR-7, nor is an empty body malformed.
+     * Decodes JSON. An empty body and a scalar result in null, as PSR-7 allows only arrays and objects.
      *
      * @throws HttpException
      */
@@ -171,7 +167,8 @@ final readonly class FormReader
             $this->checkMemory(JsonMembers::memory($text));
         }
         try {
-            $value = json_decode($text, true, $this->limits->depth + 1, \JSON_THROW_ON_ERROR); // which counts a scalar as a level
+            // json_decode() counts a scalar as a level
+            $value = json_decode($text, true, $this->limits->depth + 1, \JSON_THROW_ON_ERROR);
         } catch (\JsonException $exception) {
             throw $exception->getCode() === \JSON_ERROR_DEPTH
                 ? Refusal::tooMuch("The JSON is nested deeper than {$this->limits->depth} levels", $exception)
@@ -181,7 +178,7 @@ final readonly class FormReader
         return new Form(\is_array($value) ? $value : null);
     }
 
-    /** @throws HttpException unless there are so many bytes of memory for what the body is parsed into */
+    /** @throws HttpException when this many bytes of memory are not available for the parsed body */
     private function checkMemory(int $bytes): void
     {
         if (!$this->memory->couldAllow($bytes)) {

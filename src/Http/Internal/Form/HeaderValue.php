@@ -9,23 +9,23 @@ use Spindle\Http\Internal\Message\HeadReader;
 /**
  * The value of Content-Type or Content-Disposition with its parameters.
  *
- * In quotes a backslash escapes a quote or a backslash and nothing else, as browsers and PHP have it, for they send
- * backslashes as they are. For the same reason "%22" is left alone: a browser escapes a quote so, but no percent sign. A
- * backslash before the last quote is refused, for readers differ in whether that quote is the last.
+ * In quotes, a backslash escapes only a quote or a backslash, as in browsers and PHP, because clients send other
+ * backslashes unescaped. "%22" is not decoded: browsers encode a quote that way, but not a percent sign. A backslash
+ * before the last quote is refused, because parsers differ in whether that quote is the last.
  *
  * @see https://www.rfc-editor.org/rfc/rfc9110#section-5.6.6
  */
 final readonly class HeaderValue
 {
-    /** Clients send three at most. Names can be chosen so that PHP compares each one with all before it. */
+    /** Clients send at most three. Without a limit, chosen names could make PHP compare each one with all before it. */
     private const MAX_PARAMETERS = 20;
 
     private const PARAMETER = '@\G[ \t]*+;[ \t]*+(' . HeadReader::TOKEN . ')=(?:"([^"\\\\]*+(?:\\\\.[^"\\\\]*+)*+)(?<!\\\\)"|((?:[^\s",;\\\\\'][^\s",;\\\\]*+)?+))@';
 
-    /** @param array<string, string> $parameters by name in small letters */
+    /** @param array<string, string> $parameters by name in lower case */
     private function __construct(public string $value, public array $parameters) {}
 
-    /** @return self|null null when it is malformed, has a parameter twice, or has too many */
+    /** @return self|null null when it is malformed, or has a parameter twice, or too many */
     public static function parse(string $line): ?self
     {
         if (preg_match('@^' . HeadReader::TOKEN . '(?:/' . HeadReader::TOKEN . ')?+@', $line, $match) !== 1) {

@@ -7,21 +7,21 @@ namespace Spindle\Http\Internal\Form;
 /**
  * Counts the members of the objects in a JSON text without decoding it, and the memory that PHP needs for them.
  *
- * PHP's hash tables use no secret, so that a client can choose keys which all have the same place. To decode an object with N
- * such members takes N² / 2 comparisons.
+ * PHP's hash tables use no secret, so a client can choose keys that all collide. Decoding an object with N such members
+ * needs N² / 2 comparisons.
  */
 final class JsonMembers
 {
-    /** Members up to which an object costs little, whatever its keys are. */
+    /** Number of members up to which an object is cheap, whatever its keys are. */
     public const FEW = 100;
 
-    /** All but braces and colons, in one match. A string without an end goes to the end of the text. */
+    /** Everything except braces and colons, in one match. A string without an end extends to the end of the text. */
     private const OTHERS = '/(?:[^{}:"]++|"(?:[^"\\\\]++|\\\\.)*+"?+)++/s';
 
-    /** Nesting at which the count ends: no text is decoded as deep as that. */
+    /** Depth at which counting stops. No text is decoded to that depth. */
     private const DEPTH = 10_001;
 
-    /** Bytes that PHP needs for an array with string keys, for a list, for a further member of each, and for a string beside its text. */
+    /** Bytes for an array with string keys, for a list, for a further member of each, and for a string. */
     private const OBJECT = 376;
     private const LIST = 216;
     private const MEMBER = 72;
@@ -30,7 +30,7 @@ final class JsonMembers
 
     private function __construct() {}
 
-    /** Returns how many bytes what it is decoded into takes at most; more where strings have brackets, commas or colons in them. */
+    /** Returns an upper bound of the decoded text's bytes. Brackets, commas or colons in strings raise it. */
     public static function memory(string $json): int
     {
         return self::OBJECT * (substr_count($json, '{') - substr_count($json, '{}')) + self::LIST * (substr_count($json, '[') - substr_count($json, '[]'))
@@ -39,8 +39,8 @@ final class JsonMembers
     }
 
     /**
-     * Returns whether the objects with more than {@see FEW} members have more than $limit in all. What is not JSON gives either
-     * answer. Takes a few milliseconds for a megabyte, and ends as soon as the limit is exceeded.
+     * Returns whether the objects with more than {@see FEW} members have more than $limit members in total. The result
+     * for invalid JSON is arbitrary. Takes a few milliseconds per megabyte, and stops when the limit is exceeded.
      */
     public static function exceed(string $json, int $limit): bool
     {
@@ -51,7 +51,8 @@ final class JsonMembers
         if ($structure === null) {
             return true; // PCRE has reached one of its own limits
         }
-        $structure = str_replace(['{}', '{:}'], '', $structure); // most objects of some texts, and of no account
+        // most objects of some texts, which need no count
+        $structure = str_replace(['{}', '{:}'], '', $structure);
         $length = \strlen($structure);
         $members = $counted = 0;
         $around = [];

@@ -7,20 +7,20 @@ namespace Spindle\Http\Internal\Form;
 use Spindle\Http\HttpException;
 
 /**
- * Takes a body of multipart/form-data apart: bytes in, parts out to a sink. It knows no stream, no loop and no clock.
+ * Parses a body of multipart/form-data: bytes in, parts out to a sink. It uses no stream, no event loop and no clock.
  *
- * The sink is called the same, and the verdict is the same, however the bytes are split; only data may come in other
- * pieces. What is held back is never more than a boundary or the header of a part. Whatever throws ends the parsing.
+ * The result does not depend on how the bytes are split, except for the pieces of data. The parser buffers at most a
+ * boundary or the header of a part. An exception ends the parsing.
  *
- * Where two readers might see different parts the body is refused: a boundary behind a bare LF, one that something else
- * follows, one behind the last.
+ * Bodies that two parsers might split differently are refused: a boundary behind a bare LF, one followed by something
+ * else, or one behind the last.
  *
  * @see https://www.rfc-editor.org/rfc/rfc7578
  * @see https://www.rfc-editor.org/rfc/rfc2046#section-5.1.1
  */
 final class MultipartParser
 {
-    /** Bytes before the first and behind the last boundary, which nobody reads. */
+    /** Maximum bytes before the first and behind the last boundary, which are ignored. */
     private const AROUND = 16_384;
 
     private const AFTER_BOUNDARY = '/^(?:--|[ \t]{0,64}+\r\n)/';
@@ -29,20 +29,20 @@ final class MultipartParser
 
     private readonly string $boundary;
 
-    /** A boundary needs a line's end before it; the first has none. */
+    /** A boundary follows a line end; the first boundary has none before it. */
     private string $buffer = "\r\n";
 
-    /** Where in the buffer that begins which was not taken yet. */
+    /** Read offset into the buffer. */
     private int $offset = 0;
 
-    /** Bytes from there that are none of the data, but may be the line's end before a boundary. */
+    /** Bytes from there that are not data, but may be the line end before a boundary. */
     private int $skip = 2;
 
     private MultipartState $state = MultipartState::Preamble;
     private PartHeadReader $head;
     private int $ignored = 0;
 
-    /** @throws HttpException when the boundary is none */
+    /** @throws HttpException when the boundary is invalid */
     public function __construct(string $boundary, private readonly MultipartSink $sink)
     {
         if (preg_match('@^[0-9A-Za-z\'()+_,\-./:=? ]{0,69}[0-9A-Za-z\'()+_,\-./:=?]$@D', $boundary) !== 1) {
@@ -66,11 +66,7 @@ final class MultipartParser
         } while ($more);
     }
 
-    /**
-     * Nothing more comes.
-     *
-     * @throws HttpException
-     */
+    /** @throws HttpException when the body is incomplete */
     public function finish(): void
     {
         if ($this->state !== MultipartState::Epilogue) {
@@ -158,7 +154,7 @@ final class MultipartParser
 
             return true;
         }
-        // The empty line may be the end of the line before the next boundary as well: a part without data.
+        // The empty line may also be the line end before the next boundary, for a part without data.
         $this->offset = $end - 1;
         $this->sink->begin($part);
         $this->content(MultipartState::Data);
@@ -166,7 +162,7 @@ final class MultipartParser
         return true;
     }
 
-    /** The next two bytes are none of it. */
+    /** Enters a state. The next two bytes are not data. */
     private function content(MultipartState $state): void
     {
         $this->state = $state;

@@ -7,22 +7,22 @@ namespace Spindle\Http\Internal\Form;
 use Spindle\Http\HttpException;
 
 /**
- * Values by names such as "a[b][]", in the arrays that PHP makes of them: the last of several values stays, blanks and
- * dots before the first bracket become underscores, what follows the last pair of brackets does not count, and a name
- * without anything before its first bracket is no name.
+ * Stores values by names such as "a[b][]" in nested arrays, like PHP. The last of several values wins, and spaces and
+ * dots before the first bracket become underscores. Text behind the last pair of brackets is ignored, and a name that
+ * begins with a bracket is invalid.
  *
- * It differs in three ways: too many brackets are an error, so is a NUL, and before PHP 8.3 "a[]" behind negative keys
- * only counts from 0.
+ * There are three differences to PHP. Too many brackets are an error, and so is a NUL. Before PHP 8.3, "a[]" after
+ * negative keys starts at 0.
  */
 final class NameTree
 {
-    /** A blank alone between brackets is nothing, other than two. */
+    /** A single space between brackets counts as nothing, unlike two. */
     private const KEY = '/\G\[(?:\s?+\]|([^\]]++)\])/';
 
     /** @var array<mixed> */
     private array $tree = [];
 
-    /** @param int $depth brackets that a name may have */
+    /** @param int $depth maximum brackets of a name */
     public function __construct(private readonly int $depth) {}
 
     /** @throws HttpException */
@@ -54,7 +54,7 @@ final class NameTree
     }
 
     /**
-     * @return list<string|null> null for the next free number; none for what is no name
+     * @return list<string|null> null for the next free number; empty for an invalid name
      *
      * @throws HttpException
      */
@@ -83,7 +83,7 @@ final class NameTree
     /**
      * @param array<mixed> $values
      *
-     * @return int|string|null null when the last number that there is has been taken
+     * @return int|string|null null when the largest number is already used
      */
     private static function next(array &$values): int|string|null
     {
@@ -95,7 +95,7 @@ final class NameTree
         return array_key_last($values);
     }
 
-    /** Whether a key has one of the prefixes that mean something in the names of cookies, and the name as it was sent has not. */
+    /** Returns whether a key has a prefix with a meaning in cookie names that the name as sent does not have. */
     private static function isDisguised(string $key, string $name): bool
     {
         return preg_match('/^__(?:Host|Secure)-/', $key, $match) === 1 && !str_starts_with($name, $match[0]);

@@ -4,12 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Form;
 
-/** What the header of a part says. */
 final readonly class Part
 {
     /**
-     * @param string|null $filename null for a field that is no file; empty where none was chosen
-     * @param string|null $type     as it was sent, without parameters
+     * @param string|null $filename null for a field that is not a file; empty when no file was chosen
+     * @param string|null $type     as sent, without parameters
      */
     public function __construct(
         public string $name,

@@ -8,15 +8,14 @@ use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Message\HeadReader;
 
 /**
- * Reads the header lines of one part. Of them only Content-Disposition and Content-Type mean something, and "filename*"
- * does not.
+ * Reads the header lines of one part. Only Content-Disposition and Content-Type are used. "filename*" is ignored.
  *
  * @see https://www.rfc-editor.org/rfc/rfc7578#section-4.2
  * @see https://www.rfc-editor.org/rfc/rfc7578#section-4.8
  */
 final class PartHeadReader
 {
-    /** Room for the longest path, with each byte of it escaped. */
+    /** Enough for the longest path with each byte escaped. */
     private const BYTES = 16_384;
 
     private const LINES = 20;
@@ -26,14 +25,10 @@ final class PartHeadReader
     private int $size = 0;
     private int $count = 0;
 
-    /** @var array<string, string> by name in small letters */
+    /** @var array<string, string> by name in lower case */
     private array $fields = [];
 
-    /**
-     * So many bytes of the next line have come.
-     *
-     * @throws HttpException
-     */
+    /** @throws HttpException when this many bytes of an incomplete line are too many */
     public function expect(int $bytes): void
     {
         if ($this->size + $bytes > self::BYTES) {
@@ -44,7 +39,7 @@ final class PartHeadReader
     /**
      * @param string $line with its end
      *
-     * @return Part|null once the line is the empty one that ends the header
+     * @return Part|null the part when this line ends its header
      *
      * @throws HttpException
      */

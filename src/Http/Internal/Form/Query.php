@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Form;
 
 use Spindle\Http\HttpException;
 
-/** The variables of a query as PHP makes them; where PHP would warn and leave some out, the query is refused. */
+/** Parses the variables of a query like PHP. Where PHP would warn and leave some out, the query is refused. */
 final class Query
 {
     private function __construct() {}
@@ -14,12 +14,12 @@ final class Query
     /**
      * @return array<array-key, mixed>
      *
-     * @throws HttpException 400 when there are more than max_input_vars, or more brackets in a name than max_input_nesting_level
+     * @throws HttpException 400 when max_input_vars, or max_input_nesting_level for brackets in a name, is exceeded
      */
     public static function parse(string $query): array
     {
         [$variables, $depth] = [(int) \ini_get('max_input_vars'), (int) \ini_get('max_input_nesting_level')];
-        // So short a query can't have too much of either.
+        // A query this short can't exceed either limit.
         if (\strlen($query) > min(2 * $variables, $depth)) {
             self::check($query, $variables, $depth);
         }
@@ -47,7 +47,7 @@ final class Query
         }
     }
 
-    /** @return array<array-key, string> the characters each of which ends a variable */
+    /** @return array<array-key, string> the characters that separate variables */
     private static function separators(): array
     {
         return array_fill_keys(str_split((string) \ini_get('arg_separator.input')), '&');

@@ -6,7 +6,6 @@ namespace Spindle\Http\Internal\Form;
 
 use Spindle\Http\HttpException;
 
-/** Why a body is not taken. */
 final class Refusal
 {
     private function __construct() {}
@@ -26,7 +25,7 @@ final class Refusal
         return new HttpException(503, 'There is no memory for the body at present', ['Retry-After' => '1']);
     }
 
-    /** The client is not told which directory is full, nor why; the log is, by the exception before. */
+    /** Returns the error for a full disk. Directory and reason are in the previous exception, for the log only. */
     public static function noSpace(UploadException $exception): HttpException
     {
         return new HttpException(507, 'The uploaded file can not be kept', previous: $exception);

@@ -8,10 +8,10 @@ use Spindle\Http\HttpException;
 use Spindle\Internal\UnlinkedFile;
 use Spindle\Internal\Warnings;
 
-/** Where an uploaded file goes as it comes: to memory while it is small, then to a temporary file without a name. */
+/** Stores an uploaded file while it arrives: in memory while it is small, then in an unnamed temporary file. */
 final class Spool
 {
-    /** A file on disk costs a descriptor, of which there are few, and 100 times as much time as a few KB in memory. */
+    /** Bytes. A file on disk needs a descriptor, and takes 100 times as long as a few KB in memory. */
     private const IN_MEMORY = 65_536;
 
     /** @var resource */
@@ -22,7 +22,7 @@ final class Spool
 
     /**
      * @param string         $directory for the temporary file
-     * @param DiskFiles|null $files     counts it
+     * @param DiskFiles|null $files     counts files on disk
      */
     public function __construct(private readonly string $directory, private readonly ?DiskFiles $files = null)
     {
@@ -50,7 +50,6 @@ final class Spool
         return $this->file;
     }
 
-    /** What was written is gone. */
     public function close(): void
     {
         fclose($this->file);

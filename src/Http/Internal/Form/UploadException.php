@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Form;
 
 use Spindle\SpindleException;
 
-/** A file that was uploaded could not be kept, or is not there any more. */
+/** An uploaded file could not be stored, or does not exist any more. */
 final class UploadException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)
@@ -14,13 +14,13 @@ final class UploadException extends \RuntimeException implements SpindleExceptio
         parent::__construct($message);
     }
 
-    /** @param string $warning of PHP's function that failed, '' for none */
+    /** @param string $warning of the PHP function that failed, '' for none */
     public static function notKept(string $directory, string $warning): self
     {
         return new self("Can't keep an uploaded file in {$directory}: " . self::reason($warning));
     }
 
-    /** @param string $warning of PHP's function that failed, '' for none */
+    /** @param string $warning of the PHP function that failed, '' for none */
     public static function notMoved(string $path, string $warning): self
     {
         return new self("Can't move the uploaded file to {$path}: " . self::reason($warning));

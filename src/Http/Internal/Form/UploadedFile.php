@@ -12,14 +12,14 @@ use Spindle\Internal\Warnings;
 use function Amp\delay;
 
 /**
- * A file that came with a form. It has no name in any file system: unless it is moved, it is gone with this object and its stream.
+ * A file uploaded with a form. It has no path. Unless it is moved, it is deleted with this object and its stream.
  *
- * The name and the media type are the client's claims. The name has no slash or backslash, but may be "..", or hold any other
- * byte but control characters: do not make a path of it.
+ * Name and media type are claims of the client. The name has no slash, backslash or control character, but may be "..".
+ * Do not use it in a path.
  */
 final class UploadedFile implements UploadedFileInterface
 {
-    /** Copied without a break, in bytes; then the event loop turns. */
+    /** Bytes copied between two turns of the event loop. */
     private const CHUNK = 1 << 20;
 
     private ?StreamInterface $stream = null;
@@ -37,7 +37,7 @@ final class UploadedFile implements UploadedFileInterface
     ) {}
 
     /**
-     * The same stream each time, at its beginning.
+     * Returns the same stream each time, at its beginning.
      *
      * @throws UploadException when there is no file, it was moved, or its stream was closed
      */
@@ -49,12 +49,12 @@ final class UploadedFile implements UploadedFileInterface
     }
 
     /**
-     * Whoever looks at the path sees no file or all of it: the file is copied beside it, then renamed. A file that is there
-     * is replaced. The fiber may suspend in between, so that a large file does not hold up others.
+     * Copies the file next to the target, then renames it, so the target is never incomplete. An existing file is
+     * replaced. The fiber may suspend in between, so that a large file does not block others.
      *
-     * @throws \InvalidArgumentException when the path is none
-     * @throws UploadException           when there is no file, it was moved, its stream was closed, or it can't be written
-     *                                   there; nothing is left at the path's directory then, and it can be tried again
+     * @throws \InvalidArgumentException when the path is invalid
+     * @throws UploadException when there is no file, it was moved, its stream was closed, or it can't be written there;
+     *         then no copy is left in the directory, and the call can be repeated
      */
     public function moveTo(string $targetPath): void
     {
@@ -86,7 +86,7 @@ final class UploadedFile implements UploadedFileInterface
         return $this->error;
     }
 
-    /** Returns the name behind the last slash or backslash, as $_FILES has it; null when there is none. */
+    /** Returns the name behind the last slash or backslash, like $_FILES; null when there is none. */
     public function getClientFilename(): ?string
     {
         $parts = explode('/', strtr($this->clientFilename ?? '', '\\', '/'));
@@ -95,7 +95,7 @@ final class UploadedFile implements UploadedFileInterface
         return $name === '' ? null : $name;
     }
 
-    /** Returns the type as it was sent, without parameters; null when none was. */
+    /** Returns the type as sent, without parameters; null when there is none. */
     public function getClientMediaType(): ?string
     {
         return $this->clientMediaType;
@@ -119,7 +119,7 @@ final class UploadedFile implements UploadedFileInterface
     }
 
     /**
-     * Whoever reads the stream meanwhile may move its position.
+     * Copies the file, even if its stream is read at the same time.
      *
      * @param resource $from
      *
@@ -148,7 +148,7 @@ final class UploadedFile implements UploadedFileInterface
      *
      * @return T
      *
-     * @throws UploadException when it failed, or did nothing
+     * @throws UploadException when it failed or did nothing
      */
     private static function succeed(\Closure $call, string $targetPath): mixed
     {

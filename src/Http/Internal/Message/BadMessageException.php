@@ -6,10 +6,10 @@ namespace Spindle\Http\Internal\Message;
 
 use Spindle\SpindleException;
 
-/** What a client sent is refused; where its next request would begin is not known any more. */
+/** The parser refuses a message. The begin of the next request is unknown, so the connection can't be kept. */
 final class BadMessageException extends \RuntimeException implements SpindleException
 {
-    /** @param int $status to answer with */
+    /** @param int $status of the response */
     private function __construct(public readonly int $status, string $message)
     {
         parent::__construct($message);

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Message;
 
 /**
- * Takes a body out of its chunks.
+ * Decodes a body in chunks.
  *
  * @see https://www.rfc-editor.org/rfc/rfc9112#section-7.1
  */
@@ -16,12 +16,12 @@ final class ChunkDecoder
 
     private const FIELD_LINE = '@^' . HeadReader::TOKEN . ':' . HeadReader::VALUE . '$@D';
 
-    /** Bytes of extensions beyond those of the data: who sends more of them keeps a server busy. */
+    /** Maximum bytes of chunk extensions. More of them would only keep the server busy. */
     private const EXTENSIONS = 16_384;
 
     private const SIZE_DIGITS = 15;
 
-    /** Of the chunk that is being taken; null in the line with its size and in the trailer section. */
+    /** Missing bytes of the current chunk; null in the line with its size and in the trailer section. */
     private ?int $missing = null;
 
     private bool $last = false;
@@ -33,7 +33,7 @@ final class ChunkDecoder
     public function __construct(private readonly MessageLimits $limits) {}
 
     /**
-     * @param int $offset in the buffer, moved over what is taken
+     * @param int $offset in the buffer; moved behind the decoded bytes
      *
      * @throws BadMessageException
      */
@@ -69,7 +69,7 @@ final class ChunkDecoder
         return $this->trailers;
     }
 
-    /** With its end; null while that has not come. */
+    /** Returns the line with its end; null while the end is missing. */
     private static function line(string $buffer, int $offset): ?string
     {
         $end = strpos($buffer, "\n", $offset);
@@ -77,11 +77,7 @@ final class ChunkDecoder
         return $end === false ? null : substr($buffer, $offset, $end + 1 - $offset);
     }
 
-    /**
-     * What has come of a line without its end is no longer than it may be.
-     *
-     * @throws BadMessageException
-     */
+    /** @throws BadMessageException when an incomplete line is already too long */
     private function expect(string $buffer, int $offset): void
     {
         $bytes = \strlen($buffer) - $offset;

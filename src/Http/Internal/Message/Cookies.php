@@ -12,8 +12,7 @@ final class Cookies
     private function __construct() {}
 
     /**
-     * Returns names and values as PHP's $_COOKIE has them: the first of a name counts, values are percent-decoded, names are
-     * taken literally.
+     * Returns names and values like PHP's $_COOKIE: the first of a name, decoded; names are taken literally.
      *
      * @param list<string> $headers
      *

@@ -11,7 +11,7 @@ use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Form\Form;
 use Spindle\Http\MatchedRoute;
 
-/** Where one request came from, and where its body comes from. */
+/** Connects a request with its client: address, body, cancellation. */
 interface Exchange
 {
     public function peer(): Peer;
@@ -19,26 +19,24 @@ interface Exchange
     public function body(): StreamInterface;
 
     /**
-     * What the body holds, parsed once.
+     * Returns the form in the body, which is parsed once.
      *
      * @throws HttpException
      */
     public function form(): Form;
 
-    /** Requested when the client leaves. */
     public function cancellation(): Cancellation;
 
     public function route(): MatchedRoute;
 
-    /** The peer is a proxy that the application trusts, so it may have more connections than a client. */
+    /** Marks the client as a proxy that the application trusts. It may then have more connections. */
     public function trustPeer(): void;
 
-    /** Returns whether the application has said that it trusts the peer. */
     public function trustsPeer(): bool;
 
-    /** The server's log; null where it has none. */
+    /** Returns the server's log; null if there is none. */
     public function logger(): ?LoggerInterface;
 
-    /** Unix time at which the head had come. */
+    /** Returns the Unix time at which the head had arrived. */
     public function time(): float;
 }

@@ -9,10 +9,10 @@ use Psr\Log\LoggerInterface;
 use Spindle\Http\HttpException;
 use Spindle\Http\Response;
 
-/** What is answered when a handler throws: the same wherever it runs. The log is told of what the client is not. */
+/** Creates the response to a handler's exception. Unexpected exceptions are logged, without details in the response. */
 final class Failure
 {
-    /** Bytes of an exception's message in that of the log: it may hold what a client has sent. */
+    /** Maximum bytes of an exception's message in the log, because a message may contain data from clients. */
     private const LONGEST = 16_384;
 
     private function __construct() {}
@@ -30,7 +30,7 @@ final class Failure
             : Response::text(($meant->getMessage() !== '' ? $meant->getMessage() : Status::reason($meant->status)) . "\n", $meant->status, $meant->headers);
     }
 
-    /** As part of a log message: in braces a logger would look for names from the context. */
+    /** Formats an exception for a log message. Loggers would replace names in braces, so braces are replaced. */
     public static function message(\Throwable $failure): string
     {
         return strtr(substr($failure->getMessage(), 0, self::LONGEST), ['{' => '\x7b', '}' => '\x7d']);

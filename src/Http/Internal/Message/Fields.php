@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Message;
 
 /**
- * Header fields, by name in lower case: the name as it was given, and its values.
+ * Header fields by their names in lower case: the original name and the values.
  *
  * @phpstan-type FieldMap array<array-key, array{string, list<string>}>
  */
@@ -50,9 +50,7 @@ final class Fields
         return $fields;
     }
 
-    /**
-     * @throws \InvalidArgumentException when it is no token, by RFC 9110, 5.1
-     */
+    /** @throws \InvalidArgumentException when it is not a token of RFC 9110, 5.1 */
     public static function name(int|string $name): string
     {
         $name = (string) $name;
@@ -66,7 +64,7 @@ final class Fields
     /**
      * @return non-empty-list<string>
      *
-     * @throws \InvalidArgumentException when one could not be told from the end of its line, or is no text
+     * @throws \InvalidArgumentException when a value has a line break or is not a string
      */
     public static function values(string $name, mixed $values): array
     {

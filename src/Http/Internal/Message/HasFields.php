@@ -18,7 +18,7 @@ trait HasFields
         return $this->version;
     }
 
-    /** @throws \InvalidArgumentException when it is no number */
+    /** @throws \InvalidArgumentException when it is not a version number */
     public function withProtocolVersion(string $version): static
     {
         if (preg_match('/^\d(?:\.\d)?$/D', $version) !== 1) {
@@ -60,7 +60,7 @@ trait HasFields
     /**
      * @param string|array<string> $value
      *
-     * @throws \InvalidArgumentException when the name or a value could not be sent as it is
+     * @throws \InvalidArgumentException when the name or a value can't be sent unchanged
      */
     public function withHeader(string $name, $value): static
     {
@@ -72,7 +72,7 @@ trait HasFields
     /**
      * @param string|array<string> $value
      *
-     * @throws \InvalidArgumentException when the name or a value could not be sent as it is
+     * @throws \InvalidArgumentException when the name or a value can't be sent unchanged
      */
     public function withAddedHeader(string $name, $value): static
     {

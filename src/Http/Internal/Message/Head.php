@@ -5,10 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Message;
 
 /**
- * The head of a request: its first line, its header lines as they came, and what they say of the message.
+ * The head of a request: its first line, its header lines as received, and their meaning for the message.
  *
- * Whoever reads a head writes it, and nobody afterwards. It has no constructor, as there is one for each request, and
- * setting properties takes less than half the time of calling one.
+ * Only the reader of the head sets the properties. The class has no constructor, because setting properties takes less
+ * than half the time, and one object is made per request.
  */
 final class Head
 {
@@ -18,19 +18,17 @@ final class Head
     /** "1.0" or "1.1". */
     public string $version = '1.1';
 
-    /** The header lines, each with its CRLF; every one is a valid field line. */
+    /** The header lines, each with its CRLF. All are valid field lines. */
     public string $fields = '';
 
     /** Value of the Host field, empty without one. */
     public string $host = '';
 
-    /** Bytes of the body; null when it comes in chunks. */
+    /** Bytes of the body; null when it is sent in chunks. */
     public ?int $length = 0;
 
-    /** Whether the connection may serve another request. */
     public bool $persistent = true;
 
-    /** Whether the client waits for "100 Continue" before it sends the body. */
     public bool $expectsContinue = false;
 
     /** Returns the values of a field, joined; '' without one. */

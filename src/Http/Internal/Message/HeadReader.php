@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Message;
 
 /**
- * Reads one head line by line and refuses what two readers might understand differently.
+ * Reads one head line by line. Refuses messages that two readers might interpret differently.
  *
  * @see https://www.rfc-editor.org/rfc/rfc9112#section-11.2 Request Smuggling
  */
@@ -20,12 +20,12 @@ final class HeadReader
     /** RFC 9110, 5.6.4. */
     public const QUOTED = '"(?:[\t\x20\x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\\\[\t\x20-\x7e\x80-\xff])*+"';
 
-    /** RFC 9112, 2.3. More digits are told from another protocol. */
+    /** RFC 9112, 2.3. Numbers with more digits are treated as another protocol. */
     private const REQUEST_LINE = '@^(' . self::TOKEN . ') ([\x21\x22\x24-\x7e]++) HTTP/(\d)\.(\d)$@D';
 
     private const FIELD = '@^(' . self::TOKEN . '):[ \t]*+(' . self::VALUE . ')$@D';
 
-    /** RFC 3986, 3.2.2 and 3.2.3, with an address of IPv6 as the first group. */
+    /** RFC 3986, 3.2.2 and 3.2.3, with an IPv6 address as the first group. */
     private const AUTHORITY = '(?:(?:[A-Za-z0-9\-._\x7e!$&\'()*+,;=]|%[0-9A-Fa-f]{2})++|\[([0-9A-Fa-f:.]++)\])(?::\d{0,5}+)?+';
 
     /** RFC 9112, 7: a transfer coding other than "chunked". */
@@ -50,15 +50,11 @@ final class HeadReader
 
     public function __construct(private readonly MessageLimits $limits) {}
 
-    /**
-     * So many bytes of the next line have come, and not its end.
-     *
-     * @throws BadMessageException
-     */
+    /** @throws BadMessageException when this many bytes of an incomplete line are too many */
     public function expect(int $bytes): void
     {
         if ($this->method === '') {
-            // What passes both limits has passed the nearer one first.
+            // Only the nearer of the two limits needs a check.
             $this->limits->checkRequestLine(min($bytes, $this->limits->head - $this->size));
         }
         $this->limits->checkSection($this->size + $bytes, 0);
@@ -70,7 +66,7 @@ final class HeadReader
         return $this->method;
     }
 
-    /** Whether nothing but an empty line has come, which many clients once sent behind a body: RFC 9112, 2.2. */
+    /** Returns whether only an empty line was received. Many clients once sent one behind a body: RFC 9112, 2.2. */
     public function isBlank(): bool
     {
         return $this->method === '' && $this->size <= 2;
@@ -79,7 +75,7 @@ final class HeadReader
     /**
      * @param string $line with its end
      *
-     * @return Head|null once the line is the one that ends the head
+     * @return Head|null the head when this line ends it
      *
      * @throws BadMessageException
      */
@@ -92,7 +88,7 @@ final class HeadReader
         }
         $line = substr($line, 0, -2);
         if ($this->method === '') {
-            // RFC 9112, 2.2: an empty line before the request is none of it.
+            // RFC 9112, 2.2: an empty line before the request is ignored.
             if ($line !== '') {
                 $this->requestLine($line);
             }
@@ -130,7 +126,7 @@ final class HeadReader
         [$this->method, $this->target, $this->version] = [$method, $target, $minor === '0' ? '1.0' : '1.1'];
     }
 
-    /** RFC 9112, 3.2. Whether it is in origin-form, absolute-form or, for OPTIONS, asterisk-form. */
+    /** Returns whether the target is in origin-form, absolute-form or, for OPTIONS, asterisk-form: RFC 9112, 3.2. */
     private static function isTarget(string $method, string $target): bool
     {
         return $target[0] === '/'
@@ -188,7 +184,7 @@ final class HeadReader
     }
 
     /**
-     * RFC 9112, 6.1: an unknown coding is not implemented. RFC 9112, 6.3: "chunked" anywhere but at the end is malformed.
+     * Checks Transfer-Encoding: RFC 9112, 6.1, unknown codings; 6.3, "chunked" before the end.
      *
      * @throws BadMessageException
      */
@@ -241,7 +237,7 @@ final class HeadReader
         [$head->method, $head->target, $head->version] = [$this->method, $this->target, $this->version];
         [$head->fields, $head->host] = [$this->fields, $this->host ?? ''];
         if (preg_match('@^https?+://([^/?]++)@i', $this->target, $match) === 1) {
-            // RFC 9112, 3.2.2: it counts, whatever the field says.
+            // RFC 9112, 3.2.2: the target's host replaces the Host field.
             $head->host = $match[1];
             $head->fields = "Host: {$match[1]}\r\n" . preg_replace('/^host:[^\n]*+\n/im', '', $this->fields);
         }

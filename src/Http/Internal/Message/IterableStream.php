@@ -7,26 +7,26 @@ namespace Spindle\Http\Internal\Message;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\ClientLeftException;
 
-/** A body that is made while it is sent: each read gives one piece, or what was asked for of it. */
+/** A body produced while it is sent. Each read returns one piece, or the requested part of it. */
 final class IterableStream implements StreamInterface
 {
     use ForwardOnly;
 
-    /** Pieces without a byte that one read passes over; then it gives nothing, and others can have their turn. */
+    /** Maximum number of empty pieces that one read skips. Then it returns '', so that other fibers get a turn. */
     private const EMPTY_PIECES = 100;
 
-    /** @var \Iterator<mixed, string>|null until it was read to its end or let go */
+    /** @var \Iterator<mixed, string>|null null after its end */
     private ?\Iterator $chunks;
 
     private bool $begun = false;
 
-    /** Whether a fiber is in the iterator, perhaps suspended. */
+    /** Whether a fiber is running the iterator, perhaps suspended. */
     private bool $running = false;
 
     /** The current piece, until all of it was read. */
     private string $piece = '';
 
-    /** Where in it that begins which was not read yet. */
+    /** Read offset into the piece. */
     private int $offset = 0;
 
     private int $position = 0;
@@ -69,13 +69,13 @@ final class IterableStream implements StreamInterface
         return $this->position;
     }
 
-    /** Lets a generator whose last byte was read run to its end. What it still gives is dropped. */
+    /** Runs a generator to its end after its last byte was read. Further pieces are dropped. */
     public static function finish(StreamInterface $body): void
     {
         $body instanceof self && !$body->eof() ? $body->read(1) : null;
     }
 
-    /** Ends a generator at its `yield`. Suspends where its `finally` blocks do. */
+    /** Ends a generator at its `yield`. Suspends if its `finally` blocks do. */
     public function close(): void
     {
         [$chunks, $this->chunks, $this->piece, $this->offset] = [$this->chunks, null, '', 0];
@@ -94,7 +94,7 @@ final class IterableStream implements StreamInterface
             [$this->begun, $this->running] = [true, false];
         }
         if ($this->chunks === null) {
-            self::letGo($chunks); // it was closed meanwhile
+            self::letGo($chunks); // the stream was closed during the wait
 
             return;
         }
@@ -106,7 +106,7 @@ final class IterableStream implements StreamInterface
     }
 
     /**
-     * Throws into a generator: its `finally` blocks may suspend then, which before PHP 8.4 they could not where it is destroyed.
+     * Throws into a generator, so that its `finally` blocks may suspend; destroyed, they can't before PHP 8.4.
      *
      * @param \Iterator<mixed, string> $chunks
      */

@@ -4,15 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Message;
 
-/** How much a parser takes before it refuses a request. */
 final readonly class MessageLimits
 {
-    /** What a request line has beside its target: a method, two blanks, the version, the line's end. */
+    /** Maximum bytes of a request line without its target: method, two spaces, version and line end. */
     private const BESIDE_TARGET = 64;
 
     /**
      * @param int $target bytes of a request's target
-     * @param int $head   bytes of a head, from its first line to its last; of a trailer section too
+     * @param int $head   bytes of a head, from its first line to its last; the same limit applies to a trailer section
      * @param int $fields header lines in a head, and in a trailer section
      */
     public function __construct(
@@ -21,7 +20,7 @@ final readonly class MessageLimits
         public int $fields = 100,
     ) {}
 
-    /** Bytes up to which every head is within the limits: a header line has four at least. */
+    /** Returns the size up to which every head is within the limits. A header line has at least four bytes. */
     public function harmless(): int
     {
         return min($this->target, $this->head, 4 * $this->fields);
@@ -36,7 +35,7 @@ final readonly class MessageLimits
     }
 
     /**
-     * @param int $line bytes of the request line, of which more may come
+     * @param int $line bytes of the request line received so far
      *
      * @throws BadMessageException
      */

@@ -7,10 +7,10 @@ namespace Spindle\Http\Internal\Message;
 /** The two ends of a connection. */
 final readonly class Peer
 {
-    /** Bytes of an IPv6 address that providers give to a client as a whole: RFC 6177, 2. */
+    /** Bytes of the IPv6 prefix that providers assign to one client: RFC 6177, 2. */
     private const NETWORK = 8;
 
-    /** @param string $network what counts as one client: the address, or the /64 of an IPv6 address */
+    /** @param string $network identifies a client: the address, or the /64 of an IPv6 address */
     private function __construct(
         public string $address,
         public string $network,
@@ -21,8 +21,8 @@ final readonly class Peer
     ) {}
 
     /**
-     * @param string $remote as stream_socket_get_name() has it; the other end of a Unix socket has no name
-     * @param string $local  the same
+     * @param string $remote from stream_socket_get_name(); empty for a Unix socket
+     * @param string $local  in the same format
      */
     public static function of(string $remote, string $local, bool $secure): self
     {
@@ -32,7 +32,7 @@ final readonly class Peer
         return new self($address, self::network($address, $port), $port, $localAddress, $localPort, $secure);
     }
 
-    /** Returns this side's address and port as a URI has them. */
+    /** Returns this side's address and port in the format of a URI. */
     public function authority(): string
     {
         return match (true) {

@@ -15,7 +15,7 @@ use Spindle\Http\Internal\Form\Query;
 use Spindle\Http\MatchedRoute;
 
 /**
- * A request as it came: whatever a handler does not ask for is not parsed.
+ * A received request. Each part is parsed when a handler first uses it.
  *
  * @phpstan-import-type FieldMap from Fields
  */
@@ -23,7 +23,7 @@ final class Request implements ServerRequestInterface
 {
     use HasFields;
 
-    /** @var string|null where it differs from what came */
+    /** @var string|null null unless it differs from the received one */
     private ?string $method = null;
 
     /** @var FieldMap|null */
@@ -31,7 +31,7 @@ final class Request implements ServerRequestInterface
 
     private ?UriInterface $uri = null;
 
-    /** @var string|UriInterface|null as it was set, or the URI that it is made of, where it differs from what came */
+    /** @var string|UriInterface|null as set; or the URI parsed from it; null unless it differs from the received one */
     private string|UriInterface|null $target = null;
 
     /** @var array<array-key, mixed>|null */
@@ -42,17 +42,17 @@ final class Request implements ServerRequestInterface
 
     private ?StreamInterface $body = null;
 
-    /** @var array{array<array-key, mixed>|object|null}|null in a list, where it is another than came */
+    /** @var array{array<array-key, mixed>|object|null}|null in a list; null unless it differs from the received one */
     private ?array $parsed = null;
 
     /** @var array<array-key, mixed>|null */
     private ?array $files = null;
 
-    /** @var array<array-key, mixed> with a NUL before the name of what was taken away though the exchange has it */
+    /** @var array<array-key, mixed> with a NUL before the names of removed attributes that the exchange has */
     private array $attributes = [];
 
     /**
-     * One is made for each request: to check types takes as long as all else here.
+     * Stores its arguments. Native types would take as long as all else here.
      *
      * @param Head     $head
      * @param Exchange $exchange
@@ -65,7 +65,7 @@ final class Request implements ServerRequestInterface
     }
 
     /**
-     * What print_r() and var_dump() show: the object as a whole leads to the server, and to the requests of all other clients.
+     * Hides properties from var_dump() that lead to the server and to requests of other clients.
      *
      * @return array<string, mixed>
      */
@@ -114,10 +114,11 @@ final class Request implements ServerRequestInterface
     }
 
     /**
-     * Returns the target URI. Without a Host field, as HTTP/1.0 allows, its host is the address that the client connected to.
+     * Returns the target URI. Without a Host field, as HTTP/1.0 allows, its host is the address that the client
+     * connected to.
      *
-     * @throws HttpException 400 when the target is no URI; 421 when it begins with https:// and neither is the connection
-     *                       encrypted nor the peer a trusted proxy
+     * @throws HttpException 400 when the target is not a valid URI; 421 when it begins with https:// although the
+     *         connection is not encrypted and the client is not a trusted proxy
      */
     public function getUri(): UriInterface
     {
@@ -137,7 +138,7 @@ final class Request implements ServerRequestInterface
     }
 
     /**
-     * As $_SERVER has it: the two ends, the method, the target, the protocol, the time; no header and nothing of the environment.
+     * Returns addresses, method, target, protocol and time like $_SERVER; no header fields, no environment.
      *
      * @return array<string, mixed>
      */
@@ -165,7 +166,8 @@ final class Request implements ServerRequestInterface
     /**
      * @return array<array-key, mixed>
      *
-     * @throws HttpException 400 when there are more than PHP takes (max_input_vars, max_input_nesting_level), or the target is no URI
+     * @throws HttpException 400 when PHP's limits are exceeded (max_input_vars, max_input_nesting_level), or the target
+     *         is not a valid URI
      */
     public function getQueryParams(): array
     {
@@ -184,7 +186,7 @@ final class Request implements ServerRequestInterface
     /**
      * @return array<array-key, mixed>
      *
-     * @throws HttpException 400 when there are more than PHP takes (max_input_vars)
+     * @throws HttpException 400 when there are more than max_input_vars
      */
     public function getCookieParams(): array
     {
@@ -201,9 +203,11 @@ final class Request implements ServerRequestInterface
     }
 
     /**
-     * Returns the body. Its reads suspend until bytes have arrived, and throw a {@see HttpException} when the body is too large,
-     * too slow or malformed. JSON, urlencoded forms and short bodies of other types can be read again, also after
-     * {@see getParsedBody()}; the body of a multipart form is empty then.
+     * Returns the body. Its reads suspend until bytes have arrived. They throw a {@see HttpException} when the body is
+     * too large, too slow or malformed.
+     *
+     * JSON, urlencoded forms and short bodies of other types can be read again, also after {@see getParsedBody()}.
+     * After it, the body of a multipart form is empty.
      */
     public function getBody(): StreamInterface
     {
@@ -219,13 +223,14 @@ final class Request implements ServerRequestInterface
     }
 
     /**
-     * Returns a form's fields, or what JSON holds, as an array; null for other types. The first call reads the body to its end,
-     * and leaves the position in it where it was, except in that of a multipart form. A body that was closed, or was read
-     * before and can be read only once, is a LogicException.
+     * Returns a form's fields or decoded JSON as an array; null for other types. The first call reads the body to its
+     * end and keeps the position, except for a multipart form. Throws a LogicException for a body that was closed, or
+     * can be read only once and was read.
      *
      * @return array<array-key, mixed>|object|null
      *
-     * @throws HttpException 400 when the body is malformed, 413 when it is too much, 415 when it has a Content-Encoding
+     * @throws HttpException 400 when the body is malformed, 413 when it exceeds a limit, 415 when it has a
+     *         Content-Encoding
      */
     public function getParsedBody(): array|object|null
     {
@@ -281,7 +286,7 @@ final class Request implements ServerRequestInterface
         return \array_key_exists($name, $this->attributes) ? $this->attributes[$name] : match ($name) {
             Cancellation::class => isset($this->attributes["\0" . Cancellation::class]) ? $default : $this->exchange->cancellation(),
             MatchedRoute::class => isset($this->attributes["\0" . MatchedRoute::class]) ? $default : $this->exchange->route(),
-            Exchange::class => $this->exchange, // for middleware of this package; not among all attributes
+            Exchange::class => $this->exchange, // for middleware of this package; not included in getAttributes()
             default => $default,
         };
     }
@@ -334,11 +339,7 @@ final class Request implements ServerRequestInterface
         return $copy;
     }
 
-    /**
-     * RFC 9112, 3.3, and RFC 9110, 7.4.
-     *
-     * @throws HttpException
-     */
+    /** @throws HttpException by RFC 9112, 3.3, and RFC 9110, 7.4 */
     private function effectiveUri(): UriInterface
     {
         $target = $this->head->target;

@@ -5,19 +5,19 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Message;
 
 /**
- * Reads the requests of one connection: bytes in, heads and bodies out. It knows no stream, no loop and no clock.
+ * Parses the requests of one connection: bytes in, heads and bodies out. It uses no stream, no event loop and no clock.
  *
- * The verdict is the same however the bytes are split: lines are judged one after the other, each when its end has come,
- * and limits by the position at which they are passed.
+ * The result does not depend on how the bytes are split. Lines are checked one after the other when they are complete,
+ * and limits by the position at which they are exceeded.
  *
- * A head that has come whole and leaves nothing to decide is taken by one regular expression. It accepts a part of what
- * the way line by line accepts, says the same of it, and refuses nothing.
+ * A complete, simple head is parsed by one regular expression. It accepts a subset of what the line parser accepts,
+ * with the same result, and refuses nothing.
  *
  * @see https://www.rfc-editor.org/rfc/rfc9112 HTTP/1.1
  */
 final class RequestParser
 {
-    /** A conditional group refuses the second field of a kind; one that looks back demands a Host field. */
+    /** A conditional group refuses the second field of a kind. A lookbehind requires a Host field. */
     private const PLAIN_HEAD = '@\G(?!CONNECT )(' . HeadReader::TOKEN . ') (/[\x21\x22\x24-\x7e]*+) HTTP/1\.1\r\n((?:(?:'
         . '(?![CHTEUchteu])' . HeadReader::TOKEN . ':' . HeadReader::VALUE
         . '|(?!(?i:host|content-length|transfer-encoding|connection|expect|upgrade):)' . HeadReader::TOKEN . ':' . HeadReader::VALUE
@@ -28,19 +28,18 @@ final class RequestParser
 
     private string $buffer = '';
 
-    /** Where in the buffer that begins which was not taken yet. */
+    /** Read offset into the buffer. */
     private int $offset = 0;
 
-    /** What the lines of the head said that is coming in; null before its first line and in a body. */
+    /** Reader of the incomplete head; null before its first line and in a body. */
     private ?HeadReader $reader = null;
 
-    /** Bytes that are missing of a body whose length is known. */
+    /** Bytes missing of a body with a Content-Length. */
     private int $missing = 0;
 
-    /** Where the body comes in chunks. */
     private ?ChunkDecoder $chunks = null;
 
-    /** Bytes of a head that is within all limits, whatever it has. */
+    /** Size up to which a head is within all limits, whatever it contains. */
     private readonly int $short;
 
     public function __construct(private readonly MessageLimits $limits)
@@ -54,7 +53,7 @@ final class RequestParser
         $this->offset = 0;
     }
 
-    /** Returns the method of the head that is being read, also of one that was refused; '' before it has come. */
+    /** Returns the method of the current head, even if it was refused; '' before the request line has arrived. */
     public function method(): string
     {
         $method = $this->reader?->method();
@@ -65,20 +64,20 @@ final class RequestParser
         return preg_match('@\G' . HeadReader::TOKEN . '(?= )@', $this->buffer, $match, 0, $this->offset) === 1 ? $match[0] : '';
     }
 
-    /** Bytes that were received and not taken yet. */
+    /** Returns the number of received bytes that were not consumed. */
     public function buffered(): int
     {
         return \strlen($this->buffer) - $this->offset;
     }
 
-    /** Whether nothing was received that was not taken, so that the next byte begins a message. */
+    /** Returns whether all received bytes were consumed, so that the next byte begins a message. */
     public function isIdle(): bool
     {
         return $this->offset === \strlen($this->buffer) && ($this->reader === null || $this->reader->isBlank()) && $this->missing === 0 && ($this->chunks === null || $this->chunks->hasEnded());
     }
 
     /**
-     * The next head, once it is there. What was not taken of the body before is skipped.
+     * Returns the next head once it is complete. Skips the rest of the previous body.
      *
      * @throws BadMessageException
      */
@@ -111,7 +110,7 @@ final class RequestParser
     }
 
     /**
-     * What is there of the body, which may be nothing.
+     * Returns the body bytes received so far, which may be ''.
      *
      * @throws BadMessageException
      */
@@ -130,7 +129,7 @@ final class RequestParser
         return $bytes;
     }
 
-    /** The body of a length, where nothing of it was taken and all of it has come. */
+    /** Returns a body with a Content-Length if it is complete and none of it was consumed. */
     public function wholeBody(?int $length): ?string
     {
         if ($this->missing !== $length || $length > \strlen($this->buffer) - $this->offset) {
@@ -143,19 +142,18 @@ final class RequestParser
         return $body;
     }
 
-    /** Whether the body was taken to its end. */
     public function bodyEnded(): bool
     {
         return $this->missing === 0 && ($this->chunks === null || $this->chunks->hasEnded());
     }
 
-    /** Whether all of the body has come, taken or not. */
+    /** Returns whether the whole body was received, consumed or not. */
     public function holdsBody(): bool
     {
         return $this->endOfBody() !== null;
     }
 
-    /** Whether behind all of the body another head has come. */
+    /** Returns whether another head was received behind the whole body. */
     public function holdsHead(): bool
     {
         $end = $this->endOfBody();
@@ -163,19 +161,19 @@ final class RequestParser
         return $end !== null && strpos($this->buffer, "\r\n\r\n", $end) !== false;
     }
 
-    /** Bytes of the body that are still to come; null when nobody knows. */
+    /** Returns the bytes of the body not yet received; null when unknown. */
     public function missing(): ?int
     {
         return $this->chunks === null ? $this->missing : null;
     }
 
-    /** The field lines that came after the last chunk. */
+    /** Returns the field lines behind the last chunk. */
     public function trailers(): string
     {
         return $this->chunks?->trailers() ?? '';
     }
 
-    /** @return int|null where in the buffer; null when it has not come, or is malformed */
+    /** @return int|null offset in the buffer; null when the end was not received or is malformed */
     private function endOfBody(): ?int
     {
         if ($this->chunks === null) {
@@ -192,7 +190,7 @@ final class RequestParser
     }
 
     /**
-     * @return bool whether it has ended
+     * @return bool whether the body has ended
      *
      * @throws BadMessageException
      */
@@ -219,7 +217,7 @@ final class RequestParser
                 return null;
             }
             $head = $this->reader->line(substr($this->buffer, $this->offset, $end + 1 - $this->offset));
-            $this->offset = $end + 1; // a line that is refused stays for method()
+            $this->offset = $end + 1; // a refused line stays in the reader for method()
         } while ($head === null);
         $this->reader = null;
 

@@ -8,7 +8,7 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Response;
 
-/** A response's body, looked at without making a stream of one that is a string: the same response may be sent again. */
+/** Inspects a response's body without creating a stream for a string, because the same response may be sent again. */
 final class Body
 {
     private function __construct() {}
@@ -18,7 +18,7 @@ final class Body
         return $response instanceof Response ? $response->body() : $response->getBody();
     }
 
-    /** In bytes; null when nobody knows. */
+    /** Returns the size in bytes; null when unknown. */
     public static function size(ResponseInterface $response): ?int
     {
         $length = $response->getHeaderLine('Content-Length');

@@ -6,12 +6,12 @@ namespace Spindle\Http\Internal\Middleware;
 
 use Spindle\Http\ClientLeftException;
 
-/** Whether a request came to its end because nobody waits for the answer any more. */
+/** Detects whether a request ended because its client has left. */
 final class Departure
 {
     private function __construct() {}
 
-    /** A cancellation has what it was requested with as the exception before it. */
+    /** Returns whether a departure is among the causes. A cancellation has its reason as the previous exception. */
     public static function caused(\Throwable $failure): bool
     {
         for ($cause = $failure; $cause !== null; $cause = $cause->getPrevious()) {

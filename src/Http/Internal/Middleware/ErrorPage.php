@@ -8,22 +8,22 @@ use Nyholm\Psr7\Stream;
 use Psr\Http\Message\ResponseInterface;
 use Spindle\Http\Response;
 
-/** What is told of a request that failed, in the form that the client would rather have. */
+/** The response to a failed request, in the format that the client prefers. */
 final readonly class ErrorPage
 {
     public const JSON = \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_THROW_ON_ERROR;
 
     private const PROBLEM = 'application/problem+json';
 
-    /** Of a trace; an endless recursion has a hundred thousand. */
+    /** Maximum stack frames of a trace. An endless recursion has a hundred thousand. */
     private const FRAMES = 100;
 
     private const STYLE = 'body{font:16px/1.5 system-ui,sans-serif;max-width:60em;margin:4em auto;padding:0 1em;color:#222;background:#fff}'
         . 'h1{font-size:1.5em}pre{font-size:.8em;padding:1em;overflow:auto;background:#f4f4f4}';
 
     /**
-     * @param array<string, string> $headers of the answer; those about the body are its own
-     * @param \Throwable|null       $trace   that is shown in full
+     * @param array<string, string> $headers of the response, except those of its body
+     * @param \Throwable|null       $trace   shown in full
      */
     public function __construct(
         private int $status,
@@ -32,10 +32,10 @@ final readonly class ErrorPage
         private ?\Throwable $trace = null,
     ) {}
 
-    /** @param string $accept the request's field */
+    /** @param string $accept the request's Accept field */
     public function response(string $accept): ResponseInterface
     {
-        // Whoever takes some JSON understands this one.
+        // A client that accepts any JSON format can read this one.
         $accept = (string) preg_replace('@application/[\w.\-]++\+json@i', self::PROBLEM, $accept);
         $response = (new Response($this->status, $this->headers))->withoutHeader('Content-Length');
         $reason = $response->getReasonPhrase();
@@ -52,7 +52,7 @@ final readonly class ErrorPage
             ->withBody(Stream::create($body));
     }
 
-    /** The exception alone, with neither its trace nor what was before it. */
+    /** Describes the exception alone, without its trace and previous exceptions. */
     public static function line(\Throwable $failure): string
     {
         return self::name($failure::class) . ": {$failure->getMessage()} in {$failure->getFile()}:{$failure->getLine()}";
@@ -68,7 +68,11 @@ final readonly class ErrorPage
             . ($trace === [] ? '' : '<pre>' . self::escape(implode("\n", $trace)) . '</pre>') . "</body></html>\n";
     }
 
-    /** @see https://www.rfc-editor.org/rfc/rfc9457 Of the type "about:blank", which is the one without "type". */
+    /**
+     * Returns a problem document. A missing "type" means "about:blank".
+     *
+     * @see https://www.rfc-editor.org/rfc/rfc9457
+     */
     private function problem(string $reason): string
     {
         return json_encode(
@@ -101,7 +105,7 @@ final readonly class ErrorPage
         return $lines;
     }
 
-    /** An anonymous class has a NUL and a path in it. */
+    /** Returns the class name. The name of an anonymous class contains a NUL and a path, which are removed. */
     private static function name(string $class): string
     {
         return explode("\0", $class)[0];

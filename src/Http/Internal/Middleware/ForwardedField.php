@@ -12,20 +12,19 @@ final class ForwardedField
 {
     private const PAIR = '(' . HeadReader::TOKEN . ')=(?|(' . HeadReader::TOKEN . ')|"((?:[^"\\\\]|\\\\.)*+)")';
 
-    /** With blanks around ";", which many send though the RFC has none. */
+    /** Spaces around ";" are allowed. The RFC has none, but many proxies send them. */
     private const ELEMENT = '@^[ \t]*+' . self::PAIR . '(?:[ \t]*+;[ \t]*+' . self::PAIR . ')*+[ \t]*+;?$@D';
 
-    /** Bytes of an element with commas in it, while its beginning is sought. */
+    /** Maximum bytes of an element with commas while its begin is searched. */
     private const LONGEST = 1024;
 
-    /** Proxies send four pairs. Names can be chosen so that PHP compares each one with all before it. */
+    /** Proxies send four pairs. Without a limit, chosen names could make PHP compare each one with all before it. */
     private const MAX_PAIRS = 20;
 
     private function __construct() {}
 
     /**
-     * Reads from the end, so that a quote without its end that a client sent does not swallow what proxies appended: what
-     * lies within quotes is no element by itself, as the quote at its end has no beginning.
+     * Yields the hops, read from the end, so that an unclosed quote of the client does not hide later ones.
      *
      * @return iterable<Hop> from the last to the first, up to one that is malformed
      */

@@ -8,41 +8,40 @@ use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\ForwardOnly;
 use Spindle\Http\Internal\Message\IterableStream;
 
-/** A body that is compressed while it is read. What a body without a known length gives at one read can be uncompressed at once. */
+/** A body that is compressed while it is read. Each read of a body with unknown length can be decompressed at once. */
 final class GzipStream implements StreamInterface
 {
     use ForwardOnly;
 
-    /** Bytes that are read at once. */
     private const PIECE = 16_384;
 
-    /** Bytes that one read compresses at most; zlib itself would take megabytes of zeros before it gives anything. */
+    /** Maximum bytes that one read compresses. zlib itself would take megabytes of zeros before it returns anything. */
     private const AT_ONCE = 262_144;
 
     private readonly int $flush;
 
-    /** Whether others may read the source, too, before, meanwhile and after. */
+    /** Whether the source can be rewound, so that others may read it at any time. */
     private readonly bool $seekable;
 
     private ?\DeflateContext $deflate = null;
 
-    /** Bytes of the source that were read. */
     private int $taken = 0;
 
-    /** Whether all that comes of the source is in $rest, or nobody wants it any more. */
+    /** Whether the source was read to its end, or this stream was closed. */
     private bool $ended = false;
 
     private string $rest = '';
 
-    /** Where in $rest that begins which was not read yet. */
+    /** Read offset into $rest. */
     private int $offset = 0;
 
     private int $position = 0;
 
     /**
-     * @param StreamInterface $source read from its beginning, and left open, if it is seekable: wherever others leave it meanwhile;
-     *                                any other is read from where it stands, and closed with this one
-     * @param int|null        $size   bytes that the source must have, and that are taken of it; null when nobody knows
+     * @param StreamInterface $source a seekable one is read from its beginning and left open, even if others move its
+     *                                position in between; any other is read from its current position, and closed with
+     *                                this stream
+     * @param int|null        $size   bytes that are read of the source, which must have them; null when unknown
      */
     public function __construct(private readonly StreamInterface $source, private readonly ?int $size, private readonly int $level)
     {
@@ -51,9 +50,9 @@ final class GzipStream implements StreamInterface
     }
 
     /**
-     * Gives something unless it is at the end, or the source has nothing yet.
+     * Returns at least one byte unless the source has ended or has none at present.
      *
-     * @throws \LengthException when the source is shorter than it said: what was compressed must not be taken for whole
+     * @throws \LengthException when the source is shorter than announced: the compressed body would look complete
      */
     public function read(int $length): string
     {
@@ -90,7 +89,7 @@ final class GzipStream implements StreamInterface
         }
     }
 
-    /** @return string|null '' at the end; null when there is nothing yet */
+    /** @return string|null '' at the end; null when there are no bytes at present */
     private function take(): ?string
     {
         if ($this->taken === $this->size) {
@@ -118,7 +117,7 @@ final class GzipStream implements StreamInterface
     private function compress(string $bytes, int $flush): void
     {
         if ($this->ended) {
-            return; // it was closed meanwhile
+            return; // the stream was closed during the read
         }
         $this->deflate ??= self::begin($this->level);
         $this->ended = $bytes === '';

@@ -4,21 +4,21 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Middleware;
 
-/** What a proxy tells of a request that it passes on. What it tells in no way that makes sense counts as not told. */
+/** One entry of a proxy about the request that it forwarded. Invalid values count as missing. */
 final readonly class Hop
 {
     private const AUTHORITY = '@^([a-z0-9._\-]++|\[[0-9a-f:.]++\])(?::(\d{1,5}))?$@D';
 
-    /** RFC 7239, 6; also without the brackets around IPv6, as X-Forwarded-For has it. */
+    /** RFC 7239, 6; also IPv6 without brackets, as in X-Forwarded-For. */
     private const NODE = '@^(?|([0-9.]++)(?::[\w.\-]++)?|\[([0-9A-Fa-f:.]++)\](?::[\w.\-]++)?|([0-9A-Fa-f:.]++))$@D';
 
     private const HIDDEN = '@^(?:unknown|_[\w.\-]++)(?::[\w.\-]++)?$@Di';
 
     /**
-     * @param string|null $address that asked it; null when it is hidden
-     * @param string|null $scheme  that it was asked with
-     * @param string|null $host    that it was asked for, in lower case
-     * @param int|null    $port    the same; null for the scheme's own
+     * @param string|null $address of the proxy's client; null when it is hidden
+     * @param string|null $scheme  of the request to the proxy
+     * @param string|null $host    of the request to the proxy, in lower case
+     * @param int|null    $port    of the request to the proxy; null for the scheme's default
      */
     private function __construct(
         public ?string $address,
@@ -28,9 +28,10 @@ final readonly class Hop
     ) {}
 
     /**
-     * @param string $node      that asked the proxy: an address, perhaps with a port; "unknown" or "_name" when it is hidden
-     * @param string $authority that was asked for, perhaps with a port
-     * @param string $port      where the authority has none
+     * @param string $node      the proxy's client: an address, perhaps with a port; "unknown" or "_name" when it is
+     *                          hidden
+     * @param string $authority host of the request, perhaps with a port
+     * @param string $port      used if the authority has none
      *
      * @return self|null when the node is malformed
      */

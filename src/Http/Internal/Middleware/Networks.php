@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Middleware;
 
-/** IP addresses and networks, and whoever connects to a Unix socket. */
+/** A set of IP addresses and networks. It may include all clients of Unix sockets. */
 final readonly class Networks
 {
-    /** How a server names the peer of a Unix socket. */
+    /** Address of a Unix socket's client in a server's requests. */
     private const UNIX_PEER = 'unix:';
 
     private const IPV4_IN_IPV6 = "\0\0\0\0\0\0\0\0\0\0\xff\xff";
@@ -34,7 +34,7 @@ final readonly class Networks
         $this->networks = $parsed;
     }
 
-    /** In its shortest form, an IPv4 address within IPv6 as such; what is no address as it is. */
+    /** Returns an address in its shortest form, and IPv4 in IPv6 as IPv4. Anything else is returned unchanged. */
     public static function canonical(string $address): string
     {
         $packed = self::packed($address);

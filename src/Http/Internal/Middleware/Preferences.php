@@ -5,14 +5,14 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Middleware;
 
 /**
- * The preferences of a client: the members of an Accept or Accept-Encoding field with their weights. Malformed members are
- * ignored, and so are further names after the hundredth.
+ * The members of an Accept or Accept-Encoding field with their weights. Malformed members are ignored, and so are names
+ * after the hundredth.
  *
  * @see https://www.rfc-editor.org/rfc/rfc9110#section-12.4.2
  */
 final readonly class Preferences
 {
-    /** Clients send ten at most. Names can be chosen so that PHP compares each one with all before it. */
+    /** Clients send at most ten. Without a limit, chosen names could make PHP compare each one with all before it. */
     private const MAX_NAMES = 100;
 
     private const MEMBER = '@^[ \t]*+([!#$%&\'*+\-.^_`|~0-9A-Za-z/]++)[ \t]*+(;.*+)?$@Ds';
@@ -34,7 +34,7 @@ final readonly class Preferences
         $this->weights = $weights;
     }
 
-    /** Whether a content coding is acceptable, and at least as welcome as none at all. RFC 9110, 12.5.3. */
+    /** Returns whether a content coding is acceptable, and preferred at least as much as none. RFC 9110, 12.5.3. */
     public function welcomes(string $coding): bool
     {
         $weight = $this->weights[$coding] ?? $this->weights['*'] ?? 0.0;
@@ -43,8 +43,7 @@ final readonly class Preferences
     }
 
     /**
-     * The media type with the greatest weight; of several the one whose range is the most precise, then the one whose range comes
-     * first in the field, then the one that is offered first. RFC 9110, 12.5.1.
+     * Returns the best type by weight, precision of its range, order of the field, order of offers: RFC 9110, 12.5.1.
      *
      * @param list<string> $offers in lower case
      *
@@ -75,7 +74,7 @@ final readonly class Preferences
         return preg_match(self::NUMBER, $number) === 1 ? (float) $number : null;
     }
 
-    /** The most precise one that the type lies in. */
+    /** Returns the most precise range that contains the type. */
     private function rangeOf(string $type): ?string
     {
         foreach ([$type, strstr($type, '/', true) . '/*', '*/*'] as $range) {

@@ -11,7 +11,7 @@ final class Vary
 {
     private function __construct() {}
 
-    /** Has caches keep apart what the request's fields tell apart, beside those that were named already. */
+    /** Adds request fields to Vary, so that caches store separate responses for their values. */
     public static function by(ResponseInterface $response, string ...$fields): ResponseInterface
     {
         $named = $response->getHeaderLine('Vary');

@@ -12,7 +12,7 @@ final class XForwardedFields
     private function __construct() {}
 
     /**
-     * A field beside X-Forwarded-For speaks of the same proxy where it has as many members; one that has a single member speaks of all.
+     * Yields the hops. A field with one member applies to all. Otherwise the nth last member is for the nth last hop.
      *
      * @return iterable<Hop> from the last to the first, up to one that is malformed
      */

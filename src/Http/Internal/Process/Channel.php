@@ -10,22 +10,21 @@ use Spindle\Internal\Launcher\Protocol;
 use Spindle\Internal\MalformedFrameException;
 use Spindle\Internal\Warnings;
 
-/** One end of what connects the supervisor with a process. Nothing here blocks but {@see finish()}, for some seconds at most. */
+/** One end of the connection between the supervisor and a process. Only {@see finish()} blocks, for some seconds. */
 final class Channel
 {
-    /** Bytes that are received at once at most, so that one process does not keep the supervisor from the others. */
+    /** Maximum bytes received at once, so that one process does not keep the supervisor from the others. */
     private const MOST = 1 << 20;
 
-    /** Bytes of a message. What claims to be longer is none. */
+    /** Maximum bytes of a message. A longer one is malformed. */
     private const LONGEST = 1 << 26;
 
-    /** Seconds for the last messages. */
+    /** Seconds for sending the last messages. */
     private const FINISH_TIMEOUT = 5.0;
 
-    /** What the other side has not taken yet. */
     private string $unsent = '';
 
-    /** Whether {@see flush()} runs, which a signal may interrupt by another call. */
+    /** Whether {@see flush()} is running. A signal may interrupt it with another call. */
     private bool $flushing = false;
 
     /** @var list<array{Message, int, string}> */
@@ -68,7 +67,7 @@ final class Channel
         $this->flush();
     }
 
-    /** Sends as much of what is left as the other side takes. When that is gone, nothing is left. */
+    /** Sends as many of the waiting bytes as the other side takes. If the other side is gone, they are dropped. */
     public function flush(): void
     {
         if ($this->unsent !== '' && !$this->flushing) {
@@ -85,12 +84,10 @@ final class Channel
     }
 
     /**
-     * What has come.
-     *
-     * @return list<array{Message, int, string}>|null null when the other side is gone, and all was received that it had sent
+     * @return list<array{Message, int, string}>|null null when the other side is gone and all was received
      *
      * @throws MalformedFrameException
-     * @throws \ValueError when it is no message
+     * @throws \ValueError when a message has an unknown type
      */
     public function receive(): ?array
     {
@@ -106,9 +103,9 @@ final class Channel
     }
 
     /**
-     * Sends what is left, and waits until the other side has taken it or is gone.
+     * Sends the waiting bytes, and waits until the other side has taken them or is gone.
      *
-     * @param float $timeout seconds after which what is left is dropped: the other side may have been stopped
+     * @param float $timeout seconds after which the rest is dropped: the other side may be stopped (SIGSTOP)
      */
     public function finish(float $timeout = self::FINISH_TIMEOUT): void
     {
@@ -116,7 +113,7 @@ final class Channel
         while ($this->unsent !== '' && ($left = $until - Clock::now()) > 0) {
             [$none, $writes] = [null, [$this->stream]];
             if (@stream_select($none, $writes, $none, 0, (int) ceil($left * 1e6)) === false) {
-                usleep(1_000); // a signal came, or the descriptor is above those that it can wait for
+                usleep(1_000); // a signal arrived, or the descriptor is above those that PHP can wait for
             }
             $this->flush();
         }

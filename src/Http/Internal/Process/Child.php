@@ -4,50 +4,49 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** A process, as the supervisor knows it. */
 final class Child
 {
     /** When it began to serve, by hrtime(); null before. */
     public ?int $readyAt = null;
 
-    /** When it is killed unless it serves by then, by hrtime(). */
+    /** Deadline for the start, by hrtime(). The process is killed after it. */
     public int $startUntil = \PHP_INT_MAX;
 
-    /** Whether it was told to end. */
+    /** Whether the supervisor has sent it a message to end. */
     public bool $ending = false;
 
-    /** Seconds in which it promises to end after {@see Message::Stop} and {@see Message::Leave}; INF for any time. */
+    /** Seconds in which it ends after {@see Message::Stop} and {@see Message::Leave}; INF for no limit. */
     public float $stopTimeout = \INF;
     public float $leaveTimeout = \INF;
 
-    /** When it is killed unless it has ended by then, by hrtime(). */
+    /** Deadline for its end, by hrtime(). The process is killed after it. */
     public int $endUntil = \PHP_INT_MAX;
 
-    /** When it is killed, by hrtime(), after the signal to say where it is and to end; null before that. */
+    /** When it is killed, by hrtime(), after the signal to report its position and end; null before that. */
     public ?int $killAt = null;
 
-    /** Where it was then: file, line and request; '' when it did not say so. */
+    /** Position when it got that signal: file, line and request; '' when it did not answer. */
     public string $place = '';
 
-    /** Why it is to be replaced when it can be. */
+    /** Why it should be replaced; '' if it need not be. */
     public string $spent = '';
 
-    /** Pings since it last answered one. */
+    /** Pings since its last answer. */
     public int $unanswered = 0;
 
-    /** What it says is wrong with the application; a sentence. */
+    /** A sentence about what is wrong with the application, as the process reported it. */
     public ?string $failure = null;
 
-    /** How it ends otherwise, as far as that is known: "exited with 1". */
+    /** How it ended otherwise, if known: "exited with 1". */
     public string $end = '';
 
-    /** Whether it has answered all that had come. */
+    /** Whether it has answered all requests that had arrived. */
     public bool $drained = false;
 
-    /** What it had counted when it last said so, {@see \Spindle\Http\HttpServerStatistics::toJson()}. */
+    /** Counters in its last report, {@see \Spindle\Http\HttpServerStatistics::toJson()}. */
     public ?string $counted = null;
 
-    /** Whether it may still say something. */
+    /** Whether further messages may arrive. */
     public bool $connected = true;
 
     public function __construct(public readonly Slot $slot, public readonly int $pid, public readonly Channel $channel) {}
@@ -57,7 +56,7 @@ final class Child
         return "{$this->slot->duty->name} (pid {$this->pid})";
     }
 
-    /** Where it was when it had to end at once, in brackets; '' when it ended otherwise. */
+    /** Returns its position when it had to end at once, in brackets; '' when it ended otherwise. */
     public function lastPlace(): string
     {
         return match (true) {
@@ -67,7 +66,6 @@ final class Child
         };
     }
 
-    /** How it ended. */
     public function story(): string
     {
         return $this->failure === null ? "{$this} {$this->end}" : "{$this} did not come up: {$this->failure}";

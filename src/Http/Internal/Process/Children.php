@@ -10,13 +10,13 @@ use Spindle\Internal\LoadedFiles;
 use Spindle\Internal\MalformedFrameException;
 
 /**
- * The processes that there are: forks that are connected with the supervisor.
+ * The supervisor's running processes: forks that are connected with it.
  *
  * @implements \IteratorAggregate<int, Child>
  */
 final class Children implements \IteratorAggregate
 {
-    /** No wait is longer, in nanoseconds: it does not see a signal that came in the instant before it. */
+    /** Maximum nanoseconds of one wait. A signal that arrives right before a wait does not end it. */
     private const LONGEST_WAIT = 1_000_000_000;
 
     /** @var array<int, Child> by pid */
@@ -40,7 +40,7 @@ final class Children implements \IteratorAggregate
         return array_filter($this->children, static fn(Child $child): bool => $child->slot->duty->runsApplication);
     }
 
-    /** @return list<Child> one after the other */
+    /** @return list<Child> the processes that hold this slot, one after the other */
     public function of(Slot $slot): array
     {
         return array_values(array_filter($this->children, static fn(Child $child): bool => $child->slot === $slot));
@@ -52,7 +52,7 @@ final class Children implements \IteratorAggregate
     }
 
     /**
-     * Never returns in the child.
+     * Starts a process. Never returns in the child.
      *
      * @throws ForkException
      */
@@ -61,7 +61,8 @@ final class Children implements \IteratorAggregate
         [$ours, $theirs] = Channel::pair();
         $pid = @pcntl_fork();
         if ($pid === 0) {
-            LoadedFiles::mark(); // the application, which may have changed since the supervisor began, is loaded from here on
+            // the application is loaded from here on, and may have changed since the supervisor started
+            LoadedFiles::mark();
             $this->disconnect($slot->duty);
             $ours->close();
             (new Worker($slot->duty, $theirs, $this->logger))->run();
@@ -71,7 +72,7 @@ final class Children implements \IteratorAggregate
         return $pid > 0 ? $this->children[$pid] = new Child($slot, $pid, $ours) : throw ForkException::because(pcntl_strerror(pcntl_get_last_error()));
     }
 
-    /** Waits for signals and messages until something is due, and hands the messages on. */
+    /** Waits for signals and messages until something is due, and passes the messages on. */
     public function listen(SignalInbox $signals, int $due): void
     {
         $wait = $signals->isEmpty() ? intdiv(max(0, min($due - (int) hrtime(true), self::LONGEST_WAIT)), 1_000) : 0;
@@ -94,7 +95,7 @@ final class Children implements \IteratorAggregate
         }
     }
 
-    /** @return list<Child> those that have ended since the last call */
+    /** @return list<Child> processes that have ended since the last call */
     public function reap(): array
     {
         $ended = [];
@@ -104,7 +105,7 @@ final class Children implements \IteratorAggregate
                 continue;
             }
             if ($child->connected) {
-                $this->hear($child); // its last words
+                $this->hear($child); // messages sent before the end
             }
             if ($child->end === '' && !($child->ending && $status === 0)) {
                 $child->end = pcntl_wifsignaled($status) ? 'was killed by signal ' . pcntl_wtermsig($status) : 'exited with ' . pcntl_wexitstatus($status);
@@ -124,7 +125,6 @@ final class Children implements \IteratorAggregate
         Signals::send($child->pid, \SIGKILL);
     }
 
-    /** Ends all as they are, and returns when none is left. */
     public function killAll(): void
     {
         foreach ($this->children as $child) {
@@ -137,7 +137,7 @@ final class Children implements \IteratorAggregate
         $this->children = [];
     }
 
-    /** @return iterable<int, int> of processes that have ended, by pid. The first process of a container is left with the orphans of all others */
+    /** @return iterable<int, int> exit statuses by pid, also of orphans if this is the first process of a container */
     private function statuses(): iterable
     {
         foreach (getmypid() === 1 ? [-1] : array_keys($this->children) as $awaited) {
@@ -165,8 +165,7 @@ final class Children implements \IteratorAggregate
     }
 
     /**
-     * In a child, which is not to hold what is the others': each has to see that the supervisor is gone, and a socket
-     * takes connections until the last process has closed it.
+     * Closes what belongs to other processes: open descriptors would hide the supervisor's end and keep sockets open.
      */
     private function disconnect(Duty $duty): void
     {

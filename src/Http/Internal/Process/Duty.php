@@ -6,15 +6,15 @@ namespace Spindle\Http\Internal\Process;
 
 use Spindle\Http\HttpServer;
 
-/** What a process is there for. */
 final readonly class Duty
 {
     /**
-     * @param string                     $name    as logs call the process: "worker 1"
-     * @param array<string, resource>    $sockets that it serves, by address
-     * @param \Closure(Link): HttpServer $server  makes what serves them; called in the process
-     * @param bool                       $runsApplication whether new code concerns it, and surveys do. What does not is there before and after those that do
-     * @param string|null                $memoryLimit     for PHP's memory_limit of the process; null to leave it as it is
+     * @param string                     $name    of the process in logs: "worker 1"
+     * @param array<string, resource>    $sockets to serve, by address
+     * @param \Closure(Link): HttpServer $server  creates the server; called in the process
+     * @param bool                       $runsApplication whether reloads and surveys include the process. Other
+     *     processes start before the application and end after it
+     * @param string|null                $memoryLimit     PHP's memory_limit of the process; null to keep it
      */
     public function __construct(
         public string $name,

@@ -9,14 +9,13 @@ use Revolt\EventLoop\Driver;
 use Revolt\EventLoop\Suspension;
 use Spindle\Internal\OutputBuffers;
 
-/** An event loop whose fibers keep their output buffers to themselves while they wait. All else is another loop's. */
+/** Delegates to another event loop, but keeps output buffers of fibers apart while they wait. */
 final readonly class FiberOutputDriver implements Driver
 {
     public function __construct(private Driver $driver) {}
 
     /**
-     * Throws before the caller has noted that it waits. As a rule a suspension is asked for just before it is used, so one that
-     * is asked for without a buffer is that of the other loop: to look again would cost each wait a quarter more.
+     * Returns a suspension, which sets buffers aside only if the fiber has some now, just before its wait.
      *
      * @return Suspension<mixed>
      *

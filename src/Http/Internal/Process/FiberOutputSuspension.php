@@ -8,7 +8,7 @@ use Revolt\EventLoop\Suspension;
 use Spindle\Internal\OutputBuffers;
 
 /**
- * Sets the fiber's output buffers aside while it waits.
+ * Sets the fiber's output buffers aside while the fiber waits.
  *
  * @template T
  *
@@ -30,7 +30,7 @@ final readonly class FiberOutputSuspension implements Suspension
         if ($buffers === []) {
             return $this->suspension->suspend();
         }
-        // Without finally, which would run too when the fiber is destroyed, on the stack of whatever runs then.
+        // Without finally, which would also run when the fiber is destroyed, on the stack of whatever runs then.
         try {
             $value = $this->suspension->suspend();
         } catch (\Throwable $failure) {

@@ -4,28 +4,27 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** Sees that PHP files of a folder have changed, been added or removed; below vendor/ and dot folders it does not look. */
+/** Detects changed, added or removed PHP files of a folder, except below vendor/ and dot folders. */
 final class FileWatch
 {
-    /** Nanoseconds between two looks. */
+    /** Nanoseconds between two scans. */
     public const INTERVAL = 500_000_000;
 
-    /** Files that are named. */
     private const NAMED = 5;
 
-    /** @var array<string, array{string, string}> time, size and inode, and a hash of what it holds, '' where it was not read; by path below the folder */
+    /** @var array<string, array{string, string}> file status, and a hash, '' if it was not read; by relative path */
     private array $files = [];
 
-    /** @var array<string, true> files that may since have been written again within the second of their time, by path */
+    /** @var array<string, true> files that may have been written again within the second of their time, by path */
     private array $unsettled = [];
 
-    /** @param (\Closure(): int)|null $time by which files are dated; null for time() */
+    /** @param (\Closure(): int)|null $time clock for comparison with file times; null for time() */
     public function __construct(private readonly string $folder, private readonly ?\Closure $time = null)
     {
         $this->files = $this->look();
     }
 
-    /** @return list<string> what has changed since the last call: paths below the folder, and how many more there are */
+    /** @return list<string> changes since the last call: paths relative to the folder, and how many more there are */
     public function changes(): array
     {
         $files = $this->look();
@@ -37,7 +36,7 @@ final class FileWatch
     }
 
     /**
-     * What is written anew as it was, such as code that the application generates as it loads, has not changed.
+     * Returns whether a file has other contents, or another status if they were not read.
      *
      * @param array{string, string}      $file
      * @param array{string, string}|null $before
@@ -67,15 +66,14 @@ final class FileWatch
                 }
             }
         } catch (\UnexpectedValueException) {
-            // The folder is gone, or may not be read: for the time being it has no files.
+            // The folder is gone or can't be read. It is treated as empty.
         }
 
         return $files;
     }
 
     /**
-     * A file of this or the last second is read, as another version may have the same time, size and inode; and once more
-     * later, for what was written after the look at it. One whose time, size or inode is another is read, too.
+     * Returns status and hash. A file of the last second is read twice, as a later version may have the same status.
      *
      * @return array{string, string}
      */
@@ -85,7 +83,7 @@ final class FileWatch
             $time = $file->getMTime();
             $status = "{$time} {$file->getSize()} {$file->getInode()}";
         } catch (\RuntimeException) {
-            return ['', '']; // removed meanwhile
+            return ['', '']; // the file was removed during the scan
         }
         $isRecent = abs($now - $time) <= 1;
         [$statusBefore, $hashBefore] = $this->files[$path] ?? [$status, ''];

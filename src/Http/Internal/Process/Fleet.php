@@ -14,22 +14,21 @@ use Spindle\Internal\Launcher\Process\Signals;
 use Spindle\Internal\Terminal;
 
 /**
- * What the supervisor does: it starts processes, replaces those that end and those whose code is old, and ends them with
- * itself. It loads nothing of the application, and has no event loop: it sleeps until a signal, a message, or something
- * that is due.
+ * The supervisor's main loop. It starts processes, replaces those that end or have old code, and ends them with itself.
+ * It never loads the application and has no event loop: it sleeps until a signal, a message or a deadline.
  */
 final class Fleet
 {
-    /** A process that has served for so long did not end soon, in nanoseconds. */
+    /** Nanoseconds of serving after which an end does not count as early. */
     private const SOON = 10_000_000_000;
 
-    /** One that does not answer so many pings is killed. */
+    /** Number of unanswered pings after which a process is killed. */
     private const PINGS = 4;
 
-    /** Nanoseconds for a process that has to end at once to say where it is. */
+    /** Nanoseconds for a process to report its position before it is killed. */
     private const LAST_WORDS = 250_000_000;
 
-    /** Seconds after its own timeout in which a process that was told to end still may end by itself; then it is killed. */
+    /** Seconds after its own timeout in which an ending process may still end by itself. Then it is killed. */
     private const GRACE = 1.0;
 
     /** @var list<Slot> */
@@ -41,30 +40,29 @@ final class Fleet
     private readonly Past $past;
     private readonly Surveys $surveys;
 
-    /** Before another is started in place of one that did not come up, and of one that did and ended soon. */
+    /** Pauses before a replacement: for a process that failed to start, and for one that ended early. */
     private readonly Backoff $backoff;
     private readonly Backoff $respite;
 
-    /** Whether not all have served yet. */
+    /** Whether some processes have not served yet. */
     private bool $starting = true;
 
     private bool $stopping = false;
 
-    /** Warnings that the limit of memory is too low. */
     private readonly Recurrences $warnings;
 
-    /** The second signal to stop, which ends all at once. */
+    /** The second stop signal, which kills all processes. */
     private int $killedBy = 0;
 
-    /** When the next pings are sent, and when files are looked at next, by hrtime(). */
+    /** When the next pings are sent, and when files are scanned next, by hrtime(). */
     private int $pingAt = 0;
     private int $lookAt = 0;
 
     /**
      * @param string         $app    the file that the processes load
      * @param list<Duty>     $duties
-     * @param string         $ready  what is logged when all serve
-     * @param FileWatch|null $files  whose changes are new code
+     * @param string         $ready  logged when all processes serve
+     * @param FileWatch|null $files  its changes cause a reload
      */
     public function __construct(
         private readonly string $app,
@@ -86,11 +84,11 @@ final class Fleet
     }
 
     /**
-     * Works until it is told to stop, and returns when no process is left.
+     * Runs until a signal stops it, and returns when no process is left.
      *
-     * @return int the signal that had it end all of them at once, or 0
+     * @return int the signal that killed all processes, or 0
      *
-     * @throws AppException when a process does not come up at the start; then none is left
+     * @throws AppException when a process fails to start at first; then none is left
      */
     public function run(): int
     {
@@ -100,7 +98,8 @@ final class Fleet
                 $this->keepTime((int) hrtime(true));
                 $this->stopping ? $this->stopTheRest() : $this->startWhatIsDue((int) hrtime(true));
                 $this->children->listen($signals, $this->nextDue());
-                array_map($this->obey(...), $signals->take()); // before the ends of those that were sent the same signal
+                // before handling the ends of processes that got the same signal
+                array_map($this->obey(...), $signals->take());
                 array_map($this->ended(...), $this->children->reap());
             }
         } finally {
@@ -152,7 +151,7 @@ final class Fleet
         }
     }
 
-    /** What does not run the application ends after what does. */
+    /** Ends processes that do not run the application, after those that do. */
     private function stopTheRest(): void
     {
         if ($this->children->thatRunTheApplication() !== []) {
@@ -222,7 +221,7 @@ final class Fleet
         $this->surveys->expire($now);
     }
 
-    /** Pings are counted, not seconds: when this process too was stopped for a while, nobody is late. */
+    /** Sends a ping. Pings are counted, not seconds, so that a pause of this process makes no other one late. */
     private function ping(Child $child): void
     {
         if ($child->readyAt === null) {
@@ -236,10 +235,9 @@ final class Fleet
     }
 
     /**
-     * Has a process say where it is, and end at once; it is killed when it does not. Without the answer nobody would know
-     * which request it had: it can't be asked earlier, as the signal would disturb a handler that might have gone on.
+     * Makes a process report its position and end. Earlier, the signal would disturb a handler that goes on.
      *
-     * @param string $why it is killed
+     * @param string $why reason of the kill
      */
     private function ask(Child $child, string $why): void
     {
@@ -257,7 +255,7 @@ final class Fleet
                 $slot->current = $this->start($slot, $this->lost(...));
             }
             if ($this->starting && $this->slots[0]->current?->readyAt === null) {
-                return; // what is wrong with the application is found out by one process
+                return; // one process is enough to find out what is wrong with the application
             }
         }
         $slot = $this->hasStarted() ? $this->succession->next() : null;
@@ -297,7 +295,7 @@ final class Fleet
         return true;
     }
 
-    /** By hrtime(). */
+    /** Returns when something is due next, by hrtime(). */
     private function nextDue(): int
     {
         $due = min($this->pingAt, $this->surveys->nextDeadline(), $this->files === null ? \PHP_INT_MAX : $this->lookAt);
@@ -328,14 +326,14 @@ final class Fleet
         };
     }
 
-    /** @param string $timeouts as {@see Message::Ready} has them */
+    /** @param string $timeouts payload of {@see Message::Ready} */
     private function serves(Child $child, string $timeouts): void
     {
         /** @var array{1: float, 2: float} $seconds */
         $seconds = unpack('e2', $timeouts);
         [1 => $child->stopTimeout, 2 => $child->leaveTimeout] = $seconds;
         if ($child->ending) {
-            return; // it was killed as it said so
+            return; // the process was killed while it sent this message
         }
         $child->readyAt = (int) hrtime(true);
         $child->startUntil = \PHP_INT_MAX;
@@ -352,7 +350,7 @@ final class Fleet
         }
     }
 
-    /** It was sent SIGTERM, and ends as after {@see Message::Stop}; or it ends at once. */
+    /** Handles a process that ends by itself: at once, or after SIGTERM as after {@see Message::Stop}. */
     private function dies(Child $child, string $why): void
     {
         $child->end = $why;
@@ -368,7 +366,7 @@ final class Fleet
         $this->replace($child->slot);
     }
 
-    /** Not while one that was replaced still ends: where each is spent at once, there would be one for each client that stays. */
+    /** Replaces a process, unless an earlier one of the slot is still ending. This bounds their number. */
     private function replace(Slot $slot): void
     {
         $child = $slot->current;

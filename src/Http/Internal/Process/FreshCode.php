@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Process;
 
 use Composer\Autoload\ClassLoader;
 
-/** Has a process that was just forked read the code as it is by now, and not as an earlier process has found it. */
+/** Makes a new fork read the current code, and not what an earlier process has cached. */
 final class FreshCode
 {
     private function __construct() {}
@@ -25,9 +25,9 @@ final class FreshCode
     }
 
     /**
-     * It is shared by all processes, and takes the time of the supervisor's start for the present: it would never look at
-     * a file again. A file's mtime does not tell that it was replaced by another of the same time; when that was, its
-     * ctime does.
+     * Makes OPcache check files again. OPcache is shared by all processes, and uses the supervisor's start as the
+     * current time, so it would never check a file again. A file may be replaced by another with the same mtime; the
+     * ctime reveals that.
      */
     private static function invalidateOpcache(): void
     {
@@ -41,7 +41,7 @@ final class FreshCode
         }
     }
 
-    /** What `composer install` and `composer dump-autoload` have written since. */
+    /** Reads what `composer install` and `composer dump-autoload` have written since. */
     private static function reread(string $vendor, ClassLoader $loader): void
     {
         $loader->addClassMap(array_filter(self::map("{$vendor}/composer/autoload_classmap.php"), \is_string(...)));

@@ -7,30 +7,32 @@ namespace Spindle\Http\Internal\Process;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 
-/** When a process has done its share. It goes on until another has taken its place. */
+/** Decides when a process has reached its limits. The process continues until another one has replaced it. */
 final class Lifespan
 {
-    /** Nanoseconds until it asks once more, for a replacement may fail. */
+    /** Nanoseconds until the next request for a replacement, as a replacement may fail. */
     private const AGAIN = 30_000_000_000;
 
-    /** A process whose memory is not enough for so many requests needs it for itself. */
+    /** Number of requests. If the memory limit is reached earlier, it is too low for any process. */
     private const FEW = 10;
 
     private int $requests = 0;
 
-    /** By hrtime(). */
+    /** When to request a replacement again, by hrtime(). */
     private int $askAt = 0;
 
     /**
-     * @param int                          $maxRequests so many
+     * @param int                          $maxRequests requests after which the process is replaced
      * @param int                          $maxMemory   bytes in use
-     * @param \Closure(string, bool): void $spent       called with the reason, and whether the limit is too low for any process
+     * @param \Closure(string, bool): void $spent       called with the reason, and whether the limit is too low for any
+     *     process
      */
     private function __construct(private readonly int $maxRequests, private readonly int $maxMemory, private readonly \Closure $spent) {}
 
     /**
      * @param \Closure(ServerRequestInterface): ResponseInterface $handler
-     * @param int|null                     $maxRequests up to a tenth less in each process, so that they do not all end at once
+     * @param int|null                     $maxRequests up to a tenth less in each process, so that they do not all end
+     *     at the same time
      * @param int|null                     $maxMemory   bytes
      * @param \Closure(string, bool): void $spent
      *

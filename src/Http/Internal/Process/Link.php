@@ -10,7 +10,6 @@ use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
 use Spindle\Http\Internal\Admin\Totals;
 
-/** A process's end of the {@see Channel}, on its event loop. */
 final class Link
 {
     private readonly string $reading;
@@ -19,12 +18,12 @@ final class Link
     /** @var array<int, DeferredFuture<array{answers: list<string>, silent: list<string|null>, past: Totals|null}>> by number */
     private array $surveys = [];
 
-    /** So many surveys were begun. */
     private int $begun = 0;
 
     /**
-     * @param \Closure(Message, int, string): void $obey gets what the supervisor says, each in a fiber that may suspend
-     * @param \Closure(): void                     $orphaned the supervisor is gone
+     * @param \Closure(Message, int, string): void $obey called with each message of the supervisor, in a fiber that may
+     *     suspend
+     * @param \Closure(): void                     $orphaned called when the supervisor is gone
      */
     public function __construct(private readonly Channel $channel, private readonly \Closure $obey, private readonly \Closure $orphaned)
     {
@@ -40,18 +39,18 @@ final class Link
         }
     }
 
-    /** Asks to be replaced. */
     public function spent(string $why, bool $tooSoon): void
     {
         $this->send(Message::Spent, (int) $tooSoon, $why);
     }
 
     /**
-     * Asks all processes that serve the application; suspends until they have answered, or had the time to.
+     * Asks all processes that serve the application. Suspends until they have answered or the time is over.
      *
-     * @param float $timeout seconds for the supervisor, which may have been stopped
+     * @param float $timeout seconds for the supervisor, which may be stopped (SIGSTOP)
      *
-     * @return array{answers: list<string>, silent: list<string|null>, past: Totals|null}|null null when the supervisor does not answer; of a process that did not answer in time what it had counted when it was last asked, if it was; what those had counted that are no more
+     * @return array{answers: list<string>, silent: list<string|null>, past: Totals|null}|null null without an answer;
+     *         "silent": last counters of late processes; "past": those of ended ones
      */
     public function survey(string $question, float $timeout): ?array
     {

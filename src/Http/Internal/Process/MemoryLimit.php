@@ -8,22 +8,22 @@ use Spindle\Http\SupervisorOptions;
 use Spindle\Internal\UsableMemory;
 
 /**
- * Finds PHP's memory_limit for the processes that serve an application. Without one, a single request could take all memory
- * of the machine: php.ini has none for the command line in Debian's PHP.
+ * Determines memory_limit for the application's processes. Debian's php.ini has none for the command line, so one
+ * request could use all memory.
  */
 final readonly class MemoryLimit
 {
     private const LEAST = 128 << 20;
 
-    /** What all processes together may have of the memory. The rest is for others, and for what PHP does not count. */
+    /** Share of the memory for all processes. The rest is for other programs, and what PHP does not count. */
     private const SHARE = 0.75;
 
-    /** A process that is replaced above --max-memory needs room for the requests that it still has. */
+    /** Factor for --max-memory. A process that is being replaced needs room for its remaining requests. */
     private const ABOVE_MAX_MEMORY = 2;
 
     private function __construct() {}
 
-    /** Returns the limit in PHP's notation; null where the one that PHP was given stays. */
+    /** Returns the limit in PHP's notation; null to keep PHP's setting. */
     public static function of(SupervisorOptions $options, int $processes, UsableMemory $memory = new UsableMemory()): ?string
     {
         if ($options->memoryLimit !== null || self::isGiven()) {
@@ -38,7 +38,7 @@ final readonly class MemoryLimit
         return intdiv($limit, 1 << 20) . 'M';
     }
 
-    /** Whether somebody has decided on a limit for this PHP: in php.ini, on its command line, or at run time. No limit in php.ini is no decision. */
+    /** Returns whether a limit is set in php.ini, on the command line or at run time. None in php.ini is not set. */
     private static function isGiven(): bool
     {
         $configured = get_cfg_var('memory_limit');

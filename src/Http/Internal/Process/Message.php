@@ -4,57 +4,53 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** What the supervisor and its processes tell each other; each message carries a number and bytes. */
+/** Messages with a number and a payload. Processes send those up to 11, the supervisor sends the others. */
 enum Message: int
 {
-    /**
-     * From a process. It serves. The payload has two doubles: the seconds in which it ends at the latest after {@see Stop},
-     * and after {@see Leave}; INF for any time.
-     */
+    /** The process serves. Payload: two doubles, seconds until its end after {@see Stop} and {@see Leave}. */
     case Ready = 1;
 
-    /** It can't serve: why. It ends. */
+    /** The process can't serve and ends. The payload is the reason. */
     case Failed = 2;
 
-    /** The answer to {@see Ping}. */
     case Alive = 3;
 
-    /** It wants to be replaced: why; the number is 1 when it wanted that almost from its start. Until then it goes on. */
+    /** The process requests a replacement, with the reason. The number is 1 if it did so almost at its start. */
     case Spent = 4;
 
-    /** It ends without having been told to: why. */
+    /** The process ends by itself. The payload is the reason. */
     case Dying = 5;
 
-    /** A question to all processes that serve the application; the number is for the answers. */
+    /** A question to all processes that serve the application. The number identifies the answers. */
     case Survey = 6;
 
-    /** The answer to {@see Question} of this number. */
+    /** The answer to the {@see Question} with this number. */
     case Answer = 7;
 
-    /** As {@see Answer}, which will follow if it can. */
+    /** A preliminary answer. An {@see Answer} follows if possible. */
     case Interim = 8;
 
-    /** It ends, and all was answered that had come. */
+    /** The process ends, and has answered all requests that had arrived. */
     case Drained = 9;
 
-    /** What it had counted at its end, {@see \Spindle\Http\HttpServerStatistics::toJson()}. */
+    /** Counters of the process at its end, {@see \Spindle\Http\HttpServerStatistics::toJson()}. */
     case Counted = 10;
 
-    /** The answer to the signal {@see Worker::END_AT_ONCE}: the file and line that run, and for which request. */
+    /** The answer to the signal {@see Worker::END_AT_ONCE}: current file, line and request. */
     case Where = 11;
 
-    /** From the supervisor. Whether the event loop turns. */
+    /** Checks whether the event loop runs. */
     case Ping = 16;
 
-    /** Of a {@see Survey}: until when it is to be answered, by hrtime(), a space, and the question. */
+    /** Question of a {@see Survey}. The payload is the deadline by hrtime(), a space, and the question. */
     case Question = 17;
 
-    /** What the others said to the {@see Survey} of this number, serialized. */
+    /** Answers to the {@see Survey} with this number, serialized. */
     case Answers = 18;
 
-    /** Another process has taken over: to end without losing a request; seconds for idle connections, as the bytes of a double. */
+    /** Another process has taken over: end without losing a request. Payload: a double, seconds for idle clients. */
     case Leave = 19;
 
-    /** To take no further connection, and to end. */
+    /** The process should accept no more connections, and end. */
     case Stop = 20;
 }

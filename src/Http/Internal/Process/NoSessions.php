@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** PHP's sessions where one process serves many clients: none begins, since the next client would get it. */
+/** A session handler that refuses every session, because the next client of the process would get it. */
 final class NoSessions implements \SessionHandlerInterface
 {
     public function open(string $path, string $name): never

@@ -7,10 +7,10 @@ namespace Spindle\Http\Internal\Process;
 use Spindle\Http\HttpServerStatistics;
 use Spindle\Http\Internal\Admin\Totals;
 
-/** What processes had counted that are no more: their sum, so that it takes no more memory with each. */
+/** Counters of processes that have ended. Only their sum is kept, so that the memory does not grow. */
 final class Past
 {
-    /** Routes that are told apart: as many as one process does. */
+    /** Routes that are counted separately: as many as in one process. */
     private const ROUTES = 500;
 
     private Totals $totals;
@@ -20,17 +20,13 @@ final class Past
         $this->totals = new Totals(self::ROUTES);
     }
 
-    /**
-     * Of one that goes on: its routes are counted where they will be when it is no more, or their counts would fall then.
-     *
-     * @param string $counted {@see HttpServerStatistics::toJson()}
-     */
+    /** @param string $counted of a running process, whose routes are reserved: {@see HttpServerStatistics::toJson()} */
     public function heard(string $counted): void
     {
         self::read($counted, $this->totals->knowRoutes(...));
     }
 
-    /** @param string $counted the last that it has told, {@see HttpServerStatistics::toJson()} */
+    /** @param string $counted last report of an ended process, {@see HttpServerStatistics::toJson()} */
     public function add(string $counted): void
     {
         self::read($counted, $this->totals->addCounts(...));
@@ -47,7 +43,7 @@ final class Past
         try {
             $take(HttpServerStatistics::fromJson($counted));
         } catch (\JsonException|\Error) {
-            // Nothing that comes from such a process must end this one.
+            // A malformed report must not end this process.
         }
     }
 }

@@ -7,25 +7,18 @@ namespace Spindle\Http\Internal\Process;
 use Spindle\Internal\IgnoredSignals;
 use Spindle\Internal\Warnings;
 
-/**
- * Replaces the program of this process by the same one with more options for PHP. The process stays the same one, with its
- * pid, its descriptors, its environment and the signals that it ignores.
- */
+/** Replaces this program by itself with more PHP options. Pid, descriptors, environment and ignored signals stay. */
 final class PhpRestart
 {
-    /** A setting that no extension has: PHP keeps it all the same, and nothing inherits it, unlike an environment variable. */
+    /** A setting that belongs to no extension. PHP keeps it, and unlike an environment variable it is not inherited. */
     private const MARK = 'spindle.restarted';
 
-    /** Signals that whoever started this may have had ignored, as nohup does with SIGHUP. */
+    /** Signals that may be ignored since the start, as SIGHUP is with nohup. */
     private const MAY_BE_IGNORED = [\SIGHUP, \SIGINT, \SIGQUIT, \SIGTERM, \SIGUSR1, \SIGUSR2];
 
     private function __construct() {}
 
-    /**
-     * Restarts PHP without the functions that {@see RequestFunctions} defines anew, unless it was started without them.
-     *
-     * @return string|null why that is not possible; null when PHP runs without them
-     */
+    /** @return string|null why a PHP without the functions of {@see RequestFunctions} can't be started */
     public static function withoutRequestFunctions(): ?string
     {
         if (RequestFunctions::areDisabled()) {
@@ -43,7 +36,8 @@ final class PhpRestart
         }
         $others = array_filter(self::MAY_BE_IGNORED, static fn(int $signal): bool => pcntl_signal_get_handler($signal) === \SIG_DFL);
         foreach (IgnoredSignals::among(array_values($others)) as $signal) {
-            pcntl_signal($signal, \SIG_IGN); // PHP has handlers of its own, and what has a handler is not ignored any more by the next program
+            // PHP sets handlers of its own, and a signal with a handler would not be ignored by the next program
+            pcntl_signal($signal, \SIG_IGN);
         }
         [, $warning] = Warnings::of(static fn(): bool => pcntl_exec(\PHP_BINARY, $arguments));
 
@@ -53,7 +47,8 @@ final class PhpRestart
     /**
      * @param list<string> $line the command line of this process
      *
-     * @return list<string>|null the arguments of the next, without the program; null when this line has not started this script
+     * @return list<string>|null arguments for the restart, without the program; null when this script was not started
+     *         by the command line
      */
     private static function arguments(array $line): ?array
     {
@@ -78,7 +73,8 @@ final class PhpRestart
             self::MARK => '1',
         ];
         if ((bool) \ini_get('opcache.enable_cli') && (string) \ini_get('opcache.file_cache') !== '') {
-            // Compiled by a PHP that has these functions, code ends the process where it calls one that PHP does not have.
+            // Code compiled by a PHP that has these functions ends the process when it calls one that this PHP does not
+            // have.
             $settings += ['opcache.file_cache' => '', 'opcache.file_cache_only' => '0'];
         }
         $options = [];

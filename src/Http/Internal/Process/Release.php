@@ -8,17 +8,17 @@ use Composer\Autoload\ClassLoader;
 use Spindle\Http\AppException;
 
 /**
- * Where symbolic links led to at the start. By now they may lead to another release, whose code a process can load, while
- * the working directory and Composer's autoloader come from the supervisor.
+ * Targets of symbolic links at the start. By now the links may lead to another release. A process can load that
+ * release's code, but its working directory and Composer's autoloader come from the supervisor.
  */
 final readonly class Release
 {
     private string $folder;
 
-    /** @var array<string, string> what each name stood for */
+    /** @var array<string, string> resolved path of each name */
     private array $paths;
 
-    /** @param string ...$names of the application's file, and of the working directory */
+    /** @param string ...$names of the application's file and of the working directory */
     public function __construct(private string $app, string ...$names)
     {
         $this->folder = (string) getcwd();
@@ -26,9 +26,9 @@ final readonly class Release
     }
 
     /**
-     * Makes another release's folder the working directory, if the one that was left was in the release that was left.
+     * Changes the working directory to the current release, if it was in the previous release.
      *
-     * @throws AppException when libraries were loaded from there: classes of two releases would be mixed
+     * @throws AppException when libraries of the previous release were loaded: classes of two releases would be mixed
      */
     public function follow(): void
     {
@@ -40,7 +40,7 @@ final readonly class Release
         }
     }
 
-    /** @return array{string, string} "/releases/1" and "/releases/2" of "/releases/1/public/app.php" and "/releases/2/public/app.php" */
+    /** @return array{string, string} "/a/1" and "/a/2" of "/a/1/app.php" and "/a/2/app.php" */
     private static function difference(string $before, string $now): array
     {
         while (basename($before) === basename($now)) {

@@ -8,11 +8,12 @@ use Psr\Log\LoggerInterface;
 use Spindle\Http\UnsupportedFunctionException;
 
 /**
- * PHP's functions that change the answer to the one request of a process. In a process of the server they would do
- * nothing, without a word, or concern all requests. PHP is started without them (disable_functions), and then functions
- * of the same names are defined that throw.
+ * Replacements for PHP functions that change the response of the process. In a server process they would silently do
+ * nothing, or affect all requests. PHP is started without them (disable_functions), and functions with the same names
+ * are defined that throw.
  *
- * Functions that only read or remove such changes stay PHP's own: as nothing is ever changed, their results are right.
+ * Functions that only read or remove such changes remain PHP's own. As nothing is ever changed, their results are
+ * right.
  */
 final class RequestFunctions
 {
@@ -20,7 +21,7 @@ final class RequestFunctions
     private const SESSION = 'would share one session among all clients of a process of spindle serve';
     private const COOKIE = 'return a response that sets the cookie, as $response->withAddedHeader(\'Set-Cookie\', \'name=value; Path=/; HttpOnly; SameSite=Lax\')';
 
-    /** What each function does not do here, and what to do instead. */
+    /** For each function: its missing effect, and what to do instead. */
     private const THROWING = [
         'header' => [self::ANSWER, 'return a response that has the header, as $response->withHeader(\'Name\', \'value\')'],
         'header_register_callback' => [self::ANSWER, 'change the response in a PSR-15 middleware'],
@@ -30,30 +31,30 @@ final class RequestFunctions
         'setrawcookie' => [self::ANSWER, self::COOKIE],
     ];
 
-    /** The time limit of PHP counts for the process, and ends it with all requests: the server has a limit for each request. */
+    /** PHP's time limit applies to the process and would end all its requests. The server has a limit per request. */
     private const WITHOUT_EFFECT = ['set_time_limit'];
 
-    /** PHP writes to standard error, and waits for its reader with all requests. The log does not wait. */
+    /** PHP writes to standard error and blocks all requests until it is read. The log does not block. */
     private const WAITING = ['error_log'];
 
-    /** What error_log() writes to; null for standard error. */
+    /** Log for error_log(); null for standard error. */
     private static ?LoggerInterface $log = null;
 
     private function __construct() {}
 
-    /** @return list<string> that PHP has to be started without */
+    /** @return list<string> the functions to disable at PHP's start */
     public static function names(): array
     {
         return [...array_keys(self::THROWING), ...self::WITHOUT_EFFECT, ...self::WAITING];
     }
 
-    /** Whether this PHP was started without them. */
+    /** Returns whether this PHP was started without them. */
     public static function areDisabled(): bool
     {
         return array_filter(self::names(), self::isOfPhp(...)) === [];
     }
 
-    /** Has error_log() write to this log, unless the setting error_log names a file; in a PHP that was started without it. */
+    /** Makes a replaced error_log() write to this log, unless the setting error_log names a file. */
     public static function logTo(LoggerInterface $log): void
     {
         self::$log = $log;
@@ -75,13 +76,13 @@ final class RequestFunctions
         };
     }
 
-    /** Defines those that this PHP was started without, for the rest of this process. */
+    /** Defines the functions that PHP was started without, for the rest of this process. */
     public static function define(): void
     {
         require_once __DIR__ . '/error-log.php';
         require_once __DIR__ . '/request-functions.php';
         if (\extension_loaded('session') && session_status() === \PHP_SESSION_NONE && !headers_sent()) {
-            session_set_save_handler(new NoSessions(), false); // for a PHP that was not started without session_start()
+            session_set_save_handler(new NoSessions(), false); // for a PHP that has session_start()
         }
     }
 

@@ -11,7 +11,7 @@ use Spindle\Http\Internal\Admin\Figures;
 use Spindle\Http\Internal\Admin\Overview;
 use Spindle\Http\Internal\Admin\Totals;
 
-/** The processes that run the application, asked by way of the supervisor, which knows what those had counted that are no more. */
+/** The application's processes, asked through the supervisor, which also knows the counters of ended ones. */
 final readonly class ServersElsewhere implements Overview
 {
     /** Seconds for the supervisor, which gives the processes less: {@see Surveys}. */
@@ -21,7 +21,7 @@ final readonly class ServersElsewhere implements Overview
     public function __construct(private Link $link) {}
 
     /**
-     * A process that does not answer is left out, but not what it had counted when it was last heard of.
+     * Returns current figures. A process that does not answer is left out, but its last known counters are included.
      *
      * @throws HttpException when the supervisor does not answer
      */

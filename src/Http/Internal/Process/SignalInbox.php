@@ -6,10 +6,7 @@ namespace Spindle\Http\Internal\Process;
 
 use Spindle\Internal\IgnoredSignals;
 
-/**
- * The signals that the supervisor has been sent. One that comes while it waits for streams ends the wait. If SIGINT or
- * SIGTERM was ignored when this process started, it stays ignored.
- */
+/** Signals received by the supervisor. They end its waits. Ignored SIGINT and SIGTERM stay ignored. */
 final class SignalInbox
 {
     /** @var list<int> */
@@ -22,7 +19,7 @@ final class SignalInbox
     {
         pcntl_async_signals(true);
         $ending = [\SIGTERM, \SIGINT];
-        // The script that has started the supervisor may have handlers of its own for these.
+        // The script that runs the supervisor may have its own handlers for these.
         $free = array_filter([\SIGQUIT, \SIGUSR1, \SIGUSR2], static fn(int $signal): bool => pcntl_signal_get_handler($signal) === \SIG_DFL);
         $this->signals = [...array_diff($ending, IgnoredSignals::among($ending)), ...array_values($free), \SIGHUP, \SIGCHLD];
         foreach ($this->signals as $signal) {
@@ -32,7 +29,7 @@ final class SignalInbox
         }
     }
 
-    /** @return list<int> those that came since the last call */
+    /** @return list<int> signals since the last call */
     public function take(): array
     {
         $received = $this->received;

@@ -10,47 +10,47 @@ use Spindle\Http\Internal\Server\UnderWay;
 use Spindle\Internal\OutputBuffers;
 
 /**
- * What handlers print (echo, var_dump(), PHP's warnings with display_errors) goes to the log, by way of an output buffer
- * around everything: it belongs to no answer, and nobody may read standard output.
+ * Logs output of handlers (echo, var_dump(), PHP's warnings with display_errors). It is not part of any response, and
+ * standard output may have no reader. An output buffer around everything captures it.
  *
- * Output that handlers buffer themselves (ob_start()) never gets here, unless they leave the buffer open.
+ * Output in buffers of handlers (ob_start()) is not logged, unless a handler leaves the buffer open.
  */
 final class StrayOutput
 {
-    /** Bytes of an output that are logged. */
+    /** Maximum bytes logged of an output. */
     private const MAX_TEXT = 1_000;
 
-    /** Requests whose output is told apart, of those that print before anything is logged. */
+    /** Maximum number of requests that are distinguished between two log entries. */
     private const MAX_PRINTERS = 10;
 
-    /** Entries that are logged within a window, which has so many nanoseconds. */
+    /** Maximum number of entries per window; and nanoseconds of a window. */
     private const MAX_ENTRIES = 10;
     private const WINDOW = 60_000_000_000;
 
-    /** PHP keeps a buffer as large as the longest piece that was printed. One of more bytes is replaced. */
+    /** PHP keeps a buffer with the size of the longest output. A larger buffer than this is replaced. */
     private const LARGE = 1_048_576;
 
-    /** @var array<string, array{int, string}> how many bytes were printed, and the first of them, by the request's name */
+    /** @var array<string, array{int, string}> number of bytes, and the first of them, by the request's name */
     private array $printed = [];
 
-    /** Whether the outermost buffer is that of this object. */
+    /** Whether the outermost buffer belongs to this object. */
     private bool $capturing = false;
 
-    /** Whether {@see report()} will be called by the event loop. */
+    /** Whether the event loop will call {@see report()}. */
     private bool $queued = false;
 
     private bool $reporting = false;
 
     private bool $grown = false;
 
-    /** Entries of the window, when it began by hrtime(), and entries that were left out since the last that was logged. */
+    /** Entries of the current window, its begin by hrtime(), and entries dropped since the last one that was logged. */
     private int $entries = 0;
     private int $since = 0;
     private int $leftOut = 0;
 
     public function __construct(private readonly LoggerInterface $logger) {}
 
-    /** Begins to take what is printed in this process. */
+    /** Starts to capture output of this process. */
     public function capture(): void
     {
         ob_start($this->take(...), 1);
@@ -58,16 +58,13 @@ final class StrayOutput
         OutputBuffers::$shared = 1;
     }
 
-    /**
-     * Closes buffers that a handler has left open, so that no other one takes what they hold for its own; and opens the one of
-     * this object, where a handler has closed all buffers that it found.
-     */
+    /** Closes buffers that a handler left open, and opens this object's buffer again if a handler closed it. */
     public function tidy(): void
     {
         $own = $this->capturing ? 1 : 0;
         $open = ob_get_level() - $own;
         if ($open > 0) {
-            while (ob_get_level() > $own && @ob_end_clean()); // one that can not be removed stays
+            while (ob_get_level() > $own && @ob_end_clean()); // a buffer that can't be removed stays
             $this->log('{printer} called ob_start() and not as often ob_get_clean() or ob_end_clean(): buffers that were open are closed, and what they held is dropped', [
                 'printer' => self::printer(UnderWay::current()),
             ]);
@@ -77,7 +74,6 @@ final class StrayOutput
         }
     }
 
-    /** Logs what was printed. */
     public function report(): void
     {
         $this->queued = false;
@@ -101,7 +97,7 @@ final class StrayOutput
         }
     }
 
-    /** Logs what was printed, at the end of the process. */
+    /** Logs captured output at the end of the process. */
     public function close(): void
     {
         $this->report();
@@ -110,16 +106,16 @@ final class StrayOutput
         }
     }
 
-    /** Called by PHP, which lets nothing be printed meanwhile, and no fiber suspend. */
+    /** Captures output. Called by PHP. Output is not possible in this method, and no fiber may suspend. */
     private function take(string $bytes, int $phase): string
     {
         if (($phase & \PHP_OUTPUT_HANDLER_FINAL) !== 0) {
-            $this->capturing = false; // a handler has closed all buffers that it found, or the process ends
+            $this->capturing = false; // a handler has closed all buffers, or the process ends
             OutputBuffers::$shared = 0;
             EventLoop::queue($this->tidy(...));
         }
         if ($this->reporting) {
-            return $bytes; // of a logger that prints
+            return $bytes; // output of a logger
         }
         if ($bytes !== '') {
             $this->keep($bytes);

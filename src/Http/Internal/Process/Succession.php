@@ -4,31 +4,26 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/**
- * Whose process is to be replaced: those of all slots for new code, or of one that has done its share; one after the
- * other, so that there is no more than one process too many that starts.
- */
+/** Slots whose process is replaced, by new code or after its limits. At most one replacement starts at a time. */
 final class Succession
 {
-    /** @var array<string, Slot> by its duty's name, in this order */
+    /** @var array<string, Slot> waiting slots by their duty's name, in order */
     private array $waiting = [];
 
-    /** The one whose successor starts. */
     private ?Slot $starting = null;
 
-    /** Whether all are replaced at present. */
     private bool $reloading = false;
 
-    /** @var array<string, true> those that this reload, or the last one, has replaced */
+    /** @var array<string, true> duties that this reload, or the last one, has replaced */
     private array $renewed = [];
 
     /** @param array<Slot> $slots */
     public function __construct(private readonly array $slots) {}
 
     /**
-     * Begins with the first slot. A reload that is under way is given up: it may hang, and the newest code is what is wanted.
+     * Begins a reload. A running one is abandoned: it may hang, and only the newest code is needed.
      *
-     * @return Slot|null whose successor was starting, and is not wanted any more: it may have loaded older code
+     * @return Slot|null slot whose successor has to end, as it may have loaded older code
      */
     public function reload(): ?Slot
     {
@@ -51,7 +46,7 @@ final class Succession
         $this->waiting[$slot->duty->name] = $slot;
     }
 
-    /** @return Slot|null whose successor is to be started now; {@see succeeded()} or {@see failed()} follows */
+    /** @return Slot|null slot whose successor has to be started now; {@see succeeded()} or {@see failed()} follows */
     public function next(): ?Slot
     {
         return $this->starting === null ? $this->starting = array_shift($this->waiting) : null;
@@ -66,11 +61,7 @@ final class Succession
         return $this->waiting === [] && $this->endReload();
     }
 
-    /**
-     * The others keep what they have.
-     *
-     * @return int|null how many a reload has replaced before; null when this was none
-     */
+    /** @return int|null replacements of the reload that ends here; null without a reload */
     public function failed(): ?int
     {
         $this->starting = null;

@@ -4,22 +4,25 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** Questions of one process to all that run the application. */
+/** Questions of one process to all processes that run the application. */
 final class Surveys
 {
     /** Nanoseconds for the answers. */
     private const PATIENCE = 2_000_000_000;
 
     /**
-     * Those about the health: as many as its {@see \Spindle\Http\Internal\Server\Checks::DEADLINE} and the way there and
-     * back take, and less than the second in which it is asked for at most as a rule:
+     * Nanoseconds for answers about health. Enough for {@see \Spindle\Http\Internal\Server\Checks::DEADLINE} and the
+     * messages, and less than the usual timeout of one second:
      * https://kubernetes.io/docs/tasks/configure-pod-container/configure-liveness-readiness-startup-probes/#configure-probes.
      */
     private const PATIENCE_FOR_HEALTH = 850_000_000;
 
     private int $begun = 0;
 
-    /** @var array<int, array{asker: Child, number: int, question: string, children: array<int, Child>, answers: array<int, string>, missing: array<int, true>, until: int}> by number of the question; what is in it, by pid */
+    /**
+     * @var array<int, array{asker: Child, number: int, question: string, children: array<int, Child>, answers:
+     *      array<int, string>, missing: array<int, true>, until: int}> by number of the question; its lists are by pid
+     */
     private array $open = [];
 
     public function __construct(private readonly Past $past) {}
@@ -44,7 +47,7 @@ final class Surveys
         $this->closeIfComplete($this->begun);
     }
 
-    /** @param bool $isInterim whether another follows, which counts in its place if it is in time */
+    /** @param bool $isInterim whether another answer follows, which replaces this one if it is in time */
     public function answered(Child $child, int $question, string $answer, bool $isInterim = false): void
     {
         if (!isset($this->open[$question]['missing'][$child->pid])) {
@@ -61,7 +64,7 @@ final class Surveys
         }
     }
 
-    /** It will not answer any more, nor ask. What it had counted is past by now. */
+    /** Removes a process that has ended, and adds its counters to the past ones. */
     public function gone(Child $child): void
     {
         foreach ($this->open as $question => $survey) {
@@ -74,7 +77,6 @@ final class Surveys
         }
     }
 
-    /** Gives up the answers that are late. */
     public function expire(int $now): void
     {
         foreach ($this->open as $question => $survey) {
@@ -84,7 +86,7 @@ final class Surveys
         }
     }
 
-    /** By hrtime(). */
+    /** Returns the next deadline by hrtime(). */
     public function nextDeadline(): int
     {
         return min([\PHP_INT_MAX, ...array_column($this->open, 'until')]);

@@ -16,35 +16,35 @@ use Spindle\Internal\Launcher\Process\Libc;
 use Spindle\Internal\Launcher\Process\Signals;
 use Spindle\Internal\LoopTurn;
 
-/** What a fork of the supervisor does: it makes a server, serves, and ends when it is told to or the supervisor is gone. */
+/** A process forked by the supervisor. It serves until a message or signal stops it, or the supervisor is gone. */
 final class Worker
 {
-    /** What it can be asked; it answers with JSON: {@see HttpServer::statistics()}, or whether it stops and {@see HttpServer::check()}. */
+    /** Questions, answered with JSON: {@see HttpServer::statistics()}; the state and {@see HttpServer::check()}. */
     public const STATISTICS = 'statistics';
     public const HEALTH = 'health';
 
-    /** Has a process say where it is and end, whatever runs in it. Its own code alone uses this signal, which the system ignores. */
+    /** Signal that makes a process report its position and end. The system ignores it by default. */
     public const END_AT_ONCE = \SIGURG;
 
     /** @see https://man7.org/linux/man-pages/man2/pr_set_pdeathsig.2const.html */
     private const PR_SET_PDEATHSIG = 1;
 
-    /** How PHP's message begins. */
+    /** Begin of PHP's message. */
     private const OUT_OF_MEMORY = 'Allowed memory size';
 
     private ?Link $link = null;
     private ?HttpServer $server = null;
     private readonly StrayOutput $output;
 
-    /** @var DeferredFuture<null> complete when all is done */
+    /** @var DeferredFuture<null> complete when the process may end */
     private readonly DeferredFuture $done;
 
-    /** Not that of what this process forks. */
+    /** Differs from the pid of forks of this process. */
     private int $pid = 0;
 
     private bool $stopping = false;
 
-    /** Whether the supervisor knows how this ends. */
+    /** Whether the supervisor knows how this process ends. */
     private bool $told = false;
 
     public function __construct(private readonly Duty $duty, private readonly Channel $channel, private readonly LoggerInterface $logger)
@@ -53,7 +53,7 @@ final class Worker
         $this->output = new StrayOutput($logger);
     }
 
-    /** Throws nothing: the supervisor's code, which called this, is not to go on in this process. */
+    /** Runs the process. Throws nothing, because the supervisor's code must not continue in this process. */
     public function run(): never
     {
         $this->pid = (int) getmypid();
@@ -75,13 +75,13 @@ final class Worker
         foreach ([\SIGTERM, \SIGCHLD] as $signal) {
             pcntl_signal($signal, \SIG_DFL);
         }
-        // A terminal sends them to all of its processes, as systemd does others, and the supervisor knows what to do.
+        // A terminal sends these signals to all of its processes, and systemd others. The supervisor handles them.
         foreach ([\SIGINT, \SIGHUP, \SIGQUIT, \SIGUSR1, \SIGUSR2, ...($this->duty->runsApplication ? [] : [\SIGTERM])] as $signal) {
             pcntl_signal($signal, static fn() => null);
         }
-        pcntl_async_signals(true); // so that this is heard where a handler blocks the event loop
-        pcntl_signal(self::END_AT_ONCE, $this->endAtOnce(...), false); // also out of a system call that would go on
-        mt_srand(random_int(0, \PHP_INT_MAX)); // or all of them would draw the same numbers
+        pcntl_async_signals(true); // for a handler that blocks the event loop
+        pcntl_signal(self::END_AT_ONCE, $this->endAtOnce(...), false); // also interrupts system calls
+        mt_srand(random_int(0, \PHP_INT_MAX)); // otherwise all processes would have the same random numbers
         self::dieWithTheSupervisor();
         EventLoop::setDriver(new FiberOutputDriver((new DriverFactory())->create()));
         FreshCode::prepare();
@@ -94,14 +94,14 @@ final class Worker
         }
     }
 
-    /** Even where a handler does not return, so that the end of the channel is not seen. */
+    /** Ends the process with the supervisor, even if a handler that never returns hides the channel's end. */
     private static function dieWithTheSupervisor(): void
     {
         if (\extension_loaded('FFI')) {
             try {
                 (new Libc())->functions->prctl(self::PR_SET_PDEATHSIG, \SIGKILL, 0, 0, 0);
             } catch (\FFI\Exception) {
-                // Not allowed here, or this is not Linux.
+                // FFI is not allowed here, or the system is not Linux.
             }
         }
     }
@@ -120,14 +120,15 @@ final class Worker
             }));
         }
         if ($this->duty->runsApplication) {
-            $this->output->tidy(); // what the application has left open as it was loaded
+            $this->output->tidy(); // buffers that the application has left open while it was loaded
             $server->tidyOutput($this->output->tidy(...));
         }
         $server->serve($this->duty->sockets);
-        LoopTurn::await(); // from then on the loop watches for SIGTERM, which would kill this process before
+        LoopTurn::await(); // afterwards the event loop handles SIGTERM, which would have killed this process before
         $link->send(Message::Ready, 0, pack('e2', ...$server->timeouts()));
         $this->done->getFuture()->await();
-        $server->unanswered() === 0 ? $this->tell(Message::Drained) : $this->told = true; // the server has said so
+        // the server has logged the unanswered requests
+        $server->unanswered() === 0 ? $this->tell(Message::Drained) : $this->told = true;
     }
 
     private function obey(Message $message, int $number, string $payload): void
@@ -147,11 +148,12 @@ final class Worker
     {
         $link->send(Message::Alive);
         if (\ini_get('max_execution_time') !== '0') {
-            ini_set('max_execution_time', '0'); // a handler has set it for its request, but it would end the process with all of them
+            // a handler may have set it for its request, but it would end the process with all requests
+            ini_set('max_execution_time', '0');
         }
     }
 
-    /** Called in the middle of whatever runs, which does not go on: it may have been woken from a wait that it takes for successful. */
+    /** Reports the position and ends the process. Interrupted code must not go on: it could misread its wait. */
     private function endAtOnce(): void
     {
         if (getmypid() !== $this->pid) {
@@ -166,7 +168,7 @@ final class Worker
         Signals::send($this->pid, \SIGKILL);
     }
 
-    /** Nothing when nobody waits any more: a check that blocks this process is not to be run for each who has asked meanwhile. */
+    /** Answers a question before its deadline. A check that blocks must not run again for each late question. */
     private function answer(int $number, string $payload): void
     {
         \assert($this->link !== null && $this->server !== null);
@@ -198,11 +200,7 @@ final class Worker
         return $seconds[1];
     }
 
-    /**
-     * What came before goes on, if anything did, and ends with this.
-     *
-     * @param \Closure(): void $end suspends until no connection is left
-     */
+    /** @param \Closure(): void $end suspends until no connection is left; the process ends after it */
     private function finish(\Closure $end): void
     {
         $this->stopping = true;
@@ -212,7 +210,6 @@ final class Worker
         }
     }
 
-    /** What a callback of the application throws concerns no request, and the others go on. */
     private function uncaught(\Throwable $failure): void
     {
         $this->logger->error('Nothing caught {class}: ' . Failure::message($failure), ['class' => $failure::class, 'exception' => $failure]);
@@ -223,8 +220,8 @@ final class Worker
         if (getmypid() !== $this->pid) {
             return;
         }
-        ini_set('memory_limit', -1); // it may be what ended this
-        register_shutdown_function($this->tellCounts(...)); // after what the server does at such an end
+        ini_set('memory_limit', -1); // the limit may have caused this end
+        register_shutdown_function($this->tellCounts(...)); // runs after the server's own shutdown function
         $error = FatalError::last();
         $request = $this->server?->underWay()->clauseAtTheEnd() ?? '';
         if ($error !== null) {

@@ -2,8 +2,8 @@
 
 declare(strict_types=1);
 
-// In place of PHP's own, where PHP was started without it: see RequestFunctions. It has to exist before anything else is
-// loaded, as any file may call it.
+// Replaces PHP's error_log() where PHP was started without it: see RequestFunctions. It has to be defined before
+// anything else is loaded, as any file may call it.
 
 use Spindle\Http\Internal\Process\RequestFunctions;
 

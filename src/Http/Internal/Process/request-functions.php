@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-// In place of PHP's own, where PHP was started without them: see RequestFunctions. Only a process that serves an
+// Replaces PHP's functions where PHP was started without them: see RequestFunctions. Only a process that serves an
 // application loads this file.
 
 use Spindle\Http\Internal\Process\RequestFunctions;
@@ -22,7 +22,7 @@ if (!function_exists('header_register_callback')) {
 }
 
 if (!function_exists('http_response_code')) {
-    /** Without a status it only asks: none was set. */
+    /** Without an argument it only reads the status, which was never set. */
     function http_response_code(int $response_code = 0): bool
     {
         return $response_code === 0 ? false : RequestFunctions::refuse('http_response_code');
@@ -68,7 +68,7 @@ if (!function_exists('setrawcookie')) {
 }
 
 if (!function_exists('set_time_limit')) {
-    /** @return bool false: the limit was not set. There is none, so to ask for none succeeds. */
+    /** @return bool false: the limit was not set. There is none, so removing it succeeds */
     function set_time_limit(int $seconds): bool
     {
         return $seconds === 0;

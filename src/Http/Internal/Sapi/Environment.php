@@ -8,16 +8,16 @@ use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\HeadReader;
 use Spindle\Http\Internal\Message\Peer;
 
-/** What $_SERVER says of a request. The web server in front has checked it. */
+/** The request in $_SERVER. The web server has checked it before. */
 final class Environment
 {
-    /** Fields that have no HTTP_ before their name. RFC 3875, 4.1.2 and 4.1.3. */
+    /** Fields without HTTP_ before their name. RFC 3875, 4.1.2 and 4.1.3. */
     private const WITHOUT_PREFIX = ['CONTENT_TYPE', 'CONTENT_LENGTH'];
 
-    /** What web servers set to nothing where the client has not sent it, or for safety. @see https://httpoxy.org */
+    /** Variables that web servers set to '' if the client has not sent them, or for safety. @see https://httpoxy.org */
     private const NOTHING_IF_EMPTY = [...self::WITHOUT_PREFIX, 'HTTP_PROXY'];
 
-    /** @param array<mixed> $server as $_SERVER is */
+    /** @param array<mixed> $server in the format of $_SERVER */
     public function __construct(private readonly array $server) {}
 
     public function head(): Head

@@ -11,26 +11,26 @@ use Spindle\Http\Internal\Form\Refusal;
 use Spindle\Http\Internal\Message\Head;
 
 /**
- * A multipart form as PHP has parsed it. Where PHP is known to have left something out, the form is refused.
+ * A multipart form that PHP has parsed. If PHP is known to have left something out, the form is refused.
  *
- * PHP does not tell a malformed form, in which it has found nothing, from one whose parts all have an empty name. Both are refused.
+ * For PHP, a malformed form without any parts looks like one whose parts all have an empty name. Both are refused.
  */
 final class ParsedForm
 {
     /** PHP's warnings when it stops at one of its limits. */
     private const TOO_MUCH = '/(?:file uploads has been|body parts limit|Input variables|nesting level) exceeded/';
 
-    /** Its warning when it stops at a part without a name. */
+    /** PHP's warning when it stops at a part without a name. */
     private const GARBLED = 'File Upload Mime headers garbled';
 
     private function __construct() {}
 
     /**
-     * @param array<mixed> $fields  as $_POST is
-     * @param array<mixed> $files   as $_FILES is
-     * @param string       $warning that PHP gave last
+     * @param array<mixed> $fields  in the format of $_POST
+     * @param array<mixed> $files   in the format of $_FILES
+     * @param string       $warning PHP's last warning
      *
-     * @throws HttpException 400 when it is malformed, 413 when it is more than PHP takes
+     * @throws HttpException 400 when the form is malformed, 413 when it exceeds PHP's limits
      */
     public static function of(array $fields, array $files, Head $head, string $warning): Form
     {
@@ -44,7 +44,7 @@ final class ParsedForm
         return new Form($fields, UploadedFiles::of($files));
     }
 
-    /** Whether the body has room for nothing but the last boundary, with or without the end of its line. */
+    /** Returns whether the body has room for the last boundary only, with or without a line end. */
     private static function isEmpty(Head $head): bool
     {
         $boundary = HeaderValue::parse($head->field('Content-Type'))?->parameters['boundary'] ?? '';

@@ -19,7 +19,6 @@ use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\Peer;
 use Spindle\Http\MatchedRoute;
 
-/** The one request that a process of FPM or of PHP's built-in server has. */
 final class SapiExchange implements Exchange
 {
     private readonly DeferredCancellation $leaving;
@@ -28,10 +27,10 @@ final class SapiExchange implements Exchange
     private ?Form $form = null;
     private bool $peerTrusted = false;
 
-    /** Why there is no form: the body is read by then, and what is left of it would be taken for a whole one. */
+    /** Why the form could not be read. Thrown each time, because the rest of the body is not a complete form. */
     private ?\Throwable $failure = null;
 
-    /** @param string $warning that PHP gave last before the script began, '' for none */
+    /** @param string $warning PHP's last warning before the script began, '' for none */
     public function __construct(
         private readonly Head $head,
         private readonly Peer $peer,
@@ -74,7 +73,7 @@ final class SapiExchange implements Exchange
         return $this->route;
     }
 
-    /** The client's leaving is noticed when it is sent something. */
+    /** Returns the cancellation. PHP notices that a client has left only when it sends something. */
     public function cancellation(): Cancellation
     {
         return $this->leaving->getCancellation();
@@ -120,7 +119,7 @@ final class SapiExchange implements Exchange
             throw Refusal::tooMuch("The form is longer than {$limit} bytes");
         }
 
-        // PHP parses such a form before the script begins, and leaves nothing of it in the body; but only if it is sent by POST.
+        // For POST, PHP parses such a form before the script begins, and leaves the body empty.
         return fread(self::input(), 1) === ''
             ? ParsedForm::of($_POST, $_FILES, $this->head, $this->warning)
             : $this->forms->read($type, $this->body(), $encoding);

@@ -8,7 +8,7 @@ use Nyholm\Psr7\UploadedFile;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Form\Refusal;
 
-/** PHP's $_FILES, which turns the names of a form inside out, as the tree that PSR-7 wants. */
+/** Converts PHP's $_FILES, which groups files by attribute, to the tree that PSR-7 requires. */
 final class UploadedFiles
 {
     private function __construct() {}

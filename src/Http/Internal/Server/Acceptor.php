@@ -9,18 +9,18 @@ use Spindle\Http\Internal\Message\Peer;
 use Spindle\Internal\LoopLimit;
 use Spindle\Internal\Warnings;
 
-/** Takes the connections that come to one socket, as long as there is room. */
+/** Accepts connections of one listening socket, as long as there is room. */
 final class Acceptor
 {
-    /** Taken in one turn of the loop, so that those who are served have theirs; and so that processes that share the socket have as many. */
+    /** Connections accepted per turn of the event loop; fewer on a shared socket, to spread them over processes. */
     private const AT_ONCE = 64;
     private const AT_ONCE_SHARED = 4;
 
-    /** Nanoseconds without a connection that end a burst; and the seconds in which the processes that share the socket awake. */
+    /** Nanoseconds without a connection that end a burst; seconds in which the socket's other processes wake up. */
     private const QUIET = 10_000_000;
     private const AWAKENING = 0.001;
 
-    /** Seconds until the next look for a free descriptor, and for a connection that can be closed for another. */
+    /** Seconds until the next check for a free descriptor, and for a connection that can be closed for another. */
     private const PAUSE = 0.5;
     private const HOLD = 0.05;
 
@@ -28,13 +28,11 @@ final class Acceptor
 
     private string $watcher;
 
-    /** What ends a pause. */
     private ?string $timer = null;
 
-    /** Whether a connection has to wait, as there is no room. */
     private bool $holding = false;
 
-    /** Connections taken in a burst, and when the last one was, on the monotonic clock; where the socket is shared. */
+    /** For a shared socket: connections accepted in a burst, and the time of the last one by hrtime(). */
     private int $burst = 0;
     private int|float $taken = 0;
 
@@ -44,7 +42,7 @@ final class Acceptor
     /**
      * @param resource $socket  not blocking
      * @param string   $address such as tls://127.0.0.1:443
-     * @param bool     $shared  whether other processes take connections from it too
+     * @param bool     $shared  whether other processes accept connections of it too
      */
     public function __construct(private $socket, string $address, private readonly Service $service, private readonly bool $shared)
     {
@@ -53,7 +51,7 @@ final class Acceptor
         $this->watcher = EventLoop::onReadable($socket, $this->accept(...));
     }
 
-    /** A connection has ended, or a pause. */
+    /** Accepts again, after a connection has ended or a pause is over. */
     public function resume(): void
     {
         if ($this->holding) {
@@ -65,7 +63,7 @@ final class Acceptor
         }
     }
 
-    /** Takes what the kernel has, whatever the limits: it may have sent its request. Then nobody can connect any more. */
+    /** Accepts all connections that wait in the kernel, as they may have sent a request. Then closes the socket. */
     public function close(): void
     {
         if (\is_resource($this->socket)) {
@@ -74,7 +72,7 @@ final class Acceptor
         }
     }
 
-    /** Leaves what the kernel has to the processes that share the socket. */
+    /** Leaves connections that wait in the kernel to the processes that share the socket. */
     public function leave(): void
     {
         if (\is_resource($this->socket)) {
@@ -91,7 +89,7 @@ final class Acceptor
         for ($count = $most; $count > 0; --$count) {
             $isFull = $this->isFull();
             if ($isFull && $count < $most) {
-                return; // whether yet another one waits the loop knows
+                return; // the event loop reports whether another connection waits
             }
             if ($isFull && !$this->makeRoom()) {
                 $this->hold();
@@ -116,11 +114,7 @@ final class Acceptor
         }
     }
 
-    /**
-     * Under a steady load all processes that share the socket are awake, and none waits.
-     *
-     * @return bool whether it was the 4th, 8th, 16th … connection of a burst, which this process, being awake, would take before another has been woken
-     */
+    /** @return bool whether other processes have to wake up first: after 4, 8, 16 … connections of a burst */
     private function countOne(): bool
     {
         $now = hrtime(true);
@@ -156,13 +150,13 @@ final class Acceptor
         $this->service->hold();
     }
 
-    /** @return bool whether there may be another */
+    /** @return bool whether there may be another connection */
     private function acceptOne(): bool
     {
         [[$stream, $client], $warning] = Warnings::of(function (): array {
             $stream = stream_socket_accept($this->socket, 0, $client);
 
-            return [$stream, $client]; // which is unknown later of who has reset the connection
+            return [$stream, $client]; // the address is not available later if the client resets the connection
         });
         if ($stream === false) {
             if (str_contains($warning, 'Too many open files')) {

@@ -21,7 +21,7 @@ final class BodyStream implements StreamInterface, BodyLimited
 {
     use ForwardOnly;
 
-    /** Bytes that are kept whatever the media type is: to look at that takes longer. */
+    /** Bytes that are kept for every media type, because checking the type takes longer. */
     private const SHORT = 65_536;
 
     private const PIECE = 65_536;
@@ -32,7 +32,6 @@ final class BodyStream implements StreamInterface, BodyLimited
     /** Read offset into these bytes. */
     private int $offset = 0;
 
-    /** Bytes received before these, which were dropped. */
     private int $dropped = 0;
 
     private bool $ended = false;
@@ -45,7 +44,7 @@ final class BodyStream implements StreamInterface, BodyLimited
     private ?HttpException $refusal = null;
 
     /**
-     * One is made for each request whose handler asks for the body: checking the types would take longer than the rest.
+     * Stores its arguments. Native types would take longer than the rest of a request's body handling.
      *
      * @param Connection     $connection
      * @param ServerExchange $exchange
@@ -53,7 +52,7 @@ final class BodyStream implements StreamInterface, BodyLimited
     public function __construct(private $connection, private $exchange) {}
 
     /**
-     * What print_r() and var_dump() show: the object as a whole leads to the server, and to the requests of all other clients.
+     * Hides properties from var_dump() that lead to the server and to requests of other clients.
      *
      * @return array<string, mixed>
      */
@@ -72,7 +71,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         return $this->exchange->head->length;
     }
 
-    /** Returns the whole body where it can be read again, otherwise the rest of it. */
+    /** Returns the whole body if it can be read again, otherwise the rest of it. */
     public function __toString(): string
     {
         if ($this->offset > 0 && $this->isSeekable()) {
@@ -94,7 +93,7 @@ final class BodyStream implements StreamInterface, BodyLimited
             }
         }
         $contents = $this->read(\PHP_INT_MAX);
-        // What eof() says, without a call: most bodies are whole by now.
+        // Same as eof(), without a call: most bodies are complete by now.
         while ($this->dropped + $this->offset !== $this->exchange->head->length && !$this->eof()) {
             $contents .= $this->read(\PHP_INT_MAX);
         }
@@ -124,7 +123,9 @@ final class BodyStream implements StreamInterface, BodyLimited
         return $this->dropped + $this->offset;
     }
 
-    /** A body without a length can be read again until it has become too long for that. */
+    /**
+     * Returns whether the body can be read again. A body of unknown length can until it exceeds the size that is kept.
+     */
     public function isSeekable(): bool
     {
         if ($this->dropped > 0 || $this->closed) {
@@ -162,7 +163,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         [$this->bytes, $this->offset, $this->closed] = ['', 0, true];
     }
 
-    /** Returns a temporary file with the body: the whole where it can be read again, otherwise the rest. */
+    /** Returns a temporary file with the body: the whole one if it can be read again, otherwise the rest. */
     public function detach()
     {
         if ($this->closed) {
@@ -183,7 +184,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         return $file;
     }
 
-    /** "trailers" are the fields after the last chunk, once the body was read to its end: values by name. */
+    /** Returns the metadata. "trailers" has the fields after the last chunk, once the body was read to its end. */
     public function getMetadata(?string $key = null): mixed
     {
         $metadata = ['trailers' => []];
@@ -195,7 +196,7 @@ final class BodyStream implements StreamInterface, BodyLimited
     }
 
     /**
-     * Suspends until a further piece has arrived, or the end of the body.
+     * Suspends until another piece or the end of the body has arrived.
      *
      * @throws HttpException     when the body is too large, malformed or too slow, or there is no memory for it
      * @throws \RuntimeException when the stream was closed
@@ -232,7 +233,6 @@ final class BodyStream implements StreamInterface, BodyLimited
         }
     }
 
-    /** Maximum bytes of a body that can be read again. */
     private function kept(): int
     {
         return $this->connection->forms()->kept($this->exchange->head->field('content-type'));

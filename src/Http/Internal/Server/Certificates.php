@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Server;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\ListenException;
 
-/** What PHP needs to know for TLS. It reads the files for each connection anew, so that they may be replaced. */
+/** Checks certificates and returns PHP's TLS options. The files are read for each connection. */
 final class Certificates
 {
     private function __construct() {}
@@ -15,7 +15,7 @@ final class Certificates
     /**
      * @return array<string, mixed> options of a stream context
      *
-     * @throws ListenException when a certificate is missing, or a key is not its own
+     * @throws ListenException when a certificate is missing, or a key does not belong to it
      */
     public static function context(HttpServerOptions $options, string $address): array
     {

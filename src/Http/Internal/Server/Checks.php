@@ -11,25 +11,26 @@ use Spindle\Internal\Clock;
 
 use function Amp\async;
 
-/** Whether what a server depends on works. A check that hangs is never run twice at once. */
+/** Health checks of an application. A check that hangs is never run twice at once. */
 final class Checks
 {
-    /** Seconds from its start after which a check is late: so few that who asks for a second at most is told so. */
+    /** Seconds after which a check is late. Clients with a timeout of one second still get the result. */
     public const DEADLINE = 0.7;
 
-    /** Said of one that is late. */
     public const LATE = 'It took longer than ' . self::DEADLINE . ' s';
 
-    /** @var array<string, array{Future<string|null>, float}> those that run, by name, and when they are late, by the clock */
+    /**
+     * @var array<string, array{Future<string|null>, float}> running checks by name, and when each is late, by the clock
+     */
     private array $running = [];
 
     /** @param array<string, \Closure(): void> $checks */
     public function __construct(private readonly array $checks) {}
 
     /**
-     * Runs them side by side, each in a fiber of its own; one that still runs is waited for instead, as long as it is not late.
+     * Runs the checks concurrently. A check that is still running is awaited until it is late.
      *
-     * @return array<string, string|null> by name: why it failed, or null
+     * @return array<string, string|null> by name: the reason of a failure, or null
      */
     public function run(): array
     {
@@ -41,7 +42,7 @@ final class Checks
         return array_map(static fn(array $check): ?string => self::result(...$check), $running);
     }
 
-    /** @return array<string, string> what is to be said of each as long as nothing else is known */
+    /** @return array<string, string> results by name when all checks are late */
     public function late(): array
     {
         return array_map(static fn(): string => self::LATE, $this->checks);

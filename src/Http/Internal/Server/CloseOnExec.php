@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Server;
 use Spindle\Internal\Launcher\Process\Libc;
 use Spindle\Internal\Warnings;
 
-/** Keeps a socket from the programs that handlers start, which would have it for as long as they run; forks still have it. */
+/** Marks sockets as close-on-exec, so that programs started by handlers do not inherit them. Forks still do. */
 final class CloseOnExec
 {
     /** @see https://man7.org/linux/man-pages/man2/fcntl.2.html */
@@ -17,7 +17,7 @@ final class CloseOnExec
     private function __construct() {}
 
     /**
-     * Without FFI, or where there is no /proc, nothing happens: PHP itself can't do it.
+     * Sets the flag through FFI, as PHP has no function for it. Does nothing without FFI or /proc.
      *
      * @param resource $socket
      */
@@ -30,12 +30,12 @@ final class CloseOnExec
         try {
             (new Libc())->functions->fcntl($descriptor, self::F_SETFD, self::FD_CLOEXEC);
         } catch (\FFI\Exception) {
-            // Not allowed here.
+            // FFI is not allowed here.
         }
     }
 
     /**
-     * PHP does not tell the number.
+     * Returns the descriptor's number, found through /proc. PHP has no function for it.
      *
      * @param resource $socket
      */
@@ -47,7 +47,8 @@ final class CloseOnExec
         }
         $wanted = "socket:[{$status['ino']}]";
         [$found] = Warnings::of(static function () use ($wanted): ?int {
-            foreach ((array) scandir('/proc/self/fd') as $number) { // one of which was that of the folder, and is gone
+            // one entry is the listing's own descriptor, which is closed by now
+            foreach ((array) scandir('/proc/self/fd') as $number) {
                 if (readlink("/proc/self/fd/{$number}") === $wanted) {
                     return (int) $number;
                 }

@@ -21,38 +21,39 @@ use Spindle\Http\Response;
 use Spindle\Internal\LoopTurn;
 
 /**
- * One client's connection: its requests are handled one after the other, in the order in which they came.
+ * One client's connection. Its requests are handled one after the other, in order.
  *
- * A handler runs in the callback of the loop that read its request. Only one that suspends costs a fiber, which the loop
- * makes by itself. The watcher for reading stays while it is suspended, so that the client's leaving is seen.
+ * A handler runs in the event loop callback that read its request. Only a handler that suspends costs a fiber, which
+ * the loop creates. While it is suspended, the connection is still watched for reading, so that a client that leaves is
+ * noticed.
  *
- * It is long because it is one state machine: whatever can end a phase (bytes, an end, a deadline, an answer, a stop) may come
- * in any other phase, and while something is suspended in it. What has no part in that is in classes of its own.
+ * The class is long because it is one state machine. Bytes, an end, a deadline, a response or a stop may end any phase,
+ * even while something is suspended in it. Everything else is in classes of its own.
  */
 final class Connection
 {
-    /** Bytes read at a time: a request is short, and PHP allocates as much as is asked for. */
+    /** Bytes per read. Requests are short, and PHP allocates the whole size. */
     private const CHUNK = 3_000;
     private const BODY_CHUNK = 65_536;
 
-    /** Bytes that are read ahead of what is wanted: the requests that a client sends without waiting for answers. */
+    /** Maximum bytes read ahead, such as pipelined requests. */
     private const AHEAD = 65_536;
 
-    /** Bytes of answers that are gathered before they are sent, when requests came together. */
+    /** Bytes of responses to pipelined requests that are collected before they are sent. */
     private const GATHER = 65_536;
 
-    /** Nanoseconds after which other connections have their turn, when requests came together. */
+    /** Nanoseconds of handling pipelined requests after which other connections get a turn. */
     private const TURN = 1_000_000;
 
-    /** A body up to here that no handler wanted is read and thrown away; for a longer one the connection is closed. */
+    /** Maximum bytes of an unread body that are discarded. With more, the connection is closed. */
     private const DISCARD = 65_536;
 
-    /** Bytes that a client may go on sending to a connection that this side has ended. */
+    /** Bytes that a client may still send after this side has ended the connection. */
     private const LINGER = 1_048_576;
 
     private const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
 
-    /** By hrtime(); {@see expire()} is called after it. */
+    /** The time by hrtime() after which {@see expire()} is called. */
     public int $deadline = \PHP_INT_MAX;
 
     private Phase $phase = Phase::Head;
@@ -63,56 +64,52 @@ final class Connection
     /** Whether requests are taken from the parser at present, by a fiber that may be suspended. */
     private bool $serving = false;
 
-    /** The request whose handler or answer is under way. */
     private ?ServerExchange $exchange = null;
 
-    /** The body of its answer, while it is sent. */
+    /** The body of its response while it is sent. */
     private ?OutgoingBody $streaming = null;
 
-    /** Whether a part of its answer was made. */
     private bool $answering = false;
 
-    /** Requests that were taken from this connection. */
     private int $served = 0;
 
-    /** Answers that are gathered, and whether they are sent when a handler suspends. */
+    /** Collected responses, and whether they are sent when a handler suspends. */
     private string $out = '';
     private bool $flushQueued = false;
 
-    /** Whether no further request is taken. */
     private bool $last = false;
 
-    /** Whether the client has ended its side, and all that it sent before was read. */
+    /** Whether the client has ended its side, and everything it sent before was read. */
     private bool $peerEnded = false;
 
-    /** Whether the client has ended its side, perhaps behind bytes that are not read yet: its requests are cancelled. */
+    /** Whether the client has ended its side, perhaps behind unread bytes. Its requests are cancelled. */
     private bool $peerLeft = false;
 
     private bool $closed = false;
 
-    /** When the last answer was made, by hrtime(). */
+    /** Time of the last response, by hrtime(). */
     private int $now = 0;
 
-    /** @var Suspension<null>|null who waits for bytes of the body */
+    /** @var Suspension<null>|null fiber that waits for bytes of the body */
     private ?Suspension $reader = null;
 
-    /** @var list<Suspension<null>> who wait for the client to take what was answered */
+    /** @var list<Suspension<null>> fibers that wait for the client to take the response */
     private array $writers = [];
 
-    /** Whether the client waits to be told that it may send the body. */
+    /** Whether the client waits for "100 Continue" before it sends the body. */
     private bool $continuePending = false;
 
-    /** By which clients that send a body too slowly are told; there is one once a client was waited for. */
+    /** Minimum upload rate; created on the first wait. */
     private ?RateWindow $rate = null;
 
-    /** What the client had taken when it was last waited for to take more. */
+    /** Bytes that the client had taken when the current wait for it began. */
     private int $taken = 0;
 
-    /** When {@see isTooSlowForOthers()} began to measure, by its clock, -1 before; and the bytes that the client had sent or taken by then. */
+    /** When {@see isTooSlowForOthers()} began to measure, -1 before; and the bytes sent or taken by then. */
     private int $measuredAt = -1;
     private int $measured = 0;
 
-    /** Where the transport stood when this side was ended. */
+    /** Bytes the transport had received when this side was ended. */
     private int $lingersFrom = 0;
 
     /** @param resource $stream not blocking */
@@ -134,18 +131,17 @@ final class Connection
         return $this->service->forms;
     }
 
-    /** Returns the server's log; null where it has none. */
     public function logger(): ?LoggerInterface
     {
         return $this->service->logger->isSilent() ? null : $this->service->logger;
     }
 
     /**
-     * Bytes of the body of the request that is being handled; suspends until some have come.
+     * Returns received bytes of the current request's body. Suspends until there are some.
      *
      * @return string '' at its end
      *
-     * @throws HttpException       when they are malformed or too slow
+     * @throws HttpException when the body is malformed or too slow
      * @throws ClientLeftException
      */
     public function receiveBody(ServerExchange $exchange): string
@@ -165,7 +161,7 @@ final class Connection
         }
     }
 
-    /** Returns the body of the request that is being handled, where its length is known, all of it has come, and none was taken. */
+    /** Returns the body of the current request if its length is known, all of it has arrived, and none was read. */
     public function wholeBody(ServerExchange $exchange): ?string
     {
         return $exchange === $this->exchange && !$this->closed && $exchange->head->length <= $this->service->options->maxBody ? $this->parser->wholeBody($exchange->head->length) : null;
@@ -185,9 +181,9 @@ final class Connection
     }
 
     /**
-     * The server stops: a request that may be under way is still taken, and no other. Events end.
+     * Stops the connection, except for a request that may be on its way. Event streams end.
      *
-     * @param int $deadline until which one is waited for, by hrtime()
+     * @param int $deadline how long to wait for that request, by hrtime()
      */
     public function stop(int $deadline): void
     {
@@ -199,28 +195,23 @@ final class Connection
         }
     }
 
-    /** Returns the request whose handler or answer is under way. */
     public function exchange(): ?ServerExchange
     {
         return $this->exchange;
     }
 
-    /** Whether the client waits for an answer, or for the rest of it. */
     public function isAwaited(): bool
     {
         return $this->exchange !== null || $this->transport->sending;
     }
 
-    /**
-     * From when on the connection may be closed for another one, by hrtime(): some time after the client began to keep the
-     * server waiting. Null when a request is under way.
-     */
+    /** Returns from when on the connection may be closed for another, by hrtime(). Null while it has a request. */
     public function disposableFrom(): ?int
     {
         $patience = match ($this->phase) {
             Phase::Idle => Room::PATIENCE_IDLE,
             Phase::Handshake, Phase::Head, Phase::Linger => Room::PATIENCE,
-            Phase::Body => $this->exchange === null ? Room::PATIENCE : null, // the rest of a body that no handler wants
+            Phase::Body => $this->exchange === null ? Room::PATIENCE : null, // the rest of a body that no handler reads
             Phase::Handler, Phase::Write, Phase::Stream => null,
         };
         if ($patience === null || $this->serving || $this->transport->sending) {
@@ -231,8 +222,9 @@ final class Connection
     }
 
     /**
-     * Whether the client keeps the server waiting for bytes of a request under way, or to take those of an answer, and has
-     * sent or taken too few of them, for a server that has no room for others, since this was asked first.
+     * Returns whether the client is too slow for a server that has no room for others. The server waits for bytes of
+     * the request, or for the client to take the response. Since the first call, the client has sent or taken too few
+     * bytes.
      */
     public function isTooSlowForOthers(int $now): bool
     {
@@ -243,14 +235,14 @@ final class Connection
             return false;
         }
         $begun = $this->deadline - $this->service->allowed[Phase::Write->value];
-        $this->transport->push(); // the loop has not heard of all that the client took: see checkTaken()
+        $this->transport->push(); // the event loop does not know all that the client took: see checkTaken()
 
         return !$this->closed && $this->transport->sending && $this->isTooSlowSince($begun, $now, $this->transport->taken);
     }
 
     /**
-     * @param int $begun when the server began to wait; what was measured before is of no account
-     * @param int $time  nanoseconds by the same clock, of which each kind of waiting has another
+     * @param int $begun when the server began to wait; earlier measurements are ignored
+     * @param int $time  nanoseconds by the clock of this kind of waiting
      */
     private function isTooSlowSince(int $begun, int $time, int $bytes): bool
     {
@@ -267,24 +259,21 @@ final class Connection
         return false;
     }
 
-    /** Closes the connection, for another one that has no room. */
     public function evict(): void
     {
         ++$this->service->counters->evicted;
         $this->close($this->exchange === null ? null : ClientLeftException::crowdedOut());
     }
 
-    /** The peer is a proxy that the application trusts. */
     public function trustPeer(): void
     {
         $this->service->room->trust($this->peer);
     }
 
     /**
-     * Notices that the client has left behind bytes that are not read for now. Those are read later: the client may have ended only
-     * its side, and waits for its responses.
+     * Checks whether the client has left behind unread bytes, which may be requests that it waits for.
      *
-     * @return bool whether to call it again after a while
+     * @return bool whether to call this method again after a while
      */
     public function checkUnread(): bool
     {
@@ -300,7 +289,6 @@ final class Connection
         return false;
     }
 
-    /** The deadline has passed. */
     public function expire(): void
     {
         match ($this->phase) {
@@ -314,7 +302,7 @@ final class Connection
         };
     }
 
-    /** Ends the connection as it is; a handler goes on until it looks at its cancellation. */
+    /** Closes the connection at once. A handler goes on until it checks its cancellation. */
     public function close(?ClientLeftException $why = null): void
     {
         if ($this->closed) {
@@ -332,7 +320,7 @@ final class Connection
     }
 
     /**
-     * The server waits no longer: a request without any part of an answer is answered with 503, and the connection is closed.
+     * Gives up waiting. A request without any part of a response is answered with 503, and the connection is closed.
      *
      * @see https://www.rfc-editor.org/rfc/rfc9110#section-15.6.4
      */
@@ -340,7 +328,7 @@ final class Connection
     {
         $exchange = $this->exchange;
         if ($exchange !== null && !$this->answering) {
-            $this->exchange = null; // what its handler answers later is dropped
+            $this->exchange = null; // a later response of the handler is dropped
             $now = (int) hrtime(true);
             $this->service->counters->answered(503, $now - $exchange->begun, $exchange->route?->getName());
             $this->transport->send($this->out . $this->service->writer->refusal(503, 'The server is stopping', $exchange->head->method, $now));
@@ -350,14 +338,14 @@ final class Connection
         $this->close(ClientLeftException::stopped());
     }
 
-    /** Takes what the kernel has: if the connection were closed with something unread, the kernel would take back the answer. */
+    /** Reads what the kernel has received. Closed with unread bytes, the connection would lose its response. */
     private function discard(): void
     {
         $until = $this->transport->received + self::LINGER;
         while ($this->transport->received < $until && ($this->transport->receive(self::BODY_CHUNK) ?? '') !== '');
     }
 
-    /** The process is about to end: who waits for an answer is told so, as far as that is possible at once. */
+    /** Answers the current request as far as that is possible at once, because the process is about to end. */
     public function abandon(): void
     {
         if ($this->exchange !== null && !$this->answering) {
@@ -369,13 +357,13 @@ final class Connection
         }
     }
 
-    /** @return resource|null null where the connection is not encrypted */
+    /** @return resource|null null when the connection is not encrypted */
     public function secureStream()
     {
         return $this->peer->secure ? $this->transport->stream() : null;
     }
 
-    /** Whatever makes the next piece of an answer that nobody wants any more need not. It may suspend to end. */
+    /** Ends the source of a response body that is not needed any more. Its end may suspend. */
     private function letGo(): void
     {
         $body = $this->streaming;
@@ -424,7 +412,7 @@ final class Connection
         }
     }
 
-    /** Something for the request that is being handled, or further requests. */
+    /** Handles received bytes: for the current request, or further requests. */
     private function arrived(): void
     {
         if ($this->reader !== null) {
@@ -435,10 +423,7 @@ final class Connection
         }
     }
 
-    /**
-     * The client has closed its connection, or only its side of it: unless it has reset the connection, that can't be told
-     * before it is sent something.
-     */
+    /** Handles the end of the client's side. Whether it still reads is unknown until something is sent. */
     private function ended(): void
     {
         $this->peerEnded = $this->peerLeft = true;
@@ -452,7 +437,7 @@ final class Connection
         $this->wakeReader();
     }
 
-    /** Takes requests as long as there are any, and sends what was answered to them at once. */
+    /** Handles requests as long as there are any, and sends their responses together. */
     private function serve(): void
     {
         $this->serving = true;
@@ -468,7 +453,7 @@ final class Connection
                 }
                 $idle = $this->parser->isIdle();
                 $more = $head !== null && !$this->last && !$idle;
-                // More may have come while the client was waited for.
+                // More may have arrived during the wait.
                 if ($this->out !== '' && (!$more || $this->transport->sending || \strlen($this->out) > self::GATHER) && $this->drain()) {
                     $more = !$this->last;
                 }
@@ -498,7 +483,7 @@ final class Connection
         }
     }
 
-    /** Sends what is gathered, and suspends until the loop has turned. */
+    /** Sends collected responses, and suspends until the next turn of the event loop. */
     private function letOthersServe(): void
     {
         if ($this->out === '' || !$this->drain()) {
@@ -506,7 +491,7 @@ final class Connection
         }
     }
 
-    /** Sends what is gathered as soon as the fiber suspends. */
+    /** Sends collected responses as soon as the fiber suspends. */
     private function flushSoon(): void
     {
         if (!$this->flushQueued) {
@@ -524,7 +509,7 @@ final class Connection
         }
     }
 
-    /** The client has sent a part of something. */
+    /** Waits for the rest of an incomplete message. */
     private function await(): void
     {
         $this->transport->resume();
@@ -563,7 +548,7 @@ final class Connection
                 ($service->tidyOutput)();
             }
         }
-        if ($exchange !== $this->exchange) { // it took too long, and was answered
+        if ($exchange !== $this->exchange) { // the handler took too long, and the request was answered
             $exchange->end();
 
             return;
@@ -610,7 +595,7 @@ final class Connection
         $service->counters->answered($response->getStatusCode(), $now - $exchange->begun, $exchange->route?->getName());
     }
 
-    /** Whether what is missing of the body may be thrown away, so that the connection can be kept. */
+    /** Returns whether the rest of the body may be discarded, so that the connection can be kept. */
     private function canDiscard(): bool
     {
         return $this->parser->holdsBody() || !$this->continuePending && ($this->parser->missing() ?? \PHP_INT_MAX) <= self::DISCARD;
@@ -631,7 +616,8 @@ final class Connection
                 $this->streaming = $body;
                 $this->service->stopping ? $body->stop() : null;
                 if ($this->continuePending) {
-                    $pieces->current(); // it may be made of what the client has to be told to send before it is answered
+                    // the response may depend on a body that the client sends only after "100 Continue"
+                    $pieces->current();
                     $this->isCurrent($exchange) || throw ClientLeftException::closed();
                     $begin = $end = \strlen($this->out);
                 }
@@ -647,7 +633,7 @@ final class Connection
                 $endsByEnd && !$this->closed ? $this->transport->markIncomplete(false) : null;
             }
         } catch (\Throwable $failure) {
-            if (\strlen($this->out) === $end) { // nothing of it was sent
+            if (\strlen($this->out) === $end) { // nothing of the response was sent
                 [$this->out, $this->answering] = [substr($this->out, 0, $begin), false];
                 $this->closed ? null : $this->transport->markIncomplete(false);
             } else {
@@ -661,7 +647,7 @@ final class Connection
     }
 
     /**
-     * Each piece is sent when it is there, and the next one is asked for when the client has taken it.
+     * Sends each piece, and requests the next one when the client has taken it.
      *
      * @param \Generator<int, string> $pieces
      */
@@ -681,7 +667,7 @@ final class Connection
         }
     }
 
-    /** The client is waited for where the handler still reads what it sends. */
+    /** Waits for the response's next piece, or still for the client if the handler is reading the body. */
     private function enterStream(): void
     {
         if ($this->reader === null) {
@@ -691,7 +677,7 @@ final class Connection
         }
     }
 
-    /** An answer that has begun can only be broken off, so that nobody takes it for whole. */
+    /** Answers a failure. A response that has begun is broken off, so that the client does not take it for complete. */
     private function answerFailed(\Throwable $failure, ServerExchange $exchange): void
     {
         if (!$this->isCurrent($exchange)) {
@@ -711,7 +697,7 @@ final class Connection
         }
     }
 
-    /** Whether an answer to it can still be sent: asked again after whatever may have suspended. */
+    /** Returns whether a response can still be sent. Has to be checked after everything that may suspend. */
     private function isCurrent(ServerExchange $exchange): bool
     {
         return $exchange === $this->exchange && !$this->closed;
@@ -728,7 +714,7 @@ final class Connection
     }
 
     /**
-     * What the handler was waited for before it is waited for afterwards, for as long as was left.
+     * Waits for body bytes, then restores the interrupted phase with its remaining deadline.
      *
      * @throws HttpException
      * @throws ClientLeftException
@@ -764,11 +750,7 @@ final class Connection
         $this->checkBody($exchange);
     }
 
-    /**
-     * Sends what was gathered, and suspends until the client has taken it.
-     *
-     * @return bool whether it suspended
-     */
+    /** @return bool whether it suspended, until the client had taken what was collected */
     private function drain(): bool
     {
         $out = $this->out;
@@ -788,7 +770,7 @@ final class Connection
         return true;
     }
 
-    /** All is sent that could not be sent at once. */
+    /** Continues after all bytes were sent that could not be sent at once. */
     private function written(): void
     {
         if ($this->transport->isBroken()) {
@@ -800,7 +782,6 @@ final class Connection
         }
     }
 
-    /** Answers what is no request, or came too late, as the last on this connection. */
     private function refuse(int $status, string $message): void
     {
         $this->service->counters->refused($status);
@@ -828,8 +809,7 @@ final class Connection
     }
 
     /**
-     * Says that nothing more will come, and waits for the client to say the same: closed with something unread, the
-     * kernel would take back what the client has not read yet.
+     * Ends this side and waits for the client's end. With unread bytes, the kernel would discard the response.
      *
      * @see https://www.rfc-editor.org/rfc/rfc9112#section-9.6
      */
@@ -877,7 +857,7 @@ final class Connection
         }
     }
 
-    /** Waits for the client to send, which has to be fast enough. */
+    /** Waits for the client to send, at the minimum rate. */
     private function enterBody(): void
     {
         $this->rate ??= new RateWindow($this->transport, (int) ceil($this->service->options->minRate * $this->service->options->rateWindow));
@@ -901,7 +881,7 @@ final class Connection
         }
     }
 
-    /** Waits for the client to take what could not be sent at once. */
+    /** Waits for the client to take bytes that could not be sent at once. */
     private function enterWrite(Phase $phase): void
     {
         $this->taken = $this->transport->taken;
@@ -911,7 +891,7 @@ final class Connection
     private function checkTaken(): void
     {
         $phase = $this->phase;
-        // Of a buffer that was full, a third has to be free before the loop hears of it, which may be megabytes.
+        // The event loop reports a full buffer as writable only when a third of it is free, which may be megabytes.
         $this->transport->push();
         if ($this->closed || !$this->transport->sending) {
             return;

@@ -6,45 +6,41 @@ namespace Spindle\Http\Internal\Server;
 
 use Spindle\Http\HttpServerStatistics;
 
-/** What a server has done so far. */
 final class Counters
 {
-    /** Those of {@see HttpServerStatistics::BOUNDS}, in nanoseconds. */
+    /** {@see HttpServerStatistics::BOUNDS} in nanoseconds. */
     private const BOUNDS = [100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000, 25_000_000, 50_000_000, 100_000_000, 250_000_000, 500_000_000, 1_000_000_000, 2_500_000_000, 5_000_000_000, 10_000_000_000];
 
-    /** Routes that are told apart. */
     private const ROUTES = 500;
 
-    /** That were accepted. */
     public int $connections = 0;
 
-    /** Connections that were closed at once, as their address had too many. */
+    /** Connections that were closed at once because their address had too many. */
     public int $rejected = 0;
 
-    /** Connections that were closed to make room for others. */
     public int $evicted = 0;
 
-    /** @var array<int, int> requests that were answered, by status */
+    /** @var array<int, int> responses by status */
     public array $answered = [];
 
-    /** @var array<int, int> messages that were refused before a handler saw them, by status */
+    /** @var array<int, int> messages refused before a handler was called, by status */
     public array $refused = [];
 
     public int $handshakesFailed = 0;
 
-    /** Requests whose client left before the answer. */
+    /** Requests whose client left before the response. */
     public int $abandoned = 0;
 
-    /** @var array<int, int> answers by their duration, one more bucket than there are bounds */
+    /** @var array<int, int> responses by duration, one more bucket than there are bounds */
     public array $durations = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
-    /** Nanoseconds of all answers together. */
+    /** Total nanoseconds of all responses. */
     public int $duration = 0;
 
-    /** @var array<string, array{int, int, int}> by a route's name: answers, their nanoseconds, and those with a status of 500 or above */
+    /** @var array<string, array{int, int, int}> by route: responses, nanoseconds, statuses from 500 on */
     public array $routes = [];
 
-    /** @param int $nanoseconds from the head to the answer */
+    /** @param int $nanoseconds from the head to the response */
     public function answered(int $status, int $nanoseconds, ?string $route): void
     {
         if ($route !== null) {
@@ -64,7 +60,7 @@ final class Counters
         $this->refused[$status] = ($this->refused[$status] ?? 0) + 1;
     }
 
-    /** A handler that names every path by itself must not fill the memory. */
+    /** Counts by route, up to a limit. A handler that uses each path as a route name must not fill the memory. */
     private function answeredOnRoute(string $route, int $status, int $nanoseconds): void
     {
         $route = isset($this->routes[$route]) || \count($this->routes) < self::ROUTES ? $route : 'other';

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Server;
 use Spindle\Internal\Launcher\Process\Libc;
 use Spindle\Internal\Warnings;
 
-/** The connections that a fork of a process has got from it. */
+/** Connections that a fork has inherited from its parent process. */
 final class ForkedSockets
 {
     private const O_RDWR = 2;
@@ -15,8 +15,7 @@ final class ForkedSockets
     private function __construct() {}
 
     /**
-     * Takes sockets away from the streams of this process. When it ends, PHP would say over TLS that each connection ends,
-     * though another process serves it. Without FFI, or where there is no /proc, nothing happens.
+     * Detaches sockets through FFI, as PHP would end TLS connections that another process serves.
      *
      * @param list<resource> $streams
      */
@@ -34,16 +33,17 @@ final class ForkedSockets
                 $descriptor === null ? null : $libc->dup2($null, $descriptor);
             }
         } catch (\FFI\Exception) {
-            // Not allowed here.
+            // FFI is not allowed here.
         }
     }
 
-    /** @return array<string, int> the number of each, by what it leads to */
+    /** @return array<string, int> descriptor numbers by link target */
     private static function descriptors(): array
     {
         [$descriptors] = Warnings::of(static function (): array {
             $descriptors = [];
-            foreach ((array) scandir('/proc/self/fd') as $number) { // one of which was that of the folder, and is gone
+            // one entry is the listing's own descriptor, which is closed by now
+            foreach ((array) scandir('/proc/self/fd') as $number) {
                 $descriptors[(string) readlink("/proc/self/fd/{$number}")] = (int) $number;
             }
 

@@ -8,21 +8,21 @@ use Spindle\Http\HttpServerOptions;
 use Spindle\Http\ListenException;
 use Spindle\Internal\Warnings;
 
-/** Opens the sockets that a server listens on. */
 final class Listeners
 {
-    /** Connections that the kernel keeps for a busy server; it takes the smaller of this and net.core.somaxconn. */
+    /**
+     * Connections that the kernel queues for a busy server. The kernel uses the minimum of this and net.core.somaxconn.
+     */
     private const BACKLOG = 4_096;
 
     /**
-     * The kernel asks a client that has been silent for a minute whether it is still there: without that, one whose machine is gone
-     * would keep an answer under way for ever that has nothing to send. Linux: after 60 s every 15 s, four times.
+     * Keepalive after 60 s of silence, every 15 s, four times: detects clients whose machine is gone.
      *
      * @see https://man7.org/linux/man-pages/man7/tcp.7.html TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT
      */
     private const KEEPALIVE = [4 => 60, 5 => 15, 6 => 4];
 
-    /** PHP takes 65,536 for 0. */
+    /** Maximum port. PHP uses port 0 for 65,536. */
     private const LAST_PORT = 65_535;
 
     private function __construct() {}
@@ -30,7 +30,8 @@ final class Listeners
     /**
      * @param list<string> $addresses "127.0.0.1:8080", "[::1]:8080", "tls://0.0.0.0:8443", "unix:///run/app.sock"
      *
-     * @return array<string, resource> the sockets by their addresses as they are: with the port where 0 was given
+     * @return array<string, resource> the sockets by their actual addresses: port 0 is replaced by the port that was
+     *         assigned
      *
      * @throws ListenException when one can't be opened; then none is
      */
@@ -50,7 +51,7 @@ final class Listeners
         }
     }
 
-    /** Removes the file of a Unix socket that was opened here, and is still open; not one that another server has put there since. */
+    /** Removes the file of an open Unix socket, unless another server has replaced the file. */
     public static function remove(string $name): void
     {
         if (str_starts_with($name, 'unix://')) {
@@ -88,7 +89,7 @@ final class Listeners
     }
 
     /**
-     * Connections have these options from their listening socket.
+     * Sets the keepalive options. Connections inherit them from their listening socket.
      *
      * @param resource $socket
      */

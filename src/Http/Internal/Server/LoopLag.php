@@ -6,29 +6,31 @@ namespace Spindle\Http\Internal\Server;
 
 use Revolt\EventLoop;
 
-/** How late the event loop comes to its timers: what blocks it, every request waits for. */
+/** Measures how late the event loop runs its timers. Code that blocks the loop delays every request by that time. */
 final class LoopLag
 {
-    /** Seconds between two looks. */
+    /** Seconds between two measurements. */
     private const INTERVAL = 0.5;
 
-    /** Nanoseconds for which a look counts. */
+    /** Nanoseconds for which a measurement counts. */
     private const WINDOW = 60_000_000_000;
 
     private ?string $timer = null;
     private int $due = 0;
 
-    /** The last look: when, by hrtime(), and seconds. */
+    /** The last measurement: time by hrtime(), and lag in seconds. */
     private int $lookedAt = 0;
     private float $last = 0.0;
 
-    /** @var list<array{int, float}> looks of the window after each of which none was worse: when, by hrtime(), and seconds, the worst first */
+    /**
+     * @var list<array{int, float}> hrtime() and seconds of measurements without a higher later one, the highest first
+     */
     private array $worst = [];
 
     /** @param (\Closure(): int)|null $clock in place of hrtime() */
     public function __construct(private readonly ?\Closure $clock = null) {}
 
-    /** Looks while something is served only: a server without clients uses no CPU. */
+    /** Measures only while connections are open, so that an idle server uses no CPU. */
     public function start(): void
     {
         if ($this->timer === null) {
@@ -45,17 +47,17 @@ final class LoopLag
         EventLoop::cancel($this->timer);
         $this->timer = null;
         if ($this->now() > $this->due) {
-            $this->look(); // what has blocked the loop has ended the last connection too
+            $this->look(); // the code that blocked the loop may have ended the last connection too
         }
     }
 
-    /** Seconds, at the last look; 0 when that was more than a minute ago. */
+    /** Returns the last measurement in seconds; 0 if it is older than a minute. */
     public function last(): float
     {
         return $this->now() - $this->lookedAt > self::WINDOW ? 0.0 : $this->last;
     }
 
-    /** Seconds, the most of the last minute. */
+    /** Returns the maximum of the last minute, in seconds. */
     public function longest(): float
     {
         $this->forget($this->now());

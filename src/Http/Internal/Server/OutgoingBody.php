@@ -11,20 +11,19 @@ use Spindle\Internal\LoopTurn;
 
 use function Amp\delay;
 
-/** The body of an answer that is read while it is sent. */
+/** A response body that is read while it is sent. */
 final class OutgoingBody
 {
-    /** Bytes that are read at a time. */
     private const PIECE = 262_144;
 
-    /** Nanoseconds after which other connections have their turn. */
+    /** Nanoseconds after which other connections get a turn. */
     private const TURN = 5_000_000;
 
-    /** Seconds after which a body is asked again that had nothing twice, and was not at its end; twice as long each time, up to the second. */
+    /** Seconds between reads of a body that has returned nothing twice: first, and after doubling at most. */
     private const PAUSE = 0.001;
     private const LONGEST_PAUSE = 0.1;
 
-    /** Whether another answer may have the same body. */
+    /** Whether another response may use the same body. */
     private readonly bool $seekable;
 
     public function __construct(private readonly StreamInterface $stream)
@@ -32,7 +31,7 @@ final class OutgoingBody
         $this->seekable = $stream->isSeekable();
     }
 
-    /** @throws \LogicException when there is nothing left of a body that can be read once */
+    /** @throws \LogicException when a body that can be read once was read before */
     public function checkUnread(): void
     {
         if (!$this->seekable && $this->stream->eof() && $this->stream->getSize() !== 0) {
@@ -41,10 +40,10 @@ final class OutgoingBody
     }
 
     /**
-     * The bytes to be sent. The next are read when they are asked for; "" where it had to wait for them.
+     * Yields the bytes to be sent. Each piece is read when it is requested. Yields "" around each wait.
      *
-     * @param int|null $length  bytes; null when nobody knows it
-     * @param bool     $chunked whether they are framed: RFC 9112, 7.1
+     * @param int|null $length  bytes; null when unknown
+     * @param bool     $chunked whether to frame the pieces: RFC 9112, 7.1
      *
      * @return \Generator<int, string>
      *
@@ -83,7 +82,7 @@ final class OutgoingBody
         IterableStream::finish($this->stream);
     }
 
-    /** The server stops: events, which may come for ever, end here. Their client connects again by itself. */
+    /** Ends event streams, as they may have no end. Their clients reconnect. */
     public function stop(): void
     {
         if ($this->stream instanceof EventStream) {
@@ -91,7 +90,7 @@ final class OutgoingBody
         }
     }
 
-    /** What can be read again is left as it is. */
+    /** Closes the body unless it can be read again. */
     public function close(): void
     {
         if (!$this->seekable) {
@@ -99,7 +98,7 @@ final class OutgoingBody
         }
     }
 
-    /** @param int $position at which it was left; another answer with the same body may have moved it */
+    /** @param int $position at which reading stopped; another response with the same body may have moved it */
     private function isAtEnd(int $position): bool
     {
         if ($this->seekable && $this->stream->tell() !== $position) {

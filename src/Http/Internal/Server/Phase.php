@@ -4,29 +4,29 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
-/** What a connection waits for, and so what is to be done when that comes too late. */
+/** State of a connection: the event that it waits for. The state decides what happens after its deadline. */
 enum Phase: int
 {
     case Handshake = 0;
 
-    /** For a request to begin. */
+    /** Waits for the begin of a request. */
     case Idle = 1;
 
-    /** For the rest of a head. */
+    /** Waits for the rest of a head. */
     case Head = 2;
 
-    /** For the handler's answer. */
+    /** Waits for the handler's response. */
     case Handler = 3;
 
-    /** For more of the body, which somebody wants. */
+    /** Waits for more of a body that is being read. */
     case Body = 4;
 
-    /** For the client to take what was answered. */
+    /** Waits for the client to take the response. */
     case Write = 5;
 
-    /** For the next piece of an answer that is made while it is sent; as long as that takes. */
+    /** Waits for the next piece of a streamed response, without a deadline. */
     case Stream = 6;
 
-    /** For the client to close the connection, after this side has said that it will. */
+    /** Waits for the client to close the connection, after this side has ended it. */
     case Linger = 7;
 }

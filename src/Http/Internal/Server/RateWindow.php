@@ -5,35 +5,34 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Server;
 
 /**
- * Whether a client sends enough bytes of a body in the time for which it is waited for. A request has one window for all
- * times that it waits, so that nobody escapes by being waited for often and shortly.
+ * Checks whether a client sends enough bytes of a body while the server waits for it. All waits of a request share one
+ * window, so that many short waits count like a long one.
  */
 final class RateWindow
 {
-    /** What the transport had received and sent when the window began. */
+    /** Bytes that the transport had received and sent when the window began. */
     private int $received = 0;
     private int $taken = 0;
 
-    /** Nanoseconds in the window for which the client was waited for. */
     private int $waited = 0;
 
-    /** The same in the windows before. */
+    /** Nanoseconds of waiting in previous windows. */
     private int $before = 0;
 
-    /** By hrtime(); 0 while the client is not waited for. */
+    /** Start of the current wait by hrtime(); 0 without one. */
     private int $waitingSince = 0;
 
     private int $request = 0;
 
-    /** @param int $least bytes that are enough */
+    /** @param int $least minimum bytes per window */
     public function __construct(private readonly Transport $transport, private readonly int $least) {}
 
     /**
-     * The client is waited for from now on, or still is, though for something else.
+     * Starts a wait, or continues one for another reason.
      *
-     * @param int $request a number of its own for each request of the connection
+     * @param int $request number of the request, unique per connection
      *
-     * @return int when the window would have begun, had the client been waited for all the time since; by hrtime()
+     * @return int when the window would have begun if the wait had not been interrupted, by hrtime()
      */
     public function open(int $request): int
     {
@@ -61,13 +60,12 @@ final class RateWindow
         return $now;
     }
 
-    /** Whether it has sent enough, or, where an answer is made of what it sends, taken enough of that. */
+    /** Returns whether the client has sent enough. Bytes taken of a response count, as it may echo the body. */
     public function isEnough(): bool
     {
         return $this->transport->received - $this->received + $this->transport->taken - $this->taken >= $this->least;
     }
 
-    /** Nanoseconds for which the client was waited for in all windows. */
     public function waited(int $now): int
     {
         return $this->before + $this->waited + ($this->waitingSince === 0 ? 0 : $now - $this->waitingSince);

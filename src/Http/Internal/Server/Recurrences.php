@@ -4,22 +4,24 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
-/** What happens again and again is reported when it begins, and anew when it begins again after a quiet minute. */
+/**
+ * Decides when a repeated event is reported: at its first occurrence, and at the first one after a minute without any.
+ */
 final class Recurrences
 {
-    /** Nanoseconds after which what happens counts as new. */
+    /** Nanoseconds without an occurrence after which an event is reported again. */
     private const QUIET = 60_000_000_000;
 
-    /** Different things that are told apart. */
+    /** Maximum number of events that are distinguished. */
     private const MAX_KINDS = 1_000;
 
-    /** @var array<string, int> when each has happened last, by the clock */
+    /** @var array<string, int> time of the last occurrence, by the clock */
     private array $last = [];
 
     /** @param (\Closure(): int)|null $clock in place of hrtime(), in nanoseconds */
     public function __construct(private readonly ?\Closure $clock = null) {}
 
-    /** Notes that this happens, and returns whether it has not happened before, or not for a minute. */
+    /** Records an occurrence, and returns whether it is the first one, or the first one after a minute. */
     public function begins(string $what): bool
     {
         $now = $this->clock === null ? (int) hrtime(true) : ($this->clock)();

@@ -12,34 +12,32 @@ use Spindle\Http\Internal\Message\Status;
 use Spindle\Http\Response;
 
 /**
- * Makes the bytes of an answer's head, and decides how its body ends. What a handler says of that is corrected where
- * it is wrong: the next answer always begins where the client expects it.
+ * Builds the head of a response, and decides how its body ends. Wrong framing fields of a handler are corrected, so
+ * that the client always finds the begin of the next response.
  *
  * @phpstan-import-type FieldMap from Fields
  */
 final class ResponseWriter
 {
-    /** Fields that are about the connection, which is the server's. */
+    /** Fields of the connection, which only the server sets. */
     private const OF_CONNECTION = ['keep-alive' => true, 'proxy-connection' => true, 'transfer-encoding' => true, 'upgrade' => true, 'trailer' => true, 'te' => true];
 
     /** Fields that the server adds or leaves out. */
     public const DECIDED = ['connection' => true, 'content-length' => true, 'date' => true] + self::OF_CONNECTION;
 
-    /** Statuses of answers that have no body. */
     public const BARE = [204 => true, 205 => true, 304 => true];
 
-    /** Bytes of a body that is sent as a whole, though it is a stream. */
+    /** Maximum bytes of a stream that is sent in one piece. */
     private const SHORT = 65_536;
 
     private const SECOND = 1_000_000_000;
 
-    /** So many names of header fields are kept. */
     private const NAMES = 64;
 
-    /** @var array<array-key, bool> whether the server decides about a field, by a name that can be sent as it is */
+    /** @var array<array-key, bool> whether the server decides about a field, by a valid name */
     private array $names = [];
 
-    /** The last head of another library, and what it was made of: many answers have the same. */
+    /** The last head made from another library's response, and its input. Many responses have the same. */
     private string $lastLine = '';
 
     /** @var array<array-key, mixed> */
@@ -49,13 +47,13 @@ final class ResponseWriter
 
     private string $date = '';
 
-    /** By hrtime(). */
+    /** Time by hrtime(). */
     private int $dateEnds = 0;
 
     /**
-     * The whole answer, where its body is a string.
+     * Returns the whole response, for a body that is a string.
      *
-     * @param bool $keep whether the connection is kept; false afterwards where the handler does not want that
+     * @param bool $keep whether the connection is kept; set to false if the handler closes it
      * @param int  $now  by hrtime()
      */
     public function whole(ResponseInterface $response, string $body, Head $request, bool &$keep, int $now): string
@@ -78,11 +76,7 @@ final class ResponseWriter
         };
     }
 
-    /**
-     * The head of an answer whose body is a stream.
-     *
-     * @param int|null $length of the body; null when nobody knows it
-     */
+    /** @param int|null $length of the body, which is a stream; null when unknown */
     public function head(ResponseInterface $response, ?int $length, Head $request, bool &$keep, int $now): string
     {
         $status = $response->getStatusCode();
@@ -96,13 +90,13 @@ final class ResponseWriter
         } . "\r\n";
     }
 
-    /** Whether an answer with this status to this request has a body at all. RFC 9110, 6.4.1 and 15.3.6. */
+    /** Returns whether a response with this status to this request has a body. RFC 9110, 6.4.1 and 15.3.6. */
     public static function hasBody(int $status, Head $request): bool
     {
         return !isset(self::BARE[$status]) && $request->method !== 'HEAD';
     }
 
-    /** What a body says that is short and can be read again; null for any other. */
+    /** Returns the contents of a short body that can be read again; null for any other. */
     public static function shortBody(StreamInterface $body): ?string
     {
         $size = $body->getSize();
@@ -115,20 +109,21 @@ final class ResponseWriter
         return \strlen($bytes) === $size ? $bytes : null;
     }
 
-    /** Bytes of a body that is a stream, as the handler has given them or the stream knows them; null when nobody does. */
+    /**
+     * Returns the bytes of a streamed body, as the handler declared them or the stream knows them; null when unknown.
+     */
     public static function length(ResponseInterface $response, StreamInterface $body): ?int
     {
         $size = $body->getSize();
         if ($body->isSeekable()) {
             $body->rewind();
         } elseif ($size === 0) {
-            $size = null; // fstat() says so of every pipe
+            $size = null; // fstat() reports 0 for every pipe
         }
 
         return self::givenLength($response) ?? $size;
     }
 
-    /** The length that the handler gave, where that is a number. */
     private static function givenLength(ResponseInterface $response): ?int
     {
         $given = $response->getHeaderLine('Content-Length');
@@ -136,10 +131,7 @@ final class ResponseWriter
         return preg_match('/^\d{1,18}$/D', $given) === 1 ? (int) $given : null;
     }
 
-    /**
-     * The status line and the header lines of an answer that another library made. Null if something in them is for the
-     * server to decide, or cannot be sent as it is.
-     */
+    /** Returns the head of another library's response. Null if the server has to change or refuse a field. */
     private function plainHead(ResponseInterface $response, int $length): ?string
     {
         $status = $response->getStatusCode();
@@ -190,7 +182,7 @@ final class ResponseWriter
         return $headers;
     }
 
-    /** @throws \InvalidArgumentException when it is no name of a header field */
+    /** @throws \InvalidArgumentException when it is not a valid name of a header field */
     private function isDecided(int|string $name): bool
     {
         $isDecided = isset(self::DECIDED[strtolower(Fields::name($name))]);
@@ -219,9 +211,9 @@ final class ResponseWriter
     /**
      * Returns all lines of the head but Content-Length and Transfer-Encoding.
      *
-     * @param string|null $given set to the Content-Length that the handler gave
+     * @param string|null $given set to the Content-Length that the handler declared
      *
-     * @throws \UnexpectedValueException when the status is no final one: after an interim response the client waits for another
+     * @throws \UnexpectedValueException when the status is not a final one, as the client waits for another
      */
     private function begin(ResponseInterface $response, int $status, bool &$keep, Head $request, int $now, ?string &$given): string
     {
@@ -257,7 +249,7 @@ final class ResponseWriter
         return $head . $date . $lines . ($options === [] ? '' : 'Connection: ' . implode(', ', $options) . "\r\n");
     }
 
-    /** @throws \UnexpectedValueException when the status is no final one */
+    /** @throws \UnexpectedValueException when the status is not a final one */
     public static function checkStatus(int $status): void
     {
         if ($status < 200 || $status > 599) {
@@ -265,7 +257,7 @@ final class ResponseWriter
         }
     }
 
-    /** Returns whether a field of the connection is sent: only 426 says which protocol is required. RFC 9110, 15.5.22. */
+    /** Returns whether a field of the connection is sent. Only 426 names the required protocol. RFC 9110, 15.5.22. */
     public static function isSent(string $key, int $status): bool
     {
         return !isset(self::OF_CONNECTION[$key]) || $key === 'upgrade' && $status === 426;
@@ -295,7 +287,7 @@ final class ResponseWriter
         return "HTTP/1.1 {$status} " . (preg_match('/^[\t\x20-\x7e\x80-\xff]*+$/D', $reason) === 1 ? $reason : '');
     }
 
-    /** RFC 9110, 6.6.1. The same for a second at most. */
+    /** Returns the Date line, which is cached for up to a second. RFC 9110, 6.6.1. */
     private function date(int $now): string
     {
         $this->dateEnds = $now + self::SECOND;

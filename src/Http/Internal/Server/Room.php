@@ -10,17 +10,20 @@ use Spindle\Http\Internal\Form\DiskFiles;
 use Spindle\Http\Internal\Message\Peer;
 
 /**
- * How many connections a server has room for, how many of them one address may have, and which are closed to make room:
- * those that have kept the server waiting longest, be it for a request, for the rest of a head, for a TLS handshake, or for
- * their end. Where there are none, those whose client sends a request or takes an answer too slowly. No other connection
- * with a request under way is closed for another.
+ * Limits the connections of a server and of each address, and chooses which ones to close for others.
+ *
+ * The first to be closed are those that have kept the server waiting longest: for a request, for the rest of a head,
+ * for a TLS handshake, or for their end. If there are none, connections follow whose client sends a request or takes a
+ * response too slowly. Other connections with a request are never closed for another.
  */
 final class Room
 {
-    /** Connections with a loop of stream_select(), which can watch 1,024 descriptors; the rest is for what handlers open. */
+    /**
+     * Maximum connections with stream_select(), which can watch 1,024 descriptors. The rest is for what handlers open.
+     */
     public const SELECTABLE = 900;
 
-    /** Descriptors that connections leave to all else: so many, or a quarter of the limit where that is less. */
+    /** Descriptors reserved for everything except connections. A quarter of the limit, if that is less. */
     private const OTHER_DESCRIPTORS = 124;
 
     /** One address may have half of the room, and files of uploads a third of the descriptors. */
@@ -28,42 +31,45 @@ final class Room
     private const SHARE_OF_FILES = 3;
 
     /**
-     * Nanoseconds for which a connection must have kept the server waiting before it is closed for another: where it has
-     * had answers, and where its first request, or the rest of one, may be on its way.
+     * Nanoseconds for which a connection must have kept the server waiting before it may be closed for another. The
+     * first value is for connections that have had responses, the second for those whose first request may be on its
+     * way.
      */
     public const PATIENCE_IDLE = 50_000_000;
     public const PATIENCE = 500_000_000;
 
-    /** The same for a connection with a request under way, whose client sends or takes less than so many times the option minRate. */
+    /**
+     * The same for a connection with a request. Its client must also be slower than CROWDED times the option minRate.
+     */
     public const PATIENCE_UNDER_WAY = 3_000_000_000;
     public const CROWDED = 20;
 
-    /** Connections that are closed at once: a search looks at all of them. An eighth of those that can be, if that is less. */
+    /** Maximum connections closed by one search, as a search checks all. An eighth of the room, if less. */
     private const BATCH = 32;
 
-    /** There will be room soon where one of so many connections is idle, though not for long enough yet. */
+    /** Room is expected soon if at least one of FEW connections is idle, even if not long enough yet. */
     private const FEW = 16;
 
-    /** Nanoseconds after a search in vain until the next. */
+    /** Nanoseconds between a search without result and the next search. */
     private const PAUSE = 50_000_000;
 
-    /** Nanoseconds for which there must have been no room before the server counts as full, and in which that must be repeated. */
+    /** Nanoseconds without room after which the server counts as full, and in which that must be repeated. */
     private const FULL_AFTER = 1_000_000_000;
     private const REPEATED_WITHIN = 300_000_000;
 
     /** @var array<string, int> connections by the client's network */
     private array $networks = [];
 
-    /** @var array<string, string> networks of proxies, through which many clients come, by their addresses */
+    /** @var array<string, string> networks of trusted proxies by address; many clients may connect through a proxy */
     private array $proxies = [];
 
-    /** @var array<string, int> until when no search for connections of a network is made, or of any (''), by hrtime() */
+    /** @var array<string, int> until when a network, or all (''), is not searched, by hrtime() */
     private array $pauses = [];
 
     /** Until when {@see relieve()} does nothing, by hrtime(). */
     private int $relieveAt = 0;
 
-    /** Since when, and when last, a connection had to wait as there was no room; by hrtime(). */
+    /** When a connection first and last had to wait for room, by hrtime(). */
     private int $heldSince = 0;
     private int $heldLast = 0;
 
@@ -78,19 +84,19 @@ final class Room
         $this->descriptors = is_numeric($limit) ? max(1, (int) $limit - min(self::OTHER_DESCRIPTORS, intdiv((int) $limit, 4))) : \PHP_INT_MAX;
     }
 
-    /** Connections that can be open at once. */
+    /** Returns how many connections can be open at once. */
     public function size(): int
     {
         return min($this->options->maxConnections, $this->places() - $this->uploads->count());
     }
 
-    /** Files of uploads that can be open at once. */
+    /** Returns how many files of uploads can be open at once. */
     public function files(): int
     {
         return intdiv($this->places(), self::SHARE_OF_FILES);
     }
 
-    /** Descriptors for connections, and for files of uploads. */
+    /** Returns the number of descriptors for connections and files of uploads. */
     private function places(): int
     {
         $watchable = EventLoop::getDriver()->getHandle() === null ? self::SELECTABLE : \PHP_INT_MAX;
@@ -99,7 +105,7 @@ final class Room
     }
 
     /**
-     * Whether another connection of this client may be open, where necessary after others of the same address were closed.
+     * Returns whether another connection of this client may be open. Closes others of the same address if necessary.
      *
      * @param array<Connection> $connections all of the server
      */
@@ -110,7 +116,7 @@ final class Room
         return ($this->networks[$peer->network] ?? 0) < $max || isset($this->proxies[$peer->address]) || $this->make($connections, $peer->network);
     }
 
-    /** The clients of a Unix socket have no address, and are not counted. */
+    /** Counts a connection. Clients of a Unix socket have no address and are not counted. */
     public function began(Peer $peer): void
     {
         if ($peer->port !== 0) {
@@ -127,7 +133,7 @@ final class Room
         }
     }
 
-    /** The peer is a proxy that the application trusts: the share of an address is not for it, as long as it has connections. */
+    /** Exempts a trusted proxy from the limit per address, as long as it has connections. */
     public function trust(Peer $peer): void
     {
         if (isset($this->networks[$peer->network])) {
@@ -136,10 +142,10 @@ final class Room
     }
 
     /**
-     * Closes connections that have kept the server waiting, if there are any; those of proxies and of Unix sockets last.
+     * Closes connections that have kept the server waiting; those of proxies and Unix sockets last.
      *
      * @param array<Connection> $connections all of the server
-     * @param string            $network     whose connections may be closed; '' for those of any
+     * @param string            $network     whose connections may be closed; '' for all
      *
      * @return bool whether one was closed
      */
@@ -177,7 +183,7 @@ final class Room
     }
 
     /**
-     * Closes connections whose client is too slow, as a request can not be handled beside all those that are under way.
+     * Closes connections whose client is too slow, because there is no room for another request.
      *
      * @param array<Connection> $connections all of the server
      */
@@ -202,7 +208,6 @@ final class Room
         return array_fill_keys(array_keys(array_filter($connections, static fn(Connection $connection): bool => $connection->isTooSlowForOthers($now))), 0);
     }
 
-    /** A connection has to wait in the kernel's queue, as there is no room. */
     public function held(): void
     {
         $now = (int) hrtime(true);
@@ -210,7 +215,7 @@ final class Room
         $this->heldLast = $now;
     }
 
-    /** Whether connections have had to wait for a while: requests should go elsewhere. */
+    /** Returns whether connections have waited for some time. Requests should then go to other servers. */
     public function isFull(): bool
     {
         return hrtime(true) - $this->heldLast <= self::REPEATED_WITHIN && $this->heldLast - $this->heldSince >= self::FULL_AFTER;

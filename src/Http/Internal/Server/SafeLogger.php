@@ -8,7 +8,9 @@ use Psr\Log\AbstractLogger;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 
-/** A log that can't be written harms no request: its entry is lost, and PHP's error log gets a line when that begins. */
+/**
+ * Keeps failures of a logger from requests. The entry is lost, and PHP's error log gets a line when the failures begin.
+ */
 final class SafeLogger extends AbstractLogger
 {
     private readonly Recurrences $failures;
@@ -18,7 +20,6 @@ final class SafeLogger extends AbstractLogger
         $this->failures = new Recurrences();
     }
 
-    /** Whether there is no log. */
     public function isSilent(): bool
     {
         return $this->logger instanceof NullLogger || $this->logger instanceof self && $this->logger->isSilent();

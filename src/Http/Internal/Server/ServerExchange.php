@@ -15,7 +15,9 @@ use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\Peer;
 use Spindle\Http\MatchedRoute;
 
-/** One request on a connection, from its head to the end of its answer. What of it a handler keeps does no harm later. */
+/**
+ * One request on a connection, from its head to the end of its response. A handler may keep objects of it without harm.
+ */
 final class ServerExchange implements Exchange
 {
     private ?DeferredCancellation $leaving = null;
@@ -26,27 +28,26 @@ final class ServerExchange implements Exchange
 
     private ?Form $form = null;
 
-    /** Why there is no form. It is thrown each time: what is left of the body would be taken for a whole one. */
+    /** Why the form could not be read. Thrown each time, because the rest of the body is not a complete form. */
     private ?\Throwable $failure = null;
 
-    /** Null while nobody has asked for it. */
     public ?MatchedRoute $route = null;
 
     private bool $peerTrusted = false;
 
     /**
-     * The fiber that runs the handler and sends the answer. A handler that nothing else refers to is kept until its deadline.
+     * The fiber of the handler and the response. The reference keeps a suspended handler until its deadline.
      *
      * @var \Fiber<mixed, mixed, mixed, mixed>|null
      */
     public $fiber = null;
 
     /**
-     * One is made for each request: to check types takes longer than all else here, and readonly takes as long again.
+     * Stores its arguments. Types and readonly would take more time than all else here.
      *
      * @param Connection $connection
      * @param Head       $head
-     * @param int        $begun      when the head had come, by hrtime()
+     * @param int        $begun      when the head had arrived, by hrtime()
      */
     public function __construct(private $connection, public $head, public $begun) {}
 
@@ -62,7 +63,8 @@ final class ServerExchange implements Exchange
         }
         $body = new BodyStream($this->connection, $this);
 
-        return $this->head->length === 0 ? $body : $this->body = $body; // end() is not called where there is no body
+        // end() is not called for a request without a body
+        return $this->head->length === 0 ? $body : $this->body = $body;
     }
 
     public function form(): Form
@@ -113,13 +115,12 @@ final class ServerExchange implements Exchange
         return $this->left !== null;
     }
 
-    /** It was answered: what is left of the body is not the handler's any more. */
+    /** Ends the exchange after its response. The rest of the body is no longer available to the handler. */
     public function end(): void
     {
-        $this->body = $this->failure = $this->fiber = null; // which lead back to this object
+        $this->body = $this->failure = $this->fiber = null; // removes references back to this object
     }
 
-    /** Nobody wants the answer any more. */
     public function cancel(\Throwable $why): void
     {
         $this->left ??= $why;

@@ -21,13 +21,12 @@ use Spindle\Http\Internal\Message\Peer;
 use Spindle\Http\Internal\Middleware\Departure;
 use Spindle\Http\Response;
 
-/** What all connections of a server share. */
 final class Service
 {
-    /** Two looks at all connections are so far apart at least, in nanoseconds. */
+    /** Minimum nanoseconds between two deadline checks of all connections. */
     private const LOOK = 100_000_000;
 
-    /** Seconds for which a client may go on sending to a connection that this side has ended. */
+    /** Seconds for which a client may still send after this side has ended the connection. */
     private const LINGER = 2.0;
 
     /** @var array<int, Connection> */
@@ -35,7 +34,7 @@ final class Service
 
     public bool $stopping = false;
 
-    /** Whether an answer ends its connection, unless another request has come: the server stops, or others wait for room. */
+    /** Whether responses end their connections if no other request has arrived: on stop, or without room. */
     public bool $ending = false;
 
     /** Requests whose handler has not returned. */
@@ -53,13 +52,13 @@ final class Service
     public readonly FormReader $forms;
     public readonly UnreadConnections $unread;
 
-    /** When the next connection may be late, by hrtime(). */
+    /** When the next deadline may pass, by hrtime(). */
     public int $nextLook = \PHP_INT_MAX;
 
-    /** @var array<int, int> nanoseconds that a connection may be in a phase, by the phase's value */
+    /** @var array<int, int> maximum nanoseconds in a phase, by the phase's value */
     public readonly array $allowed;
 
-    /** Those of the two phases that every request goes through. */
+    /** Nanoseconds of the two phases that every request goes through. */
     public int $idleTime;
     public readonly int $handlerTime;
 
@@ -108,7 +107,6 @@ final class Service
         return (int) min($seconds * 1e9, 1e18);
     }
 
-    /** Whether another connection of this client is taken. */
     public function admits(Peer $peer): bool
     {
         if ($this->room->admits($peer, $this->connections)) {
@@ -121,7 +119,7 @@ final class Service
         return false;
     }
 
-    /** A connection has to wait, as there is no room: until that has changed, answers end their connections. */
+    /** Records that a connection waits for room. Until there is room, responses end their connections. */
     public function hold(): void
     {
         $this->room->held();
@@ -138,7 +136,7 @@ final class Service
         $this->stopping = $this->ending = true;
     }
 
-    /** Logs a warning when its reason begins, and anew when that begins again after a quiet minute. */
+    /** Logs a warning when its reason first occurs, and when it occurs again after a minute without it. */
     public function tellOnce(string $warning, ?\Throwable $failure = null): void
     {
         if ($this->warnings->begins($warning)) {
@@ -169,7 +167,7 @@ final class Service
         ($this->onEnd)();
     }
 
-    /** The process ends, by exit() or by an error that nothing catches: what is open can not be answered any more. */
+    /** Answers open requests as far as possible, because exit() or an uncaught error ends the process. */
     public function abandon(): void
     {
         foreach ($this->connections as $connection) {
@@ -177,7 +175,7 @@ final class Service
         }
     }
 
-    /** This process is a fork of that which serves the connections, and ends. */
+    /** Detaches the connections in a fork that is about to end, because its parent serves them. */
     public function disown(): void
     {
         ForkedSockets::disown(array_values(array_filter(array_map(static fn(Connection $connection) => $connection->secureStream(), $this->connections))));
@@ -199,7 +197,9 @@ final class Service
         return Response::text("Too many requests at once\n", 503, ['Retry-After' => '1']);
     }
 
-    /** @return ResponseInterface|null what a handler's exception is answered with; null when nobody wants an answer any more */
+    /**
+     * @return ResponseInterface|null the response to a handler's exception; null when no response is needed any more
+     */
     public function failure(\Throwable $failure, ServerExchange $exchange): ?ResponseInterface
     {
         if ($exchange->wasCancelled() && Departure::caused($failure)) {
@@ -209,7 +209,7 @@ final class Service
         return Failure::answer($failure, $exchange->head, $this->logger);
     }
 
-    /** Returns what answers a request whose body there is no memory for. */
+    /** Returns the error for a request whose body does not fit into memory. */
     public function outOfMemory(): HttpException
     {
         $this->tellOnce('Bodies are answered with 503, as those of other requests and all else use up seven eighths of PHP\'s memory_limit');
@@ -249,7 +249,7 @@ final class Service
             }
             $next = min($next, $connection->deadline);
         }
-        $next = min($next, $this->nextLook); // what expired may have begun to wait for something else
+        $next = min($next, $this->nextLook); // an expired connection may have entered another phase
         if ($next !== \PHP_INT_MAX) {
             $this->nextLook = max($next, $now + self::LOOK);
             $this->armTimer();

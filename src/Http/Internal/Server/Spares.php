@@ -4,10 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
-/**
- * Descriptors that no connection gets: when the process has no other left, those that are served need some, if only for
- * the file of a class that was not loaded yet.
- */
+/** Descriptors that connections can't use. Requests need some, if only to load the file of a class. */
 final class Spares
 {
     private const COUNT = 8;
@@ -15,7 +12,7 @@ final class Spares
     /** @var list<resource> */
     private array $streams = [];
 
-    /** @return bool whether all of them are kept; otherwise none is */
+    /** @return bool whether all of them are reserved; otherwise none is */
     public function keep(): bool
     {
         while (\count($this->streams) < self::COUNT) {

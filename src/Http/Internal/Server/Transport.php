@@ -7,53 +7,50 @@ namespace Spindle\Http\Internal\Server;
 use Revolt\EventLoop;
 use Spindle\Internal\Warnings;
 
-/** The stream of a connection, plain or encrypted: nothing here waits. */
+/** The stream of a connection, plain or encrypted. No method waits. */
 final class Transport
 {
     private const RECORD = 16_384;
 
-    /** Bytes given to the kernel at a time, so that a long string is not copied again for each part that it takes. */
+    /** Bytes given to the kernel at a time. A long string would be copied again for each part that the kernel takes. */
     private const SEND = 262_144;
 
-    /** Linux: the option whose value begins with a byte for the state of the connection, and the state after the peer's FIN. */
+    /** Linux: the option whose first byte is the connection's state; and the state after the peer's FIN. */
     private const TCP_INFO = 11;
     private const TCP_CLOSE_WAIT = 8;
 
-    /** What is to be sent, and how much of it was. */
+    /** Bytes to be sent, and how many of them were sent. */
     private string $out = '';
     private int $sent = 0;
 
     private readonly string $reading;
 
-    /** Whether nothing is received for now. */
     public bool $paused = false;
 
-    /** Whether something is still to be sent. */
     public bool $sending = false;
 
     private ?string $writing = null;
     private bool $closed = false;
 
-    /** Whether an answer is under way whose end would be that of the connection. */
+    /** Whether the end of the connection would look like the end of an incomplete response. */
     private bool $isIncomplete = false;
 
-    /** Whether the other side is gone: it has reset the connection, or refused something that was sent. */
+    /** Whether the other side has reset the connection or refused some bytes. */
     private bool $broken = false;
 
-    /** The same connection for ext-sockets, made when it is needed; PHP refuses to make it of a stream that is encrypted. */
+    /** The same connection for ext-sockets, created when needed. PHP can't create it from an encrypted stream. */
     private ?\Socket $socket = null;
 
-    /** PHP's word on the handshake. */
     private string $warning = '';
 
-    /** Bytes that came, and bytes that the kernel took. */
+    /** Bytes received, and bytes that the kernel took. */
     public int $received = 0;
     public int $taken = 0;
 
     /**
      * @param resource         $stream   not blocking
-     * @param \Closure(): void $readable called when something can be received, or the other side has ended
-     * @param \Closure(): void $written  called when what could not be sent at once is sent, or never will be
+     * @param \Closure(): void $readable called when bytes can be received, or the other side has ended
+     * @param \Closure(): void $written  called when delayed bytes are sent, or never will be
      */
     public function __construct(private $stream, private readonly bool $secure, \Closure $readable, private \Closure $written)
     {
@@ -74,7 +71,7 @@ final class Transport
         return $this->broken;
     }
 
-    /** @return bool|null whether it succeeded; null when the client has to send more before that is known */
+    /** @return bool|null whether it succeeded; null when the client has to send more first */
     public function encrypt(): ?bool
     {
         [$done, $this->warning] = Warnings::of(fn() => stream_socket_enable_crypto($this->stream, true, \STREAM_CRYPTO_METHOD_TLSv1_2_SERVER | \STREAM_CRYPTO_METHOD_TLSv1_3_SERVER));
@@ -82,7 +79,7 @@ final class Transport
         return $done === 0 ? null : $done;
     }
 
-    /** What is wrong with this side's certificate; null when that is not why the connection was not encrypted. */
+    /** Returns what is wrong with this side's certificate; null when the handshake failed for another reason. */
     public function certificateFault(): ?string
     {
         return str_contains($this->warning, 'Unable to set ') ? explode(';', $this->warning)[0] : null;
@@ -91,15 +88,16 @@ final class Transport
     /**
      * @param int<1, max> $size bytes at most
      *
-     * @return string|null '' when the other side has ended; null when there is nothing
+     * @return string|null '' when the other side has ended; null when there are no bytes
      */
     public function receive(int $size): ?string
     {
         if ($this->secure) {
-            // What is decrypted and not taken no loop knows of, so all of a record is: RFC 8446, 5.1.
+            // The event loop does not see bytes that are decrypted and not read, so a whole record is read: RFC 8446,
+            // 5.1.
             [$bytes] = Warnings::of(fn() => fread($this->stream, max($size, self::RECORD)));
         } else {
-            // Takes less time than fread(), warns of nothing, and tells an end from nothing.
+            // Faster than fread(), without warnings, and it distinguishes an end from no data.
             $bytes = stream_socket_recvfrom($this->stream, $size);
             if ($bytes === '') {
                 return '';
@@ -107,7 +105,8 @@ final class Transport
         }
         if ($bytes === false || $bytes === '') {
             $ended = feof($this->stream);
-            $this->broken = $this->broken || $ended && (!$this->secure || $this->wasReset()); // a plain end was told above
+            // the end of a plain connection was handled above
+            $this->broken = $this->broken || $ended && (!$this->secure || $this->wasReset());
 
             return $ended ? '' : null;
         }
@@ -119,8 +118,8 @@ final class Transport
     /**
      * Returns whether the other side has ended or reset the connection, without receiving the bytes before the end.
      *
-     * A reset is always seen, and so is the close of a Unix socket. The end of a TCP connection is seen on Linux with ext-sockets
-     * once the kernel has all bytes before it. For other ends, the caller has to receive.
+     * A reset is always seen, and so is the close of a Unix socket. On Linux with ext-sockets, the end of a TCP
+     * connection is seen once the kernel has all bytes before it. For other ends, the caller has to receive.
      */
     public function hasEndAhead(): bool
     {
@@ -134,7 +133,8 @@ final class Transport
         if ($socket === null || \PHP_OS_FAMILY !== 'Linux') {
             return false;
         }
-        [$state] = Warnings::of(static fn() => socket_get_option($socket, \SOL_TCP, self::TCP_INFO)); // not for Unix sockets
+        // not available for Unix sockets
+        [$state] = Warnings::of(static fn() => socket_get_option($socket, \SOL_TCP, self::TCP_INFO));
 
         return \is_int($state) && ($state & 0xff) === self::TCP_CLOSE_WAIT;
     }
@@ -150,11 +150,11 @@ final class Transport
         return $socket === false ? null : $socket;
     }
 
-    /** @return bool whether all is sent; if not, the rest will be as the client takes it, unless the connection is broken */
+    /** @return bool whether all is sent; otherwise the rest follows, unless the connection is broken */
     public function send(string $bytes): bool
     {
         if (!$this->sending && \strlen($bytes) <= self::SEND) {
-            // It warns when the other side is gone, which is nothing to be warned of.
+            // PHP warns when the other side is gone, which is not an error here.
             $sent = @fwrite($this->stream, $bytes);
             if ($sent === false) {
                 $this->broken = true;
@@ -192,8 +192,8 @@ final class Transport
     }
 
     /**
-     * Has the connection end in a way that no client takes for the end of an answer, also where this process is killed: TLS without its
-     * alert, TCP by a reset, which needs ext-sockets. A Unix socket has neither.
+     * Makes the connection end in a way that no client takes for the end of a response, even if this process is killed.
+     * TLS ends without its alert. TCP ends with a reset, which needs ext-sockets. A Unix socket supports neither.
      */
     public function markIncomplete(bool $isIncomplete): void
     {
@@ -204,11 +204,10 @@ final class Transport
         $this->isIncomplete = $isIncomplete && ($this->secure || $socket !== null);
     }
 
-    /** Says that nothing more will be sent. */
     public function end(): void
     {
         if ($this->secure && !$this->isIncomplete) {
-            // Sends the alert by which a client knows that nothing was cut off.
+            // Sends the alert that tells the client that nothing is missing.
             Warnings::of(fn() => stream_socket_enable_crypto($this->stream, false));
         }
         if ($this->secure || !$this->isIncomplete) {
@@ -222,11 +221,12 @@ final class Transport
         EventLoop::cancel($this->reading);
         $this->stopWriting();
         $this->forget();
-        $this->written = static function (): void {}; // it leads back to this object
+        $this->written = static function (): void {}; // the closure refers to this object
         if ($this->secure) {
-            $this->end(); // before what follows, as fclose() would send its alert too late
+            $this->end(); // fclose() below would send its alert too late
         }
-        // A program that a handler has started has this descriptor too, and fclose() alone would leave the connection as it is.
+        // A program started by a handler may have this descriptor too. Then fclose() alone would not end the
+        // connection.
         if ($this->secure || !$this->isIncomplete) {
             @stream_socket_shutdown($this->stream, \STREAM_SHUT_RDWR);
         }
@@ -234,7 +234,7 @@ final class Transport
         $this->socket = null;
     }
 
-    /** Sends what can be sent of the rest; also where the loop has not said that something can. */
+    /** Sends as much of the rest as possible, even if the event loop has not reported that the stream is writable. */
     public function push(): void
     {
         $this->flush();
@@ -268,7 +268,7 @@ final class Transport
         [$this->out, $this->sent, $this->sending] = ['', 0, false];
     }
 
-    /** Through TLS nothing can be sent any more without an error. Then the kernel has forgotten where the other side was. */
+    /** Returns whether the client has reset a TLS connection: the kernel has no peer address then. */
     private function wasReset(): bool
     {
         return stream_socket_get_name($this->stream, true) === false;

@@ -7,24 +7,28 @@ namespace Spindle\Http\Internal\Server;
 use Spindle\Http\Internal\Message\Head;
 
 /**
- * Names the request that something happened for, by method and target, for the log.
+ * Names the request that caused an event, by method and target, for the log.
  *
- * A server keeps no list of what runs, as that would cost each request: this looks for it when it is asked.
+ * The server keeps no list of running requests, as it would cost time per request. This class searches for the request
+ * on demand.
  */
 final readonly class UnderWay
 {
-    /** Bytes of a target that a name has at most. */
     private const MAX_TARGET = 200;
 
-    /** Calls that are looked through, so that an endless recursion does not take all memory here. */
+    /**
+     * Maximum number of stack frames that are searched, so that an endless recursion does not exhaust the memory here.
+     */
     private const MAX_FRAMES = 500;
 
-    /** Requests that are named where the one that is meant is not known. */
+    /** Maximum number of requests in a message when the cause is unknown. */
     private const MAX_NAMED = 3;
 
     public function __construct(private Service $service) {}
 
-    /** Returns the name of the request for which the caller runs; '' when the caller runs for none, or in another fiber. */
+    /**
+     * Returns the name of the request for which the caller runs; '' when the caller runs for none, or in another fiber.
+     */
     public static function current(): string
     {
         foreach (debug_backtrace(0, self::MAX_FRAMES) as $frame) {
@@ -37,7 +41,7 @@ final readonly class UnderWay
         return '';
     }
 
-    /** Returns a clause that names the request for which the caller runs, or else some that are under way: " while it handled GET /". */
+    /** Returns " while it handled GET /" for the caller's request. If that is unknown, names some open requests. */
     public function clause(): string
     {
         $current = self::current();
@@ -45,7 +49,9 @@ final readonly class UnderWay
         return $current === '' ? $this->some() : " while it handled {$current}";
     }
 
-    /** Returns such a clause after exit() or a fatal error, which ends the fiber that has caused it, but not its request. */
+    /**
+     * Returns such a clause after exit() or a fatal error, which ends the fiber that caused it, but not its request.
+     */
     public function clauseAtTheEnd(): string
     {
         foreach ($this->exchanges() as $exchange) {

@@ -7,18 +7,17 @@ namespace Spindle\Http\Internal\Server;
 use Spindle\Http\ListenException;
 use Spindle\Internal\Warnings;
 
-/** The file of a Unix socket: makes room for it, and removes it again as long as it is the one that this process has made. */
+/** Removes stale files of Unix sockets, and created files that no other process has replaced. */
 final class UnixSocketFile
 {
-    /** Bytes of a path. PHP cuts off the rest. @see https://man7.org/linux/man-pages/man7/unix.7.html */
+    /** Maximum bytes of a path. PHP cuts off the rest. @see https://man7.org/linux/man-pages/man7/unix.7.html */
     private const LONGEST = 107;
 
     private const ECONNREFUSED = 111;
     private const EAGAIN = 11;
 
     /**
-     * Device and inode of each file that was made, and the process that made it, by path. Several of a path are those of servers that have had it one
-     * after the other, since something else has removed the file before: the last one is there now.
+     * Identity and creator of each file, by path. Of several entries, the last one is the current file.
      *
      * @var array<string, list<array{string, int}>>
      */
@@ -27,8 +26,7 @@ final class UnixSocketFile
     private function __construct() {}
 
     /**
-     * Removes what a server left that was killed. PHP does not tell why it can't make a socket's file, so what may be in
-     * its way is looked at here.
+     * Removes the file of a killed server, as PHP does not report why it can't create a socket's file.
      *
      * @throws ListenException
      */
@@ -63,7 +61,7 @@ final class UnixSocketFile
         }
     }
 
-    /** To be called once for each file that was made, while its socket is open: until then no other file has its inode. */
+    /** Removes a created file. Call it once per file while its socket is open, as the inode is unique until then. */
     public static function remove(string $path): void
     {
         $made = isset(self::$made[$path]) ? array_shift(self::$made[$path]) : null;
@@ -76,7 +74,7 @@ final class UnixSocketFile
     }
 
     /**
-     * A server that is busy, or that may not be asked, is not gone.
+     * Removes the file unless its server exists. A server that is busy, or refuses access, still exists.
      *
      * @throws ListenException
      */

@@ -7,8 +7,8 @@ namespace Spindle\Http\Internal\Server;
 use Revolt\EventLoop;
 
 /**
- * Connections that are not read for now, as enough is buffered: the event loop does not report that their clients leave. They are
- * checked by a timer, which exists only while there are any.
+ * Connections that are not read for now, because enough is buffered. The event loop does not report when their clients
+ * leave. A timer checks them, which runs only while there are any.
  */
 final class UnreadConnections
 {

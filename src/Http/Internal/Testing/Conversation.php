@@ -13,7 +13,6 @@ use Spindle\Http\Internal\Server\ResponseWriter;
 use Spindle\Http\Internal\Server\Transport;
 use Spindle\Http\Response;
 
-/** One request and its answer, from the client's side. */
 final class Conversation
 {
     private const CHUNK = 65_536;
@@ -64,7 +63,7 @@ final class Conversation
     private static function parse(string $bytes, string $method): Response
     {
         do {
-            // Whatever comes before is an interim response.
+            // All earlier responses are interim ones.
             if (preg_match('@^HTTP/1\.1 (\d{3}) ([^\r\n]*+)\r\n((?:[^\r\n]++\r\n)*+)\r\n@', $bytes, $match) !== 1) {
                 throw new \UnexpectedValueException('The server closed the connection without an answer');
             }

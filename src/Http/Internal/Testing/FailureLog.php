@@ -6,7 +6,6 @@ namespace Spindle\Http\Internal\Testing;
 
 use Psr\Log\AbstractLogger;
 
-/** Keeps the exceptions that a server logs. */
 final class FailureLog extends AbstractLogger
 {
     /** @var list<\Throwable> */

@@ -12,9 +12,9 @@ use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 
 /**
- * One application answers the same wherever it runs: status, reason, header fields and every byte of the body.
+ * An application gives the same response under every server: status, reason, header fields and every byte of the body.
  *
- * What is the web server's own is left out: Date, Server, and what is about the connection.
+ * Fields of the web server are ignored: Date, Server and those of the connection.
  */
 abstract class AppContract extends TestCase
 {
@@ -27,7 +27,10 @@ abstract class AppContract extends TestCase
     private const TEXT = 'text/plain; charset=utf-8';
     private const BYTES = 'application/octet-stream';
 
-    /** @return iterable<string, array{string, string, string, array<string, string|list<string>>}> what is asked, and by that what is answered: reason and status, body, header fields */
+    /**
+     * @return iterable<string, array{string, string, string, array<string, string|list<string>>}> by request: reason
+     *         and status, body, header fields
+     */
     public static function gets(): iterable
     {
         yield 'text' => ['GET /text', '200 OK', "Grüße\n", ['Content-Type' => self::TEXT, 'Content-Length' => '8']];

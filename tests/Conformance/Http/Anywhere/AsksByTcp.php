@@ -8,7 +8,7 @@ use PHPUnit\Framework\Assert;
 use Spindle\Http\Internal\Testing\Conversation;
 use Spindle\Http\Response;
 
-/** Asks the server whose address it is told. */
+/** Sends requests to a server's address. */
 trait AsksByTcp
 {
     protected function ask(string $method, string $target, array $headers = [], string $body = ''): Response

@@ -8,7 +8,7 @@ use PHPUnit\Framework\Assert;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\WebServer;
 
-/** PHP's built-in server, for all tests of a class. */
+/** Shares one of PHP's built-in servers among the tests of a class. */
 final class BuiltInHost extends Assert
 {
     use FrontController;
@@ -17,10 +17,10 @@ final class BuiltInHost extends Assert
 
     public readonly string $address;
 
-    /** A file for PHP's own error log. */
+    /** Path of PHP's error log. */
     public readonly string $log;
 
-    /** @param bool $logs whether errors go to the log; they are displayed, too, which is not to reach the body */
+    /** @param bool $logs whether errors go to the log; they are displayed, too, which must not change the body */
     public function __construct(bool $logs = false)
     {
         $this->log = $this->path('error.log');

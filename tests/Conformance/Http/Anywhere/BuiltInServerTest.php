@@ -15,7 +15,7 @@ final class BuiltInServerTest extends AppContract
 
     private static ?BuiltInHost $shared = null;
 
-    /** The host of a test that needs one of its own. */
+    /** A separate host for tests that need one. */
     private ?BuiltInHost $own = null;
 
     #[AfterClass]

@@ -24,7 +24,7 @@ final class FpmHost extends Assert
 
     public readonly string $address;
 
-    /** FPM's error log. */
+    /** Path of FPM's error log. */
     public readonly string $log;
 
     public function __construct()

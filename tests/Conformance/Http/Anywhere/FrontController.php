@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Http\Anywhere;
 
-/** The three lines by which an application runs under any SAPI. */
+/** The three-line script that runs an application under any SAPI. */
 trait FrontController
 {
     private function frontController(): string

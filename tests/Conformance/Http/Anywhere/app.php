@@ -3,7 +3,7 @@
 declare(strict_types=1);
 
 /*
- * What tells one server from another, as an application.
+ * An application for everything in which servers could differ.
  */
 
 use Amp\Cancellation;
@@ -38,7 +38,7 @@ $left = static function (ServerRequestInterface $request): bool {
     return !$cancellation instanceof Cancellation || $cancellation->isRequested();
 };
 
-/** Has nothing for 50 ms, and tells whether it was asked all the time. */
+/** Returns no bytes for 50 ms, then whether it was read all the time. */
 $hesitant = static fn(): StreamInterface => new class implements StreamInterface {
     use ForwardOnly;
 

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Http\Vectors;
 
-/** RFC 9112, 7.1: what ends a chunk, and what ends them all. */
+/** RFC 9112, 7.1: the end of a chunk, and of the body. */
 final class ChunkData
 {
     private const HEAD = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Http\Vectors;
 
-/** RFC 9112, 6.1 and 6.3: where smuggled requests hide. */
+/** RFC 9112, 6.1 and 6.3: request smuggling. */
 final class Codings
 {
     private const BODY = "5\r\nhello\r\n0\r\n\r\n";

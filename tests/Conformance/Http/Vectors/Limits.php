@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Http\Vectors;
 
 use Spindle\Http\Internal\Message\MessageLimits;
 
-/** What is too long is refused by what it is too long for, wherever the bytes are split. */
+/** Too long messages: the status depends on the exceeded limit, and not on how the bytes are split. */
 final class Limits
 {
     /** @return iterable<string, Vector> */

@@ -9,23 +9,24 @@ use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\MessageLimits;
 use Spindle\Http\Internal\Message\RequestParser;
 
-/** What the parser makes of the bytes of one connection, up to the request that is its last. */
+/** The parser's results for the bytes of one connection, up to the last request. */
 final readonly class Reading
 {
     /**
      * @param list<array{Head, string, string}> $requests accepted heads, their bodies and trailers
-     * @param string                            $end      "refused" with a status, "incomplete" when more has to come, or ''
+     * @param string                            $end      "refused" with a status, "incomplete" when bytes are missing,
+     *     or ''
      */
     private function __construct(public array $requests, public string $end) {}
 
-    /** @param iterable<string> $pieces as they are received */
+    /** @param iterable<string> $pieces as received */
     public static function of(iterable $pieces, ?MessageLimits $limits = null): self
     {
         return self::read($pieces, $limits, static fn(Head $head): bool => true);
     }
 
     /**
-     * By one who takes no bodies, but for the last one's. A head is accepted before its body is looked at.
+     * Reads only the body of the last request. A head is accepted before its body is parsed.
      *
      * @param iterable<string> $pieces
      */
@@ -34,7 +35,10 @@ final readonly class Reading
         return self::read($pieces, $limits, static fn(Head $head): bool => !$head->persistent);
     }
 
-    /** @return list<string> each accepted request as 'GET /target "body" kept' or, when it is the connection's last, '... closed'; then the end, if any */
+    /**
+     * @return list<string> each accepted request as 'GET /target "body" kept' or, when it is the connection's last,
+     *         '... closed'; then the end, if any
+     */
     public function verdict(): array
     {
         $requests = array_map(self::request(...), $this->requests);
@@ -42,13 +46,13 @@ final readonly class Reading
         return $this->end === '' ? $requests : [...$requests, $this->end];
     }
 
-    /** All that is known of it. */
+    /** Returns all details of the reading. */
     public function transcript(): string
     {
         return var_export([$this->requests, $this->end], true);
     }
 
-    /** So many of the accepted heads, and the end. */
+    /** Returns the first $count accepted heads, and the end. */
     public function heads(int $count): string
     {
         return var_export([array_column(\array_slice($this->requests, 0, $count), 0), $this->end], true);
@@ -56,7 +60,7 @@ final readonly class Reading
 
     /**
      * @param iterable<string>     $pieces
-     * @param \Closure(Head): bool $takes  whether a request's body is taken
+     * @param \Closure(Head): bool $takes  whether a request's body is read
      */
     private static function read(iterable $pieces, ?MessageLimits $limits, \Closure $takes): self
     {

@@ -6,10 +6,10 @@ namespace Spindle\Tests\Conformance\Http\Vectors;
 
 use Spindle\Http\Internal\Message\MessageLimits;
 
-/** What a client may send on one connection, and what is to come of it. */
+/** Bytes that a client may send on one connection, and the expected result. */
 final readonly class Vector
 {
-    /** @param list<string> $verdict as {@see Reading::verdict()} gives it */
+    /** @param list<string> $verdict in the format of {@see Reading::verdict()} */
     private function __construct(
         public string $bytes,
         public array $verdict,

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Http\Vectors;
 
-/** All of them, by the claim that each makes. */
+/** All vectors, by their claims. */
 final class Vectors
 {
     /** @return iterable<string, Vector> */

@@ -8,7 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\EndsInTime;
 
-/** Each vector has its verdict, however its bytes arrive. */
+/** Each vector has the same verdict however its bytes arrive. */
 final class VectorsTest extends TestCase
 {
     use EndsInTime;
@@ -27,7 +27,7 @@ final class VectorsTest extends TestCase
         self::assertSame($vector->verdict, Reading::of([$vector->bytes], $vector->limits)->verdict());
     }
 
-    /** The first byte alone keeps a head off the regular expression that takes it whole. */
+    /** With only the first byte, the parser can't parse the head by its regular expression. */
     #[DataProvider('vectors')]
     public function testWhatArrivesByteByByteIsReadTheSame(Vector $vector): void
     {
@@ -47,7 +47,7 @@ final class VectorsTest extends TestCase
         }
     }
 
-    /** What is left of a body when its request is answered is skipped. */
+    /** The rest of a body is skipped after the response. */
     #[DataProvider('vectors')]
     public function testWhoTakesNoBodyMeetsTheSameHeadsAndTheSameEnd(Vector $vector): void
     {

@@ -23,7 +23,7 @@ use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Streams;
 
-/** Where a server listens. */
+/** Addresses on which a server listens. */
 final class AddressesTest extends TestCase
 {
     use EndsInTime;

@@ -22,7 +22,7 @@ use Spindle\Tests\Streams;
 
 use function Amp\delay;
 
-/** Where an answer ends: whatever a handler says of that, the next one begins where the client expects it. */
+/** The end of a response: whatever a handler declares, the client finds the begin of the next response. */
 final class AnswerFramingTest extends TestCase
 {
     use EndsInTime;
@@ -56,7 +56,8 @@ final class AnswerFramingTest extends TestCase
         $get = $this->answer($of(['X-Own' => 'yes', 'Date' => 'Sun, 06 Nov 1994 08:49:37 GMT'], 200));
         $head = $this->answer($of(['X-Own' => 'yes', 'Date' => 'Sun, 06 Nov 1994 08:49:37 GMT'], 200), "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
 
-        $without = static fn(array $headers): array => array_diff_key($headers, ['transfer-encoding' => 0]); // RFC 9110, 9.3.2: which HEAD may leave out
+        // RFC 9110, 9.3.2: HEAD may omit it
+        $without = static fn(array $headers): array => array_diff_key($headers, ['transfer-encoding' => 0]);
         self::assertSame([$get->status, $without($get->headers)], [$head->status, $without($head->headers)]);
     }
 
@@ -118,7 +119,7 @@ final class AnswerFramingTest extends TestCase
         yield 'a handler that takes too long' => ["HEAD /slow HTTP/1.1\r\nHost: a\r\n\r\n", 503];
     }
 
-    /** RFC 9110, 9.3.2: also where the request is refused. */
+    /** RFC 9110, 9.3.2 applies to refused requests as well. */
     #[DataProvider('refusals')]
     public function testARefusalOfHeadHasNoBody(string $request, int $status): void
     {
@@ -227,7 +228,7 @@ final class AnswerFramingTest extends TestCase
         self::assertSame('body', $this->answer(new Response(200, ['Content-Length' => '4'], new Generous('body and soul')))->body);
     }
 
-    /** Heads are alike, and what is alike may be made only once. */
+    /** The server may cache heads of equal responses, and must not confuse similar ones. */
     public function testEachAnswerHasItsOwnHead(): void
     {
         $responses = [
@@ -313,7 +314,7 @@ final class AnswerFramingTest extends TestCase
         self::assertSame([303, '/a%0D%0ASet-Cookie:%20b=c', null], [$response->status, $response->header('location'), $response->header('set-cookie')]);
     }
 
-    /** @param string $request to which it is the answer; another one follows, unless this is the last */
+    /** @param string $request of this response; another request follows, unless this is the last */
     private function answer(ResponseInterface $answer, string $request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n", bool $isLast = false, ?string $given = null): ReceivedResponse
     {
         $answer = $given === null ? $answer : $answer->withHeader('Content-Length', $given);
@@ -350,7 +351,7 @@ final class AnswerFramingTest extends TestCase
     }
 
     /**
-     * It can be read once, and nobody knows its size.
+     * Creates a response whose body can be read once and has an unknown size.
      *
      * @param array<string, string> $headers
      */

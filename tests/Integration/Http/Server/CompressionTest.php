@@ -20,7 +20,7 @@ use Spindle\Tests\LeavesNothing;
 
 use function Amp\Future\await;
 
-/** Answers that are compressed on their way. */
+/** Responses that are compressed while they are sent. */
 #[RequiresPhpExtension('zlib')]
 final class CompressionTest extends TestCase
 {

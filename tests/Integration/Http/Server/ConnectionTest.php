@@ -17,7 +17,7 @@ use Spindle\Tests\LeavesNothing;
 
 use function Amp\delay;
 
-/** How long a connection lives, and in which order its requests are answered. */
+/** Lifetime of connections, and the order of responses. */
 final class ConnectionTest extends TestCase
 {
     use EndsInTime;
@@ -165,7 +165,7 @@ final class ConnectionTest extends TestCase
             $client->get('/');
             ++$sent;
             delay(0.005);
-        } while ($served === $sent); // one is not begun, as the answer before it does not go out
+        } while ($served === $sent); // another request is not started, because the previous response can't be sent
         $client->get('/');
 
         foreach (range(1, $sent + 1) as $i) {
@@ -194,7 +194,7 @@ final class ConnectionTest extends TestCase
         self::assertSame('/last', $greedy->response()->body);
     }
 
-    /** Whoever is served while others have their turn may be closed meanwhile. */
+    /** A connection may be closed while it lets others have their turn. */
     public function testAClientThatPipelinesMayLeaveWhileOthersHaveTheirTurn(): void
     {
         $handled = 0;

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Integration\Http\Server;
 
 use Psr\Log\AbstractLogger;
 
-/** Has no room for what it is told. */
+/** A logger that always fails. */
 final class FailingLogger extends AbstractLogger
 {
     public int $asked = 0;

@@ -7,7 +7,7 @@ namespace Spindle\Tests\Integration\Http\Server;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\ForwardOnly;
 
-/** A stream that gives all that it has, however little it is asked for. */
+/** A stream that returns all its bytes at once, even if fewer are requested. */
 final class Generous implements StreamInterface
 {
     use ForwardOnly;

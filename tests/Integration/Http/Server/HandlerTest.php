@@ -23,7 +23,7 @@ use Spindle\Tests\Unit\Http\Middleware\ReadsErrorLog;
 
 use function Amp\delay;
 
-/** What becomes of what a handler returns, throws, or waits for. */
+/** Responses to what a handler returns, throws or waits for. */
 final class HandlerTest extends TestCase
 {
     use EndsInTime;

@@ -7,7 +7,7 @@ namespace Spindle\Tests\Integration\Http\Server;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\ForwardOnly;
 
-/** A stream that has nothing for now, and does not say so by suspending. */
+/** A stream without data at present, which returns '' instead of suspending. */
 final class Hesitant implements StreamInterface
 {
     use ForwardOnly;

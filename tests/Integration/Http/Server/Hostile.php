@@ -9,7 +9,7 @@ use Psr\Http\Message\MessageInterface;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\StreamInterface;
 
-/** A response of a library that checks nothing, with a header that has two lines. */
+/** A response of a library without checks. One header has a line break. */
 final class Hostile implements ResponseInterface
 {
     public function getStatusCode(): int

@@ -22,7 +22,7 @@ use Spindle\Tests\Http\ServesHttp;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Unit\Http\Middleware\ReadsErrorLog;
 
-/** Where middleware that was given no logger reports to. */
+/** The log of middleware without a logger of its own. */
 final class MiddlewareLogTest extends TestCase
 {
     use EndsInTime;

@@ -24,7 +24,7 @@ use Spindle\Tests\LeavesNothing;
 
 use function Amp\delay;
 
-/** What a client sends after the head. */
+/** Request bodies. */
 final class RequestBodyTest extends TestCase
 {
     use EndsInTime;
@@ -33,7 +33,7 @@ final class RequestBodyTest extends TestCase
 
     private const MIB = 1_048_576;
 
-    /** @return iterable<string, array{\Closure(string): string}> what makes a request with a body */
+    /** @return iterable<string, array{\Closure(string): string}> functions that make a request with a body */
     public static function framings(): iterable
     {
         yield 'with a length' => [static fn(string $body): string => "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " . \strlen($body) . "\r\n\r\n{$body}"];
@@ -502,7 +502,7 @@ final class RequestBodyTest extends TestCase
         }
     }
 
-    /** What symfony/psr-http-message-bridge asks of a request, in its order, and HttpFoundation of what it has got. */
+    /** Calls the methods that symfony/psr-http-message-bridge and HttpFoundation call, in their order. */
     #[DataProvider('texts')]
     public function testSymfonysBridgeHasTheFieldsAndTheBody(string $type, string $body): void
     {
@@ -553,7 +553,7 @@ final class RequestBodyTest extends TestCase
         }, new HttpServerOptions(forms: new FormLimits(text: 1_000)));
         $bytes = str_repeat('x', $size);
         if (str_contains($type, 'json')) {
-            $bytes = str_pad('', 64_536) . $bytes; // fewer than 64 KiB are kept whatever the type is
+            $bytes = str_pad('', 64_536) . $bytes; // bodies below 64 KiB are kept for every type
         }
         $md5 = md5($bytes);
 
@@ -694,7 +694,7 @@ final class RequestBodyTest extends TestCase
     }
 
     /**
-     * Sends the body with a length and in chunks, each time on a connection of its own.
+     * Sends the body with a length and in chunks, on one connection each.
      *
      * @return list<ReceivedResponse>
      */

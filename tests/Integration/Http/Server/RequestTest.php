@@ -11,7 +11,7 @@ use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Http\ServesHttp;
 use Spindle\Tests\LeavesNothing;
 
-/** What a handler is told of a request that came through a socket. */
+/** The request that a handler gets through a socket. */
 final class RequestTest extends TestCase
 {
     use EndsInTime;

@@ -18,7 +18,7 @@ use Spindle\Tests\LeavesNothing;
 
 use function Amp\Future\await;
 
-/** A process that serves, and is told to stop. */
+/** Stop signals to a server process. */
 #[RequiresPhpExtension('pcntl')]
 final class SignalsTest extends TestCase
 {
@@ -83,7 +83,7 @@ final class SignalsTest extends TestCase
         self::assertTrue($server->hasReturned());
     }
 
-    /** A client has to be able to tell what was lost from what was answered. */
+    /** A client must be able to distinguish lost requests from answered ones. */
     public function testUnderLoadEveryRequestThatIsAnsweredIsAnsweredWhole(): void
     {
         $server = $this->startServer();
@@ -107,7 +107,7 @@ final class SignalsTest extends TestCase
         self::assertSame(0, $server->wait());
     }
 
-    /** Its handler has begun. */
+    /** Waits until the handler has begun. */
     private static function settle(ServerProcess $server): void
     {
         self::assertSame(200, $server->client()->get('/')->response()->status);

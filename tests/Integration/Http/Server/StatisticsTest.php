@@ -21,7 +21,7 @@ use Spindle\Tests\LeavesNothing;
 
 use function Amp\delay;
 
-/** What a server counts. */
+/** The counters of a server. */
 final class StatisticsTest extends TestCase
 {
     use EndsInTime;
@@ -187,7 +187,7 @@ final class StatisticsTest extends TestCase
             $this->server()->check(),
         );
         self::assertLessThan(1.9, microtime(true) - $begin);
-        $gate->complete(); // what is late goes on
+        $gate->complete(); // ends the late check
         delay(0);
     }
 }

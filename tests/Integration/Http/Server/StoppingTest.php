@@ -23,7 +23,7 @@ use Spindle\Tests\LeavesNothing;
 
 use function Amp\delay;
 
-/** A server that stops in the middle of anything, in the process that asks it to. */
+/** Stops of a server at any moment, in the same process. */
 final class StoppingTest extends TestCase
 {
     use EndsInTime;
@@ -145,7 +145,8 @@ final class StoppingTest extends TestCase
         $this->serveGated();
         $clients = array_map(fn(): RawClient => $this->client(), range(1, 50));
         foreach ($clients as $client) {
-            stream_socket_sendto($client->stream(), "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); // the server's turn has not come yet
+            // before the server's next turn
+            stream_socket_sendto($client->stream(), "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
         }
         $stopped = $this->beginStop();
 
@@ -302,7 +303,7 @@ final class StoppingTest extends TestCase
         $this->gate->complete();
     }
 
-    /** In any phase of a connection, and with a handler that goes on. */
+    /** Covers each phase of a connection, and a handler that continues. */
     public function testKillingEndsConnectionsInWhateverTheyDo(): void
     {
         $this->serveGated();
@@ -406,7 +407,7 @@ final class StoppingTest extends TestCase
         yield 'end';
     }
 
-    /** @return Future<void> complete when the server has stopped; it has begun to */
+    /** @return Future<void> complete when the server has stopped; it is already stopping when this method returns */
     private function beginStop(int $inFlight = 0): Future
     {
         Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === $inFlight, 'the handlers have begun');

@@ -23,7 +23,7 @@ use Spindle\Tests\Streams;
 
 use function Amp\delay;
 
-/** Answers that are made while they are sent. */
+/** Responses that are produced while they are sent. */
 final class StreamingTest extends TestCase
 {
     use EndsInTime;

@@ -234,7 +234,7 @@ final class TlsTest extends TestCase
         self::assertSame("0\r\n\r\n", $client->bytes(5));
     }
 
-    /** What is decrypted and not read yet, the kernel does not tell of. */
+    /** The kernel does not report data that is decrypted and unread. */
     #[DataProvider('versions')]
     public function testRequestsThatComeInOneRecordAreAllAnswered(int $method): void
     {

@@ -156,7 +156,7 @@ final class AdminTest extends TestCase
         self::assertSame(0, preg_match('~(?:src|href|@import|url)\W+(?:https?:)?//|unsafe~', $html . $response->getHeaderLine('Content-Security-Policy')));
     }
 
-    /** @return iterable<string, array{int, string, 2?: list<string>}> the status, the Host field, names that are allowed */
+    /** @return iterable<string, array{int, string, 2?: list<string>}> the status, the Host field, allowed names */
     public static function hosts(): iterable
     {
         yield 'a name of another site' => [421, 'evil.example'];

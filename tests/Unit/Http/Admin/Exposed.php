@@ -7,7 +7,7 @@ namespace Spindle\Tests\Unit\Http\Admin;
 use PHPUnit\Framework\Assert;
 
 /**
- * Reads Prometheus' text format 0.0.4 as strictly as it is described:
+ * Parses Prometheus' text format 0.0.4 strictly:
  * https://prometheus.io/docs/instrumenting/exposition_formats/#text-format-details.
  */
 final class Exposed

@@ -9,7 +9,7 @@ use Spindle\Http\Internal\Admin\Condition;
 use Spindle\Http\Internal\Admin\Figures;
 use Spindle\Http\Internal\Admin\Overview;
 
-/** Says what it was told to, and how often it was asked. */
+/** Returns fixed values, and counts the calls. */
 final class FixedOverview implements Overview
 {
     public int $asked = 0;
@@ -17,7 +17,7 @@ final class FixedOverview implements Overview
     /**
      * @param list<HttpServerStatistics>|null $statistics null for one process that has done nothing
      * @param array<string, string|null>      $checks
-     * @param Condition|null                  $condition null for that these are ready
+     * @param Condition|null                  $condition null for ready with these checks
      */
     public function __construct(private readonly ?array $statistics = null, public array $checks = [], private readonly ?Condition $condition = null) {}
 
@@ -33,7 +33,7 @@ final class FixedOverview implements Overview
         return $this->condition ?? Condition::ready($this->checks);
     }
 
-    /** A name that PHP takes for a number where it is an array's key. */
+    /** Returns a name that PHP converts to a number as an array key. */
     public static function numeric(string $name): string
     {
         return $name;

@@ -59,7 +59,7 @@ final class ServersHereTest extends TestCase
 
         self::assertSame(['db' => 'gone', 'disk' => null, 'late' => Checks::LATE], (new ServersHere($servers))->condition()->checks);
         $end->cancel();
-        delay(0); // the late one has ended
+        delay(0); // lets the late check end
     }
 
     public function testChecksOfAllAreRunAtOnce(): void

@@ -20,7 +20,7 @@ use Spindle\Tests\LeavesNothing;
 use function Amp\async;
 use function Amp\delay;
 
-/** {@see Response::events()} */
+/** Tests {@see Response::events()}. */
 final class EventsResponseTest extends TestCase
 {
     use EndsInTime;
@@ -95,7 +95,7 @@ final class EventsResponseTest extends TestCase
 
         foreach (['1', '2', '3'] as $n => $data) {
             self::assertSame("data: {$data}\n\n", $body->read(1000));
-            delay(self::SHORT); // for an iterator that would go on
+            delay(self::SHORT); // time for an iterator that would go on
             self::assertCount($n + 1, $this->done());
         }
         $body->close();
@@ -362,14 +362,14 @@ final class EventsResponseTest extends TestCase
         self::assertNull($kept->get());
     }
 
-    /** @return list<string> what the iterators of a test have done */
+    /** @return list<string> what the iterators of a test have logged */
     private function done(): array
     {
         return $this->log;
     }
 
     /**
-     * Behind its first comment.
+     * Returns the stream after its first comment.
      *
      * @param iterable<ServerSentEvent|string> $events
      */

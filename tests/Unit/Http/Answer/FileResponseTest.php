@@ -13,7 +13,7 @@ use Spindle\Http\Response;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\OwnDirectory;
 
-/** {@see Response::file()} */
+/** Tests {@see Response::file()}. */
 final class FileResponseTest extends TestCase
 {
     use LeavesNothing;
@@ -21,7 +21,7 @@ final class FileResponseTest extends TestCase
 
     private const TEN = '0123456789';
 
-    /** When the file was modified, 2001-09-09. */
+    /** Modification time of the file, 2001-09-09. */
     private const TIME = 1_000_000_000;
 
     private const DATE = 'Sun, 09 Sep 2001 01:46:40 GMT';

@@ -85,7 +85,8 @@ final class OpenFileTest extends TestCase
         [$soft, $hard] = [$limit['soft openfiles'], $limit['hard openfiles']];
         self::assertIsInt($soft);
         self::assertIsInt($hard);
-        self::assertTrue(class_exists(HttpException::class) && class_exists(OpenFile::class)); // their code is read from files, too
+        // loads the classes before no file can be opened
+        self::assertTrue(class_exists(HttpException::class) && class_exists(OpenFile::class));
         posix_setrlimit(\POSIX_RLIMIT_NOFILE, 3, $hard);
         try {
             OpenFile::at($path);

@@ -6,10 +6,10 @@ namespace Spindle\Tests\Unit\Http\Form;
 
 use Psr\Http\Message\StreamInterface;
 
-/** A body that comes piece by piece. */
+/** A body that arrives in pieces. */
 final class Body implements StreamInterface
 {
-    /** Bytes that were read. */
+    /** Number of bytes read. */
     public int $read = 0;
 
     /** @var \Iterator<string> */

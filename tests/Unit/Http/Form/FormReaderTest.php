@@ -278,7 +278,7 @@ final class FormReaderTest extends TestCase
         unset($others);
     }
 
-    /** Without a limit it takes four seconds of processor time. */
+    /** Without a limit, decoding takes four seconds of processor time. */
     public function testKeysThatCollideAreRefusedBeforeTheyAreDecoded(): void
     {
         $members = array_map(static fn(int $i): string => '"' . $i * 65_536 . '":0', range(1, 65_000));

@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Http\Form;
 
-/** A file system in which a file can be created, but holds only so much: "full-disk://anywhere". */
+/** A file system of limited size, "full-disk://anywhere". Files can be created, but writes beyond the limit fail. */
 final class FullDisk
 {
     public const DIRECTORY = 'full-disk://anywhere';
 
-    /** Bytes that there is room for. */
+    /** Size in bytes. */
     private const ROOM = 100_000;
 
     /** @var array<string, true> the names that there are */

@@ -23,7 +23,7 @@ final class JsonMembersTest extends TestCase
     /** Parts of keys and strings that look like structure. */
     private const ATOMS = ['a', '{', '}', ':', '"', '\\', '":', '\\"', '/', 'é', "\n", '":{', '0'];
 
-    /** @return iterable<string, array{string, int}> a text, and the members in it that count */
+    /** @return iterable<string, array{string, int}> a text, and how many of its members count */
     public static function texts(): iterable
     {
         $hundred = self::members(JsonMembers::FEW);
@@ -108,7 +108,7 @@ final class JsonMembersTest extends TestCase
         yield 'a colon after each number' => [str_repeat('1:', intdiv(self::MIB, 2))];
     }
 
-    /** Something quadratic would take minutes. */
+    /** A quadratic algorithm would take minutes. */
     #[DataProvider('costly')]
     public function testNoTextTakesLong(string $json): void
     {

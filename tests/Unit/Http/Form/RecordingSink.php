@@ -9,7 +9,7 @@ use Spindle\Http\Internal\Form\MultipartParser;
 use Spindle\Http\Internal\Form\MultipartSink;
 use Spindle\Http\Internal\Form\Part;
 
-/** Notes what a parser tells, with the pieces of data put together. */
+/** Records a parser's results, with the pieces of data joined. */
 final class RecordingSink implements MultipartSink
 {
     /** @var list<array{name: string, filename: string|null, type: string|null, data: string, ended: bool}> */
@@ -21,8 +21,8 @@ final class RecordingSink implements MultipartSink
     /**
      * @param iterable<string> $pieces
      *
-     * @return array{list<array{name: string, filename: string|null, type: string|null, data: string, ended: bool}>, string|null} the
-     *                                                                                       parts, and why the form was refused
+     * @return array{list<array{name: string, filename: string|null, type: string|null, data: string, ended: bool}>,
+     *         string|null} the parts, and why the form was refused
      */
     public static function parse(string $boundary, iterable $pieces): array
     {

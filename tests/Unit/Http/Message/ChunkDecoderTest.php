@@ -34,7 +34,7 @@ final class ChunkDecoderTest extends TestCase
         }
     }
 
-    /** A chunk that ends elsewhere is known for it by its first byte too many. */
+    /** The first byte too many shows that a chunk has the wrong size. */
     public function testDataIsRefusedAsSoonAsItIsTooLong(): void
     {
         foreach (["1\r\nxy", "1\r\nx\n", "1\r\nx\ry"] as $buffer) {

@@ -32,7 +32,7 @@ final class HeadReaderTest extends TestCase
         $reader->line("X : y\r\n");
     }
 
-    /** Whichever of two limits a line would pass first is the one that it has passed. */
+    /** The limit that a line would exceed first decides. */
     #[TestWith([0, 414])]
     #[TestWith([10, 414])]
     #[TestWith([15, 431])]

@@ -237,7 +237,7 @@ final class RequestParserTest extends TestCase
     /**
      * @param list<string> $pieces
      *
-     * @return int what they are refused by; 0 when a whole request comes of them
+     * @return int the status of the refusal; 0 when they form a complete request
      */
     private static function verdict(array $pieces): int
     {

@@ -349,7 +349,7 @@ final class AccessLogTest extends TestCase
         return $reader;
     }
 
-    /** @return list<string> where a child finds what it inherits */
+    /** @return list<string> targets of the descriptors that a child inherits */
     private static function descriptors(): array
     {
         return array_map(static fn(int $fd): string => "/proc/self/fd/{$fd}", range(0, 60));

@@ -134,7 +134,7 @@ final class CompressionTest extends TestCase
                 self::assertSame($text, gzdecode($body->getContents()), "time {$time}");
                 $body->close();
             }
-            self::answer($response)->getBody()->close(); // before its end
+            self::answer($response)->getBody()->close(); // before the end
 
             self::assertSame($text, (string) $response->getBody());
         }
@@ -150,7 +150,7 @@ final class CompressionTest extends TestCase
             foreach ($bodies as $i => $body) {
                 $bytes[$i] .= $body->read(10_000);
             }
-            $response->getBody()->seek(7); // whoever else has it
+            $response->getBody()->seek(7); // as another owner of the body might
         }
 
         self::assertSame([$text, $text], array_map(gzdecode(...), $bytes));

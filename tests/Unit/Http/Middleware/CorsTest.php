@@ -207,7 +207,7 @@ final class CorsTest extends TestCase
 
     /**
      * @param string|list<string>   $origin
-     * @param array<string, string> $headers of the handler's answer
+     * @param array<string, string> $headers of the handler's response
      */
     private static function simple(Cors $cors, string|array $origin, array $headers = []): ResponseInterface
     {

@@ -9,7 +9,7 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 use Spindle\Http\Response;
 
-/** Keeps the request that it got, and answers or throws as it was told. */
+/** Keeps its last request, and returns or throws what it was given. */
 final class Handler implements RequestHandlerInterface
 {
     public ?ServerRequestInterface $request = null;
@@ -23,7 +23,7 @@ final class Handler implements RequestHandlerInterface
         return $this->answer instanceof ResponseInterface ? $this->answer : throw $this->answer;
     }
 
-    /** The request that it got. */
+    /** Returns the request that it got. */
     public function got(): ServerRequestInterface
     {
         return $this->request ?? throw new \LogicException('No request has come');

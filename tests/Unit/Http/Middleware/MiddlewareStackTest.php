@@ -111,7 +111,7 @@ final class MiddlewareStackTest extends TestCase
         return (string) $stack->handle(new ServerRequest('GET', "/{$path}"))->getBody();
     }
 
-    /** Shows in the request's trail, and in the response, when it was passed. */
+    /** Adds its name to the request's trail, and to the response. */
     private static function marking(string $name): MiddlewareInterface
     {
         return self::middleware(static function (ServerRequestInterface $request, RequestHandlerInterface $handler) use ($name): ResponseInterface {

@@ -7,14 +7,14 @@ namespace Spindle\Tests\Unit\Http\Middleware;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\ForwardOnly;
 
-/** A body that gives one piece for each read, be it empty. */
+/** A body that returns one piece per read, even an empty one. */
 final class Pieces implements StreamInterface
 {
     use ForwardOnly;
 
     public bool $closed = false;
 
-    /** In bytes; null when nobody knows. */
+    /** Size in bytes; null when unknown. */
     public ?int $size = null;
 
     /** @var (\Closure(): mixed)|null what happens while it is read */

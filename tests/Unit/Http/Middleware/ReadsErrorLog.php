@@ -14,7 +14,7 @@ trait ReadsErrorLog
     /**
      * @param \Closure(): mixed $act
      *
-     * @return list<string> what PHP's error log was told meanwhile
+     * @return list<string> lines added to PHP's error log during the call
      */
     private function errorLogOf(\Closure $act): array
     {

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Unit\Http\Middleware;
 
 use Psr\Log\AbstractLogger;
 
-/** Keeps what it is told. */
+/** Keeps log entries. */
 final class Records extends AbstractLogger
 {
     /** @var list<array{level: mixed, message: string, context: array<mixed>}> */

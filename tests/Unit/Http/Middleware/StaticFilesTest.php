@@ -23,7 +23,7 @@ final class StaticFilesTest extends TestCase
     private const PASSED_ON = 'answer';
     private const SECRET = 'secret';
 
-    /** Of code, as editors and people name them. */
+    /** Names of copies of PHP files, as editors and people choose them. */
     private const COPIES = ['a.php.bak', 'a.php~', 'a.php.save', 'a.php.save.1', 'a.php.old', 'a.php_old', 'a.php-2024-01-31', 'a.PHP.BAK', 'a.php.orig~', 'a.php.~1~', '#a.php#', 'a.php.swp', 'a.phtml.bak', 'config.inc~', 'a.php.1'];
 
     /** @return iterable<string, array{string, string}> */
@@ -253,7 +253,7 @@ final class StaticFilesTest extends TestCase
             self::assertSame('', self::get($files, $path)->getHeaderLine('Location'), $path);
         }
         self::assertSame('./evil.example/', self::get($files, '/evil.example')->getHeaderLine('Location'));
-        // Of a PSR-7 implementation that joins slashes.
+        // A PSR-7 implementation may join slashes.
         self::assertSame('./evil.example/', $files->process((new ServerRequest('GET', 'http://host//evil.example')), new Handler())->getHeaderLine('Location'));
     }
 
@@ -389,7 +389,7 @@ final class StaticFilesTest extends TestCase
         return $root;
     }
 
-    /** With a path that no PSR-7 implementation has made a better one of. */
+    /** Creates a request whose path no PSR-7 implementation has normalized. */
     private static function request(string $path, string $method = 'GET', string $query = ''): ServerRequest
     {
         $uri = self::createStub(UriInterface::class);

@@ -54,7 +54,7 @@ final class FileWatchTest extends TestCase
         self::assertSame(['app.php'], $watch->changes());
         self::assertSame([], $watch->changes());
         $save('six');
-        $now += 5; // nobody looked for so long
+        $now += 5; // time without a scan
         self::assertSame(['app.php'], $watch->changes());
         self::assertSame([], $watch->changes());
         ++$now;

@@ -9,14 +9,17 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Http\SupervisorOptions;
 use Spindle\Tests\OwnDirectory;
 
-/** Each case runs in a PHP of its own, since it is about the options of PHP. */
+/** Each case runs in a separate PHP, because it needs certain PHP options. */
 final class MemoryLimitTest extends TestCase
 {
     use OwnDirectory;
 
     private const DEBIAN = "memory_limit = -1\n";
 
-    /** @return iterable<string, array{string, string, int, array<string, mixed>, int, string}> php.ini, options of PHP, processes, options, megabytes of the machine, the limit */
+    /**
+     * @return iterable<string, array{string, string, int, array<string, mixed>, int, string}> php.ini, options of PHP,
+     *         processes, options, megabytes of the machine, the limit
+     */
     public static function cases(): iterable
     {
         yield 'an equal share' => [self::DEBIAN, '', 4, [], 8_192, '1536M'];

@@ -114,7 +114,7 @@ final class SuccessionTest extends TestCase
         self::assertSame(0, $this->succession->failed());
     }
 
-    /** @return list<string> whose successors start, and where a reload ends */
+    /** @return list<string> slots whose successors start, and where a reload ends */
     private function toTheEnd(): array
     {
         $events = [];

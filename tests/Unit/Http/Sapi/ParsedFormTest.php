@@ -18,7 +18,7 @@ final class ParsedFormTest extends TestCase
 {
     private const FILE = ['name' => 'a.txt', 'full_path' => 'a.txt', 'type' => 'text/plain', 'tmp_name' => '/tmp/x', 'error' => 0, 'size' => 3];
 
-    /** As PHP 8.2 to 8.4 word them. */
+    /** Warnings as PHP 8.2 to 8.4 word them. */
     #[TestWith(['Maximum number of allowable file uploads has been exceeded'])]
     #[TestWith(['PHP Request Startup: Multipart body parts limit exceeded 1020. To increase the limit change max_multipart_body_parts in php.ini.'])]
     #[TestWith(['PHP Request Startup: Input variables exceeded 1000. To increase the limit change max_input_vars in php.ini.'])]

@@ -62,7 +62,7 @@ final class LoopLagTest extends TestCase
     {
         $lag = new LoopLag();
         $lag->start();
-        usleep(600_000); // what is noticed: the loop is blocked beyond the interval of 0.5 s
+        usleep(600_000); // blocks the loop for longer than the interval of 0.5 s
         delay(0.01);
         $lag->stop();
 

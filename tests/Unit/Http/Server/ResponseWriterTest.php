@@ -140,7 +140,10 @@ final class ResponseWriterTest extends TestCase
         self::write(new ForeignResponse(101));
     }
 
-    /** @return array{object{lines: list<string>, date: string, body: string}, bool} what was written, and whether the connection is kept */
+    /**
+     * @return array{object{lines: list<string>, date: string, body: string}, bool} the written response, and whether
+     *         the connection is kept
+     */
     private static function write(ResponseInterface $response, Head $request = new Head(), bool $keep = true): array
     {
         $body = $response instanceof Response ? $response->body() : null;
