@@ -6,7 +6,7 @@ namespace Spindle\Command;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
-use Spindle\Command\Internal\Dispatcher;
+use Spindle\Command\Internal\CommandDispatcher;
 use Spindle\Command\Internal\Execution;
 use Spindle\Command\Internal\Run;
 use Spindle\Internal\CpuCount;
@@ -24,7 +24,7 @@ use Spindle\Statistics;
  */
 final class CommandPool implements Statistics
 {
-    private readonly Dispatcher $dispatcher;
+    private readonly CommandDispatcher $dispatcher;
 
     /**
      * @param int|null        $concurrency commands that run at once; null for the number of usable CPUs. With a
@@ -39,7 +39,7 @@ final class CommandPool implements Statistics
         int|RetryPolicy $retries = 0,
         CommandPoolOptions $options = new CommandPoolOptions(),
     ) {
-        $this->dispatcher = new Dispatcher(
+        $this->dispatcher = new CommandDispatcher(
             self::atLeastOne($concurrency ?? ($options->on === null ? (new CpuCount())->usable() : CommandCarrier::CONCURRENCY)),
             \is_int($retries) ? new RetryPolicy($retries) : $retries,
             $options,

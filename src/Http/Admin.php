@@ -11,9 +11,9 @@ use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 use Spindle\Http\Internal\Admin\Health;
 use Spindle\Http\Internal\Admin\Hosts;
+use Spindle\Http\Internal\Admin\LocalServers;
 use Spindle\Http\Internal\Admin\Metrics;
-use Spindle\Http\Internal\Admin\Overview;
-use Spindle\Http\Internal\Admin\ServersHere;
+use Spindle\Http\Internal\Admin\ServerOverview;
 use Spindle\Http\Internal\Admin\Snapshots;
 use Spindle\Http\Internal\Admin\StatusPage;
 
@@ -36,7 +36,7 @@ final readonly class Admin implements RequestHandlerInterface
     private Health $health;
 
     private function __construct(
-        private Overview $overview,
+        private ServerOverview $overview,
         private ?StatusPage $page = null,
         private LoggerInterface $logger = new NullLogger(),
         private Hosts $hosts = new Hosts(),
@@ -47,11 +47,11 @@ final readonly class Admin implements RequestHandlerInterface
     /** Reports on servers of this process. */
     public static function of(HttpServer $server, HttpServer ...$more): self
     {
-        return self::from(new ServersHere([$server, ...array_values($more)]));
+        return self::from(new LocalServers([$server, ...array_values($more)]));
     }
 
     /** @internal */
-    public static function from(Overview $overview): self
+    public static function from(ServerOverview $overview): self
     {
         return new self($overview);
     }

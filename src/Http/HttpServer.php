@@ -12,13 +12,13 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
-use Spindle\Http\Internal\Message\Failure;
+use Spindle\Http\Internal\Message\HandlerFailure;
 use Spindle\Http\Internal\Server\Acceptor;
 use Spindle\Http\Internal\Server\Checks;
 use Spindle\Http\Internal\Server\Connection;
 use Spindle\Http\Internal\Server\Listeners;
+use Spindle\Http\Internal\Server\RequestName;
 use Spindle\Http\Internal\Server\Service;
-use Spindle\Http\Internal\Server\UnderWay;
 use Spindle\Statistics;
 
 /**
@@ -276,9 +276,9 @@ final class HttpServer
     }
 
     /** @internal */
-    public function underWay(): UnderWay
+    public function underWay(): RequestName
     {
-        return new UnderWay($this->service);
+        return new RequestName($this->service);
     }
 
     /** @internal Returns how many requests were unfinished when the stop timed out. */
@@ -313,7 +313,7 @@ final class HttpServer
 
     private function uncaught(\Throwable $failure): void
     {
-        $this->service->logger->error('Nothing caught {class}: ' . Failure::message($failure), ['class' => $failure::class, 'exception' => $failure]);
+        $this->service->logger->error('Nothing caught {class}: ' . HandlerFailure::message($failure), ['class' => $failure::class, 'exception' => $failure]);
     }
 
     private function end(bool $othersServe, float $idleGrace, float $timeout): void

@@ -11,11 +11,11 @@ use Psr\Http\Server\RequestHandlerInterface;
 use Psr\Log\NullLogger;
 use Spindle\Http\Internal\App\AppLoader;
 use Spindle\Http\Internal\Form\FormReader;
-use Spindle\Http\Internal\Message\Failure;
 use Spindle\Http\Internal\Message\Fields;
+use Spindle\Http\Internal\Message\HandlerFailure;
 use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\Request;
-use Spindle\Http\Internal\Sapi\Environment;
+use Spindle\Http\Internal\Sapi\SapiEnvironment;
 use Spindle\Http\Internal\Sapi\SapiExchange;
 use Spindle\Http\Internal\Server\OutgoingBody;
 use Spindle\Http\Internal\Server\ResponseWriter;
@@ -49,7 +49,7 @@ final class Sapi
     {
         $warning = error_get_last()['message'] ?? '';
         $application = AppLoader::of($app);
-        $environment = new Environment($_SERVER);
+        $environment = new SapiEnvironment($_SERVER);
         $head = $environment->head();
         $logger = $application->logger instanceof NullLogger ? null : $application->logger;
         $exchange = new SapiExchange($head, $environment->peer(), $environment->time(), new FormReader($application->options->forms), $warning, $logger);
@@ -60,7 +60,7 @@ final class Sapi
             $response = $application->handle(new Request($head, $exchange));
             self::check($response);
         } catch (\Throwable $failure) {
-            $response = Failure::answer($failure, $head, $application->logger);
+            $response = HandlerFailure::answer($failure, $head, $application->logger);
         } finally {
             while (ob_get_level() > $level && @ob_end_clean()); // also buffers that the handler has left open
         }

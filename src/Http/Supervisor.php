@@ -8,17 +8,17 @@ use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 use Revolt\EventLoop;
 use Spindle\Http\Internal\App\AppLoader;
-use Spindle\Http\Internal\Process\Duty;
 use Spindle\Http\Internal\Process\FileWatch;
-use Spindle\Http\Internal\Process\Fleet;
-use Spindle\Http\Internal\Process\Lifespan;
-use Spindle\Http\Internal\Process\Link;
 use Spindle\Http\Internal\Process\MemoryLimit;
 use Spindle\Http\Internal\Process\PhpRestart;
+use Spindle\Http\Internal\Process\ProcessLifetime;
+use Spindle\Http\Internal\Process\ProcessManager;
+use Spindle\Http\Internal\Process\ProcessRole;
+use Spindle\Http\Internal\Process\ProcessServers;
 use Spindle\Http\Internal\Process\Release;
 use Spindle\Http\Internal\Process\RequestFunctions;
-use Spindle\Http\Internal\Process\ServersElsewhere;
 use Spindle\Http\Internal\Process\StrayOutput;
+use Spindle\Http\Internal\Process\SupervisorLink;
 use Spindle\Http\Internal\Server\Listeners;
 use Spindle\Http\Internal\Server\SafeLogger;
 use Spindle\Internal\CpuCount;
@@ -150,19 +150,19 @@ final readonly class Supervisor
     {
         $app = str_starts_with($this->app, '/') ? $this->app : self::folder() . "/{$this->app}";
         $release = new Release($app, self::folder());
-        $serve = function (Link $link) use ($app, $release): HttpServer {
+        $serve = function (SupervisorLink $link) use ($app, $release): HttpServer {
             $release->follow();
 
             return $this->server($app, $link);
         };
         $limit = MemoryLimit::of($this->options, $processes);
-        $duties = array_map(static fn(int $number): Duty => new Duty("worker {$number}", $sockets, $serve, memoryLimit: $limit), range(1, $processes));
+        $duties = array_map(static fn(int $number): ProcessRole => new ProcessRole("worker {$number}", $sockets, $serve, memoryLimit: $limit), range(1, $processes));
         if ($admin !== []) {
-            $duties[] = new Duty('admin', $admin, fn(Link $link): HttpServer => $this->adminServer(Admin::from(new ServersElsewhere($link))), false);
+            $duties[] = new ProcessRole('admin', $admin, fn(SupervisorLink $link): HttpServer => $this->adminServer(Admin::from(new ProcessServers($link))), false);
         }
         $files = $this->options->watch ? new FileWatch(\dirname($app)) : null;
 
-        return (new Fleet($app, $duties, $ready, $this->options, $this->logger, $files))->run();
+        return (new ProcessManager($app, $duties, $ready, $this->options, $this->logger, $files))->run();
     }
 
     /**
@@ -203,11 +203,11 @@ final readonly class Supervisor
         return 0;
     }
 
-    private function server(string $app, ?Link $link): HttpServer
+    private function server(string $app, ?SupervisorLink $link): HttpServer
     {
         $application = AppLoader::load($app);
         if ($link !== null && ($this->options->maxRequests ?? $this->options->maxMemory) !== null) {
-            $counted = Lifespan::of($application->handler, $this->options->maxRequests, $this->options->maxMemory, $link->spent(...));
+            $counted = ProcessLifetime::of($application->handler, $this->options->maxRequests, $this->options->maxMemory, $link->spent(...));
             $application = new Application($counted, $application->statistics, $application->checks, $application->options, $application->logger);
         }
 

@@ -4,16 +4,16 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-use Spindle\Internal\Launcher\Protocol;
+use Spindle\Internal\Launcher\LauncherProtocol;
 
-/** Splits the bytes of a pipe into the frames of {@see Protocol}, however the bytes arrive. */
+/** Splits the bytes of a pipe into the frames of {@see LauncherProtocol}, however the bytes arrive. */
 final class FrameReader
 {
     /** Bytes after the last complete frame. */
     private string $rest = '';
 
     /** Minimum length of the rest before it is split, so that a long frame is not copied with each piece. */
-    private int $needed = Protocol::HEADER;
+    private int $needed = LauncherProtocol::HEADER;
 
     private bool $feeding = false;
     private string $magic = '';
@@ -28,7 +28,7 @@ final class FrameReader
     public function expect(string $magic): void
     {
         $this->magic = $magic;
-        $this->needed = \strlen($magic) + Protocol::HEADER;
+        $this->needed = \strlen($magic) + LauncherProtocol::HEADER;
     }
 
     /**
@@ -63,7 +63,7 @@ final class FrameReader
     {
         $bytes = $this->rest;
         $this->rest = '';
-        $this->needed = \strlen($this->magic) + Protocol::HEADER;
+        $this->needed = \strlen($this->magic) + LauncherProtocol::HEADER;
         $at = 0;
         $size = \strlen($bytes);
         try {
@@ -79,7 +79,7 @@ final class FrameReader
                     $this->needed = $before + 4 + $header['length'];
                     break;
                 }
-                $payload = $at + $before + Protocol::HEADER;
+                $payload = $at + $before + LauncherProtocol::HEADER;
                 $at += $before + 4 + $header['length'];
                 ($this->frame)($header['type'], $header['job'], $bytes, $payload, $header['length'] - 5);
             }

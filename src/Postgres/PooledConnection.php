@@ -7,11 +7,11 @@ namespace Spindle\Postgres;
 use Amp\Cancellation;
 use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
-use Spindle\Postgres\Internal\Lease;
+use Spindle\Postgres\Internal\ConnectionSession;
 use Spindle\Postgres\Internal\NotSerializable;
-use Spindle\Postgres\Internal\OnlySession;
-use Spindle\Postgres\Internal\Pool\Roster;
+use Spindle\Postgres\Internal\Pool\SessionPool;
 use Spindle\Postgres\Internal\Session;
+use Spindle\Postgres\Internal\SessionLease;
 use Spindle\Postgres\Internal\TransactionRun;
 
 /** A connection borrowed from a pool. Settings, temporary tables, advisory locks etc. last until its release. */
@@ -19,9 +19,9 @@ final class PooledConnection implements PostgresLink
 {
     use NotSerializable;
 
-    private ?OnlySession $held;
+    private ?ConnectionSession $held;
 
-    private readonly Lease $lease;
+    private readonly SessionLease $lease;
 
     /** Stack trace of the call that borrowed the connection. */
     private readonly string $borrower;
@@ -33,10 +33,10 @@ final class PooledConnection implements PostgresLink
      *
      * @param \Closure(string): void $warn
      */
-    public function __construct(private readonly Roster $roster, private readonly Session $session, ?float $leakAfter, private readonly \Closure $warn)
+    public function __construct(private readonly SessionPool $roster, private readonly Session $session, ?float $leakAfter, private readonly \Closure $warn)
     {
-        $this->lease = new Lease($session);
-        $this->held = new OnlySession($this->lease);
+        $this->lease = new SessionLease($session);
+        $this->held = new ConnectionSession($this->lease);
         $this->borrower = self::stack();
         if ($leakAfter !== null) {
             $this->timer = WeakTimer::after($leakAfter, $this, static fn(self $self) => $self->report("has not been given back for {$leakAfter} s"));
@@ -118,7 +118,7 @@ final class PooledConnection implements PostgresLink
         $this->lease->end(static fn() => $roster->give($session));
     }
 
-    private function held(): OnlySession
+    private function held(): ConnectionSession
     {
         return $this->held ?? throw new \LogicException('The connection was given back to its pool; acquire() another');
     }

@@ -6,9 +6,9 @@ namespace Spindle\Postgres;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
+use Spindle\Postgres\Internal\ConnectionSession;
 use Spindle\Postgres\Internal\Listening;
 use Spindle\Postgres\Internal\NotSerializable;
-use Spindle\Postgres\Internal\OnlySession;
 use Spindle\Postgres\Internal\Sessions;
 use Spindle\Postgres\Internal\TransactionRun;
 
@@ -24,7 +24,7 @@ final class PostgresConnection implements PostgresLink
 {
     use NotSerializable;
 
-    private function __construct(private readonly OnlySession $held, private readonly PostgresOptions $options) {}
+    private function __construct(private readonly ConnectionSession $held, private readonly PostgresOptions $options) {}
 
     public function __destruct()
     {
@@ -49,7 +49,7 @@ final class PostgresConnection implements PostgresLink
     {
         $options = \is_string($options) ? PostgresOptions::of($options) : $options;
 
-        return new self(new OnlySession((new Sessions($options))->open($cancellation)), $options);
+        return new self(new ConnectionSession((new Sessions($options))->open($cancellation)), $options);
     }
 
     public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result

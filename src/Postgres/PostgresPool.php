@@ -8,7 +8,7 @@ use Amp\Cancellation;
 use Spindle\Postgres\Internal\Listening;
 use Spindle\Postgres\Internal\NotSerializable;
 use Spindle\Postgres\Internal\Pool\Queries;
-use Spindle\Postgres\Internal\Pool\Roster;
+use Spindle\Postgres\Internal\Pool\SessionPool;
 use Spindle\Postgres\Internal\Sessions;
 use Spindle\Postgres\Internal\TransactionRun;
 use Spindle\Statistics;
@@ -38,7 +38,7 @@ final class PostgresPool implements PostgresLink, Statistics
 
     private readonly PostgresPoolOptions $poolOptions;
 
-    private readonly Roster $roster;
+    private readonly SessionPool $roster;
 
     private readonly Queries $queries;
 
@@ -67,7 +67,7 @@ final class PostgresPool implements PostgresLink, Statistics
             $logger === null ? error_log("Spindle: {$warning}") : $logger->warning($warning);
         };
         $sessions = new Sessions($this->options);
-        $this->roster = new Roster($sessions, $maxConnections, $this->poolOptions, $this->warn);
+        $this->roster = new SessionPool($sessions, $maxConnections, $this->poolOptions, $this->warn);
         $this->queries = new Queries($this->roster, $sessions->pipeline());
     }
 

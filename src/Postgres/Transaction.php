@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 use Amp\Cancellation;
+use Spindle\Postgres\Internal\ConnectionSession;
 use Spindle\Postgres\Internal\NotSerializable;
-use Spindle\Postgres\Internal\OnlySession;
 use Spindle\Postgres\Internal\TransactionRun;
 
 /**
@@ -20,7 +20,7 @@ final class Transaction implements PostgresLink
     use NotSerializable;
 
     /** @internal */
-    public function __construct(private readonly OnlySession $held, private readonly int $depth) {}
+    public function __construct(private readonly ConnectionSession $held, private readonly int $depth) {}
 
     public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result
     {

@@ -10,9 +10,9 @@ use Amp\NullCancellation;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 use Spindle\Internal\Backoff;
+use Spindle\Remote\Internal\AgentLease;
+use Spindle\Remote\Internal\JobRunner;
 use Spindle\Remote\Internal\QueueName;
-use Spindle\Remote\Internal\Tenure;
-use Spindle\Remote\Internal\Workshop;
 use Spindle\Statistics;
 use Spindle\Worker\Executor;
 use Spindle\Worker\ResultBudget;
@@ -38,13 +38,13 @@ final class Agent implements Statistics
     /** Bytes of overhead in a result. */
     private const BESIDE_RESULT = 1024;
 
-    private readonly Workshop $workshop;
+    private readonly JobRunner $workshop;
     private readonly LoggerInterface $logger;
 
     /** Largest result in bytes. */
     private readonly int $maxResult;
 
-    private ?Tenure $tenure = null;
+    private ?AgentLease $tenure = null;
     private bool $hasServed = false;
 
     /**
@@ -69,7 +69,7 @@ final class Agent implements Statistics
         $this->maxResult = min($options->maxResult, $options->pool->maxResult ?? \PHP_INT_MAX, $budget->bytes);
         $grace = $options->margin / self::SHARE_OF_MARGIN;
         $ofPool = ['maxResult' => $this->maxResult + self::BESIDE_RESULT, 'budget' => $budget, 'grace' => min($options->pool->grace, $grace)];
-        $this->workshop = new Workshop(
+        $this->workshop = new JobRunner(
             $pool ?? static fn(\Closure $report): WorkerPool => new WorkerPool($workers, 0, $options->pool->with(...$ofPool, onReport: $report)),
             $workers,
             min(self::GRACE, $grace),
@@ -147,7 +147,7 @@ final class Agent implements Statistics
         $backoff = new Backoff(0.1, 2.0, 5.0, 0.5);
         $former = null;
         for ($failures = 0; !$stop->isRequested();) {
-            $tenure = new Tenure($this->broker, $this->queue, $this->workers, $this->workshop, $this->keys, $this->options, $this->maxResult, $this->logger);
+            $tenure = new AgentLease($this->broker, $this->queue, $this->workers, $this->workshop, $this->keys, $this->options, $this->maxResult, $this->logger);
             try {
                 if ($former !== null) {
                     $this->broker->leave($this->queue, $former); // the jobs of that lease were ended and did not crash

@@ -6,9 +6,9 @@ namespace Spindle\Remote;
 
 use Amp\Cancellation;
 use Spindle\Command\CommandCarrier;
-use Spindle\Remote\Internal\Errand;
+use Spindle\Remote\Internal\JobFactory;
+use Spindle\Remote\Internal\PendingRemoteCommand;
 use Spindle\Remote\Internal\QueueName;
-use Spindle\Remote\Internal\Sender;
 
 /**
  * Runs the commands of a {@see \Spindle\Command\CommandPool} on the machines where `spindle work` serves the queue.
@@ -21,7 +21,7 @@ use Spindle\Remote\Internal\Sender;
  */
 final class RemoteCommands implements CommandCarrier
 {
-    private readonly Sender $sender;
+    private readonly JobFactory $sender;
 
     /**
      * @param Keys|null     $keys    signing keys; null for those of the file that SPINDLE_KEY_FILE names
@@ -46,7 +46,7 @@ final class RemoteCommands implements CommandCarrier
         if ($options->onReport !== null) {
             throw new \ValueError('Commands report nothing: $onReport is for tasks');
         }
-        $this->sender = new Sender($broker, QueueName::check($queue), $keys ?? Keys::fromEnvironment(), new JobRetryPolicy(1, $crashes), $options);
+        $this->sender = new JobFactory($broker, QueueName::check($queue), $keys ?? Keys::fromEnvironment(), new JobRetryPolicy(1, $crashes), $options);
     }
 
     /**
@@ -57,6 +57,6 @@ final class RemoteCommands implements CommandCarrier
      */
     public function carry(string $command, Cancellation $recall, Cancellation $cancellation): string
     {
-        return (new Errand($this->sender, $this->sender->commandJob($command)))->run($recall, $cancellation);
+        return (new PendingRemoteCommand($this->sender, $this->sender->commandJob($command)))->run($recall, $cancellation);
     }
 }

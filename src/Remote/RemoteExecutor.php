@@ -7,9 +7,9 @@ namespace Spindle\Remote;
 use Amp\Cancellation;
 use Amp\Future;
 use Spindle\Internal\LoadedFiles;
+use Spindle\Remote\Internal\JobFactory;
 use Spindle\Remote\Internal\QueueName;
 use Spindle\Remote\Internal\RemoteMap;
-use Spindle\Remote\Internal\Sender;
 use Spindle\Worker\Executor;
 use Spindle\Worker\PortableTask;
 use Spindle\Worker\UnserializableException;
@@ -23,7 +23,7 @@ use Spindle\Worker\UnserializableException;
  */
 final class RemoteExecutor implements Executor
 {
-    private readonly Sender $sender;
+    private readonly JobFactory $sender;
 
     /**
      * @param Keys|null $keys signing keys; null for those of the file that SPINDLE_KEY_FILE names
@@ -39,7 +39,7 @@ final class RemoteExecutor implements Executor
         RemoteOptions $options = new RemoteOptions(),
     ) {
         LoadedFiles::mark();
-        $this->sender = new Sender($broker, QueueName::check($queue), $keys ?? Keys::fromEnvironment(), $retries, $options);
+        $this->sender = new JobFactory($broker, QueueName::check($queue), $keys ?? Keys::fromEnvironment(), $retries, $options);
     }
 
     /** Forbids copies, which would share the original's resources. */

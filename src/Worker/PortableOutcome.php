@@ -4,11 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Worker;
 
-use Spindle\Worker\Internal\Outcome;
-use Spindle\Worker\Internal\Packing;
-use Spindle\Worker\Internal\Portable;
-use Spindle\Worker\Internal\Process\Failure;
-use Spindle\Worker\Internal\Protocol;
+use Spindle\Worker\Internal\Process\ThrownFailure;
+use Spindle\Worker\Internal\TaskOutcome;
+use Spindle\Worker\Internal\ValuePacking;
+use Spindle\Worker\Internal\ValueSerializer;
+use Spindle\Worker\Internal\WorkerProtocol;
 
 /** The outcome of a {@see PortableTask} as bytes: written where the task ran, read where the task came from. */
 final class PortableOutcome
@@ -23,10 +23,10 @@ final class PortableOutcome
     public static function returned(mixed $value): string
     {
         if (\is_string($value)) {
-            return \chr(Protocol::STRING) . $value;
+            return \chr(WorkerProtocol::STRING) . $value;
         }
         try {
-            return \chr(Protocol::SERIALIZED) . Portable::serialize($value, 'The result');
+            return \chr(WorkerProtocol::SERIALIZED) . ValueSerializer::serialize($value, 'The result');
         } catch (UnserializableException $refused) {
             return self::refused($refused);
         }
@@ -34,7 +34,7 @@ final class PortableOutcome
 
     public static function threw(\Throwable $thrown): string
     {
-        return \chr(Protocol::THROWN) . Failure::pack($thrown);
+        return \chr(WorkerProtocol::THROWN) . ThrownFailure::pack($thrown);
     }
 
     /** Encodes the failure to decode a task, for example because a class is missing. The task has not run. */
@@ -51,7 +51,7 @@ final class PortableOutcome
     /** Encodes the refusal of a result or item that cannot be serialized. */
     public static function refused(UnserializableException $refused): string
     {
-        return \chr(Protocol::UNSERIALIZABLE) . serialize([$refused->path, $refused->what]);
+        return \chr(WorkerProtocol::UNSERIALIZABLE) . serialize([$refused->path, $refused->what]);
     }
 
     /** Encodes the refusal of an outcome that exceeds the size limit. The outcome itself is not sent. */
@@ -84,10 +84,10 @@ final class PortableOutcome
     public static function thrown(string $bytes): ?Thrown
     {
         $bytes = self::isUnreadable($bytes) ? substr($bytes, 1) : $bytes;
-        if (\ord($bytes[0] ?? "\0") !== Protocol::THROWN) {
+        if (\ord($bytes[0] ?? "\0") !== WorkerProtocol::THROWN) {
             return null;
         }
-        [, $parts] = Packing::split($bytes, 1);
+        [, $parts] = ValuePacking::split($bytes, 1);
         $thrown = unserialize($parts[0], ['allowed_classes' => [Thrown::class]]);
 
         return $thrown instanceof Thrown ? $thrown : null;
@@ -95,7 +95,7 @@ final class PortableOutcome
 
     public static function isSuccess(string $bytes): bool
     {
-        return \in_array(\ord($bytes[0] ?? "\xFF"), [Protocol::STRING, Protocol::SERIALIZED], true);
+        return \in_array(\ord($bytes[0] ?? "\xFF"), [WorkerProtocol::STRING, WorkerProtocol::SERIALIZED], true);
     }
 
     /**
@@ -126,8 +126,8 @@ final class PortableOutcome
         }
 
         return match ($kind) {
-            Protocol::STRING, Protocol::SERIALIZED => Outcome::value($kind, $rest, $attempts, $key),
-            default => throw Outcome::failure($kind, $rest, $attempts, $key),
+            WorkerProtocol::STRING, WorkerProtocol::SERIALIZED => TaskOutcome::value($kind, $rest, $attempts, $key),
+            default => throw TaskOutcome::failure($kind, $rest, $attempts, $key),
         };
     }
 
@@ -138,7 +138,7 @@ final class PortableOutcome
      */
     public static function report(string $bytes): mixed
     {
-        return Outcome::value(Protocol::SERIALIZED, $bytes, 1, null);
+        return TaskOutcome::value(WorkerProtocol::SERIALIZED, $bytes, 1, null);
     }
 
     /**
@@ -151,7 +151,7 @@ final class PortableOutcome
     public static function item(string $bytes, int $attempts, mixed $key): array
     {
         /** @var array{mixed, mixed} $item */
-        $item = Outcome::value(Protocol::SERIALIZED, $bytes, $attempts, $key);
+        $item = TaskOutcome::value(WorkerProtocol::SERIALIZED, $bytes, $attempts, $key);
 
         return $item;
     }

@@ -4,8 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Worker;
 
-use Spindle\Worker\Internal\Portable;
 use Spindle\Worker\Internal\TaskCode;
+use Spindle\Worker\Internal\ValueSerializer;
 
 /**
  * A task as bytes, whose outcome is bytes too. For an {@see Executor} that sends tasks to other machines: the process
@@ -59,7 +59,7 @@ final class PortableTask
      */
     public static function encodeArgument(mixed $argument, mixed $key): string
     {
-        return Portable::serialize($argument, 'The argument' . Portable::forKey($key));
+        return ValueSerializer::serialize($argument, 'The argument' . ValueSerializer::forKey($key));
     }
 
     /**
@@ -79,7 +79,7 @@ final class PortableTask
         $isRead = false;
         try {
             $task = $this->argument === null ? TaskCode::decode($this->code, self::KEY) : $this->kept();
-            $argument = $this->argument === null ? null : Portable::unserialize($this->argument, TaskCode::MISSING);
+            $argument = $this->argument === null ? null : ValueSerializer::unserialize($this->argument, TaskCode::MISSING);
             $isRead = true;
             $result = $this->argument === null ? $task() : $task($argument);
 
@@ -106,7 +106,7 @@ final class PortableTask
         try {
             foreach ($items as $key => $item) {
                 try {
-                    $bytes = Portable::serialize([$key, $item], 'The item');
+                    $bytes = ValueSerializer::serialize([$key, $item], 'The item');
                 } catch (UnserializableException $refused) {
                     return PortableOutcome::refused($refused);
                 }
@@ -134,7 +134,7 @@ final class PortableTask
     {
         $id = $this->idempotencyKey;
 
-        return static fn(mixed $value) => $outer->report([$id, Portable::serialize($value, 'The report')]);
+        return static fn(mixed $value) => $outer->report([$id, ValueSerializer::serialize($value, 'The report')]);
     }
 
     private function kept(): \Closure

@@ -12,15 +12,15 @@ use Spindle\Internal\CpuCount;
 use Spindle\Statistics;
 use Spindle\Worker\Internal\Context;
 use Spindle\Worker\Internal\ContextEvents;
-use Spindle\Worker\Internal\Dispatcher;
 use Spindle\Worker\Internal\HostedContext;
 use Spindle\Worker\Internal\MapRun;
-use Spindle\Worker\Internal\Process\Boot;
+use Spindle\Worker\Internal\Process\WorkerBoot;
 use Spindle\Worker\Internal\ProcessContext;
-use Spindle\Worker\Internal\Protocol;
-use Spindle\Worker\Internal\Settings;
 use Spindle\Worker\Internal\Submission;
 use Spindle\Worker\Internal\TaskCode;
+use Spindle\Worker\Internal\TaskDispatcher;
+use Spindle\Worker\Internal\WorkerProtocol;
+use Spindle\Worker\Internal\WorkerSettings;
 
 /**
  * Runs PHP callables on every core, in workers that each run many tasks.
@@ -34,8 +34,8 @@ final class WorkerPool implements Executor, Statistics
     /** Deepest nesting of pools that are created by tasks. */
     private const DEPTH = 4;
 
-    private readonly Dispatcher $dispatcher;
-    private readonly Settings $settings;
+    private readonly TaskDispatcher $dispatcher;
+    private readonly WorkerSettings $settings;
     private readonly int $owner;
 
     /**
@@ -52,13 +52,13 @@ final class WorkerPool implements Executor, Statistics
         int|TaskRetryPolicy $retries = 0,
         WorkerPoolOptions $options = new WorkerPoolOptions(),
     ) {
-        $size = self::atLeastOne($workers ?? max(1, intdiv((new CpuCount())->usable(), Boot::siblings())));
-        if (Boot::depth() >= self::DEPTH) {
+        $size = self::atLeastOne($workers ?? max(1, intdiv((new CpuCount())->usable(), WorkerBoot::siblings())));
+        if (WorkerBoot::depth() >= self::DEPTH) {
             throw WorkerStartException::impossible('this task runs in a pool that was made by a task that runs in a pool, and so on: ' . self::DEPTH . ' is as deep as it may be');
         }
         $this->owner = (int) getmypid();
-        $this->settings = $settings = new Settings($options);
-        $this->dispatcher = new Dispatcher(
+        $this->settings = $settings = new WorkerSettings($options);
+        $this->dispatcher = new TaskDispatcher(
             $size,
             \is_int($retries) ? new TaskRetryPolicy($retries) : $retries,
             $options,
@@ -93,7 +93,7 @@ final class WorkerPool implements Executor, Statistics
 
             return $deferred->getFuture();
         }
-        $submission = new Submission($code, $isPure ? Protocol::STRING : Protocol::SERIALIZED, $deferred);
+        $submission = new Submission($code, $isPure ? WorkerProtocol::STRING : WorkerProtocol::SERIALIZED, $deferred);
         if ($cancellation !== null) {
             $this->watch($submission, $cancellation);
         }
@@ -202,7 +202,7 @@ final class WorkerPool implements Executor, Statistics
     }
 
     /** @throws ContextUnavailableException */
-    private static function context(WorkerPoolOptions $options, Settings $settings, ContextEvents $events): Context
+    private static function context(WorkerPoolOptions $options, WorkerSettings $settings, ContextEvents $events): Context
     {
         // otherwise the workers' PHP may have extensions that this one lacks
         $isHere = $options->php === null && \PHP_SAPI === 'cli';

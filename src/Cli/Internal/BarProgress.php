@@ -39,7 +39,7 @@ final class BarProgress implements Progress
         $this->bar->setRedrawFrequency(\PHP_INT_MAX);
     }
 
-    public function update(Figures $figures): void
+    public function update(RunStatistics $figures): void
     {
         if (hrtime(true) - $this->drawn >= self::INTERVAL) {
             $this->show($figures);
@@ -55,7 +55,7 @@ final class BarProgress implements Progress
         $this->hidden = true;
     }
 
-    public function show(Figures $figures): void
+    public function show(RunStatistics $figures): void
     {
         if ($figures->total !== null && $this->bar->getMaxSteps() !== $figures->total) {
             $this->bar->setMaxSteps($figures->total);
@@ -73,7 +73,7 @@ final class BarProgress implements Progress
         $this->hidden = false;
     }
 
-    public function finish(Figures $figures): void
+    public function finish(RunStatistics $figures): void
     {
         $this->show($figures);
         $this->output->writeln('');

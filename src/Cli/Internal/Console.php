@@ -23,7 +23,7 @@ final class Console
         private readonly OutputStream $out,
         private readonly OutputStream $error,
         ProgressMode $mode,
-        private readonly Figures $figures,
+        private readonly RunStatistics $figures,
     ) {
         $this->outIsTerminal = $out->isTerminal();
         $this->progress = match ($mode) {

@@ -47,7 +47,7 @@ final class DryRun
         }
         $resumed = new ResumedInput(JobLog::read($this->options->jobLog), $this->options->format, $this->options->failedAgain);
 
-        return $resumed->remaining($records, $wait, new Figures(static fn(): int => hrtime(true)));
+        return $resumed->remaining($records, $wait, new RunStatistics(static fn(): int => hrtime(true)));
     }
 
     private function print(int $number, string $record): void

@@ -67,7 +67,7 @@ final class FinishedJobs
      *
      * @throws UsageException when the log has another command under this number
      */
-    public function isToRun(Job $job, bool $again): bool
+    public function isToRun(InputJob $job, bool $again): bool
     {
         $entry = $this->entry($job->sequence);
         if ($entry === null) {

@@ -16,7 +16,7 @@ final class GroupedOutput implements ResultWriter
 
     public function __construct(private readonly Console $console, private readonly bool $tag) {}
 
-    public function write(Job $job, CommandResult $result): int
+    public function write(InputJob $job, CommandResult $result): int
     {
         $length = $this->copy($result->stdoutStream(), $job, $this->console->out(...));
         $this->copy($result->stderrStream(), $job, $this->console->error(...));
@@ -31,7 +31,7 @@ final class GroupedOutput implements ResultWriter
      * @param resource               $from
      * @param \Closure(string): void $write
      */
-    private function copy(mixed $from, Job $job, \Closure $write): int
+    private function copy(mixed $from, InputJob $job, \Closure $write): int
     {
         $length = 0;
         $tag = $this->tag ? new LineTag($job->input) : null;

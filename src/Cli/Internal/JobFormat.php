@@ -14,5 +14,5 @@ interface JobFormat
     public function skips(string $record): bool;
 
     /** @throws BadRecordException */
-    public function job(int $sequence, string $record, int $slot): Job;
+    public function job(int $sequence, string $record, int $slot): InputJob;
 }

@@ -95,7 +95,7 @@ final class JobLog
      *
      * @throws OutputFailedException
      */
-    public function append(Job $job, CommandResult $result, int $received): void
+    public function append(InputJob $job, CommandResult $result, int $received): void
     {
         $this->write(self::line($job, $result, $received));
     }
@@ -115,7 +115,7 @@ final class JobLog
         }
     }
 
-    public static function line(Job $job, CommandResult $result, int $received): string
+    public static function line(InputJob $job, CommandResult $result, int $received): string
     {
         return \sprintf(
             "%d\t%s\t%.3f\t%10.3f\t0\t%d\t%d\t%d\t%s\n",

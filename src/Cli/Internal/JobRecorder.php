@@ -20,7 +20,7 @@ final class JobRecorder
      * @throws OutputClosedException
      * @throws OutputFailedException
      */
-    public function record(Job $job, CommandResult $result): void
+    public function record(InputJob $job, CommandResult $result): void
     {
         $received = 0;
         $this->console->group(function () use ($job, $result, &$received): void {

@@ -19,11 +19,11 @@ final class JsonFormat implements JobFormat
         return trim($record, " \t\r\n") === '';
     }
 
-    public function job(int $sequence, string $record, int $slot): Job
+    public function job(int $sequence, string $record, int $slot): InputJob
     {
         [$id, $line] = JsonLines::decodeTask($record);
         try {
-            return new Job($sequence, $record, $line, Command::shell($line), $slot, $id);
+            return new InputJob($sequence, $record, $line, Command::shell($line), $slot, $id);
         } catch (\ValueError $error) {
             throw new BadRecordException($error->getMessage());
         }

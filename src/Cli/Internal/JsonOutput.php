@@ -16,7 +16,7 @@ final class JsonOutput implements ResultWriter
 
     public function __construct(private readonly Console $console) {}
 
-    public function write(Job $job, CommandResult $result): int
+    public function write(InputJob $job, CommandResult $result): int
     {
         $stdout = $result->stdoutStream();
         $buffer = '';

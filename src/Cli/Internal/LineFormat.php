@@ -19,10 +19,10 @@ final class LineFormat implements JobFormat
         return trim($record, " \t\n") === '';
     }
 
-    public function job(int $sequence, string $record, int $slot): Job
+    public function job(int $sequence, string $record, int $slot): InputJob
     {
         try {
-            return new Job($sequence, $record, $record, Command::shell($record), $slot);
+            return new InputJob($sequence, $record, $record, Command::shell($record), $slot);
         } catch (\ValueError $error) {
             throw new BadRecordException($error->getMessage());
         }

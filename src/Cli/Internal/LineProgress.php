@@ -12,11 +12,11 @@ final class LineProgress implements Progress
     /** @param \Closure(string): void $write receives whole lines */
     public function __construct(private readonly \Closure $write, private readonly bool $json) {}
 
-    public function update(Figures $figures): void {}
+    public function update(RunStatistics $figures): void {}
 
     public function hide(): void {}
 
-    public function show(Figures $figures): void
+    public function show(RunStatistics $figures): void
     {
         $state = "{$figures->started} {$figures->done()} {$figures->total}";
         if ($state !== $this->shown) {
@@ -25,13 +25,13 @@ final class LineProgress implements Progress
         }
     }
 
-    public function finish(Figures $figures): void
+    public function finish(RunStatistics $figures): void
     {
         $this->shown = '';
         $this->show($figures);
     }
 
-    public static function plain(Figures $figures): string
+    public static function plain(RunStatistics $figures): string
     {
         $total = $figures->total === null ? '' : "/{$figures->total}";
         $remaining = $figures->remaining();
@@ -40,7 +40,7 @@ final class LineProgress implements Progress
         return \sprintf("%d%s done, %d failed, %.1f/s%s\n", $figures->done(), $total, $figures->failed, $figures->rate(), $eta);
     }
 
-    public static function json(Figures $figures): string
+    public static function json(RunStatistics $figures): string
     {
         $remaining = $figures->remaining();
 

@@ -17,7 +17,7 @@ final class OutputOrder
     /** Large results per temporary file. More would save descriptors, fewer would save disk space. */
     private const SHARING = 50;
 
-    /** @var \SplQueue<Job> jobs whose result was not returned yet, in order */
+    /** @var \SplQueue<InputJob> jobs whose result was not returned yet, in order */
     private \SplQueue $jobs;
 
     /** @var array<int, CommandResult|null> early results by sequence; null for a job without a result */
@@ -38,7 +38,7 @@ final class OutputOrder
         return \count($this->early) >= self::MOST || $this->bytes >= self::MOST_BYTES;
     }
 
-    public function expect(Job $job): void
+    public function expect(InputJob $job): void
     {
         $this->jobs->enqueue($job);
     }
@@ -46,9 +46,9 @@ final class OutputOrder
     /**
      * @param CommandResult|null $result null for a job without one, so that later jobs need not wait for it
      *
-     * @return \Generator<Job, CommandResult> results whose turn has come
+     * @return \Generator<InputJob, CommandResult> results whose turn has come
      */
-    public function finished(Job $job, ?CommandResult $result): \Generator
+    public function finished(InputJob $job, ?CommandResult $result): \Generator
     {
         $this->early[$job->sequence] = $result;
         $this->bytes += self::size($job);
@@ -60,7 +60,7 @@ final class OutputOrder
         }
     }
 
-    /** @return \Generator<Job, CommandResult> results that wait for jobs which will have none */
+    /** @return \Generator<InputJob, CommandResult> results that wait for jobs which will have none */
     public function rest(): \Generator
     {
         while (!$this->jobs->isEmpty()) {
@@ -86,7 +86,7 @@ final class OutputOrder
         }
     }
 
-    /** @return \Generator<Job, CommandResult> */
+    /** @return \Generator<InputJob, CommandResult> */
     private function next(): \Generator
     {
         $job = $this->jobs->dequeue();
@@ -103,7 +103,7 @@ final class OutputOrder
         }
     }
 
-    private static function size(Job $job): int
+    private static function size(InputJob $job): int
     {
         return \strlen($job->input) + \strlen($job->text);
     }

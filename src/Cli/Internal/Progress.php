@@ -8,14 +8,14 @@ namespace Spindle\Cli\Internal;
 interface Progress
 {
     /** Reports changed figures. Called for each job; not every call shows them. */
-    public function update(Figures $figures): void;
+    public function update(RunStatistics $figures): void;
 
     /** Clears the progress from the terminal, before other output is written. */
     public function hide(): void;
 
     /** Shows the figures, changed or not. Called every second, and after {@see hide()}. */
-    public function show(Figures $figures): void;
+    public function show(RunStatistics $figures): void;
 
     /** Shows the last figures of the run. */
-    public function finish(Figures $figures): void;
+    public function finish(RunStatistics $figures): void;
 }

@@ -15,5 +15,5 @@ interface ResultWriter
      * @throws OutputClosedException
      * @throws OutputFailedException
      */
-    public function write(Job $job, CommandResult $result): int;
+    public function write(InputJob $job, CommandResult $result): int;
 }

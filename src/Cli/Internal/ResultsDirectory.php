@@ -51,7 +51,7 @@ final class ResultsDirectory
     }
 
     /** @throws OutputFailedException */
-    public function save(Job $job, CommandResult $result): void
+    public function save(InputJob $job, CommandResult $result): void
     {
         $final = "{$this->path}/{$job->sequence}";
         $partial = "{$this->path}/.{$job->sequence}.partial";

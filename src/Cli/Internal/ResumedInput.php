@@ -18,13 +18,13 @@ final class ResumedInput
 
     /**
      * @param \Generator<int, string> $records by number
-     * @param Figures                 $figures updated for each job that the log has
+     * @param RunStatistics                 $figures updated for each job that the log has
      *
      * @return \Generator<int, string>
      *
      * @throws UsageException when the input does not match the log
      */
-    public function remaining(\Generator $records, InputWait $wait, Figures $figures): \Generator
+    public function remaining(\Generator $records, InputWait $wait, RunStatistics $figures): \Generator
     {
         $spool = new RecordSpool();
         $seen = 0;

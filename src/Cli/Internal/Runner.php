@@ -27,7 +27,7 @@ final class Runner
     private const REREAD = 100_000_000;
 
     private readonly InputWait $wait;
-    private readonly Figures $figures;
+    private readonly RunStatistics $figures;
     private readonly Console $console;
     private readonly CommandPool $pool;
     private readonly ?SlotTable $slots;
@@ -49,7 +49,7 @@ final class Runner
     public function __construct(private readonly RunOptions $options, ?LoggerInterface $logger = null)
     {
         $this->wait = new InputWait();
-        $this->figures = new Figures(static fn(): int => hrtime(true));
+        $this->figures = new RunStatistics(static fn(): int => hrtime(true));
         $this->console = new Console(OutputStream::standardOutput(), OutputStream::standardError(), $options->progress, $this->figures);
         $this->slots = $options->format->usesSlot() ? new SlotTable() : null;
         $this->order = $options->keepOrder ? new OutputOrder() : null;
@@ -173,7 +173,7 @@ final class Runner
         }
     }
 
-    /** @return \Generator<Job, Command> */
+    /** @return \Generator<InputJob, Command> */
     private function commands(): \Generator
     {
         foreach ($this->records() as $number => $record) {
@@ -205,8 +205,8 @@ final class Runner
         return $this->resumed?->remaining($records, $this->wait, $this->figures) ?? $records;
     }
 
-    /** @return Job|null null for a record that is not a command, which counts as a failed job */
-    private function job(int $number, string $record): ?Job
+    /** @return InputJob|null null for a record that is not a command, which counts as a failed job */
+    private function job(int $number, string $record): ?InputJob
     {
         $slot = $this->slots?->acquire() ?? 0;
         try {
@@ -225,7 +225,7 @@ final class Runner
         }
     }
 
-    private function take(Job $job, CommandResult $result): void
+    private function take(InputJob $job, CommandResult $result): void
     {
         // A job that was ended on demand or never started is not done. A job that ended just before counts as done.
         $isDone = !$result->cancelled || $result->error === null;
@@ -244,7 +244,7 @@ final class Runner
         }
     }
 
-    private function record(Job $job, ?CommandResult $result): void
+    private function record(InputJob $job, ?CommandResult $result): void
     {
         if ($this->order === null) {
             if ($result !== null) {
@@ -292,7 +292,7 @@ final class Runner
     /** Handles SIGUSR1. */
     private function listRunning(): void
     {
-        $running = array_filter($this->pool->running(), static fn(mixed $key): bool => $key instanceof Job);
+        $running = array_filter($this->pool->running(), static fn(mixed $key): bool => $key instanceof InputJob);
         $this->console->notice(\sprintf('running jobs: %d, finished: %d', \count($running), $this->figures->done()));
         foreach ($running as $job) {
             $this->console->notice("running: job {$job->sequence}: {$job->text}");

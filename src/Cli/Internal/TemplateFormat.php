@@ -19,7 +19,7 @@ final class TemplateFormat implements JobFormat
         return false;
     }
 
-    public function job(int $sequence, string $record, int $slot): Job
+    public function job(int $sequence, string $record, int $slot): InputJob
     {
         try {
             $command = $this->template->command($record, $sequence, $slot);
@@ -28,6 +28,6 @@ final class TemplateFormat implements JobFormat
             throw new BadRecordException($error->getMessage());
         }
 
-        return new Job($sequence, $record, $text, $command, $slot);
+        return new InputJob($sequence, $record, $text, $command, $slot);
     }
 }

@@ -7,12 +7,12 @@ namespace Spindle\Command\Internal;
 use Spindle\Command\CommandResult;
 
 /** One call of execute(). */
-final class Execution implements TicketOwner
+final class Execution implements PendingCommandOwner
 {
     private ?CommandResult $result = null;
     private ?\Throwable $failure = null;
 
-    public function __construct(private readonly Condition $ended = new Condition()) {}
+    public function __construct(private readonly FiberCondition $ended = new FiberCondition()) {}
 
     public function wait(): CommandResult
     {
@@ -28,7 +28,7 @@ final class Execution implements TicketOwner
         return $this->result !== null || $this->failure !== null;
     }
 
-    public function finished(Ticket $ticket, CommandResult $result): void
+    public function finished(PendingCommand $ticket, CommandResult $result): void
     {
         $this->result = $result;
         $this->ended->notify();
@@ -36,7 +36,7 @@ final class Execution implements TicketOwner
 
     public function drain(): void {}
 
-    public function lost(Ticket $ticket, \Throwable $reason): void
+    public function lost(PendingCommand $ticket, \Throwable $reason): void
     {
         $this->failure = $reason;
         $this->ended->notify();

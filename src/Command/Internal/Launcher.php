@@ -6,7 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Internal\Launcher\LauncherProcess;
-use Spindle\Internal\Launcher\Protocol;
+use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\LauncherException;
 
 /** A launcher and its pending commands. */
@@ -21,7 +21,7 @@ final class Launcher
     /** Whether the launcher could not start the last command, for lack of descriptors or processes. */
     public bool $exhausted = false;
 
-    /** @var array<int, Ticket> pending commands of this launcher, by id */
+    /** @var array<int, PendingCommand> pending commands of this launcher, by id */
     public array $tickets = [];
 
     private readonly LauncherProcess $process;
@@ -97,7 +97,7 @@ final class Launcher
     }
 
     /** Takes a command. The event loop runs as long as the launcher has one. */
-    public function add(Ticket $ticket): void
+    public function add(PendingCommand $ticket): void
     {
         if ($this->tickets === []) {
             $this->process->keepLoop();
@@ -137,7 +137,7 @@ final class Launcher
         $this->process->read();
     }
 
-    public function remove(Ticket $ticket): void
+    public function remove(PendingCommand $ticket): void
     {
         unset($this->tickets[$ticket->id]);
         $ticket->launcher = null;
@@ -147,7 +147,7 @@ final class Launcher
     }
 
     /** Notes that a command has started; if it was asked back, it stays. */
-    public function started(Ticket $ticket): void
+    public function started(PendingCommand $ticket): void
     {
         $ticket->started = true;
         $this->stays($ticket);
@@ -172,7 +172,7 @@ final class Launcher
             if (!$ticket->moving && !$ticket->started) {
                 $ticket->moving = true;
                 ++$this->moving;
-                $this->gather(Protocol::frame(Protocol::WITHDRAW, $ticket->id));
+                $this->gather(LauncherProtocol::frame(LauncherProtocol::WITHDRAW, $ticket->id));
 
                 return true;
             }
@@ -193,7 +193,7 @@ final class Launcher
         $this->process->close();
     }
 
-    private function stays(Ticket $ticket): void
+    private function stays(PendingCommand $ticket): void
     {
         if ($ticket->moving) {
             $ticket->moving = false;

@@ -9,8 +9,8 @@ use Revolt\EventLoop\Suspension;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\CpuCount;
-use Spindle\Internal\Launcher\Credentials;
-use Spindle\Internal\Launcher\Protocol;
+use Spindle\Internal\Launcher\LauncherProtocol;
+use Spindle\Internal\Launcher\ProcessCredentials;
 use Spindle\LauncherException;
 
 /**
@@ -18,7 +18,7 @@ use Spindle\LauncherException;
  *
  * Each has a share of the slots. When one has free slots, waiting commands of others are asked back and moved.
  */
-final class Launchers implements Place
+final class Launchers implements CommandBackend
 {
     /** One launcher for each SLOTS commands at once, limited by MOST and by the number of usable CPUs. */
     private const SLOTS = 4;
@@ -99,7 +99,7 @@ final class Launchers implements Place
         if ($this->wanted === 0) {
             $this->wanted = self::countFor($concurrency);
         }
-        $credentials = Credentials::current();
+        $credentials = ProcessCredentials::current();
         if ($credentials !== $this->credentials) {
             $this->retire();
             $this->credentials = $credentials;
@@ -120,7 +120,7 @@ final class Launchers implements Place
      * @throws LauncherException when a missing launcher can't be started, or the credentials have changed since
      *                           submission
      */
-    public function assign(Ticket $ticket, int $concurrency): void
+    public function assign(PendingCommand $ticket, int $concurrency): void
     {
         $this->start($concurrency);
         if (($ticket->credentials ??= $this->credentials) !== $this->credentials) {
@@ -134,7 +134,7 @@ final class Launchers implements Place
      *
      * @throws LauncherException see {@see assign()}
      */
-    public function move(Ticket $ticket, int $concurrency): void
+    public function move(PendingCommand $ticket, int $concurrency): void
     {
         $launcher = $ticket->launcher;
         $launcher?->remove($ticket);
@@ -146,14 +146,14 @@ final class Launchers implements Place
         }
     }
 
-    public function cancel(Ticket $ticket): void
+    public function cancel(PendingCommand $ticket): void
     {
-        $ticket->launcher?->gather(Protocol::frame(Protocol::CANCEL, $ticket->id));
+        $ticket->launcher?->gather(LauncherProtocol::frame(LauncherProtocol::CANCEL, $ticket->id));
     }
 
-    public function withdraw(Ticket $ticket): void
+    public function withdraw(PendingCommand $ticket): void
     {
-        $ticket->launcher?->gather(Protocol::frame(Protocol::WITHDRAW, $ticket->id));
+        $ticket->launcher?->gather(LauncherProtocol::frame(LauncherProtocol::WITHDRAW, $ticket->id));
     }
 
     /** Bytes that were collected but not sent, or that launchers have not received. */
@@ -192,7 +192,7 @@ final class Launchers implements Place
     }
 
     /** Frees the slot of a command that has ended. */
-    public function release(Ticket $ticket): void
+    public function release(PendingCommand $ticket): void
     {
         $this->deaths = 0;
         $launcher = $ticket->launcher;
@@ -206,14 +206,14 @@ final class Launchers implements Place
     }
 
     /** Notes that a command has started instead of being returned. Another waiting one may be asked back. */
-    public function started(Ticket $ticket): void
+    public function started(PendingCommand $ticket): void
     {
         $ticket->launcher?->started($ticket);
         $this->balance();
     }
 
     /** Takes a command back: the launcher has no descriptors or processes for it, and will free none. */
-    public function refused(Ticket $ticket): void
+    public function refused(PendingCommand $ticket): void
     {
         $launcher = $ticket->launcher;
         $launcher?->remove($ticket);
@@ -254,7 +254,7 @@ final class Launchers implements Place
         return $isReplaceable;
     }
 
-    /** @return array<int, Ticket> all pending commands, by id */
+    /** @return array<int, PendingCommand> all pending commands, by id */
     public function tickets(): array
     {
         $tickets = [];
@@ -343,12 +343,12 @@ final class Launchers implements Place
         return $this->retired === [] ? $this->launchers : [...$this->launchers, ...$this->retired];
     }
 
-    private static function give(Ticket $ticket, Launcher $launcher): void
+    private static function give(PendingCommand $ticket, Launcher $launcher): void
     {
         $launcher->add($ticket);
         $ticket->connect();
         $launcher->useEnvironment($ticket->environment);
-        $launcher->gather(Request::run($ticket));
+        $launcher->gather(CommandRequest::run($ticket));
     }
 
     /** Replaces all launchers. A launcher with commands ends when these have ended. */
@@ -391,7 +391,7 @@ final class Launchers implements Place
         foreach ($this->launchers as $i => $launcher) {
             $launcher->share = intdiv($concurrency + $i, $count);
             // All get the largest share as well, so that either all refuse it or none does.
-            $launcher->send(Protocol::frame(Protocol::CONFIGURE, 0, pack('VVeC', $launcher->share, $largest, $this->options->grace, (int) $this->options->redispatch)));
+            $launcher->send(LauncherProtocol::frame(LauncherProtocol::CONFIGURE, 0, pack('VVeC', $launcher->share, $largest, $this->options->grace, (int) $this->options->redispatch)));
         }
     }
 

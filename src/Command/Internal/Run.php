@@ -18,7 +18,7 @@ use Spindle\Internal\LoopTurn;
  * A callback of the event loop pulls the input, so that an input that suspends does not delay results. The window
  * limits the commands whose results the caller has not received: concurrency plus lookahead.
  */
-final class Run implements TicketOwner
+final class Run implements PendingCommandOwner
 {
     /** Nanoseconds after which a pull, or a sequence of results, yields to the event loop. */
     private const SLICE = 1_000_000;
@@ -26,7 +26,7 @@ final class Run implements TicketOwner
     /** Bytes of commands and their inputs in the window above which the lookahead is 0. */
     private const ROOM = 16 << 20;
 
-    /** @var array<int, Ticket> pending commands, by id */
+    /** @var array<int, PendingCommand> pending commands, by id */
     private array $tickets = [];
 
     /** @var \SplQueue<CommandResult> results for the caller */
@@ -53,18 +53,18 @@ final class Run implements TicketOwner
     private int $failed = 0;
     private int $gaveWay = 0;
     private ?\Throwable $failure = null;
-    private readonly Condition $changed;
+    private readonly FiberCondition $changed;
 
     /** @param iterable<mixed, mixed> $commands expected to be {@see Command}s, which is checked one by one */
     public function __construct(
-        private readonly Dispatcher $dispatcher,
+        private readonly CommandDispatcher $dispatcher,
         iterable $commands,
         private readonly bool $inOrder,
     ) {
         $this->input = \is_array($commands) ? new \ArrayIterator($commands) : new \IteratorIterator($commands);
         $this->ready = new \SplQueue();
         $this->order = new \SplQueue();
-        $this->changed = new Condition();
+        $this->changed = new FiberCondition();
         $this->lane = $dispatcher->open($this);
     }
 
@@ -94,7 +94,7 @@ final class Run implements TicketOwner
         }
     }
 
-    public function finished(Ticket $ticket, CommandResult $result): void
+    public function finished(PendingCommand $ticket, CommandResult $result): void
     {
         unset($this->tickets[$ticket->id]);
         if ($this->left) {
@@ -125,7 +125,7 @@ final class Run implements TicketOwner
         $this->changed->notify();
     }
 
-    public function lost(Ticket $ticket, \Throwable $reason): void
+    public function lost(PendingCommand $ticket, \Throwable $reason): void
     {
         unset($this->tickets[$ticket->id]);
         $this->untakenBytes -= self::size($ticket->command);

@@ -9,7 +9,7 @@ use Revolt\EventLoop;
 /** Holds commands, in order, until a slot is free and the delay since the last start of any command has passed. */
 final class StartDelay
 {
-    /** @var array<int, Ticket> waiting commands, by id */
+    /** @var array<int, PendingCommand> waiting commands, by id */
     private array $tickets = [];
 
     /** Earliest time of the next start, on the monotonic clock in nanoseconds. */
@@ -21,7 +21,7 @@ final class StartDelay
     /**
      * @param float                  $delay   seconds
      * @param \Closure(): bool       $hasSlot
-     * @param \Closure(Ticket): void $start   called when a command may start; it has been removed then
+     * @param \Closure(PendingCommand): void $start   called when a command may start; it has been removed then
      */
     public function __construct(
         private readonly float $delay,
@@ -29,7 +29,7 @@ final class StartDelay
         private readonly \Closure $start,
     ) {}
 
-    public function add(Ticket $ticket): void
+    public function add(PendingCommand $ticket): void
     {
         $this->tickets[$ticket->id] = $ticket;
         $this->schedule();
@@ -45,7 +45,7 @@ final class StartDelay
     }
 
     /** @return bool whether the command was waiting here */
-    public function remove(Ticket $ticket): bool
+    public function remove(PendingCommand $ticket): bool
     {
         $isHere = isset($this->tickets[$ticket->id]);
         unset($this->tickets[$ticket->id]);
@@ -53,7 +53,7 @@ final class StartDelay
         return $isHere;
     }
 
-    /** @return array<int, Ticket> by id */
+    /** @return array<int, PendingCommand> by id */
     public function tickets(): array
     {
         return $this->tickets;

@@ -6,7 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Psr\Log\LoggerInterface;
 use Spindle\Command\CommandResult;
-use Spindle\Internal\Aside;
+use Spindle\Internal\IsolatedCall;
 
 /** Writes a pool's steps to the caller's logger. The logger may throw or suspend without an effect on any outcome. */
 final class StepLog
@@ -21,6 +21,6 @@ final class StepLog
             return;
         }
         $describe = static fn(string|int|float|CommandResult $value): string|int|float => $value instanceof CommandResult ? $value->describe() : $value;
-        Aside::call(static fn() => $logger->debug($message, array_map($describe, $context)));
+        IsolatedCall::call(static fn() => $logger->debug($message, array_map($describe, $context)));
     }
 }

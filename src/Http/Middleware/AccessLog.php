@@ -11,9 +11,9 @@ use Psr\Http\Server\RequestHandlerInterface;
 use Psr\Log\LoggerInterface;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\AccessLine;
-use Spindle\Http\Internal\Message\Exchange;
-use Spindle\Http\Internal\Middleware\Departure;
-use Spindle\Http\Internal\Server\Recurrences;
+use Spindle\Http\Internal\Message\RequestExchange;
+use Spindle\Http\Internal\Middleware\ClientDisconnect;
+use Spindle\Http\Internal\Server\RepeatedWarnings;
 use Spindle\Internal\LineFile;
 
 /**
@@ -35,11 +35,11 @@ final class AccessLog implements MiddlewareInterface
 {
     private int $lost = 0;
 
-    private readonly Recurrences $warnings;
+    private readonly RepeatedWarnings $warnings;
 
     private function __construct(private readonly LoggerInterface|LineFile $log)
     {
-        $this->warnings = new Recurrences();
+        $this->warnings = new RepeatedWarnings();
     }
 
     /**
@@ -80,7 +80,7 @@ final class AccessLog implements MiddlewareInterface
         try {
             $response = $handler->handle($request);
         } catch (\Throwable $failure) {
-            if (!Departure::caused($failure)) {
+            if (!ClientDisconnect::caused($failure)) {
                 $this->log($request, AccessLine::of($request, $failure instanceof HttpException ? $failure->status : 500, null, (hrtime(true) - $begun) / 1e9));
             }
             throw $failure;
@@ -108,8 +108,8 @@ final class AccessLog implements MiddlewareInterface
         }
         ++$this->lost;
         if ($this->warnings->begins('')) {
-            $exchange = $request->getAttribute(Exchange::class);
-            $logger = $exchange instanceof Exchange ? $exchange->logger() : null;
+            $exchange = $request->getAttribute(RequestExchange::class);
+            $logger = $exchange instanceof RequestExchange ? $exchange->logger() : null;
             $warning = "The access log can't be written, so that requests are missing in it: {$why}";
             $logger === null ? error_log("Spindle: {$warning}") : $logger->warning($warning);
         }

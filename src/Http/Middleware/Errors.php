@@ -10,8 +10,8 @@ use Psr\Http\Server\MiddlewareInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 use Psr\Log\LoggerInterface;
 use Spindle\Http\HttpException;
-use Spindle\Http\Internal\Message\Exchange;
-use Spindle\Http\Internal\Middleware\Departure;
+use Spindle\Http\Internal\Message\RequestExchange;
+use Spindle\Http\Internal\Middleware\ClientDisconnect;
 use Spindle\Http\Internal\Middleware\ErrorPage;
 
 /**
@@ -45,7 +45,7 @@ final class Errors implements MiddlewareInterface
         try {
             return $this->answered($request, $handler);
         } catch (\Throwable $failure) {
-            if (Departure::caused($failure)) {
+            if (ClientDisconnect::caused($failure)) {
                 throw $failure;
             }
             $this->log($request, $failure, 500);
@@ -60,7 +60,7 @@ final class Errors implements MiddlewareInterface
             return $handler->handle($request);
         } catch (HttpException $meant) {
             $cause = $meant->getPrevious();
-            if ($meant->status >= 500 && $cause !== null && !Departure::caused($cause)) {
+            if ($meant->status >= 500 && $cause !== null && !ClientDisconnect::caused($cause)) {
                 $this->log($request, $cause, $meant->status);
             }
 
@@ -70,8 +70,8 @@ final class Errors implements MiddlewareInterface
 
     private function log(ServerRequestInterface $request, \Throwable $failure, int $status): void
     {
-        $exchange = $request->getAttribute(Exchange::class);
-        $logger = $this->logger ?? ($exchange instanceof Exchange ? $exchange->logger() : null);
+        $exchange = $request->getAttribute(RequestExchange::class);
+        $logger = $this->logger ?? ($exchange instanceof RequestExchange ? $exchange->logger() : null);
         if ($logger === null) {
             error_log('Spindle: ' . json_encode("{$request->getMethod()} {$request->getRequestTarget()}: " . ErrorPage::line($failure), ErrorPage::JSON));
 

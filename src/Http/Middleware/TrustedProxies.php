@@ -8,7 +8,7 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\MiddlewareInterface;
 use Psr\Http\Server\RequestHandlerInterface;
-use Spindle\Http\Internal\Message\Exchange;
+use Spindle\Http\Internal\Message\RequestExchange;
 use Spindle\Http\Internal\Middleware\ForwardedField;
 use Spindle\Http\Internal\Middleware\Hop;
 use Spindle\Http\Internal\Middleware\Networks;
@@ -55,8 +55,8 @@ final readonly class TrustedProxies implements MiddlewareInterface
         $client = Networks::canonical(\is_string($peer) ? $peer : '');
         $isProxy = $this->trusted->contain($client);
         if ($isProxy) {
-            $exchange = $request->getAttribute(Exchange::class);
-            if ($exchange instanceof Exchange) {
+            $exchange = $request->getAttribute(RequestExchange::class);
+            if ($exchange instanceof RequestExchange) {
                 $exchange->trustPeer();
             }
             [$client, $hop] = $this->search($client, $request);

@@ -13,8 +13,8 @@ use Spindle\Http\Internal\App\AppLoader;
 use Spindle\Http\Internal\Message\Peer;
 use Spindle\Http\Internal\Server\Connection;
 use Spindle\Http\Internal\Server\Service;
-use Spindle\Http\Internal\Testing\Conversation;
 use Spindle\Http\Internal\Testing\FailureLog;
+use Spindle\Http\Internal\Testing\TestConversation;
 use Spindle\Http\Response;
 
 /**
@@ -67,7 +67,7 @@ final class Client
         }
         $connection = new Connection($pair[0], $this->service, Peer::of(self::CLIENT, self::SERVER, false));
         try {
-            return (new Conversation($pair[1]))->ask($method, $target, $headers, $body);
+            return (new TestConversation($pair[1]))->ask($method, $target, $headers, $body);
         } finally {
             $connection->close();
         }

@@ -42,6 +42,6 @@ final class Environment
             $entries[] = substr("{$name}={$value}", 0, self::LONGEST);
         }
 
-        return Protocol::frame(Protocol::ENVIRONMENT, 0, implode("\0", $entries));
+        return LauncherProtocol::frame(LauncherProtocol::ENVIRONMENT, 0, implode("\0", $entries));
     }
 }

@@ -32,7 +32,7 @@ final class LauncherCode
     private static function files(): array
     {
         $names = @scandir(__DIR__ . '/Process');
-        $files = [__DIR__ . '/Protocol.php', \dirname(__DIR__) . '/FrameReader.php', \dirname(__DIR__) . '/MalformedFrameException.php'];
+        $files = [__DIR__ . '/LauncherProtocol.php', \dirname(__DIR__) . '/FrameReader.php', \dirname(__DIR__) . '/MalformedFrameException.php'];
         foreach ($names === false ? [] : $names as $name) {
             if (str_ends_with($name, '.php')) {
                 $files[] = __DIR__ . "/Process/{$name}";

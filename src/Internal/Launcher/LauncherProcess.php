@@ -320,7 +320,7 @@ final class LauncherProcess
     private static function closing(array $descriptors, array $command): array
     {
         $closed = array_filter($descriptors, static fn(int $descriptor): bool => $descriptor <= 9);
-        if ($closed === [] || !Credentials::areReal() || !@is_executable('/bin/sh')) {
+        if ($closed === [] || !ProcessCredentials::areReal() || !@is_executable('/bin/sh')) {
             return $command;
         }
         $closings = implode(' ', array_map(static fn(int $descriptor): string => "{$descriptor}<&-", $closed));
@@ -352,7 +352,7 @@ final class LauncherProcess
     /** Sends END, because a fork of this process may have the pipe open, so that closing it has no effect. */
     private function sendEnd(): void
     {
-        $left = substr($this->unsent, $this->written) . Protocol::frame(Protocol::END, 0);
+        $left = substr($this->unsent, $this->written) . LauncherProtocol::frame(LauncherProtocol::END, 0);
         for ($i = 0; $i < 10; ++$i) {
             $left = substr($left, (int) @fwrite($this->in, $left));
             if ($left === '') {
@@ -421,7 +421,7 @@ final class LauncherProcess
             Signals::send($this->pid, self::SIGKILL);
             $this->bury($death);
         } elseif ($this->heartbeat->asks()) {
-            $this->unsent .= Protocol::frame(Protocol::PING, 0);
+            $this->unsent .= LauncherProtocol::frame(LauncherProtocol::PING, 0);
             if ($this->writing === null) {
                 $this->write();
             }

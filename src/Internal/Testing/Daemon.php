@@ -28,7 +28,7 @@ final class Daemon
      * @param (\Closure(): int)|null $pid     returns the id of the server's process, 0 while unknown; null when the
      *                                        command becomes the server
      */
-    public function __construct(private readonly string $name, private readonly array $command, private readonly Remains $remains, private readonly ?\Closure $pid = null)
+    public function __construct(private readonly string $name, private readonly array $command, private readonly TestServerState $remains, private readonly ?\Closure $pid = null)
     {
         $this->logFile = "{$remains->directory}/log";
     }

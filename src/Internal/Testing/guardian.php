@@ -11,15 +11,15 @@ declare(strict_types=1);
 
 use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\Launcher\Process\Signals;
-use Spindle\Internal\Testing\Remains;
 use Spindle\Internal\Testing\Removal;
+use Spindle\Internal\Testing\TestServerState;
 use Spindle\Internal\Testing\Wait;
 
 /** @var array{string, string, class-string<Removal>, string} $argv */
 [, $owner, $removal, $directory] = $argv;
 
 // Loaded now, while the files certainly exist.
-foreach ([Files::class, Signals::class, Wait::class, Remains::class, Removal::class, $removal] as $class) {
+foreach ([Files::class, Signals::class, Wait::class, TestServerState::class, Removal::class, $removal] as $class) {
     require dirname(__DIR__, 2) . strtr(substr($class, strlen('Spindle')), '\\', '/') . '.php';
 }
 

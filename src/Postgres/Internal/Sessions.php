@@ -28,22 +28,22 @@ use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Internal\Connect\AttemptFailedException;
-use Spindle\Postgres\Internal\Connect\Attempts;
+use Spindle\Postgres\Internal\Connect\ConnectionAttempts;
 use Spindle\Postgres\Internal\Connect\Connector;
 use Spindle\Postgres\Internal\Connect\Deadline;
+use Spindle\Postgres\Internal\Connect\DnsLookup;
 use Spindle\Postgres\Internal\Connect\Endpoint;
 use Spindle\Postgres\Internal\Connect\HostSearch;
-use Spindle\Postgres\Internal\Connect\Lookup;
 use Spindle\Postgres\Internal\Connect\SessionSetup;
 use Spindle\Postgres\Internal\Connect\Socket;
 use Spindle\Postgres\Internal\Connect\Tls;
 use Spindle\Postgres\Internal\Native\Exchange;
 use Spindle\Postgres\Internal\Native\NativeSession;
 use Spindle\Postgres\Internal\Native\Pipeline;
-use Spindle\Postgres\Internal\Native\Statements;
+use Spindle\Postgres\Internal\Native\PreparedStatements;
 use Spindle\Postgres\Internal\Pgsql\PgsqlConnector;
-use Spindle\Postgres\Internal\Pool\Transience;
-use Spindle\Postgres\Internal\Pool\Waiter;
+use Spindle\Postgres\Internal\Pool\TransientFailures;
+use Spindle\Postgres\Internal\Pool\WaitingFiber;
 use Spindle\Postgres\Internal\Types\QuotedValues;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\PoolTimeoutException;
@@ -69,7 +69,7 @@ final class Sessions
     {
         Preload::classes(
             AttemptFailedException::class,
-            Attempts::class,
+            ConnectionAttempts::class,
             ConnectionClosedException::class,
             ConnectionFailedException::class,
             ConnectionLostException::class,
@@ -91,12 +91,12 @@ final class Sessions
             FutureState::class,
             HostSearch::class,
             Listening::class,
-            Lookup::class,
+            DnsLookup::class,
             LoopLimit::class,
-            OnlySession::class,
+            ConnectionSession::class,
             PgsqlConnector::class,
             Pgsql\Conninfo::class,
-            Pgsql\Errors::class,
+            Pgsql\PgsqlErrors::class,
             Pgsql\Libpq::class,
             PoolTimeoutException::class,
             ProtocolException::class,
@@ -108,8 +108,8 @@ final class Sessions
             TimeoutException::class,
             Tls::class,
             TransactionRun::class,
-            Transience::class,
-            Waiter::class,
+            TransientFailures::class,
+            WaitingFiber::class,
             Warnings::class,
             WeakTimer::class,
             TlsMode::class,
@@ -150,7 +150,7 @@ final class Sessions
         $begun = hrtime(true);
         $established = $connector->connect($cancellation);
         $roundTrip = hrtime(true) - $begun;
-        $steps = new Steps($options->logger, ++$this->opened, $established->pid);
+        $steps = new StatementLog($options->logger, ++$this->opened, $established->pid);
         $steps->log("Connected to {$established->endpoint}" . ($established->tls ? ' with TLS' : ''));
         $pipeline = new Pipeline(
             $established->stream,
@@ -167,6 +167,6 @@ final class Sessions
         $pipeline->onClose(static fn(?\Throwable $reason) => $steps->log($reason === null ? 'The connection is closed' : $reason->getMessage()));
         $setup = new SessionSetup($options, TargetSession::Any, $established->parameters, $established->pid);
 
-        return new NativeSession($pipeline, new Statements($options->statementCache ?? ($established->isPooled ? 0 : Statements::MOST)), $this->types->of($established->started), $established->pid, new SessionChanges($setup->statements()), $steps);
+        return new NativeSession($pipeline, new PreparedStatements($options->statementCache ?? ($established->isPooled ? 0 : PreparedStatements::MOST)), $this->types->of($established->started), $established->pid, new SessionChanges($setup->statements()), $steps);
     }
 }

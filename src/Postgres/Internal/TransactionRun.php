@@ -32,12 +32,12 @@ final class TransactionRun
     /**
      * @template T
      *
-     * @param Lender                   $lender provides sessions without a transaction
+     * @param SessionLender                   $lender provides sessions without a transaction
      * @param \Closure(Transaction): T $work
      *
      * @return T
      */
-    public static function outermost(Lender $lender, \Closure $work, ?Isolation $isolation, int $retries, ?Cancellation $cancellation): mixed
+    public static function outermost(SessionLender $lender, \Closure $work, ?Isolation $isolation, int $retries, ?Cancellation $cancellation): mixed
     {
         if ($retries < 0) {
             throw new \ValueError("The number of retries is {$retries}; give 0 or more");
@@ -66,7 +66,7 @@ final class TransactionRun
      *
      * @return \Generator<int, array<string, mixed>>
      */
-    public static function stream(Lender $lender, string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): \Generator
+    public static function stream(SessionLender $lender, string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): \Generator
     {
         $session = self::take($lender, $cancellation);
         try {
@@ -88,11 +88,11 @@ final class TransactionRun
      *
      * @return T
      */
-    public static function nested(Lender $lender, int $depth, \Closure $work, ?Cancellation $cancellation): mixed
+    public static function nested(SessionLender $lender, int $depth, \Closure $work, ?Cancellation $cancellation): mixed
     {
         $name = "spindle_{$depth}";
         $session = $lender->take($cancellation);
-        $held = new OnlySession($session, isTransaction: true);
+        $held = new ConnectionSession($session, isTransaction: true);
         $isSet = $isOver = false;
         try {
             // A cancelled SAVEPOINT would leave nothing to roll back to, and the outer transaction would be lost.
@@ -121,7 +121,7 @@ final class TransactionRun
             throw $failure;
         } finally {
             $held->end();
-            if ($held->isEnded && $lender instanceof OnlySession) {
+            if ($held->isEnded && $lender instanceof ConnectionSession) {
                 $lender->isEnded = true;
             }
             if ($isOver || !$isSet) {
@@ -146,7 +146,7 @@ final class TransactionRun
      */
     private static function once(Session $session, \Closure $work, ?Isolation $isolation, ?Cancellation $cancellation): mixed
     {
-        $held = new OnlySession($session, isTransaction: true);
+        $held = new ConnectionSession($session, isTransaction: true);
         try {
             $session->begin('BEGIN' . ($isolation === null ? '' : " ISOLATION LEVEL {$isolation->value}"), $cancellation);
             $result = $work(new Transaction($held, 0));
@@ -166,7 +166,7 @@ final class TransactionRun
         }
     }
 
-    private static function take(Lender $lender, ?Cancellation $cancellation): Session
+    private static function take(SessionLender $lender, ?Cancellation $cancellation): Session
     {
         $session = $lender->take($cancellation);
         if ($session->isOpen() && $session->inFlight() === 0 && $session->transactionStatus() !== 'I') {
@@ -177,7 +177,7 @@ final class TransactionRun
         return $session;
     }
 
-    private static function finishFailed(OnlySession $held): void
+    private static function finishFailed(ConnectionSession $held): void
     {
         try {
             $held->finish();
@@ -209,7 +209,7 @@ final class TransactionRun
      *
      * @param string $end COMMIT or ROLLBACK
      */
-    private static function giveBack(Lender $lender, Session $session, string $end): void
+    private static function giveBack(SessionLender $lender, Session $session, string $end): void
     {
         if (!$session->hasBegun() || $session->inFlight() === 0 && $session->transactionStatus() === 'I' || !$session->isOpen()) {
             $lender->give($session);
@@ -219,7 +219,7 @@ final class TransactionRun
         }
     }
 
-    private static function leave(Lender $lender, Session $session, string $end): void
+    private static function leave(SessionLender $lender, Session $session, string $end): void
     {
         try {
             try {
@@ -247,7 +247,7 @@ final class TransactionRun
             throw TransactionAbortedException::atCommit();
         }
         if ($session->isOpen() && $session->transactionStatus() === 'I') {
-            throw OnlySession::ended();
+            throw ConnectionSession::ended();
         }
         $wasOpen = $session->isOpen();
         try {

@@ -8,11 +8,11 @@ use Spindle\Internal\Testing\FreePort;
 use Spindle\Internal\Testing\GuardianProcess;
 use Spindle\Internal\Testing\PrivateDirectory;
 use Spindle\Internal\Testing\ServerException;
-use Spindle\Internal\Testing\Settings;
+use Spindle\Internal\Testing\TestServerSettings;
 use Spindle\LauncherException;
 use Spindle\Postgres\Testing\Internal\Binaries;
+use Spindle\Postgres\Testing\Internal\ClusterLeftovers;
 use Spindle\Postgres\Testing\Internal\DataDirectory;
-use Spindle\Postgres\Testing\Internal\Leftovers;
 use Spindle\Postgres\Testing\Internal\Server;
 use Spindle\Postgres\Testing\Internal\ServerUser;
 
@@ -71,7 +71,7 @@ final class TemporaryCluster
      */
     public static function start(array $settings = [], ?TemporaryClusterOptions $options = null): self
     {
-        Settings::check($settings, self::ITS_OWN, 'cluster', 'postgresql.conf');
+        TestServerSettings::check($settings, self::ITS_OWN, 'cluster', 'postgresql.conf');
 
         return ClusterException::during(static fn(): self => self::make($settings, $options ?? new TemporaryClusterOptions()));
     }
@@ -158,7 +158,7 @@ final class TemporaryCluster
         $binaries = Binaries::find($options->version, $options->binaries);
         $user = ServerUser::find();
         $directory = new PrivateDirectory('postgres');
-        $guardian = new GuardianProcess(Leftovers::class, $directory->path);
+        $guardian = new GuardianProcess(ClusterLeftovers::class, $directory->path);
         try {
             $password = (new DataDirectory($directory, $user))->make($binaries, $settings, $options);
             [$server, $port] = FreePort::take(static fn(int $port): array => [self::startServer($directory->path, $port, $user, $binaries, $options->timeout), $port]);

@@ -31,7 +31,7 @@ final class ItemStream
     /** @var Suspension<null>|null */
     private ?Suspension $reader = null;
 
-    public function __construct(private readonly Sender $sender, private readonly string $id, private readonly mixed $key) {}
+    public function __construct(private readonly JobFactory $sender, private readonly string $id, private readonly mixed $key) {}
 
     public function __destruct()
     {
@@ -43,9 +43,9 @@ final class ItemStream
     }
 
     /** Returns a waiter with only a weak reference to this stream. */
-    public function waiter(): Waiter
+    public function waiter(): OutcomeReceiver
     {
-        return new ItemWaiter($this->sender, \WeakReference::create($this));
+        return new ItemReceiver($this->sender, \WeakReference::create($this));
     }
 
     /** @return \Generator<mixed, mixed, mixed, mixed> */

@@ -21,7 +21,7 @@ use Spindle\Worker\PortableTask;
  * the caller's loop takes them. At most WINDOW tasks are between the two. When their bytes exceed ROOM, no more input
  * is pulled, and further outcomes go to a file.
  */
-final class RemoteMap implements Waiter
+final class RemoteMap implements OutcomeReceiver
 {
     private const WINDOW = 4096;
     private const BATCH = 512;
@@ -55,7 +55,7 @@ final class RemoteMap implements Waiter
     /** Bytes of outcomes in memory. */
     private int $held = 0;
 
-    private readonly Spill $spill;
+    private readonly OutcomeFile $spill;
     private int $pulled = 0;
     private int $next = 0;
     private int $came = 0;
@@ -78,9 +78,9 @@ final class RemoteMap implements Waiter
     private readonly string $head;
 
     /** @param iterable<mixed, mixed> $input */
-    public function __construct(private readonly Sender $sender, iterable $input, string $code, private readonly bool $inOrder)
+    public function __construct(private readonly JobFactory $sender, iterable $input, string $code, private readonly bool $inOrder)
     {
-        $this->spill = new Spill();
+        $this->spill = new OutcomeFile();
         $this->head = $sender->head($code);
         $this->items = (static function () use ($input): \Generator {
             foreach ($input as $key => $value) {

@@ -7,9 +7,9 @@ namespace Spindle\Remote\Internal;
 use Spindle\Remote\BrokerRefusedException;
 
 /** The waiter of a submitted generator task, which can be cancelled until its outcome arrives. */
-final class StreamedSubmission implements Waiter
+final class StreamedSubmission implements OutcomeReceiver
 {
-    public function __construct(private readonly Submission $submission, private readonly Waiter $items) {}
+    public function __construct(private readonly RemoteSubmission $submission, private readonly OutcomeReceiver $items) {}
 
     public function wantsOutcome(): bool
     {

@@ -15,7 +15,7 @@ use Spindle\Internal\Launcher\Process\Signals;
 foreach (['Files', 'ProcessTree', 'Signals'] as $class) {
     require dirname(__DIR__, 2) . "/Internal/Launcher/Process/{$class}.php";
 }
-require dirname(__DIR__, 2) . '/Internal/Launcher/Protocol.php';
+require dirname(__DIR__, 2) . '/Internal/Launcher/LauncherProtocol.php';
 
 $agent = (int) $argv[1];
 $until = \PHP_INT_MAX;

@@ -9,12 +9,12 @@ use Spindle\Internal\Testing\FreePort;
 use Spindle\Internal\Testing\GuardianProcess;
 use Spindle\Internal\Testing\PrivateDirectory;
 use Spindle\Internal\Testing\ServerException;
-use Spindle\Internal\Testing\Settings;
+use Spindle\Internal\Testing\TestServerSettings;
 use Spindle\LauncherException;
 use Spindle\Remote\Testing\Internal\Binary;
-use Spindle\Remote\Testing\Internal\Client;
 use Spindle\Remote\Testing\Internal\Configuration;
-use Spindle\Remote\Testing\Internal\Leftovers;
+use Spindle\Remote\Testing\Internal\RedisLeftovers;
+use Spindle\Remote\Testing\Internal\TestRedisClient;
 
 /**
  * A private Redis or Valkey server for tests, started from the installed program in a private directory. The server and
@@ -77,7 +77,7 @@ final class TemporaryRedis
      */
     public static function start(array $settings = [], ?TemporaryRedisOptions $options = null): self
     {
-        Settings::check($settings, Configuration::ITS_OWN, 'Redis', 'redis.conf');
+        TestServerSettings::check($settings, Configuration::ITS_OWN, 'Redis', 'redis.conf');
 
         return RedisException::during(static fn(): self => self::make($settings, $options ?? new TemporaryRedisOptions()));
     }
@@ -124,7 +124,7 @@ final class TemporaryRedis
         $words = array_values($words);
         $command = array_shift($words) ?? throw new \ValueError('A command has a name at least');
 
-        return (new Client("{$this->directory}/socket", $this->password, $this->timeout))->ask($command, ...$words);
+        return (new TestRedisClient("{$this->directory}/socket", $this->password, $this->timeout))->ask($command, ...$words);
     }
 
     /**
@@ -182,7 +182,7 @@ final class TemporaryRedis
         $binary = Binary::find($options->binary);
         $directory = new PrivateDirectory('redis');
         $password = bin2hex(random_bytes(16));
-        $guardian = new GuardianProcess(Leftovers::class, $directory->path);
+        $guardian = new GuardianProcess(RedisLeftovers::class, $directory->path);
         try {
             $directory->make('data');
             $command = [$binary, Configuration::write($directory, $password, $settings, $options)];
@@ -190,7 +190,7 @@ final class TemporaryRedis
             return FreePort::take(static function (int $port) use ($command, $directory, $password, $guardian, $options): self {
                 $tlsPort = $options->certificate === null ? null : FreePort::find();
                 $ports = ['--port', (string) $port, ...$tlsPort === null ? [] : ['--tls-port', (string) $tlsPort]];
-                $daemon = new Daemon('Redis', [...$command, ...$ports], Leftovers::of($directory->path));
+                $daemon = new Daemon('Redis', [...$command, ...$ports], RedisLeftovers::of($directory->path));
                 self::launch($daemon, $directory->path, $password, $options->timeout);
 
                 return new self($port, $password, $directory->path, $tlsPort, $guardian, $daemon, $options->timeout);
@@ -205,10 +205,10 @@ final class TemporaryRedis
     /** @throws ServerException */
     private static function launch(Daemon $daemon, string $directory, #[\SensitiveParameter] string $password, float $timeout): void
     {
-        Leftovers::of($directory)->kill(); // a killed server's child writes data that are of no use
+        RedisLeftovers::of($directory)->kill(); // a killed server's child writes data that are of no use
         $daemon->start(static function () use ($directory, $password): bool {
             try {
-                return (new Client("{$directory}/socket", $password, self::LOOK))->ask('PING') === 'PONG';
+                return (new TestRedisClient("{$directory}/socket", $password, self::LOOK))->ask('PING') === 'PONG';
             } catch (RedisException) { // the server does not listen yet, or is loading its data
                 return false;
             }

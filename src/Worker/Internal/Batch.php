@@ -91,14 +91,14 @@ final class Batch
     /** @return array{string, string} two parts of the payload for a worker, to be sent one after the other */
     public function payload(): array
     {
-        $head = pack('VVC', $this->source->id(), $this->attempt, ($this->packed ? Protocol::PACKED : 0) | ($this->source->pace()->isEager() ? Protocol::EAGER : 0));
+        $head = pack('VVC', $this->source->id(), $this->attempt, ($this->packed ? WorkerProtocol::PACKED : 0) | ($this->source->pace()->isEager() ? WorkerProtocol::EAGER : 0));
         if (!$this->packed) {
             /** @var list<bool|int|float|string|null> $tasks */
             $tasks = $this->tasks;
 
-            return [$head, Packing::list($tasks, $this->integers)];
+            return [$head, ValuePacking::list($tasks, $this->integers)];
         }
-        $packing = new Packing();
+        $packing = new ValuePacking();
         foreach ($this->tasks as $task) {
             $task instanceof Encoded ? $packing->add($task->kind, $task->bytes) : $packing->addPlain([$task]);
         }

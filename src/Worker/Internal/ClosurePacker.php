@@ -45,7 +45,7 @@ final class ClosurePacker
         $sent = $packer->pack($closure, $path, 0);
 
         try {
-            return Portable::serializeAtDepth($sent, $path, $packer->deepest);
+            return ValueSerializer::serializeAtDepth($sent, $path, $packer->deepest);
         } catch (UnserializableException $refused) {
             $packer->explain();
             throw $refused;
@@ -57,7 +57,7 @@ final class ClosurePacker
     {
         foreach ($this->checked as [$value, $path]) {
             if (!self::holdsClosures([$value])) {
-                Portable::serialize($value, $path);
+                ValueSerializer::serialize($value, $path);
             }
         }
     }
@@ -130,7 +130,7 @@ final class ClosurePacker
         }
         $packed = [];
         foreach ($value as $key => $item) {
-            $what = Portable::inArray($path, $key);
+            $what = ValueSerializer::inArray($path, $key);
             $reference = \ReflectionReference::fromArrayElement($value, $key)?->getId();
             if ($reference === null) {
                 $packed[$key] = $this->packed($item, $what, $depth + 1);
@@ -189,7 +189,7 @@ final class ClosurePacker
             $this->foundClosure = true;
         };
         $this->checked[] = [$value, $path];
-        $this->deepest = max($this->deepest, Portable::check($value, $path, $found, $this->seen, $depth));
+        $this->deepest = max($this->deepest, ValueSerializer::check($value, $path, $found, $this->seen, $depth));
     }
 
     /**

@@ -11,9 +11,9 @@ use Spindle\Worker\WorkerStartException;
 interface Context
 {
     /**
-     * Starts a worker, which connects to the {@see Reception}, or else {@see ContextEvents::ended()} is called.
+     * Starts a worker, which connects to the {@see WorkerListener}, or else {@see ContextEvents::ended()} is called.
      *
-     * @param array<string, mixed> $settings settings for {@see Process\Boot}
+     * @param array<string, mixed> $settings settings for {@see Process\WorkerBoot}
      *
      * @throws LauncherException|WorkerStartException
      */
@@ -32,7 +32,7 @@ interface Context
      *
      * @return bool whether the connection was expected
      */
-    public function connected(Link $link, int $type, string $words): bool;
+    public function connected(WorkerLink $link, int $type, string $words): bool;
 
     /** Ends all processes, and returns when they have ended. */
     public function close(): void;

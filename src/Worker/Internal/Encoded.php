@@ -7,6 +7,6 @@ namespace Spindle\Worker\Internal;
 /** A value that was serialized when it was submitted. Later changes to the original do not reach the task. */
 class Encoded
 {
-    /** @param int $kind {@see Protocol::SERIALIZED} or {@see Protocol::STRING} */
+    /** @param int $kind {@see WorkerProtocol::SERIALIZED} or {@see WorkerProtocol::STRING} */
     public function __construct(public readonly string $bytes, public readonly int $kind) {}
 }

@@ -22,7 +22,7 @@ final class HostedContext implements Context, ContextEvents
     private const LOOK_INTERVAL = 1.0;
 
     private readonly ProcessContext $processes;
-    private ?Link $link = null;
+    private ?WorkerLink $link = null;
 
     /** Process id of the host, from its greeting. */
     private int $pid = 0;
@@ -88,7 +88,7 @@ final class HostedContext implements Context, ContextEvents
 
             return;
         }
-        $this->link?->send(Protocol::frame(Protocol::KILL, $id, pack('V', self::TERM)));
+        $this->link?->send(WorkerProtocol::frame(WorkerProtocol::KILL, $id, pack('V', self::TERM)));
         $this->ends[$id] ??= ++$this->frames;
         $this->timers[$id] ??= WeakTimer::after($this->grace, $this, static function (self $context) use ($id): void {
             $context->force($id);
@@ -101,7 +101,7 @@ final class HostedContext implements Context, ContextEvents
         if ($this->kind === 'thread') {
             $this->processes->end(self::HOST); // a blocked thread can be ended only with its process
         } else {
-            $this->link?->send(Protocol::frame(Protocol::KILL, $id, pack('V', self::KILL)));
+            $this->link?->send(WorkerProtocol::frame(WorkerProtocol::KILL, $id, pack('V', self::KILL)));
             $this->lookAfter($id);
         }
     }
@@ -122,16 +122,16 @@ final class HostedContext implements Context, ContextEvents
 
     public function disconnected(int $id): void
     {
-        $this->link?->send(Protocol::frame(Protocol::REAP, $id));
+        $this->link?->send(WorkerProtocol::frame(WorkerProtocol::REAP, $id));
     }
 
-    public function connected(Link $link, int $type, string $words): bool
+    public function connected(WorkerLink $link, int $type, string $words): bool
     {
-        if ($type !== Protocol::HOST || $this->link !== null) {
+        if ($type !== WorkerProtocol::HOST || $this->link !== null) {
             return false;
         }
         // The process that started the host reports its end.
-        $link->listen($this->heard(...), static fn() => null, \PHP_INT_MAX, Protocol::MAGIC);
+        $link->listen($this->heard(...), static fn() => null, \PHP_INT_MAX, WorkerProtocol::MAGIC);
         $this->link = $link;
         /** @var array{1: int} $pid */
         $pid = unpack('V', $words);
@@ -231,23 +231,23 @@ final class HostedContext implements Context, ContextEvents
         if ($this->kind === 'thread' && $this->ends !== []) {
             $this->starts[$id] = [++$this->frames, $settings];
         }
-        $this->link?->send(Protocol::frame(Protocol::START, $id, serialize($settings)));
+        $this->link?->send(WorkerProtocol::frame(WorkerProtocol::START, $id, serialize($settings)));
     }
 
     private function heard(int $type, int $id, string $bytes, int $at, int $length): void
     {
         $payload = substr($bytes, $at, $length);
-        if ($type === Protocol::READY) {
+        if ($type === WorkerProtocol::READY) {
             $this->ready = true;
             foreach ($this->waiting as $worker => $settings) {
                 $this->send($worker, $settings);
             }
             $this->waiting = [];
-        } elseif ($type === Protocol::NOT_READY) {
-            $this->failure = Outcome::startFailure($payload);
-        } elseif ($type === Protocol::PRINTED) {
+        } elseif ($type === WorkerProtocol::NOT_READY) {
+            $this->failure = TaskOutcome::startFailure($payload);
+        } elseif ($type === WorkerProtocol::PRINTED) {
             $this->events->printed($id, $payload, true);
-        } elseif ($type === Protocol::ENDED && isset($this->workers[$id])) {
+        } elseif ($type === WorkerProtocol::ENDED && isset($this->workers[$id])) {
             if (isset($this->timers[$id])) {
                 EventLoop::cancel($this->timers[$id]);
             }

@@ -39,9 +39,9 @@ final class InlineMap
         $cancellation?->throwIfRequested();
         while (($pulled = $this->pull()->await($cancellation)) !== null) {
             [$key, $value] = $pulled;
-            $argument = Portable::serialize($value, 'The argument' . Portable::forKey($key));
+            $argument = ValueSerializer::serialize($value, 'The argument' . ValueSerializer::forKey($key));
             $pulled = $value = null;
-            $work = fn(): mixed => $this->call()(Portable::unserialize($argument, TaskCode::MISSING));
+            $work = fn(): mixed => $this->call()(ValueSerializer::unserialize($argument, TaskCode::MISSING));
             yield $key => InlineTask::start($work, $key, $this->onReport, $cancellation)->await();
             $cancellation?->throwIfRequested();
         }

@@ -76,7 +76,7 @@ final class InlineStream
     private function send(array $item): bool
     {
         try {
-            $bytes = Portable::serialize($item, "The item{$this->ofInput}");
+            $bytes = ValueSerializer::serialize($item, "The item{$this->ofInput}");
         } catch (UnserializableException $refused) {
             $this->reader?->get()?->failed($refused);
 
@@ -94,8 +94,8 @@ final class InlineStream
     private function end(mixed $result): void
     {
         try {
-            $bytes = Portable::serialize($result, "The result{$this->ofInput}");
-            $this->reader?->get()?->ended(Portable::unserialize($bytes, TaskCode::MISSING));
+            $bytes = ValueSerializer::serialize($result, "The result{$this->ofInput}");
+            $this->reader?->get()?->ended(ValueSerializer::unserialize($bytes, TaskCode::MISSING));
         } catch (\Throwable $refused) {
             $this->reader?->get()?->failed($refused instanceof UnserializableException ? $refused : ($this->failure)($refused));
         }
@@ -114,7 +114,7 @@ final class InlineStream
     private function decode(string $item): mixed
     {
         try {
-            return Portable::unserialize($item, TaskCode::MISSING);
+            return ValueSerializer::unserialize($item, TaskCode::MISSING);
         } catch (\Throwable $refused) {
             throw ($this->failure)($refused);
         }

@@ -11,7 +11,7 @@ use Amp\DeferredFuture;
 use Amp\Future;
 use Amp\NullCancellation;
 use Revolt\EventLoop;
-use Spindle\Worker\Internal\Process\Failure;
+use Spindle\Worker\Internal\Process\ThrownFailure;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\TaskException;
 use Spindle\Worker\UnserializableException;
@@ -96,8 +96,8 @@ final class InlineTask
     private function returned(mixed $result): void
     {
         try {
-            $bytes = Portable::serialize($result, 'The result' . Portable::forKey($this->key));
-            $copy = Outcome::value(Protocol::SERIALIZED, $bytes, 1, $this->key);
+            $bytes = ValueSerializer::serialize($result, 'The result' . ValueSerializer::forKey($this->key));
+            $copy = TaskOutcome::value(WorkerProtocol::SERIALIZED, $bytes, 1, $this->key);
         } catch (UnserializableException|TaskException $refused) {
             $this->failed($refused);
 
@@ -110,7 +110,7 @@ final class InlineTask
     private function stream(\Generator $items): void
     {
         $key = $this->key;
-        $stream = new InlineStream($items, $this->ending, static fn(\Throwable $thrown): \Throwable => self::failure($thrown, $key), Portable::forKey($key));
+        $stream = new InlineStream($items, $this->ending, static fn(\Throwable $thrown): \Throwable => self::failure($thrown, $key), ValueSerializer::forKey($key));
         $this->completed($stream->reader());
         $stream->run();
     }
@@ -134,14 +134,14 @@ final class InlineTask
     /** Returns the exception as it would arrive from another process. */
     private static function failure(\Throwable $thrown, mixed $key): \Throwable
     {
-        return Outcome::failure(Protocol::THROWN, Failure::pack($thrown), 1, $key);
+        return TaskOutcome::failure(WorkerProtocol::THROWN, ThrownFailure::pack($thrown), 1, $key);
     }
 
     private function report(mixed $value): void
     {
-        $bytes = Portable::serialize($value, 'The report');
+        $bytes = ValueSerializer::serialize($value, 'The report');
         if ($this->onReport !== null) {
-            ($this->onReport)(Portable::unserialize($bytes, TaskCode::MISSING));
+            ($this->onReport)(ValueSerializer::unserialize($bytes, TaskCode::MISSING));
         }
     }
 }

@@ -54,9 +54,9 @@ final class MapInput
 
     /** @param iterable<mixed, mixed> $input */
     public function __construct(
-        private readonly Dispatcher $dispatcher,
+        private readonly TaskDispatcher $dispatcher,
         private readonly MapRun $run,
-        private readonly Pace $pace,
+        private readonly BatchSizing $pace,
         private iterable $input,
     ) {
         $this->count = self::count($input);
@@ -243,7 +243,7 @@ final class MapInput
         $this->integers = false;
         if ($value === null || \is_bool($value) || \is_float($value)) {
             $this->tasks[] = $value;
-        } elseif (\is_string($value) && \strlen($value) < Protocol::LONG) {
+        } elseif (\is_string($value) && \strlen($value) < WorkerProtocol::LONG) {
             $this->tasks[] = $value;
             $this->size += \strlen($value);
         } else {
@@ -258,8 +258,8 @@ final class MapInput
     private static function encode(mixed $key, mixed $value): Encoded
     {
         return \is_string($value)
-            ? new Encoded($value, Protocol::STRING)
-            : new Encoded(Portable::serialize($value, 'The argument' . Portable::forKey($key)), Protocol::SERIALIZED);
+            ? new Encoded($value, WorkerProtocol::STRING)
+            : new Encoded(ValueSerializer::serialize($value, 'The argument' . ValueSerializer::forKey($key)), WorkerProtocol::SERIALIZED);
     }
 
     /** @param iterable<mixed, mixed> $input */

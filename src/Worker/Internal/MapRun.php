@@ -34,7 +34,7 @@ final class MapRun implements Source
     private const TURN = 500_000;
 
     private readonly int $id;
-    private readonly Pace $pace;
+    private readonly BatchSizing $pace;
 
     private readonly MapInput $input;
 
@@ -68,13 +68,13 @@ final class MapRun implements Source
 
     /** @param iterable<mixed, mixed> $input */
     public function __construct(
-        private readonly Dispatcher $dispatcher,
+        private readonly TaskDispatcher $dispatcher,
         iterable $input,
         private readonly string $code,
         private readonly bool $inOrder,
     ) {
         $this->id = ++self::$last;
-        $this->pace = new Pace();
+        $this->pace = new BatchSizing();
         $this->input = new MapInput($dispatcher, $this, $this->pace, $input);
     }
 
@@ -95,7 +95,7 @@ final class MapRun implements Source
                 [$count, $keys, $what, , $attempt, $bytes] = $chunk;
                 $chunk = null;
                 if (\is_string($what)) {
-                    foreach (Packing::values($what) as $i => $value) {
+                    foreach (ValuePacking::values($what) as $i => $value) {
                         yield $keys[$i] => $value;
                         if ($cancellation !== null && $this->isCancelled($cancellation)) {
                             break;
@@ -105,7 +105,7 @@ final class MapRun implements Source
                     [$kinds, $values] = $what;
                     $what = null; // release each large value as soon as possible
                     foreach ($values as $i => $value) {
-                        yield $keys[$i] => Outcome::value(\ord($kinds[$i]), $value, $attempt, $keys[$i]);
+                        yield $keys[$i] => TaskOutcome::value(\ord($kinds[$i]), $value, $attempt, $keys[$i]);
                         if ($cancellation !== null && $this->isCancelled($cancellation)) {
                             break;
                         }
@@ -125,13 +125,13 @@ final class MapRun implements Source
             if ($cancellation !== null && $subscription !== null) {
                 $cancellation->unsubscribe($subscription);
             }
-            $this->leave(Dispatcher::LEAVING);
+            $this->leave(TaskDispatcher::LEAVING);
             $this->dispatcher->forget($this);
             $this->input->release();
         }
     }
 
-    public function pace(): Pace
+    public function pace(): BatchSizing
     {
         return $this->pace;
     }

@@ -6,8 +6,8 @@ namespace Spindle\Worker\Internal;
 
 use Spindle\Internal\Launcher\Environment;
 use Spindle\Internal\Launcher\LauncherProcess;
+use Spindle\Internal\Launcher\LauncherProtocol as LauncherProtocol;
 use Spindle\Internal\Launcher\PhpBinary;
-use Spindle\Internal\Launcher\Protocol as LauncherProtocol;
 use Spindle\Internal\UnlinkedFile;
 use Spindle\Worker\WorkerStartException;
 
@@ -65,7 +65,7 @@ final class ProcessContext implements Context
 
     public function disconnected(int $id): void {}
 
-    public function connected(Link $link, int $type, string $words): bool
+    public function connected(WorkerLink $link, int $type, string $words): bool
     {
         return false;
     }

@@ -58,17 +58,17 @@ final class Results
             $worker->tasks += $count;
             $this->run += $count;
             // Large values are split at once, because each copy of a large one takes time.
-            $results = ($flags & Protocol::PACKED) !== 0
-                ? Packing::split($bytes, $at + self::HEAD)
+            $results = ($flags & WorkerProtocol::PACKED) !== 0
+                ? ValuePacking::split($bytes, $at + self::HEAD)
                 : substr($bytes, $at + self::HEAD, $length - self::HEAD);
-            if (($flags & Protocol::FAILURES) === 0 && $worker->streaming < 0 && $worker->ending === null) {
+            if (($flags & WorkerProtocol::FAILURES) === 0 && $worker->streaming < 0 && $worker->ending === null) {
                 $batch->source->succeeded($batch, $from, $count, $results, $length);
             } else {
-                $this->takeEach($worker, $batch, $from, \is_array($results) ? $results : Packing::split(Packing::ofList($results)));
+                $this->takeEach($worker, $batch, $from, \is_array($results) ? $results : ValuePacking::split(ValuePacking::ofList($results)));
             }
         }
 
-        return ($flags & Protocol::DONE) !== 0;
+        return ($flags & WorkerProtocol::DONE) !== 0;
     }
 
     /** Handles an item of the running task, or the frame that announces items. */
@@ -85,13 +85,13 @@ final class Results
             $worker->streamOf = $batch;
             $tell = static function (int $type, string $payload) use ($worker, $batch): void {
                 if ($worker->first() === $batch) {
-                    $worker->link?->send(Protocol::frame($type, $batch->id, $payload));
+                    $worker->link?->send(WorkerProtocol::frame($type, $batch->id, $payload));
                 }
             };
             $stream = new Stream(
-                static fn(string $item): mixed => Outcome::value(Protocol::SERIALIZED, $item, $batch->attempt, $batch->key($index[1])),
-                static fn(int $items, int $size) => $tell(Protocol::WANTED, pack('VVV', $index[1], $items, $size)),
-                static fn() => $tell(Protocol::UNWANTED, pack('V', $index[1])),
+                static fn(string $item): mixed => TaskOutcome::value(WorkerProtocol::SERIALIZED, $item, $batch->attempt, $batch->key($index[1])),
+                static fn(int $items, int $size) => $tell(WorkerProtocol::WANTED, pack('VVV', $index[1], $items, $size)),
+                static fn() => $tell(WorkerProtocol::UNWANTED, pack('V', $index[1])),
                 $this->budget,
             );
             $worker->stream = \WeakReference::create($stream);
@@ -131,7 +131,7 @@ final class Results
         }
     }
 
-    /** @param array{string, list<string>} $results from {@see Packing::split()} */
+    /** @param array{string, list<string>} $results from {@see ValuePacking::split()} */
     private function takeEach(WorkerHandle $worker, Batch $batch, int $from, array $results): void
     {
         [$kinds, $values] = $results;
@@ -141,14 +141,14 @@ final class Results
             $failure = $worker->ending !== null && $worker->condemned === [$batch, $index]
                 ? ($worker->ending)($batch, $index) // the task has ended by itself, but too late
                 : null;
-            $failure ??= $kind === Protocol::THROWN || $kind === Protocol::UNSERIALIZABLE
-                ? Outcome::failure($kind, $value, $batch->attempt, $batch->key($index))
+            $failure ??= $kind === WorkerProtocol::THROWN || $kind === WorkerProtocol::UNSERIALIZABLE
+                ? TaskOutcome::failure($kind, $value, $batch->attempt, $batch->key($index))
                 : null;
             $this->failed += (int) ($failure !== null);
             if ($worker->streaming === $index) {
                 $stream = $this->endOfStream($worker);
                 try {
-                    $failure === null ? $stream?->ended(Outcome::value($kind, $value, $batch->attempt, null)) : $stream?->failed($failure);
+                    $failure === null ? $stream?->ended(TaskOutcome::value($kind, $value, $batch->attempt, null)) : $stream?->failed($failure);
                 } catch (TaskException $refused) {
                     $stream->failed($refused);
                 }

@@ -7,7 +7,7 @@ namespace Spindle\Worker\Internal;
 /** Provides tasks and receives their outcomes. */
 interface Source
 {
-    public function pace(): Pace;
+    public function pace(): BatchSizing;
 
     /** Returns the code that all its tasks call, from {@see TaskCode::encode()}; null if each task has its own. */
     public function code(): ?string;
@@ -29,7 +29,7 @@ interface Source
     /**
      * Receives results of consecutive tasks of a batch, none of which failed.
      *
-     * @param string|array{string, list<string>} $results from {@see Packing::list()} or {@see Packing::split()}
+     * @param string|array{string, list<string>} $results from {@see ValuePacking::list()} or {@see ValuePacking::split()}
      * @param int                                $size    approximate size in bytes
      */
     public function succeeded(Batch $batch, int $from, int $count, string|array $results, int $size): void;

@@ -14,7 +14,7 @@ use Spindle\Worker\ResultBudget;
 final class Stream
 {
     /** Items of this many bytes or more count in the budget, and the worker sends no other before such an item was used. */
-    private const LARGE = Protocol::WINDOW_SIZE;
+    private const LARGE = WorkerProtocol::WINDOW_SIZE;
 
     /** @var array<int, self> streams with a waiting reader, whose fiber may be unreachable otherwise */
     private static array $awaited = [];

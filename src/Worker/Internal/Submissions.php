@@ -9,7 +9,7 @@ use Amp\Cancellation;
 /** The submitted tasks of a pool. */
 final class Submissions implements Source
 {
-    private readonly Pace $pace;
+    private readonly BatchSizing $pace;
 
     /** @var \SplQueue<Submission> */
     private \SplQueue $waiting;
@@ -24,7 +24,7 @@ final class Submissions implements Source
     /** @param \Closure(): void $allSettled called when the last of them has its outcome */
     public function __construct(private readonly \Closure $allSettled)
     {
-        $this->pace = new Pace();
+        $this->pace = new BatchSizing();
         $this->waiting = new \SplQueue();
         $this->cancellations = new \WeakMap();
         Unfinished::watch($this);
@@ -71,7 +71,7 @@ final class Submissions implements Source
         return true;
     }
 
-    public function pace(): Pace
+    public function pace(): BatchSizing
     {
         return $this->pace;
     }
@@ -110,12 +110,12 @@ final class Submissions implements Source
 
     public function succeeded(Batch $batch, int $from, int $count, string|array $results, int $size): void
     {
-        [$kinds, $values] = \is_array($results) ? $results : ['', Packing::values($results)];
+        [$kinds, $values] = \is_array($results) ? $results : ['', ValuePacking::values($results)];
         foreach ($values as $i => $value) {
             /** @var Submission $submission */
             $submission = $batch->keys[$from + $i];
             try {
-                $submission->settle($kinds === '' ? $value : Outcome::value(\ord($kinds[$i]), (string) $value, $batch->attempt, null));
+                $submission->settle($kinds === '' ? $value : TaskOutcome::value(\ord($kinds[$i]), (string) $value, $batch->attempt, null));
             } catch (\Throwable $refused) {
                 $submission->fail($refused);
             }

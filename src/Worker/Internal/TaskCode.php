@@ -14,7 +14,7 @@ use Spindle\Worker\UnserializableException;
  */
 final class TaskCode
 {
-    /** Callback for {@see Portable::unserialize()}. */
+    /** Callback for {@see ValueSerializer::unserialize()}. */
     public const MISSING = self::class . '::missingClass';
 
     private const FUNCTION = 'f';
@@ -50,12 +50,12 @@ final class TaskCode
             return self::encodeClosure($task, $key, $isPure);
         }
         if (\is_object($task)) {
-            return Portable::serialize([self::INVOKABLE, $task], self::PATH);
+            return ValueSerializer::serialize([self::INVOKABLE, $task], self::PATH);
         }
         if (\is_array($task)) {
             $isPure = \is_string($task[0]);
 
-            return Portable::serialize([self::METHOD, $task[0], $task[1]], self::PATH);
+            return ValueSerializer::serialize([self::METHOD, $task[0], $task[1]], self::PATH);
         }
         $isPure = true;
 
@@ -70,7 +70,7 @@ final class TaskCode
     public static function decode(string $code, #[\SensitiveParameter] string $key): \Closure
     {
         /** @var array{string, string|object, 2?: string} $parts */
-        $parts = Portable::unserialize($code, self::MISSING);
+        $parts = ValueSerializer::unserialize($code, self::MISSING);
         [$kind, $task] = $parts;
         if ($kind === self::METHOD) {
             return self::method($task, $parts[2] ?? '');
@@ -82,7 +82,7 @@ final class TaskCode
         return \is_callable($task) ? $task(...) : throw self::missing(\is_string($task) ? "function {$task}()" : 'class ' . $task::class);
     }
 
-    /** @throws \UnexpectedValueException always, as the callback of {@see Portable::unserialize()} in a worker */
+    /** @throws \UnexpectedValueException always, as the callback of {@see ValueSerializer::unserialize()} in a worker */
     public static function missingClass(string $class): never
     {
         throw self::missing("class {$class}");
@@ -131,7 +131,7 @@ final class TaskCode
 
         return $target === null
             ? serialize([self::FUNCTION, $function->getName()])
-            : Portable::serialize([self::METHOD, $target, $function->getName()], self::PATH);
+            : ValueSerializer::serialize([self::METHOD, $target, $function->getName()], self::PATH);
     }
 
     /**
@@ -180,7 +180,7 @@ final class TaskCode
         if (!hash_equals(hash_hmac(self::MAC, $payload, $key, true), $mac)) {
             throw new \UnexpectedValueException('The closure was not signed with the key of this pool');
         }
-        $sent = Portable::unserialize($payload, self::MISSING);
+        $sent = ValueSerializer::unserialize($payload, self::MISSING);
         \assert($sent instanceof SentClosure);
 
         return (new ClosureUnpacker())->unpack($sent);

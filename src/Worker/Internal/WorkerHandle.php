@@ -12,11 +12,11 @@ final class WorkerHandle
     /** Bytes of standard error that are kept. */
     public const STDERR_TAIL = 8192;
 
-    public ?Link $link = null;
+    public ?WorkerLink $link = null;
 
     /** Process id, from the greeting; 0 before. */
     public int $pid = 0;
-    public ?Mark $mark = null;
+    public ?SharedFlags $mark = null;
 
     /** Whether the worker may be given tasks. */
     public bool $ready = false;
@@ -68,7 +68,7 @@ final class WorkerHandle
     public array $timers = [];
     public bool $timed = false;
 
-    public function __construct(public readonly int $id, public readonly int $markKey, public readonly Crew $crew) {}
+    public function __construct(public readonly int $id, public readonly int $markKey, public readonly WorkerGroup $crew) {}
 
     /** @param string $payload of READY */
     public function isMadeReady(string $payload): void

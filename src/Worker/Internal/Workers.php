@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 use Revolt\EventLoop;
-use Spindle\Internal\Aside;
+use Spindle\Internal\IsolatedCall;
 use Spindle\Internal\WeakTimer;
 use Spindle\LauncherException;
 use Spindle\Worker\WorkerPoolOptions;
@@ -14,16 +14,16 @@ use Spindle\Worker\WorkerStartException;
 /** Manages the workers of a pool: starts them when there is work, replaces them when due, ends them. */
 final class Workers
 {
-    private readonly Departures $departures;
+    private readonly WorkerShutdown $departures;
 
     /** Crew that starts workers with the present credentials of this process. */
-    private Crew $crew;
+    private WorkerGroup $crew;
 
-    /** @var array<int, Crew> crews with former credentials, by object id; each is closed with its last worker */
+    /** @var array<int, WorkerGroup> crews with former credentials, by object id; each is closed with its last worker */
     private array $retired = [];
 
-    private readonly Lifespan $lifespan;
-    private readonly Setbacks $setbacks;
+    private readonly WorkerLifetime $lifespan;
+    private readonly StartBackoff $setbacks;
 
     /** @var array<int, WorkerHandle> workers by number */
     private array $workers = [];
@@ -46,16 +46,16 @@ final class Workers
     public function __construct(
         public int $size,
         private readonly WorkerPoolOptions $options,
-        private readonly Settings $settings,
+        private readonly WorkerSettings $settings,
         private readonly \Closure $context,
         private readonly \Closure $ready,
         private readonly \Closure $frame,
         private readonly \Closure $gone,
         private readonly \Closure $failed,
     ) {
-        $this->departures = new Departures();
-        $this->lifespan = new Lifespan($options);
-        $this->setbacks = new Setbacks($ready);
+        $this->departures = new WorkerShutdown();
+        $this->lifespan = new WorkerLifetime($options);
+        $this->setbacks = new StartBackoff($ready);
         $this->crew = $this->newCrew();
     }
 
@@ -208,7 +208,7 @@ final class Workers
     public function stopAll(\Closure $empty): void
     {
         $this->closed = true;
-        $timer = EventLoop::delay(Departures::FAREWELL, $this->isEmpty(...));
+        $timer = EventLoop::delay(WorkerShutdown::FAREWELL, $this->isEmpty(...));
         $this->empty = static function () use ($timer, $empty): void {
             EventLoop::cancel($timer);
             $empty();
@@ -252,9 +252,9 @@ final class Workers
         $this->log('Worker {id} is started', ['id' => $worker->id]);
     }
 
-    private function newCrew(): Crew
+    private function newCrew(): WorkerGroup
     {
-        $arrivals = fn(Crew $crew): Arrivals => new Arrivals(
+        $arrivals = fn(WorkerGroup $crew): WorkerStartup => new WorkerStartup(
             $crew->context,
             $this->settings,
             $this->options->startTimeout,
@@ -263,7 +263,7 @@ final class Workers
             $this->giveUp(...),
         );
 
-        return new Crew($this->context, $arrivals, $this->ended(...), $this->printed(...));
+        return new WorkerGroup($this->context, $arrivals, $this->ended(...), $this->printed(...));
     }
 
     private function ended(WorkerHandle $worker): void
@@ -276,7 +276,7 @@ final class Workers
     {
         $onOutput = $this->options->onOutput;
         if ($onOutput !== null) {
-            Aside::call(static fn() => $onOutput($bytes, $isError));
+            IsolatedCall::call(static fn() => $onOutput($bytes, $isError));
         } elseif (!$isError) {
             echo $bytes;
         } elseif (\defined('STDERR')) {
@@ -295,10 +295,10 @@ final class Workers
     private function heard(WorkerHandle $worker, int $type, int $id, string $bytes, int $at, int $length): void
     {
         match ($type) {
-            Protocol::READY => $this->isReady($worker, substr($bytes, $at, $length)),
-            Protocol::NOT_READY => $worker->startFailure = Outcome::startFailure(substr($bytes, $at, $length)),
-            Protocol::OUTPUT => $this->printed(substr($bytes, $at, $length), false),
-            Protocol::LAST_WORDS => $worker->spoke(substr($bytes, $at, $length)),
+            WorkerProtocol::READY => $this->isReady($worker, substr($bytes, $at, $length)),
+            WorkerProtocol::NOT_READY => $worker->startFailure = TaskOutcome::startFailure(substr($bytes, $at, $length)),
+            WorkerProtocol::OUTPUT => $this->printed(substr($bytes, $at, $length), false),
+            WorkerProtocol::LAST_WORDS => $worker->spoke(substr($bytes, $at, $length)),
             default => ($this->frame)($worker, $type, $id, $bytes, $at, $length),
         };
     }
@@ -357,7 +357,7 @@ final class Workers
     }
 
     /** Closes a crew with former credentials once it has no workers. */
-    private function dismissCrew(Crew $crew): void
+    private function dismissCrew(WorkerGroup $crew): void
     {
         if ($crew->workers === [] && isset($this->retired[spl_object_id($crew)])) {
             unset($this->retired[spl_object_id($crew)]);
@@ -391,7 +391,7 @@ final class Workers
         array_map(EventLoop::cancel(...), $worker->timers);
         $worker->link?->close();
         if ($worker->mark === null) {
-            Mark::take($worker->markKey); // the worker may have created the memory without reporting it
+            SharedFlags::take($worker->markKey); // the worker may have created the memory without reporting it
         }
     }
 
@@ -430,7 +430,7 @@ final class Workers
     {
         $logger = $this->options->logger;
         if ($logger !== null) {
-            Aside::call(static fn() => $logger->debug($message, $context));
+            IsolatedCall::call(static fn() => $logger->debug($message, $context));
         }
     }
 }

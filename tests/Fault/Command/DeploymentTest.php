@@ -49,7 +49,7 @@ final class DeploymentTest extends TestCase
         }, prepend: true);
         $pool = new CommandPool(1);
         $pool->execute(Command::of('true'));
-        $protocol = "{$source}/Internal/Launcher/Protocol.php";
+        $protocol = "{$source}/Internal/Launcher/LauncherProtocol.php";
         $text = (string) file_get_contents($protocol);
         match ($how) {
             'rewritten' => file_put_contents($protocol, $text),

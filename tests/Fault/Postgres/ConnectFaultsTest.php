@@ -20,7 +20,7 @@ use Spindle\Postgres\AuthenticationMethod;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\Internal\Connect\Connector;
 use Spindle\Postgres\Internal\Connect\Endpoint;
-use Spindle\Postgres\Internal\Connect\Established;
+use Spindle\Postgres\Internal\Connect\OpenedConnection;
 use Spindle\Postgres\Internal\Connect\Scram;
 use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
@@ -562,12 +562,12 @@ final class ConnectFaultsTest extends TestCase
         return Message::authenticationOk() . Message::parameterStatus('server_version', '13.0') . Message::backendKeyData(1, 2) . Message::readyForQuery();
     }
 
-    private static function session(int $port, bool $tls = false): Established
+    private static function session(int $port, bool $tls = false): OpenedConnection
     {
         $stream = fopen('php://memory', 'r');
         \assert($stream !== false);
 
-        return new Established($stream, 4711, 'c0de', [], new Endpoint(new PostgresHost('127.0.0.1', $port), '127.0.0.1'), $tls, '');
+        return new OpenedConnection($stream, 4711, 'c0de', [], new Endpoint(new PostgresHost('127.0.0.1', $port), '127.0.0.1'), $tls, '');
     }
 
     private static function closedPort(): int

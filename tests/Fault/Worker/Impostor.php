@@ -4,8 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Worker;
 
-use Spindle\Worker\Internal\Process\Boot;
-use Spindle\Worker\Internal\Protocol;
+use Spindle\Worker\Internal\Process\WorkerBoot;
+use Spindle\Worker\Internal\WorkerProtocol;
 
 /** A socket that a worker, or a host of workers, mistakes for the socket of the pool that started it. */
 final class Impostor
@@ -16,7 +16,7 @@ final class Impostor
     /** @var resource */
     private readonly mixed $socket;
 
-    /** @var array<string, mixed> settings in the format of {@see \Spindle\Worker\Internal\Settings} */
+    /** @var array<string, mixed> settings in the format of {@see \Spindle\Worker\Internal\WorkerSettings} */
     private readonly array $settings;
 
     /** Bytes received from all connections. */
@@ -57,7 +57,7 @@ final class Impostor
      */
     public function deceive(): array
     {
-        $main = \dirname((string) (new \ReflectionClass(Boot::class))->getFileName()) . '/main.php';
+        $main = \dirname((string) (new \ReflectionClass(WorkerBoot::class))->getFileName()) . '/main.php';
         $process = proc_open(['sh', '-c', 'exec "$@" 2>&1', 'sh', \PHP_BINARY, $main], [['pipe', 'r'], ['pipe', 'w']], $pipes);
         \assert(\is_resource($process));
         /** @var array{resource, resource} $pipes */
@@ -103,11 +103,11 @@ final class Impostor
     /** Returns orders. For a worker, a task. For a host, the start of a worker, which then receives the task. */
     private function orders(string $greeting): string
     {
-        if ($greeting[4] === \chr(Protocol::HOST)) {
-            return Protocol::frame(Protocol::START, 1, serialize($this->settings));
+        if ($greeting[4] === \chr(WorkerProtocol::HOST)) {
+            return WorkerProtocol::frame(WorkerProtocol::START, 1, serialize($this->settings));
         }
 
-        return Protocol::frame(Protocol::CODE, 5, serialize(['f', 'touch']))
-            . Protocol::frame(Protocol::TASKS, 1, pack('VVC', 5, 1, 0) . serialize([$this->file]));
+        return WorkerProtocol::frame(WorkerProtocol::CODE, 5, serialize(['f', 'touch']))
+            . WorkerProtocol::frame(WorkerProtocol::TASKS, 1, pack('VVC', 5, 1, 0) . serialize([$this->file]));
     }
 }

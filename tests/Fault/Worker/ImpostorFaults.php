@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Worker;
 
 use PHPUnit\Framework\Attributes\DataProvider;
-use Spindle\Worker\Internal\Protocol;
+use Spindle\Worker\Internal\WorkerProtocol;
 use Spindle\Worker\WorkerContext;
 use Spindle\Worker\WorkerStartException;
 
@@ -15,21 +15,21 @@ trait ImpostorFaults
     /** @return iterable<string, array{string}> bytes that an impostor sends before its orders */
     public static function impostures(): iterable
     {
-        $token = random_bytes(Protocol::TOKEN_SIZE);
+        $token = random_bytes(WorkerProtocol::TOKEN_SIZE);
 
         yield 'nothing' => [''];
-        yield 'a welcome by a wrong token' => [Protocol::frame(Protocol::WELCOME, 1, Protocol::welcome($token, ''))];
-        yield 'a welcome to the host by a wrong token' => [Protocol::frame(Protocol::WELCOME, 0, Protocol::welcome($token, ''))];
-        yield 'a welcome without a proof' => [Protocol::frame(Protocol::WELCOME, 1)];
-        yield 'the beginning of a frame of four gigabytes' => ["\xff\xff\xff\xff" . \chr(Protocol::WELCOME) . "\1\0\0\0"];
-        yield 'a frame that is shorter than a welcome' => [Protocol::frame(Protocol::STOP, 0)];
+        yield 'a welcome by a wrong token' => [WorkerProtocol::frame(WorkerProtocol::WELCOME, 1, WorkerProtocol::welcome($token, ''))];
+        yield 'a welcome to the host by a wrong token' => [WorkerProtocol::frame(WorkerProtocol::WELCOME, 0, WorkerProtocol::welcome($token, ''))];
+        yield 'a welcome without a proof' => [WorkerProtocol::frame(WorkerProtocol::WELCOME, 1)];
+        yield 'the beginning of a frame of four gigabytes' => ["\xff\xff\xff\xff" . \chr(WorkerProtocol::WELCOME) . "\1\0\0\0"];
+        yield 'a frame that is shorter than a welcome' => [WorkerProtocol::frame(WorkerProtocol::STOP, 0)];
     }
 
     /** Workers connect to any process that binds the name of a pool that is gone. */
     #[DataProvider('impostures')]
     public function testAnImpostorWhoHasTheNameOfTheSocketIsToldNoTokenAndObeyedInNothing(string $words): void
     {
-        $token = random_bytes(Protocol::TOKEN_SIZE);
+        $token = random_bytes(WorkerProtocol::TOKEN_SIZE);
         [$ended, $printed, $told] = $this->impostor($token, static fn(): string => $words)->deceive();
 
         self::assertFileDoesNotExist($this->path('obeyed'));
@@ -42,12 +42,12 @@ trait ImpostorFaults
     /** Shows that a worker would obey the orders of the test above with the right token. */
     public function testWhoProvesToKnowTheTokenIsObeyedAndNotToldItEither(): void
     {
-        $token = random_bytes(Protocol::TOKEN_SIZE);
+        $token = random_bytes(WorkerProtocol::TOKEN_SIZE);
         [$ended, , $told] = $this->impostor($token, static function (string $greeting) use ($token): string {
             /** @var array{id: int} $header */
             $header = unpack('Vid', $greeting, 5);
 
-            return Protocol::frame(Protocol::WELCOME, $header['id'], Protocol::welcome($token, substr($greeting, 9, Protocol::NONCE_SIZE)));
+            return WorkerProtocol::frame(WorkerProtocol::WELCOME, $header['id'], WorkerProtocol::welcome($token, substr($greeting, 9, WorkerProtocol::NONCE_SIZE)));
         })->deceive();
 
         self::assertFileExists($this->path('obeyed'));

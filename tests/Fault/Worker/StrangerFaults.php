@@ -11,7 +11,7 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Text;
-use Spindle\Worker\Internal\Protocol;
+use Spindle\Worker\Internal\WorkerProtocol;
 use Spindle\Worker\WorkerPool;
 
 /** Tests other processes that have found the socket to which a pool's workers connect. */
@@ -54,7 +54,7 @@ trait StrangerFaults
             if ($i % 2 === 0) {
                 $strangers[] = $stranger;
             } else {
-                @fwrite($stranger, substr(Protocol::frame(Protocol::HELLO, 1, random_bytes(20)), 0, $i));
+                @fwrite($stranger, substr(WorkerProtocol::frame(WorkerProtocol::HELLO, 1, random_bytes(20)), 0, $i));
                 fclose($stranger);
             }
         }
@@ -131,21 +131,21 @@ trait StrangerFaults
     private static function strangers(): iterable
     {
         $words = "\0";
-        $greeting = static fn(string $proof): string => Protocol::frame(Protocol::HELLO, 1, $proof . $words);
-        $nonce = random_bytes(Protocol::NONCE_SIZE);
+        $greeting = static fn(string $proof): string => WorkerProtocol::frame(WorkerProtocol::HELLO, 1, $proof . $words);
+        $nonce = random_bytes(WorkerProtocol::NONCE_SIZE);
 
         yield 'talks of something else' => "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
         yield 'sends zeros' => str_repeat("\0", 1000);
         yield 'announces a frame of four gigabytes' => str_repeat("\xff", 100);
         yield 'sends megabytes' => str_repeat('x', 4 << 20);
-        yield 'has a wrong proof' => $greeting($nonce . random_bytes(Protocol::PROOF_SIZE));
-        yield 'has a proof of zeros' => $greeting(str_repeat("\0", Protocol::NONCE_SIZE + Protocol::PROOF_SIZE));
-        yield 'has a proof by a wrong token' => Protocol::frame(Protocol::HELLO, 1, Protocol::greeting(random_bytes(Protocol::TOKEN_SIZE), $nonce, Protocol::HELLO, 1, $words));
-        yield 'has a proof by no token' => Protocol::frame(Protocol::HELLO, 1, Protocol::greeting('', $nonce, Protocol::HELLO, 1, $words));
-        yield 'has half a proof' => Protocol::frame(Protocol::HELLO, 1, $nonce . random_bytes(10));
+        yield 'has a wrong proof' => $greeting($nonce . random_bytes(WorkerProtocol::PROOF_SIZE));
+        yield 'has a proof of zeros' => $greeting(str_repeat("\0", WorkerProtocol::NONCE_SIZE + WorkerProtocol::PROOF_SIZE));
+        yield 'has a proof by a wrong token' => WorkerProtocol::frame(WorkerProtocol::HELLO, 1, WorkerProtocol::greeting(random_bytes(WorkerProtocol::TOKEN_SIZE), $nonce, WorkerProtocol::HELLO, 1, $words));
+        yield 'has a proof by no token' => WorkerProtocol::frame(WorkerProtocol::HELLO, 1, WorkerProtocol::greeting('', $nonce, WorkerProtocol::HELLO, 1, $words));
+        yield 'has half a proof' => WorkerProtocol::frame(WorkerProtocol::HELLO, 1, $nonce . random_bytes(10));
         yield 'has no proof' => $greeting('');
-        yield 'has nothing but a header' => Protocol::frame(Protocol::HELLO, 1);
-        yield 'sends a result of a task' => Protocol::frame(Protocol::RESULTS, 1, str_repeat("\1", 50));
+        yield 'has nothing but a header' => WorkerProtocol::frame(WorkerProtocol::HELLO, 1);
+        yield 'sends a result of a task' => WorkerProtocol::frame(WorkerProtocol::RESULTS, 1, str_repeat("\1", 50));
     }
 
     /** @return resource a non-blocking connection to the pool's socket */

@@ -8,7 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
-use Spindle\Worker\Internal\Protocol;
+use Spindle\Worker\Internal\WorkerProtocol;
 use Spindle\Worker\WorkerCrashedException;
 
 /** Tests tasks that misuse their process. */
@@ -83,8 +83,8 @@ trait UnrulyTasks
             yield "{$length} zeros" => [str_repeat("\0", $length)];
         }
         yield 'lines' => [str_repeat("a line of a log\n", 1000)];
-        yield 'the beginning of a frame without the magic number' => [pack('VCV', 60, Protocol::RESULTS, 1)];
-        yield 'of a long one' => [pack('VCV', 50_000_000, Protocol::RESULTS, 1)];
+        yield 'the beginning of a frame without the magic number' => [pack('VCV', 60, WorkerProtocol::RESULTS, 1)];
+        yield 'of a long one' => [pack('VCV', 50_000_000, WorkerProtocol::RESULTS, 1)];
     }
 
     /** Shows that the pool ends a worker whose task writes to the socket of the pool. */

@@ -7,7 +7,7 @@ namespace Spindle\Tests\Fuzz\Command;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Internal\FrameReader;
-use Spindle\Internal\Launcher\Protocol;
+use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\MalformedFrameException;
 use Spindle\Tests\Scale;
 
@@ -65,7 +65,7 @@ final class FrameReaderFuzzTest extends TestCase
     {
         $frames = [[1, 0xFFFFFFFF, ''], [255, 0, str_repeat('x', self::LONGEST - 5)]];
 
-        self::assertSame($frames, self::read([Protocol::frame(...$frames[0]) . Protocol::frame(...$frames[1])]));
+        self::assertSame($frames, self::read([LauncherProtocol::frame(...$frames[0]) . LauncherProtocol::frame(...$frames[1])]));
     }
 
     public function testNothingIsLostAndNothingOvertakesWhenACallbackThrowsOrIsFedItself(): void
@@ -119,7 +119,7 @@ final class FrameReaderFuzzTest extends TestCase
         for ($i = mt_rand(1, 12); $i > 0; --$i) {
             $payload = Splits::bytes([0, mt_rand(0, 50), mt_rand(0, 3000)][mt_rand(0, 2)]);
             $frames[] = $frame = [mt_rand(0, 255), mt_rand(0, 0xFFFFFFFF), mt_rand(0, 30) === 0 ? str_repeat('y', 40_000) : $payload];
-            $bytes .= Protocol::frame(...$frame);
+            $bytes .= LauncherProtocol::frame(...$frame);
         }
 
         return [$bytes, $frames];

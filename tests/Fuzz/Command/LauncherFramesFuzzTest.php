@@ -8,7 +8,7 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
-use Spindle\Internal\Launcher\Protocol;
+use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\LauncherException;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\LeavesNothing;
@@ -51,7 +51,7 @@ final class LauncherFramesFuzzTest extends TestCase
     public function testWhatIsNoFrameIsADeath(): void
     {
         mt_srand(Scale::seed());
-        $answer = Protocol::frame(Protocol::READY, 0, pack('VV', 1, 1000) . 'scripted') . 'PHP Warning: what is this?';
+        $answer = LauncherProtocol::frame(LauncherProtocol::READY, 0, pack('VV', 1, 1000) . 'scripted') . 'PHP Warning: what is this?';
         $this->expectException(LauncherException::class);
         $this->expectExceptionMessage('it wrote something that is no frame: "PHP Warni');
         $this->resultsOf($answer, array_map(\strlen(...), Splits::random($answer, 70)));
@@ -62,21 +62,21 @@ final class LauncherFramesFuzzTest extends TestCase
     {
         $out = $errors = array_fill(1, self::COMMANDS, '');
         $ended = [];
-        $frames = Protocol::frame(Protocol::READY, 0, pack('VV', 1, 1000) . 'scripted');
+        $frames = LauncherProtocol::frame(LauncherProtocol::READY, 0, pack('VV', 1, 1000) . 'scripted');
         while (\count($ended) < self::COMMANDS) {
             $id = mt_rand(1, self::COMMANDS);
             $bytes = Splits::bytes(mt_rand(0, 50));
             if (isset($ended[$id])) {
                 // The pool must ignore frames for a command that has ended.
-                $frames .= Protocol::frame(Protocol::STDOUT, $id, 'late');
+                $frames .= LauncherProtocol::frame(LauncherProtocol::STDOUT, $id, 'late');
             } elseif (mt_rand(0, 3) > 0) {
                 $isError = mt_rand(0, 1) === 1;
                 $bytes = mt_rand(0, 50) === 0 ? str_repeat($bytes . 'x', 30_000) : $bytes;
-                $frames .= Protocol::frame($isError ? Protocol::STDERR : Protocol::STDOUT, $id, $bytes);
+                $frames .= LauncherProtocol::frame($isError ? LauncherProtocol::STDERR : LauncherProtocol::STDOUT, $id, $bytes);
                 $isError ? $errors[$id] .= $bytes : $out[$id] .= $bytes;
             } else {
                 $ended[$id] = $code = mt_rand(0, 255);
-                $frames .= Protocol::frame(Protocol::EXITED, $id, pack('CllddPV', 0, $code, 0, 1.0, 2.0, 0, \strlen($bytes)) . "{$bytes}end");
+                $frames .= LauncherProtocol::frame(LauncherProtocol::EXITED, $id, pack('CllddPV', 0, $code, 0, 1.0, 2.0, 0, \strlen($bytes)) . "{$bytes}end");
                 $out[$id] .= $bytes;
                 $errors[$id] .= 'end';
             }

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fuzz\Command;
 
 use PHPUnit\Framework\TestCase;
+use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\Launcher\Process\Supervisor;
-use Spindle\Internal\Launcher\Protocol;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Scale;
 
@@ -31,7 +31,7 @@ final class SupervisorFuzzTest extends TestCase
     {
         mt_srand(Scale::seed());
         $frames = self::frames();
-        $torn = substr(Protocol::frame(Protocol::RUN, 1000, self::job(['true'])), 0, -1);
+        $torn = substr(LauncherProtocol::frame(LauncherProtocol::RUN, 1000, self::job(['true'])), 0, -1);
 
         self::assertSame(self::transcript([$frames]), self::transcript([$frames . $torn]));
     }
@@ -40,14 +40,14 @@ final class SupervisorFuzzTest extends TestCase
     {
         $this->expectException(\UnexpectedValueException::class);
         $this->expectExceptionMessage('unknown type 99');
-        self::transcript([Protocol::frame(99, 1, 'x')]);
+        self::transcript([LauncherProtocol::frame(99, 1, 'x')]);
     }
 
     public function testWhatIsSaidOfCommandsThatAreNotThereIsPassedOver(): void
     {
         $frames = '';
-        foreach ([[Protocol::INPUT, 'x'], [Protocol::INPUT_END, ''], [Protocol::CANCEL, ''], [Protocol::WITHDRAW, ''], [Protocol::OUTPUT_TAKEN, pack('V', 5)]] as [$type, $payload]) {
-            $frames .= Protocol::frame($type, 7, $payload);
+        foreach ([[LauncherProtocol::INPUT, 'x'], [LauncherProtocol::INPUT_END, ''], [LauncherProtocol::CANCEL, ''], [LauncherProtocol::WITHDRAW, ''], [LauncherProtocol::OUTPUT_TAKEN, pack('V', 5)]] as [$type, $payload]) {
+            $frames .= LauncherProtocol::frame($type, 7, $payload);
         }
 
         self::assertSame(self::transcript([]), self::transcript([$frames]));
@@ -56,18 +56,18 @@ final class SupervisorFuzzTest extends TestCase
     /** Returns frames of every type. Commands start after the last one, which sets how many may run at once. */
     private static function frames(): string
     {
-        $frames = Protocol::frame(Protocol::ENVIRONMENT, 0, "A=1\0B=\xFF");
+        $frames = LauncherProtocol::frame(LauncherProtocol::ENVIRONMENT, 0, "A=1\0B=\xFF");
         $ids = range(1, 12);
         foreach ($ids as $id) {
-            $flags = [0, Protocol::INPUT_INLINE, Protocol::INPUT_FOLLOWS, Protocol::STREAM_STDOUT, Protocol::DISCARD_STDERR][mt_rand(0, 4)];
+            $flags = [0, LauncherProtocol::INPUT_INLINE, LauncherProtocol::INPUT_FOLLOWS, LauncherProtocol::STREAM_STDOUT, LauncherProtocol::DISCARD_STDERR][mt_rand(0, 4)];
             $arguments = [['program', Splits::argument(), ''], ['missing'], []][mt_rand(0, 2)];
-            $frames .= Protocol::frame(Protocol::RUN, $id, self::job($arguments, $flags, $flags === Protocol::INPUT_INLINE ? Splits::bytes(mt_rand(0, 300)) : ''));
+            $frames .= LauncherProtocol::frame(LauncherProtocol::RUN, $id, self::job($arguments, $flags, $flags === LauncherProtocol::INPUT_INLINE ? Splits::bytes(mt_rand(0, 300)) : ''));
             for ($i = mt_rand(0, 2); $i > 0; --$i) {
                 $frames .= self::remark(mt_rand(1, 12));
             }
         }
 
-        return $frames . Protocol::frame(Protocol::CONFIGURE, 0, pack('VVeC', mt_rand(1, 5), 5, 0.5, mt_rand(0, 1)));
+        return $frames . LauncherProtocol::frame(LauncherProtocol::CONFIGURE, 0, pack('VVeC', mt_rand(1, 5), 5, 0.5, mt_rand(0, 1)));
     }
 
     /** @param list<string> $arguments */
@@ -82,11 +82,11 @@ final class SupervisorFuzzTest extends TestCase
     private static function remark(int $id): string
     {
         return match (mt_rand(0, 4)) {
-            0 => Protocol::frame(Protocol::INPUT, $id, Splits::bytes(mt_rand(0, 3000))),
-            1 => Protocol::frame(Protocol::INPUT_END, $id),
-            2 => Protocol::frame(Protocol::CANCEL, $id),
-            3 => Protocol::frame(Protocol::WITHDRAW, $id),
-            default => Protocol::frame(Protocol::OUTPUT_TAKEN, $id, pack('V', mt_rand(0, 1000))),
+            0 => LauncherProtocol::frame(LauncherProtocol::INPUT, $id, Splits::bytes(mt_rand(0, 3000))),
+            1 => LauncherProtocol::frame(LauncherProtocol::INPUT_END, $id),
+            2 => LauncherProtocol::frame(LauncherProtocol::CANCEL, $id),
+            3 => LauncherProtocol::frame(LauncherProtocol::WITHDRAW, $id),
+            default => LauncherProtocol::frame(LauncherProtocol::OUTPUT_TAKEN, $id, pack('V', mt_rand(0, 1000))),
         };
     }
 
@@ -107,8 +107,8 @@ final class SupervisorFuzzTest extends TestCase
         for ($at = 0; $at < \strlen($backend->sent); $at += 4 + $frame['length']) {
             /** @var array{length: int, type: int, job: int} $frame */
             $frame = unpack('Vlength/Ctype/Vjob', $backend->sent, $at);
-            $payload = substr($backend->sent, $at + Protocol::HEADER, $frame['length'] - 5);
-            if ($frame['type'] === Protocol::EXITED) {
+            $payload = substr($backend->sent, $at + LauncherProtocol::HEADER, $frame['length'] - 5);
+            if ($frame['type'] === LauncherProtocol::EXITED) {
                 $payload = substr_replace($payload, '', 9, 16);
             }
             $told[] = "{$frame['type']} {$frame['job']} " . bin2hex($payload);

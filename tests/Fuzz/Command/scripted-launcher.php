@@ -7,22 +7,22 @@ declare(strict_types=1);
  * file, and waits until the pool is gone. Another file has the lengths of the pieces in which the bytes are sent.
  */
 
-use Spindle\Internal\Launcher\Protocol;
+use Spindle\Internal\Launcher\LauncherProtocol;
 
-require dirname(__DIR__, 3) . '/src/Internal/Launcher/Protocol.php';
+require dirname(__DIR__, 3) . '/src/Internal/Launcher/LauncherProtocol.php';
 
 [, $directory, $wanted] = $argv + [1 => '', '0'];
 $received = '';
 $asked = 0;
 while ($asked < (int) $wanted && !feof(STDIN)) {
     $received .= (string) fread(STDIN, 8192);
-    while (strlen($received) >= Protocol::HEADER) {
+    while (strlen($received) >= LauncherProtocol::HEADER) {
         /** @var array{length: int, type: int} $frame */
         $frame = unpack('Vlength/Ctype', $received);
         if (strlen($received) < 4 + $frame['length']) {
             break;
         }
-        $asked += $frame['type'] === Protocol::RUN ? 1 : 0;
+        $asked += $frame['type'] === LauncherProtocol::RUN ? 1 : 0;
         $received = substr($received, 4 + $frame['length']);
     }
 }

@@ -14,9 +14,9 @@ use Spindle\Http\Admin;
 use Spindle\Http\Application;
 use Spindle\Http\HttpException;
 use Spindle\Http\HttpServer;
-use Spindle\Http\Internal\Admin\Condition;
-use Spindle\Http\Internal\Admin\Figures;
-use Spindle\Http\Internal\Admin\Overview;
+use Spindle\Http\Internal\Admin\Readiness;
+use Spindle\Http\Internal\Admin\ServerFigures;
+use Spindle\Http\Internal\Admin\ServerOverview;
 use Spindle\Http\Internal\Admin\Totals;
 use Spindle\Http\MatchedRoute;
 use Spindle\Http\Response;
@@ -168,21 +168,21 @@ final class StatusPageTest extends TestCase implements Statistics
     /** Runs in another process. */
     public static function processesThatEnd(string $address, string $admin): void
     {
-        $overview = new class implements Overview {
+        $overview = new class implements ServerOverview {
             private int $asked = 0;
 
-            public function figures(): Figures
+            public function figures(): ServerFigures
             {
                 $process = FixedOverview::process(answered: [200 => 7], pools: ['db' => ['in_use' => 1, 'max' => 2, 'opened_total' => 2]]);
                 $past = new Totals();
                 $past->addCounts($process);
 
-                return ++$this->asked > 2 ? new Figures([], $past) : new Figures([$process]);
+                return ++$this->asked > 2 ? new ServerFigures([], $past) : new ServerFigures([$process]);
             }
 
-            public function condition(): Condition
+            public function condition(): Readiness
             {
-                return Condition::ready([]);
+                return Readiness::ready([]);
             }
         };
         $operators = new HttpServer(Admin::from($overview)->withStatusPage());

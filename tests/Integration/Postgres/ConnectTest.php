@@ -12,7 +12,7 @@ use Spindle\Postgres\AuthenticationMethod;
 use Spindle\Postgres\ChannelBinding;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\Internal\Connect\Connector;
-use Spindle\Postgres\Internal\Connect\Established;
+use Spindle\Postgres\Internal\Connect\OpenedConnection;
 use Spindle\Postgres\Internal\Connect\Scram;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\TargetSession;
@@ -232,7 +232,7 @@ final class ConnectTest extends TestCase
         ));
         Cluster::ask("create role bycert login; create role bypassword login password 'secret'; set password_encryption = 'md5'; create role bymd5 login password 'secret'", $cluster->dsn());
         $options = PostgresOptions::of($cluster->tcpDsn(host: 'localhost', sslrootcert: $certificates->authority));
-        $by = static fn(PostgresOptions $options): Established => (new Connector($options))->connect();
+        $by = static fn(PostgresOptions $options): OpenedConnection => (new Connector($options))->connect();
 
         foreach ([null, TlsMode::VerifyFull, TlsMode::VerifyCa, TlsMode::Require, TlsMode::Prefer, TlsMode::Disable] as $mode) {
             $session = $by($options->with(['tls' => $mode]));
@@ -278,12 +278,12 @@ final class ConnectTest extends TestCase
      *
      * @return list<list<string|null>> rows, or the SQLSTATE of an error
      */
-    private static function ask(Established $session, string $sql): array
+    private static function ask(OpenedConnection $session, string $sql): array
     {
         return RawSession::ask($session, $sql);
     }
 
-    private static function end(Established $session): void
+    private static function end(OpenedConnection $session): void
     {
         fclose($session->stream);
     }

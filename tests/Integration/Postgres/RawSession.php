@@ -6,13 +6,13 @@ namespace Spindle\Tests\Integration\Postgres;
 
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
-use Spindle\Postgres\Internal\Connect\Established;
+use Spindle\Postgres\Internal\Connect\OpenedConnection;
 
 /** Runs queries over a bare connection, without the client's own code. */
 final class RawSession
 {
     /** @return list<list<string|null>> rows; after an error its SQLSTATE in one */
-    public static function ask(Established $session, string $sql): array
+    public static function ask(OpenedConnection $session, string $sql): array
     {
         fwrite($session->stream, 'Q' . pack('N', \strlen($sql) + 5) . "{$sql}\0");
         $bytes = $session->leftover;

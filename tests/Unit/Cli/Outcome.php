@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Cli;
 
-use Spindle\Cli\Internal\Job;
+use Spindle\Cli\Internal\InputJob;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
 use Spindle\Command\Internal\Capture;
@@ -13,9 +13,9 @@ use Spindle\Command\Internal\CaptureStore;
 /** Creates jobs and results without processes. */
 final class Outcome
 {
-    public static function job(int $sequence, string $text = 'true'): Job
+    public static function job(int $sequence, string $text = 'true'): InputJob
     {
-        return new Job($sequence, $text, $text, Command::shell(strtr($text, "\0", ' ')));
+        return new InputJob($sequence, $text, $text, Command::shell(strtr($text, "\0", ' ')));
     }
 
     public static function result(?int $exitCode = 0, ?int $signal = null, bool $timedOut = false, ?string $error = null): CommandResult

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Cli;
 
 use PHPUnit\Framework\TestCase;
-use Spindle\Cli\Internal\Job;
+use Spindle\Cli\Internal\InputJob;
 use Spindle\Cli\Internal\OutputOrder;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
@@ -27,7 +27,7 @@ final class OutputOrderTest extends TestCase
     {
         $order = new OutputOrder();
         $large = str_repeat('x', 4 << 20);
-        $jobs = array_map(static fn(int $number): Job => new Job($number, $large, $large, Command::of('true')), range(0, 2));
+        $jobs = array_map(static fn(int $number): InputJob => new InputJob($number, $large, $large, Command::of('true')), range(0, 2));
         array_map($order->expect(...), $jobs);
         self::assertSame([], self::give($order->finished($jobs[1], Outcome::result())));
         self::assertFalse($order->isFull());
@@ -76,7 +76,7 @@ final class OutputOrderTest extends TestCase
     /**
      * @param array<int> $sequences
      *
-     * @return array<int, Job>
+     * @return array<int, InputJob>
      */
     private static function expect(OutputOrder $order, array $sequences): array
     {
@@ -89,7 +89,7 @@ final class OutputOrderTest extends TestCase
     }
 
     /**
-     * @param \Generator<Job, CommandResult> $results
+     * @param \Generator<InputJob, CommandResult> $results
      *
      * @return list<int>
      */

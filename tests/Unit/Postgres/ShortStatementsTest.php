@@ -11,7 +11,7 @@ use Spindle\Postgres\Internal\Native\BusyTime;
 use Spindle\Postgres\Internal\Native\ServerTime;
 use Spindle\Postgres\Internal\Pool\Counts;
 use Spindle\Postgres\Internal\Pool\ShortStatements;
-use Spindle\Postgres\Internal\Pool\Transience;
+use Spindle\Postgres\Internal\Pool\TransientFailures;
 use Spindle\Postgres\Internal\SqlText;
 
 /** Tests how a pool recognizes short statements. */
@@ -197,9 +197,9 @@ final class ShortStatementsTest extends TestCase
     public function testOnlyFailuresThatPassByThemselvesAreWaitedFor(): void
     {
         foreach (['53300' => true, '57P03' => true, '57P01' => true, '3D000' => false, '42704' => false] as $state => $passes) {
-            self::assertSame($passes, Transience::of(ConnectionFailedException::everywhere(['a reason'], (string) $state)));
+            self::assertSame($passes, TransientFailures::of(ConnectionFailedException::everywhere(['a reason'], (string) $state)));
         }
-        self::assertTrue(Transience::of(ConnectionFailedException::everywhere(['refused'])));
-        self::assertFalse(Transience::of(new \RuntimeException()));
+        self::assertTrue(TransientFailures::of(ConnectionFailedException::everywhere(['refused'])));
+        self::assertFalse(TransientFailures::of(new \RuntimeException()));
     }
 }

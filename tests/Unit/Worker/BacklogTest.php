@@ -9,9 +9,9 @@ use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\Worker\Internal\Backlog;
 use Spindle\Worker\Internal\Batch;
-use Spindle\Worker\Internal\Protocol;
 use Spindle\Worker\Internal\Source;
 use Spindle\Worker\Internal\Submission;
+use Spindle\Worker\Internal\WorkerProtocol;
 
 use function Amp\delay;
 
@@ -249,7 +249,7 @@ final class BacklogTest extends TestCase
         for ($i = 0; $i < $count; ++$i) {
             /** @var DeferredFuture<mixed> $deferred */
             $deferred = new DeferredFuture();
-            $submissions[] = new Submission("{$i}", Protocol::STRING, $deferred);
+            $submissions[] = new Submission("{$i}", WorkerProtocol::STRING, $deferred);
         }
 
         return $submissions;

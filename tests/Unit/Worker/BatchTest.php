@@ -6,11 +6,11 @@ namespace Spindle\Tests\Unit\Worker;
 
 use PHPUnit\Framework\TestCase;
 use Spindle\Worker\Internal\Batch;
+use Spindle\Worker\Internal\BatchSizing;
 use Spindle\Worker\Internal\Encoded;
-use Spindle\Worker\Internal\Pace;
-use Spindle\Worker\Internal\Packing;
-use Spindle\Worker\Internal\Protocol;
 use Spindle\Worker\Internal\Source;
+use Spindle\Worker\Internal\ValuePacking;
+use Spindle\Worker\Internal\WorkerProtocol;
 
 final class BatchTest extends TestCase
 {
@@ -58,20 +58,20 @@ final class BatchTest extends TestCase
     {
         [$head, $body] = $this->batch(0, [1, 'two', null])->payload();
 
-        self::assertSame(pack('VVC', 7, 1, Protocol::EAGER), $head);
+        self::assertSame(pack('VVC', 7, 1, WorkerProtocol::EAGER), $head);
         self::assertSame([1, 'two', null], unserialize($body));
     }
 
     public function testOthersTravelOneBesideTheOther(): void
     {
-        $tasks = [1, new Encoded('bytes', Protocol::STRING), new Encoded(serialize([2]), Protocol::SERIALIZED)];
+        $tasks = [1, new Encoded('bytes', WorkerProtocol::STRING), new Encoded(serialize([2]), WorkerProtocol::SERIALIZED)];
         $batch = new Batch($this->source('code'), 0, $tasks, [0, 1, 2], true, 3);
         [$head, $body] = $batch->payload();
 
-        self::assertSame(pack('VVC', 7, 3, Protocol::PACKED | Protocol::EAGER), substr($head, 0, 9));
+        self::assertSame(pack('VVC', 7, 3, WorkerProtocol::PACKED | WorkerProtocol::EAGER), substr($head, 0, 9));
         self::assertSame(
-            [\chr(Protocol::SERIALIZED) . \chr(Protocol::STRING) . \chr(Protocol::SERIALIZED), [serialize(1), 'bytes', serialize([2])]],
-            Packing::split($head . $body, 9),
+            [\chr(WorkerProtocol::SERIALIZED) . \chr(WorkerProtocol::STRING) . \chr(WorkerProtocol::SERIALIZED), [serialize(1), 'bytes', serialize([2])]],
+            ValuePacking::split($head . $body, 9),
         );
     }
 
@@ -86,7 +86,7 @@ final class BatchTest extends TestCase
         $source = self::createStub(Source::class);
         $source->method('code')->willReturn($code);
         $source->method('id')->willReturn(7);
-        $source->method('pace')->willReturn(new Pace()); // a pace without any measurement
+        $source->method('pace')->willReturn(new BatchSizing()); // a pace without any measurement
 
         return $source;
     }

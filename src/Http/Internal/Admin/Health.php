@@ -14,7 +14,7 @@ final class Health
     /** @var array<string, string> logged reasons of failing checks, by name */
     private array $failing = [];
 
-    public function __construct(private readonly Overview $overview, private readonly LoggerInterface $logger) {}
+    public function __construct(private readonly ServerOverview $overview, private readonly LoggerInterface $logger) {}
 
     public function answer(): Response
     {

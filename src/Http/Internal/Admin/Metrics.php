@@ -12,7 +12,7 @@ final class Metrics
 
     private readonly Exposition $text;
 
-    public static function of(Figures $figures): string
+    public static function of(ServerFigures $figures): string
     {
         $metrics = new self($figures->totals, $figures->processes);
         $metrics->requests();

@@ -17,7 +17,7 @@ final readonly class Snapshots
     /** Seconds. */
     private const INTERVAL = 1;
 
-    public function __construct(private Overview $overview) {}
+    public function __construct(private ServerOverview $overview) {}
 
     /**
      * Yields snapshots until the servers stop, so that an open page does not delay the stop.
@@ -46,7 +46,7 @@ final readonly class Snapshots
         }
     }
 
-    private static function snapshot(Figures $figures): string
+    private static function snapshot(ServerFigures $figures): string
     {
         $totals = $figures->totals;
 

@@ -55,7 +55,7 @@ final class Request implements ServerRequestInterface
      * Stores its arguments. Native types would take as long as all else here.
      *
      * @param Head     $head
-     * @param Exchange $exchange
+     * @param RequestExchange $exchange
      */
     public function __construct(private $head, private $exchange)
     {
@@ -286,7 +286,7 @@ final class Request implements ServerRequestInterface
         return \array_key_exists($name, $this->attributes) ? $this->attributes[$name] : match ($name) {
             Cancellation::class => isset($this->attributes["\0" . Cancellation::class]) ? $default : $this->exchange->cancellation(),
             MatchedRoute::class => isset($this->attributes["\0" . MatchedRoute::class]) ? $default : $this->exchange->route(),
-            Exchange::class => $this->exchange, // for middleware of this package; not included in getAttributes()
+            RequestExchange::class => $this->exchange, // for middleware of this package; not included in getAttributes()
             default => $default,
         };
     }

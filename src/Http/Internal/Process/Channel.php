@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Process;
 
 use Spindle\Internal\Clock;
 use Spindle\Internal\FrameReader;
-use Spindle\Internal\Launcher\Protocol;
+use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\MalformedFrameException;
 use Spindle\Internal\Warnings;
 
@@ -63,7 +63,7 @@ final class Channel
 
     public function send(Message $message, int $number = 0, string $payload = ''): void
     {
-        $this->unsent .= Protocol::frame($message->value, $number, $payload);
+        $this->unsent .= LauncherProtocol::frame($message->value, $number, $payload);
         $this->flush();
     }
 

@@ -65,7 +65,7 @@ final class Children implements \IteratorAggregate
             LoadedFiles::mark();
             $this->disconnect($slot->duty);
             $ours->close();
-            (new Worker($slot->duty, $theirs, $this->logger))->run();
+            (new ServingProcess($slot->duty, $theirs, $this->logger))->run();
         }
         $theirs->close();
 
@@ -167,7 +167,7 @@ final class Children implements \IteratorAggregate
     /**
      * Closes what belongs to other processes: open descriptors would hide the supervisor's end and keep sockets open.
      */
-    private function disconnect(Duty $duty): void
+    private function disconnect(ProcessRole $duty): void
     {
         array_map(fclose(...), array_diff_key($this->sockets, $duty->sockets));
         foreach ($this->children as $child) {

@@ -36,7 +36,7 @@ enum Message: int
     /** Counters of the process at its end, {@see \Spindle\Http\HttpServerStatistics::toJson()}. */
     case Counted = 10;
 
-    /** The answer to the signal {@see Worker::END_AT_ONCE}: current file, line and request. */
+    /** The answer to the signal {@see ServingProcess::END_AT_ONCE}: current file, line and request. */
     case Where = 11;
 
     /** Checks whether the event loop runs. */

@@ -19,5 +19,5 @@ final class Slot
     /** When the next process is started if there is none, by hrtime(). */
     public int $startAt = 0;
 
-    public function __construct(public readonly Duty $duty) {}
+    public function __construct(public readonly ProcessRole $duty) {}
 }

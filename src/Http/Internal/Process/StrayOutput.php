@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Process;
 
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
-use Spindle\Http\Internal\Server\UnderWay;
+use Spindle\Http\Internal\Server\RequestName;
 use Spindle\Internal\OutputBuffers;
 
 /**
@@ -66,7 +66,7 @@ final class StrayOutput
         if ($open > 0) {
             while (ob_get_level() > $own && @ob_end_clean()); // a buffer that can't be removed stays
             $this->log('{printer} called ob_start() and not as often ob_get_clean() or ob_end_clean(): buffers that were open are closed, and what they held is dropped', [
-                'printer' => self::printer(UnderWay::current()),
+                'printer' => self::printer(RequestName::current()),
             ]);
         }
         if (!$this->capturing) {
@@ -126,7 +126,7 @@ final class StrayOutput
 
     private function keep(string $bytes): void
     {
-        $name = UnderWay::current();
+        $name = RequestName::current();
         $name = isset($this->printed[$name]) || \count($this->printed) < self::MAX_PRINTERS ? $name : '';
         [$count, $text] = $this->printed[$name] ?? [0, ''];
         $this->printed[$name] = [$count + \strlen($bytes), \strlen($text) < self::MAX_TEXT ? $text . substr($bytes, 0, self::MAX_TEXT - \strlen($text)) : $text];

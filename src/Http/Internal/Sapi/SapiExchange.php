@@ -14,12 +14,12 @@ use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Form\Form;
 use Spindle\Http\Internal\Form\FormReader;
 use Spindle\Http\Internal\Form\Refusal;
-use Spindle\Http\Internal\Message\Exchange;
 use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\Peer;
+use Spindle\Http\Internal\Message\RequestExchange;
 use Spindle\Http\MatchedRoute;
 
-final class SapiExchange implements Exchange
+final class SapiExchange implements RequestExchange
 {
     private readonly DeferredCancellation $leaving;
     private readonly MatchedRoute $route;

@@ -130,8 +130,8 @@ final class Acceptor
         if ($connections < $this->service->room->size()) {
             return false;
         }
-        if ($connections === Room::SELECTABLE && EventLoop::getDriver()->getHandle() === null) {
-            $this->service->tellOnce('The event loop of stream_select() can not watch more than 1,024 descriptors, so no more than ' . Room::SELECTABLE
+        if ($connections === ConnectionLimits::SELECTABLE && EventLoop::getDriver()->getHandle() === null) {
+            $this->service->tellOnce('The event loop of stream_select() can not watch more than 1,024 descriptors, so no more than ' . ConnectionLimits::SELECTABLE
                 . ' connections are open at once: the one that has been idle longest is closed for another, and where none is idle, further ones wait.'
                 . ' One of the extensions ev, event and uv lifts the limit, and so do more processes');
         }

@@ -209,9 +209,9 @@ final class Connection
     public function disposableFrom(): ?int
     {
         $patience = match ($this->phase) {
-            Phase::Idle => Room::PATIENCE_IDLE,
-            Phase::Handshake, Phase::Head, Phase::Linger => Room::PATIENCE,
-            Phase::Body => $this->exchange === null ? Room::PATIENCE : null, // the rest of a body that no handler reads
+            Phase::Idle => ConnectionLimits::PATIENCE_IDLE,
+            Phase::Handshake, Phase::Head, Phase::Linger => ConnectionLimits::PATIENCE,
+            Phase::Body => $this->exchange === null ? ConnectionLimits::PATIENCE : null, // the rest of a body that no handler reads
             Phase::Handler, Phase::Write, Phase::Stream => null,
         };
         if ($patience === null || $this->serving || $this->transport->sending) {
@@ -248,10 +248,10 @@ final class Connection
     {
         $waited = $time - $this->measuredAt;
         $isMeasured = $this->measuredAt >= $begun && $waited >= 0;
-        if ($isMeasured && $waited < Room::PATIENCE_UNDER_WAY) {
+        if ($isMeasured && $waited < ConnectionLimits::PATIENCE_UNDER_WAY) {
             return false;
         }
-        if ($isMeasured && $bytes - $this->measured < Room::CROWDED * $this->service->options->minRate * $waited / 1e9) {
+        if ($isMeasured && $bytes - $this->measured < ConnectionLimits::CROWDED * $this->service->options->minRate * $waited / 1e9) {
             return true;
         }
         [$this->measuredAt, $this->measured] = [$time, $bytes];

@@ -13,11 +13,11 @@ use Psr\Log\NullLogger;
  */
 final class SafeLogger extends AbstractLogger
 {
-    private readonly Recurrences $failures;
+    private readonly RepeatedWarnings $failures;
 
     public function __construct(private readonly LoggerInterface $logger)
     {
-        $this->failures = new Recurrences();
+        $this->failures = new RepeatedWarnings();
     }
 
     public function isSilent(): bool

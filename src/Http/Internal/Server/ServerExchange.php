@@ -10,15 +10,15 @@ use Psr\Http\Message\StreamInterface;
 use Psr\Log\LoggerInterface;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Form\Form;
-use Spindle\Http\Internal\Message\Exchange;
 use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\Peer;
+use Spindle\Http\Internal\Message\RequestExchange;
 use Spindle\Http\MatchedRoute;
 
 /**
  * One request on a connection, from its head to the end of its response. A handler may keep objects of it without harm.
  */
-final class ServerExchange implements Exchange
+final class ServerExchange implements RequestExchange
 {
     private ?DeferredCancellation $leaving = null;
 

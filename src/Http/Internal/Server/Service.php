@@ -15,10 +15,10 @@ use Spindle\Http\Internal\Form\DiskFiles;
 use Spindle\Http\Internal\Form\FormReader;
 use Spindle\Http\Internal\Form\Refusal;
 use Spindle\Http\Internal\FreeMemory;
-use Spindle\Http\Internal\Message\Failure;
+use Spindle\Http\Internal\Message\HandlerFailure;
 use Spindle\Http\Internal\Message\MessageLimits;
 use Spindle\Http\Internal\Message\Peer;
-use Spindle\Http\Internal\Middleware\Departure;
+use Spindle\Http\Internal\Middleware\ClientDisconnect;
 use Spindle\Http\Response;
 
 final class Service
@@ -41,12 +41,12 @@ final class Service
     public int $inFlight = 0;
 
     public readonly SafeLogger $logger;
-    private readonly Recurrences $warnings;
+    private readonly RepeatedWarnings $warnings;
     public readonly MessageLimits $limits;
     public readonly ResponseWriter $writer;
     public readonly Counters $counters;
-    public readonly Spares $spares;
-    public readonly Room $room;
+    public readonly SpareDescriptors $spares;
+    public readonly ConnectionLimits $room;
     public readonly LoopLag $lag;
     public readonly FreeMemory $memory;
     public readonly FormReader $forms;
@@ -77,13 +77,13 @@ final class Service
         LoggerInterface $logger = new NullLogger(),
     ) {
         $this->logger = new SafeLogger($logger);
-        $this->warnings = new Recurrences();
+        $this->warnings = new RepeatedWarnings();
         $this->limits = new MessageLimits($options->maxTarget, $options->maxHead, $options->maxFields);
         $this->writer = new ResponseWriter();
         $this->counters = new Counters();
-        $this->spares = new Spares();
+        $this->spares = new SpareDescriptors();
         $files = new DiskFiles($this->maxFiles(...), $this->tooManyFiles(...));
-        $this->room = new Room($options, $files);
+        $this->room = new ConnectionLimits($options, $files);
         $this->lag = new LoopLag();
         $this->memory = new FreeMemory();
         $this->forms = new FormReader($options->forms, files: $files, memory: $this->memory);
@@ -202,11 +202,11 @@ final class Service
      */
     public function failure(\Throwable $failure, ServerExchange $exchange): ?ResponseInterface
     {
-        if ($exchange->wasCancelled() && Departure::caused($failure)) {
+        if ($exchange->wasCancelled() && ClientDisconnect::caused($failure)) {
             return null;
         }
 
-        return Failure::answer($failure, $exchange->head, $this->logger);
+        return HandlerFailure::answer($failure, $exchange->head, $this->logger);
     }
 
     /** Returns the error for a request whose body does not fit into memory. */

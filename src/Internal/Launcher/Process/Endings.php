@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-use Spindle\Internal\Launcher\Protocol;
+use Spindle\Internal\Launcher\LauncherProtocol;
 
 /**
  * Ends jobs with all their descendants, after a time limit or when the pool cancels them.
@@ -102,7 +102,7 @@ final class Endings
     {
         if ($this->cancelled !== []) {
             // All at once, because each search through the machine's processes takes milliseconds.
-            $this->end(array_values(array_intersect_key($this->cancelled, $running)), Protocol::CANCELLED);
+            $this->end(array_values(array_intersect_key($this->cancelled, $running)), LauncherProtocol::CANCELLED);
             $this->cancelled = [];
         }
         if ($this->deadline === self::NEVER && $this->lookAt === self::NEVER) {
@@ -171,7 +171,7 @@ final class Endings
         $timedOut = $idle = $kill = $over = [];
         foreach ($running as $job) {
             if ($job->ending === 0) {
-                if ($onlyPool || $job->untaken > Protocol::OUTPUT_WINDOW) {
+                if ($onlyPool || $job->untaken > LauncherProtocol::OUTPUT_WINDOW) {
                     $job->lastOutput = $now; // not silent, but ignored
                 }
                 $timeout = self::timeoutOf($job);
@@ -195,8 +195,8 @@ final class Endings
                 $kill[$job->id] = true;
             }
         }
-        $this->end($timedOut, Protocol::TIMED_OUT);
-        $this->end($idle, Protocol::IDLE);
+        $this->end($timedOut, LauncherProtocol::TIMED_OUT);
+        $this->end($idle, LauncherProtocol::IDLE);
         $this->trees->kill($kill);
 
         return $over;
@@ -205,7 +205,7 @@ final class Endings
     /** Frees the slot of a job that neither ends nor can be ended, and reports it. */
     private function abandon(Job $job): void
     {
-        $job->ending |= Protocol::SURVIVED;
+        $job->ending |= LauncherProtocol::SURVIVED;
         if (isset($this->lingering[$job->id])) {
             unset($this->lingering[$job->id]);
         } else {

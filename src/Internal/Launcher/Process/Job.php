@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-use Spindle\Internal\Launcher\Protocol;
+use Spindle\Internal\Launcher\LauncherProtocol;
 
 /** One command in the launcher, from the frame that requests it to the frame that reports its end. */
 final class Job
@@ -80,7 +80,7 @@ final class Job
         public string $input,
         public readonly int $umask,
     ) {
-        $this->inputFollows = ($flags & Protocol::INPUT_FOLLOWS) !== 0;
+        $this->inputFollows = ($flags & LauncherProtocol::INPUT_FOLLOWS) !== 0;
     }
 
     /**
@@ -100,7 +100,7 @@ final class Job
                 $variables[$name] = $change;
             }
         }
-        unset($variables[Protocol::MARKER]);
+        unset($variables[LauncherProtocol::MARKER]);
 
         return $variables;
     }

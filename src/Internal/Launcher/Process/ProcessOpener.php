@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-use Spindle\Internal\Launcher\Protocol;
+use Spindle\Internal\Launcher\LauncherProtocol;
 
 /**
  * Starts processes with proc_open, after the checks that exec would make.
@@ -93,7 +93,7 @@ final class ProcessOpener
      */
     private function environmentOf(Job $job): ?array
     {
-        $marker = Protocol::MARKER . "={$this->token}.{$job->id}";
+        $marker = LauncherProtocol::MARKER . "={$this->token}.{$job->id}";
         if ($job->changes === []) {
             putenv($marker);
 
@@ -168,20 +168,20 @@ final class ProcessOpener
         $flags = $job->flags;
         $null = $this->null;
         $descriptors = [
-            ($flags & (Protocol::INPUT_INLINE | Protocol::INPUT_FOLLOWS)) !== 0 ? ['pipe', 'r'] : $null,
+            ($flags & (LauncherProtocol::INPUT_INLINE | LauncherProtocol::INPUT_FOLLOWS)) !== 0 ? ['pipe', 'r'] : $null,
             ['pipe', 'w'],
             ['pipe', 'w'],
             self::EXIT_PIPE => ['pipe', 'w'],
         ];
-        if (($flags & Protocol::DISCARD_STDOUT) !== 0) {
+        if (($flags & LauncherProtocol::DISCARD_STDOUT) !== 0) {
             $descriptors[1] = $null;
-        } elseif (($flags & Protocol::INHERIT_STDOUT) !== 0) {
+        } elseif (($flags & LauncherProtocol::INHERIT_STDOUT) !== 0) {
             $stdout = fopen('php://fd/3', 'w');
             $descriptors[1] = $stdout === false ? $null : $stdout;
         }
-        if (($flags & Protocol::DISCARD_STDERR) !== 0) {
+        if (($flags & LauncherProtocol::DISCARD_STDERR) !== 0) {
             $descriptors[2] = $null;
-        } elseif (($flags & Protocol::INHERIT_STDERR) !== 0) {
+        } elseif (($flags & LauncherProtocol::INHERIT_STDERR) !== 0) {
             $descriptors[2] = \STDERR;
         }
 

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-use Spindle\Internal\Launcher\Protocol;
+use Spindle\Internal\Launcher\LauncherProtocol;
 
 /**
  * Finds in /proc the live processes that descend from commands.
@@ -140,7 +140,7 @@ final class ProcessTree
     private static function marked(int $pid, string $token): ?int
     {
         $environment = @file_get_contents("/proc/{$pid}/environ");
-        $marker = "\0" . Protocol::MARKER . "={$token}.";
+        $marker = "\0" . LauncherProtocol::MARKER . "={$token}.";
         $at = $environment === false ? false : strpos("\0{$environment}", $marker);
 
         return $at === false ? null : (int) substr("\0{$environment}", $at + \strlen($marker), 10);

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-use Spindle\Internal\Launcher\Protocol;
+use Spindle\Internal\Launcher\LauncherProtocol;
 
 /**
  * Starts processes with posix_spawn: with their own process group, default signals, no signal mask, and descriptors 0
@@ -185,7 +185,7 @@ final class Spawner
 
     private function setEnvironment(Job $job): void
     {
-        $marker = Protocol::MARKER . "={$this->token}.{$job->id}";
+        $marker = LauncherProtocol::MARKER . "={$this->token}.{$job->id}";
         $changes = implode("\0", $job->changes);
         // Consecutive commands mostly have the same changes, or none. Then only the marker, the first entry, is new.
         if ($changes === $this->environmentOf) {
@@ -203,9 +203,9 @@ final class Spawner
     {
         $flags = $job->flags;
         $piped = [
-            ($flags & (Protocol::INPUT_INLINE | Protocol::INPUT_FOLLOWS)) !== 0,
-            ($flags & (Protocol::INHERIT_STDOUT | Protocol::DISCARD_STDOUT)) === 0,
-            ($flags & (Protocol::INHERIT_STDERR | Protocol::DISCARD_STDERR)) === 0,
+            ($flags & (LauncherProtocol::INPUT_INLINE | LauncherProtocol::INPUT_FOLLOWS)) !== 0,
+            ($flags & (LauncherProtocol::INHERIT_STDOUT | LauncherProtocol::DISCARD_STDOUT)) === 0,
+            ($flags & (LauncherProtocol::INHERIT_STDERR | LauncherProtocol::DISCARD_STDERR)) === 0,
         ];
         foreach ($piped as $descriptor => $isPiped) {
             if (!$isPiped) {
@@ -234,8 +234,8 @@ final class Spawner
     {
         $sources = [
             $job->childEnds[0] ?? $this->null,
-            $job->childEnds[1] ?? (($job->flags & Protocol::INHERIT_STDOUT) !== 0 ? self::STDOUT_OF_POOL : $this->null),
-            $job->childEnds[2] ?? (($job->flags & Protocol::INHERIT_STDERR) !== 0 ? 2 : $this->null),
+            $job->childEnds[1] ?? (($job->flags & LauncherProtocol::INHERIT_STDOUT) !== 0 ? self::STDOUT_OF_POOL : $this->null),
+            $job->childEnds[2] ?? (($job->flags & LauncherProtocol::INHERIT_STDERR) !== 0 ? 2 : $this->null),
         ];
         $key = "{$sources[0]},{$sources[1]},{$sources[2]}";
         if (isset($this->actions[$key])) {

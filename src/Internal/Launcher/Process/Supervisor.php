@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Internal\Launcher\Process;
 
 use Spindle\Internal\FrameReader;
-use Spindle\Internal\Launcher\Protocol;
+use Spindle\Internal\Launcher\LauncherProtocol;
 
 /**
  * Controls jobs and sends frames to the pool. When the pool ends, it ends all that it started ({@see Endings}), then
@@ -63,7 +63,7 @@ final class Supervisor
     /** Works until the pool is gone, then ends all processes. */
     public function run(): void
     {
-        $this->tell(Protocol::READY, 0, pack('VV', getmypid(), min($this->backend->capacity(), 0xFFFFFFFF)) . $this->backend->name());
+        $this->tell(LauncherProtocol::READY, 0, pack('VV', getmypid(), min($this->backend->capacity(), 0xFFFFFFFF)) . $this->backend->name());
         while (!$this->poolGone) {
             $this->flushInTime();
             $starting = $this->startNext();
@@ -91,12 +91,12 @@ final class Supervisor
         if ($job->idleTimeout > 0) {
             $job->lastOutput = hrtime(true);
         }
-        $type = $isError ? Protocol::STDERR : Protocol::STDOUT;
-        if (($job->flags & ($isError ? Protocol::STREAM_STDERR : Protocol::STREAM_STDOUT)) !== 0) {
+        $type = $isError ? LauncherProtocol::STDERR : LauncherProtocol::STDOUT;
+        if (($job->flags & ($isError ? LauncherProtocol::STREAM_STDERR : LauncherProtocol::STREAM_STDOUT)) !== 0) {
             $this->tell($type, $job->id, $bytes);
             $before = $job->untaken;
             $job->untaken += \strlen($bytes);
-            if ($job->untaken > Protocol::OUTPUT_WINDOW && $before <= Protocol::OUTPUT_WINDOW) {
+            if ($job->untaken > LauncherProtocol::OUTPUT_WINDOW && $before <= LauncherProtocol::OUTPUT_WINDOW) {
                 $this->backend->listen($job, false);
             }
 
@@ -111,8 +111,8 @@ final class Supervisor
 
     public function inputTaken(Job $job, int $bytes): void
     {
-        if (($job->flags & Protocol::INPUT_FOLLOWS) !== 0) {
-            $this->tell(Protocol::INPUT_TAKEN, $job->id, pack('V', $bytes));
+        if (($job->flags & LauncherProtocol::INPUT_FOLLOWS) !== 0) {
+            $this->tell(LauncherProtocol::INPUT_TAKEN, $job->id, pack('V', $bytes));
         }
     }
 
@@ -149,16 +149,16 @@ final class Supervisor
     {
         $payload = substr($bytes, $at, $length);
         match ($type) {
-            Protocol::RUN => $this->enqueue($id, $payload),
-            Protocol::INPUT => $this->input($id, $payload, true),
-            Protocol::INPUT_END => $this->input($id, '', false),
-            Protocol::OUTPUT_TAKEN => $this->outputTaken($id, $payload),
-            Protocol::CANCEL => $this->cancel($id),
-            Protocol::WITHDRAW => $this->withdraw($id),
-            Protocol::END => $this->poolGone(),
-            Protocol::PING => $this->tell(Protocol::ALIVE, 0, ''),
-            Protocol::CONFIGURE => $this->configure($payload),
-            Protocol::ENVIRONMENT => $this->environment = $payload === '' ? [] : explode("\0", $payload),
+            LauncherProtocol::RUN => $this->enqueue($id, $payload),
+            LauncherProtocol::INPUT => $this->input($id, $payload, true),
+            LauncherProtocol::INPUT_END => $this->input($id, '', false),
+            LauncherProtocol::OUTPUT_TAKEN => $this->outputTaken($id, $payload),
+            LauncherProtocol::CANCEL => $this->cancel($id),
+            LauncherProtocol::WITHDRAW => $this->withdraw($id),
+            LauncherProtocol::END => $this->poolGone(),
+            LauncherProtocol::PING => $this->tell(LauncherProtocol::ALIVE, 0, ''),
+            LauncherProtocol::CONFIGURE => $this->configure($payload),
+            LauncherProtocol::ENVIRONMENT => $this->environment = $payload === '' ? [] : explode("\0", $payload),
             default => throw new \UnexpectedValueException("The pool sent a frame of the unknown type {$type}"),
         };
     }
@@ -191,7 +191,7 @@ final class Supervisor
         $settings = unpack('Vconcurrency/Vlargest/egrace/Cannounce', $payload);
         $capacity = $this->backend->capacity();
         if ($settings['largest'] > $capacity) {
-            $this->tell(Protocol::REFUSED, 0, pack('V', $capacity) . $this->backend->name());
+            $this->tell(LauncherProtocol::REFUSED, 0, pack('V', $capacity) . $this->backend->name());
             $this->waiting->clear();
         }
         $this->concurrency = $settings['largest'] > $capacity ? 0 : $settings['concurrency'];
@@ -220,7 +220,7 @@ final class Supervisor
         /** @var array{bytes: int} $taken */
         $taken = unpack('Vbytes', $payload);
         $job->untaken = max(0, $job->untaken - $taken['bytes']); // an earlier launcher may have sent some of them
-        if ($before > Protocol::OUTPUT_WINDOW && $job->untaken <= Protocol::OUTPUT_WINDOW) {
+        if ($before > LauncherProtocol::OUTPUT_WINDOW && $job->untaken <= LauncherProtocol::OUTPUT_WINDOW) {
             $this->backend->listen($job, true);
         }
     }
@@ -237,9 +237,9 @@ final class Supervisor
     private function withdraw(int $id): void
     {
         if ($this->waiting->remove($id)) {
-            $this->tell(Protocol::NOT_STARTED, $id, pack('CC', Protocol::CANCELLED, 0));
+            $this->tell(LauncherProtocol::NOT_STARTED, $id, pack('CC', LauncherProtocol::CANCELLED, 0));
         } elseif (isset($this->running[$id])) {
-            $this->tell(Protocol::STARTED, $id, '');
+            $this->tell(LauncherProtocol::STARTED, $id, '');
         }
     }
 
@@ -254,7 +254,7 @@ final class Supervisor
         $job->startedAt = microtime(true);
         $job->started = $job->lastOutput = hrtime(true);
         if ($this->announcing) {
-            $this->tell(Protocol::STARTED, $id, '');
+            $this->tell(LauncherProtocol::STARTED, $id, '');
             $this->backlog = $this->backend->send($this->backlog);
         }
         if ($job->inherited !== $this->applied) {
@@ -264,7 +264,7 @@ final class Supervisor
         try {
             if (!$this->startOrFallBack($job)) {
                 if ($this->running === []) {
-                    throw new StartFailure(126, 'No more descriptors or processes are allowed (see ulimit -n, ulimit -u, the pids cgroup)', Protocol::EXHAUSTED);
+                    throw new StartFailure(126, 'No more descriptors or processes are allowed (see ulimit -n, ulimit -u, the pids cgroup)', LauncherProtocol::EXHAUSTED);
                 }
                 $this->exhausted = true;
                 $this->waiting->putBack($job);
@@ -272,7 +272,7 @@ final class Supervisor
                 return false;
             }
         } catch (StartFailure $failure) {
-            $this->tell(Protocol::NOT_STARTED, $id, pack('CC', $failure->why, $failure->exitCode) . $failure->getMessage());
+            $this->tell(LauncherProtocol::NOT_STARTED, $id, pack('CC', $failure->why, $failure->exitCode) . $failure->getMessage());
 
             return $this->mayStart();
         }
@@ -292,7 +292,7 @@ final class Supervisor
     /** Starts a job. If a split shell line can't be started, the shell gets it and reports the reason itself. */
     private function startOrFallBack(Job $job): bool
     {
-        if (($job->flags & Protocol::TOO_LARGE) !== 0) {
+        if (($job->flags & LauncherProtocol::TOO_LARGE) !== 0) {
             throw new StartFailure(126, 'Argument list too long');
         }
         try {
@@ -317,7 +317,7 @@ final class Supervisor
     private function report(Job $job): void
     {
         unset($this->running[$job->id]);
-        $this->tell(Protocol::EXITED, $job->id, pack(
+        $this->tell(LauncherProtocol::EXITED, $job->id, pack(
             'CllddPV',
             $job->ending,
             $job->exitCode,
@@ -331,7 +331,7 @@ final class Supervisor
 
     private function tell(int $type, int $job, string $payload): void
     {
-        $this->backlog .= Protocol::frame($type, $job, $payload);
+        $this->backlog .= LauncherProtocol::frame($type, $job, $payload);
     }
 
     private function flushInTime(): void

@@ -10,18 +10,18 @@ declare(strict_types=1);
  * - Descriptors: 0 frames from the pool, 1 frames to it, 2 and 3 the standard error and output of the pool's process.
  */
 
+use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\Launcher\Process\Backend;
 use Spindle\Internal\Launcher\Process\Leftovers;
 use Spindle\Internal\Launcher\Process\ProcOpenBackend;
 use Spindle\Internal\Launcher\Process\SpawnBackend;
 use Spindle\Internal\Launcher\Process\Supervisor;
-use Spindle\Internal\Launcher\Protocol;
 
 // No autoloader, so that this process stays small and starts in milliseconds.
 foreach (['Backend', 'Endings', 'Epoll', 'Files', 'Integers', 'Job', 'Leftovers', 'Libc', 'LibcFunctions', 'ProcOpenBackend', 'Programs', 'ProcessOpener', 'ProcessTree', 'Signals', 'SpawnBackend', 'Spawner', 'StartFailure', 'Supervisor', 'Trees', 'Vector', 'WaitingJobs'] as $class) {
     require __DIR__ . "/{$class}.php";
 }
-require dirname(__DIR__) . '/Protocol.php';
+require dirname(__DIR__) . '/LauncherProtocol.php';
 require dirname(__DIR__, 2) . '/FrameReader.php';
 require dirname(__DIR__, 2) . '/MalformedFrameException.php';
 
@@ -59,6 +59,6 @@ try {
     $supervisor->run();
     Leftovers::remove((int) $pool, $files);
 } catch (Throwable $failure) {
-    fwrite(STDOUT, Protocol::frame(Protocol::FAILED, 0, $failure::class . ": {$failure->getMessage()} in {$failure->getFile()}:{$failure->getLine()}"));
+    fwrite(STDOUT, LauncherProtocol::frame(LauncherProtocol::FAILED, 0, $failure::class . ": {$failure->getMessage()} in {$failure->getFile()}:{$failure->getLine()}"));
     exit(1);
 }

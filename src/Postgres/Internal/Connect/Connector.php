@@ -34,7 +34,7 @@ final class Connector
      * @throws AuthenticationException when a host was reached and the login failed; others are not tried then
      * @throws CancelledException
      */
-    public function connect(?Cancellation $cancellation = null): Established
+    public function connect(?Cancellation $cancellation = null): OpenedConnection
     {
         return (new HostSearch($this->options, $this->attempt(...)))->first($cancellation);
     }
@@ -46,7 +46,7 @@ final class Connector
      * @throws ConnectionFailedException when the request could not be delivered
      * @throws CancelledException when the request may or may not have been delivered
      */
-    public function cancel(Established $session, ?Cancellation $cancellation = null): void
+    public function cancel(OpenedConnection $session, ?Cancellation $cancellation = null): void
     {
         $deadline = Deadline::in(min(self::CANCEL_LIMIT, $this->options->connectTimeout), $cancellation);
         $endpoint = $session->endpoint;
@@ -81,7 +81,7 @@ final class Connector
         }
     }
 
-    private function attempt(Endpoint $endpoint, TargetSession $target, Deadline $deadline): Established
+    private function attempt(Endpoint $endpoint, TargetSession $target, Deadline $deadline): OpenedConnection
     {
         $socket = $this->open($endpoint, $this->options->tlsFor($endpoint->host), $deadline);
         try {
@@ -91,7 +91,7 @@ final class Connector
             $setup->judge($answers);
             $deadline->throwIfCancelled();
 
-            return new Established($socket->release(), $startup->pid(), $startup->secretKey(), [...$startup->parameters(), ...$answers->parameters()], $endpoint, $socket->isEncrypted(), $answers->rest(), $setup->isPooled($answers), $setup->started($answers));
+            return new OpenedConnection($socket->release(), $startup->pid(), $startup->secretKey(), [...$startup->parameters(), ...$answers->parameters()], $endpoint, $socket->isEncrypted(), $answers->rest(), $setup->isPooled($answers), $setup->started($answers));
         } finally {
             $socket->close(isset($setup) ? Messages::TERMINATE : '');
         }
@@ -128,13 +128,13 @@ final class Connector
         return $startup;
     }
 
-    private function credentials(Socket $socket, PostgresHost $host): Credentials
+    private function credentials(Socket $socket, PostgresHost $host): LoginCredentials
     {
         $file = $this->options->passwordFile;
         $password = $this->options->password()
             ?? ($file === null ? null : PasswordFile::find($file, $host, $this->options->database, $this->options->user));
 
-        return new Credentials(
+        return new LoginCredentials(
             $this->options->user,
             $this->options->database,
             $password === null ? null : new \SensitiveParameterValue($password),

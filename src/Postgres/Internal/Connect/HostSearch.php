@@ -20,14 +20,14 @@ use Spindle\Postgres\TargetSession;
  */
 final readonly class HostSearch
 {
-    private Attempts $attempts;
+    private ConnectionAttempts $attempts;
 
     /**
      * @param \Closure(Endpoint, TargetSession, Deadline): T $attempt throws AttemptFailedException or ProtocolException
      */
     public function __construct(private PostgresOptions $options, private \Closure $attempt)
     {
-        $this->attempts = new Attempts($options->logger);
+        $this->attempts = new ConnectionAttempts($options->logger);
     }
 
     /**
@@ -57,7 +57,7 @@ final readonly class HostSearch
         foreach ($this->options->hosts as $host) {
             $share = $deadline->share($left--);
             try {
-                $session = $this->among(Lookup::endpoints($host, $share), $target, $share);
+                $session = $this->among(DnsLookup::endpoints($host, $share), $target, $share);
             } catch (AttemptFailedException $failure) {
                 $this->attempts->add($host, $failure);
                 continue;

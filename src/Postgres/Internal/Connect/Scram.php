@@ -38,7 +38,7 @@ final class Scram
         public readonly string $mechanism,
         private readonly string $header,
         private readonly string $binding,
-        private readonly Credentials $credentials,
+        private readonly LoginCredentials $credentials,
         private readonly string $clientNonce,
     ) {}
 
@@ -48,7 +48,7 @@ final class Scram
      *
      * @throws AttemptFailedException when no mechanism is usable
      */
-    public static function begin(array $offered, Credentials $credentials, ?string $nonce = null): self
+    public static function begin(array $offered, LoginCredentials $credentials, ?string $nonce = null): self
     {
         $nonce ??= base64_encode(random_bytes(18));
         $can = $credentials->tls && $credentials->certificateHash !== null && $credentials->channelBinding !== ChannelBinding::Disable;

@@ -58,7 +58,7 @@ final class Startup
     /** @var array<string, string> parameters that the server reports */
     private array $parameters = [];
 
-    public function __construct(private readonly Credentials $credentials, private readonly string $applicationName = '')
+    public function __construct(private readonly LoginCredentials $credentials, private readonly string $applicationName = '')
     {
         $this->buffer = new MessageBuffer(self::LONGEST);
     }

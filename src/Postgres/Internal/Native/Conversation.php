@@ -180,10 +180,10 @@ final class Conversation
                 $this->completed($exchange, $this->reader->payload());
                 break;
             case 'T':
-                $exchange->description = Backend::columns($this->reader->payload());
+                $exchange->description = BackendMessages::columns($this->reader->payload());
                 break;
             case 't':
-                $exchange->parameters = Backend::parameters($this->reader->payload());
+                $exchange->parameters = BackendMessages::parameters($this->reader->payload());
                 break;
             case 's':
                 $exchange->suspended = $exchange->hasOutcome = true;
@@ -202,7 +202,7 @@ final class Conversation
                 }
                 break;
             case 'E':
-                $this->failed($exchange, new ServerError(Backend::fields($this->reader->payload())));
+                $this->failed($exchange, new ServerError(BackendMessages::fields($this->reader->payload())));
                 break;
             default:
                 $this->unasked($type);
@@ -229,7 +229,7 @@ final class Conversation
         $exchange->copy = $type;
         if ($type === 'G' && ($exchange->cancelled || $exchange->extended)) {
             // No caller will send data. The server ignored the Sync behind the statement as part of the data.
-            $this->reply .= Frontend::copyFail('no data') . ($exchange->extended ? Frontend::SYNC : '');
+            $this->reply .= FrontendMessages::copyFail('no data') . ($exchange->extended ? FrontendMessages::SYNC : '');
         }
         if (!$exchange->extended) {
             $this->wake($exchange);
@@ -261,10 +261,10 @@ final class Conversation
     {
         $payload = $this->reader->payload();
         match ($type) {
-            'A' => $this->notifications[] = Backend::notification($payload),
-            'E' => $this->end = new ServerError(Backend::fields($payload)),
+            'A' => $this->notifications[] = BackendMessages::notification($payload),
+            'E' => $this->end = new ServerError(BackendMessages::fields($payload)),
             'N' => null, // NoticeResponse
-            'S' => $this->ensureReadable(...Backend::parameterStatus($payload)),
+            'S' => $this->ensureReadable(...BackendMessages::parameterStatus($payload)),
             default => throw ProtocolException::unexpected($type, 'unasked'),
         };
     }

@@ -36,7 +36,7 @@ final class Copies
                 // Also reached when the fiber is destroyed, without an exception.
                 if (!$isSent && !$exchange->done && $this->pipeline->isOpen()) {
                     $exchange->isCopied = true;
-                    $this->pipeline->write(Frontend::copyFail('the client gave up'));
+                    $this->pipeline->write(FrontendMessages::copyFail('the client gave up'));
                 }
             }
 
@@ -109,11 +109,11 @@ final class Copies
         $this->pipeline->settle(true, $cancellation);
         $exchange = $this->exchange = $this->pipeline->copying = new Exchange(extended: false);
         $exchange->data = $data;
-        $this->pipeline->send($exchange, Frontend::query($sql));
+        $this->pipeline->send($exchange, FrontendMessages::query($sql));
         $this->pipeline->await($exchange, $cancellation);
         if ($exchange->copy !== $direction) {
             if ($exchange->copy === 'G') {
-                $this->pipeline->write(Frontend::copyFail('this is no COPY … TO STDOUT'));
+                $this->pipeline->write(FrontendMessages::copyFail('this is no COPY … TO STDOUT'));
             }
             $this->end($sql, $exchange, $cancellation);
             throw new \LogicException($direction === 'G' ? 'copyFrom() takes a COPY … FROM STDIN' : 'copyTo() takes a COPY … TO STDOUT');
@@ -132,7 +132,7 @@ final class Copies
             if (\strlen($chunk) < self::CHUNK) {
                 continue;
             }
-            $this->pipeline->write(Frontend::copyData($chunk));
+            $this->pipeline->write(FrontendMessages::copyData($chunk));
             $chunk = '';
             while (!$exchange->done && $exchange->error === null && $this->pipeline->unwritten() > self::AHEAD) {
                 $this->pipeline->await($exchange, $cancellation);
@@ -143,7 +143,7 @@ final class Copies
         }
         $cancellation?->throwIfRequested();
         $exchange->isCopied = true;
-        $this->pipeline->write(($chunk === '' ? '' : Frontend::copyData($chunk)) . Frontend::COPY_DONE);
+        $this->pipeline->write(($chunk === '' ? '' : FrontendMessages::copyData($chunk)) . FrontendMessages::COPY_DONE);
     }
 
     private function end(string $sql, #[\SensitiveParameter] Exchange $exchange, ?Cancellation $cancellation): Exchange

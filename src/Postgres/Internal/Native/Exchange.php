@@ -112,7 +112,7 @@ final class Exchange implements Rows
     /** Records the tags of a script's commands. */
     public ?TransactionEnds $ends = null;
 
-    /** Generation of {@see Statements} in which the exchange was sent. */
+    /** Generation of {@see PreparedStatements} in which the exchange was sent. */
     public ?int $generation = null;
 
     /** @var (\Closure(self): void)|null called as soon as the messages are sent */

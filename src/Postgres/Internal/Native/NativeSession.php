@@ -11,7 +11,7 @@ use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Internal\SqlText;
-use Spindle\Postgres\Internal\Steps;
+use Spindle\Postgres\Internal\StatementLog;
 use Spindle\Postgres\Internal\TransactionEnds;
 use Spindle\Postgres\Internal\Types\QuotedValues;
 use Spindle\Postgres\Internal\Types\Types;
@@ -47,11 +47,11 @@ final class NativeSession implements Session
 
     public function __construct(
         private readonly Pipeline $pipeline,
-        private readonly Statements $statements,
+        private readonly PreparedStatements $statements,
         Types $types,
         private readonly int $pid,
         private readonly SessionChanges $changes,
-        private readonly Steps $steps,
+        private readonly StatementLog $steps,
     ) {
         $this->preparation = new Preparation($pipeline, $statements, $types, $steps);
     }
@@ -232,7 +232,7 @@ final class NativeSession implements Session
         if ($this->pipeline->begin !== '') {
             $exchange = new Exchange();
             $exchange->executes = false;
-            $this->pipeline->submit($exchange, [Frontend::SYNC], $cancellation);
+            $this->pipeline->submit($exchange, [FrontendMessages::SYNC], $cancellation);
             $this->awaitBegin($exchange, $cancellation);
         }
     }
@@ -249,12 +249,12 @@ final class NativeSession implements Session
         if ($meansElse) {
             $exchange->onSent = $this->startGeneration(...);
         }
-        $this->pipeline->submit($exchange, [Frontend::query($sql)], $cancellation);
+        $this->pipeline->submit($exchange, [FrontendMessages::query($sql)], $cancellation);
         $this->pipeline->await($exchange, $cancellation);
         while (!$exchange->done) {
             // The script contains a COPY … FROM STDIN.
             if ($exchange->copy === 'G') {
-                $this->pipeline->write(Frontend::copyFail('a script has no data'));
+                $this->pipeline->write(FrontendMessages::copyFail('a script has no data'));
                 // Otherwise writing the message wakes this loop, which would write it again.
                 $exchange->copy = '';
             }
@@ -313,7 +313,7 @@ final class NativeSession implements Session
         $this->steps->log('Beginning a transaction', $sql);
         $this->settleStatements();
         // Without a Sync: if BEGIN fails, the server skips everything behind it.
-        $this->pipeline->begin = Frontend::parse('', $sql) . implode('', Frontend::bind("\0\0\0\0", [], "\0\0")) . Frontend::EXECUTE;
+        $this->pipeline->begin = FrontendMessages::parse('', $sql) . implode('', FrontendMessages::bind("\0\0\0\0", [], "\0\0")) . FrontendMessages::EXECUTE;
     }
 
     public function hasBegun(): bool
@@ -338,7 +338,7 @@ final class NativeSession implements Session
     {
         $exchange = new Exchange();
         $exchange->executes = false;
-        $this->pipeline->submit($exchange, [Frontend::SYNC], $cancellation);
+        $this->pipeline->submit($exchange, [FrontendMessages::SYNC], $cancellation);
         $this->pipeline->await($exchange, $cancellation);
     }
 
@@ -467,7 +467,7 @@ final class NativeSession implements Session
      *
      * @return Exchange|null null when the statement has to be prepared again: {@see submit()}
      */
-    private function execute(string $sql, Prepared $statement, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation, ?\Closure $onSent): ?Exchange
+    private function execute(string $sql, PreparedStatement $statement, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation, ?\Closure $onSent): ?Exchange
     {
         $this->steps->log("Executing {$statement->name}", $sql);
         $values = $statement->encode($parameters);
@@ -476,9 +476,9 @@ final class NativeSession implements Session
         $exchange->once = $statement->once;
         $exchange->onSent = $onSent;
         $parts = [
-            $statement->name === '' ? Frontend::parse('', $sql) : '',
+            $statement->name === '' ? FrontendMessages::parse('', $sql) : '',
             ...$statement->bind($values),
-            Frontend::EXECUTE . Frontend::SYNC,
+            FrontendMessages::EXECUTE . FrontendMessages::SYNC,
         ];
         if (!$this->submit($exchange, $sql, $statement, $parts, $cancellation)) {
             return null;
@@ -496,7 +496,7 @@ final class NativeSession implements Session
      *
      * @return bool false when nothing was executed, and the statement has to be prepared again
      */
-    private function submit(#[\SensitiveParameter] Exchange $exchange, string $sql, Prepared $statement, #[\SensitiveParameter] array $parts, ?Cancellation $cancellation): bool
+    private function submit(#[\SensitiveParameter] Exchange $exchange, string $sql, PreparedStatement $statement, #[\SensitiveParameter] array $parts, ?Cancellation $cancellation): bool
     {
         $pipeline = $this->pipeline;
         $isAlone = ($exchange->once || $pipeline->begin !== '') && $pipeline->conversation->exchanges !== [];
@@ -509,7 +509,7 @@ final class NativeSession implements Session
         $onSent = $exchange->onSent;
         $exchange->onSent = function (#[\SensitiveParameter] Exchange $exchange) use ($sql, $statement, $parts, $generation, $onSent): void {
             $exchange->executes = $generation === $this->statements->generation && ($statement->name === '' || $this->statements->find($sql) === $statement);
-            array_map($this->pipeline->write(...), $exchange->executes ? $parts : [Frontend::SYNC]);
+            array_map($this->pipeline->write(...), $exchange->executes ? $parts : [FrontendMessages::SYNC]);
             if ($exchange->executes && $onSent !== null) {
                 $onSent($exchange);
             }
@@ -601,8 +601,8 @@ final class NativeSession implements Session
         if (!array_is_list($parameters)) {
             throw new \LogicException('Parameters are a list, of which $1 is the first');
         }
-        if (\count($parameters) > Frontend::MOST_PARAMETERS) {
-            throw InvalidParameterException::count(\count($parameters), Frontend::MOST_PARAMETERS);
+        if (\count($parameters) > FrontendMessages::MOST_PARAMETERS) {
+            throw InvalidParameterException::count(\count($parameters), FrontendMessages::MOST_PARAMETERS);
         }
     }
 
@@ -618,7 +618,7 @@ final class NativeSession implements Session
         return false;
     }
 
-    private function prepare(string $sql, ?Cancellation $cancellation): Prepared
+    private function prepare(string $sql, ?Cancellation $cancellation): PreparedStatement
     {
         for ($tries = 1;; ++$tries) {
             $name = $this->statements->name($sql);

@@ -10,9 +10,9 @@ use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\Internal\FairMutex;
 use Spindle\Postgres\Internal\SizeLimits;
-use Spindle\Postgres\Internal\Turn;
-use Spindle\Postgres\Internal\WaitingLine;
+use Spindle\Postgres\Internal\WaitingCallers;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\ProtocolException;
 
@@ -54,13 +54,13 @@ final class Pipeline
     public string $begin = '';
 
     /** Turn for which others wait while a COPY has the connection to itself. */
-    public readonly Turn $copy;
+    public readonly FairMutex $copy;
 
     public readonly Conversation $conversation;
 
     public readonly Cancelling $cancelling;
 
-    private readonly Outbox $outbox;
+    private readonly WriteBuffer $outbox;
 
     private readonly string $readable;
 
@@ -93,7 +93,7 @@ final class Pipeline
     private ?string $deadline = null;
 
     /** Callers that wait until a cancellation is done, or until all answers arrived. */
-    private readonly WaitingLine $waiting;
+    private readonly WaitingCallers $waiting;
 
     /** @var (\Closure(Notification): void)|null */
     private ?\Closure $listener = null;
@@ -118,9 +118,9 @@ final class Pipeline
         $this->serverTime = new ServerTime($roundTrip);
         $this->process = (int) getmypid();
         $this->conversation = new Conversation($limits);
-        $this->outbox = new Outbox();
-        $this->waiting = new WaitingLine();
-        $this->copy = new Turn('The connection is busy with a COPY until that is read to its end or left');
+        $this->outbox = new WriteBuffer();
+        $this->waiting = new WaitingCallers();
+        $this->copy = new FairMutex('The connection is busy with a COPY until that is read to its end or left');
         $this->since = hrtime(true);
         if (!$buffered) {
             stream_set_read_buffer($stream, 0);
@@ -195,7 +195,7 @@ final class Pipeline
         $conversation->exchanges[$conversation->tail++] = $exchange;
         // Like Outbox::add(), inlined because it runs for each statement.
         $length = \strlen($bytes);
-        if ($length < Outbox::LARGE) {
+        if ($length < WriteBuffer::LARGE) {
             $this->outbox->tail .= $bytes;
             $this->outbox->size += $length;
         } else {
@@ -344,7 +344,7 @@ final class Pipeline
         unset(self::$busy[spl_object_id($this)]);
         if ($this->process === getmypid()) {
             if ($reason === null && $this->outbox->size === 0) {
-                @fwrite($this->stream, Frontend::TERMINATE);
+                @fwrite($this->stream, FrontendMessages::TERMINATE);
             }
             fclose($this->stream);
         }

@@ -36,12 +36,12 @@ final readonly class Portal
      *
      * @return non-empty-list<string>
      */
-    public function opening(Prepared $statement, string $sql, #[\SensitiveParameter] array $values): array
+    public function opening(PreparedStatement $statement, string $sql, #[\SensitiveParameter] array $values): array
     {
         return [
-            $statement->name === '' ? Frontend::parse('', $sql) : '',
+            $statement->name === '' ? FrontendMessages::parse('', $sql) : '',
             ...$statement->bind($values, $this->name),
-            Frontend::execute($this->name, self::FIRST_ROWS) . Frontend::SYNC,
+            FrontendMessages::execute($this->name, self::FIRST_ROWS) . FrontendMessages::SYNC,
         ];
     }
 
@@ -80,7 +80,7 @@ final readonly class Portal
                     $ahead->discarded = true;
                     $this->pipeline->pause(false);
                 }
-                $this->pipeline->closing .= Frontend::closePortal($this->name);
+                $this->pipeline->closing .= FrontendMessages::closePortal($this->name);
             }
         }
     }
@@ -108,7 +108,7 @@ final readonly class Portal
         $rows = self::BYTES / ($last->size / max(1, $last->rows) + 1);
 
         $exchange = $this->exchange();
-        $this->pipeline->submit($exchange, [Frontend::execute($this->name, (int) max(1, min(self::MOST_ROWS, $rows))) . Frontend::SYNC], $cancellation);
+        $this->pipeline->submit($exchange, [FrontendMessages::execute($this->name, (int) max(1, min(self::MOST_ROWS, $rows))) . FrontendMessages::SYNC], $cancellation);
 
         return $exchange;
     }

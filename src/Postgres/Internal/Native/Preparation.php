@@ -8,7 +8,7 @@ use Amp\Cancellation;
 use Spindle\Postgres\Internal\Columns;
 use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Internal\SqlText;
-use Spindle\Postgres\Internal\Steps;
+use Spindle\Postgres\Internal\StatementLog;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\QueryException;
@@ -24,9 +24,9 @@ final readonly class Preparation
 
     public function __construct(
         private Pipeline $pipeline,
-        public Statements $statements,
+        public PreparedStatements $statements,
         public Types $types,
-        private Steps $steps,
+        private StatementLog $steps,
     ) {}
 
     /** Sends Parse and Describe. Pass the exchange to {@see register()}. */
@@ -36,7 +36,7 @@ final readonly class Preparation
         $exchange = new Exchange();
         $exchange->executes = false;
 
-        return $this->send($exchange, $name, [Frontend::parse($name, $sql) . Frontend::describe($name) . Frontend::SYNC], $cancellation);
+        return $this->send($exchange, $name, [FrontendMessages::parse($name, $sql) . FrontendMessages::describe($name) . FrontendMessages::SYNC], $cancellation);
     }
 
     /**
@@ -60,7 +60,7 @@ final readonly class Preparation
      * Registers a described statement, even if its execution failed. An executed statement is not kept when its types
      * can't be learnt (their values are texts this time), or when its text may mean something else by now.
      */
-    public function register(string $name, string $sql, Exchange $exchange, ?Cancellation $cancellation): Prepared
+    public function register(string $name, string $sql, Exchange $exchange, ?Cancellation $cancellation): PreparedStatement
     {
         $parameters = $exchange->parameters ?? throw ProtocolException::malformed('a statement was not described');
         [$names, $oids] = $exchange->description ?? [null, []];
@@ -73,7 +73,7 @@ final readonly class Preparation
             }
         }
         $columns = $names === null ? null : new Columns($names, $oids, $this->types);
-        $statement = new Prepared($name, $parameters, $columns, $this->types, SessionChanges::suspects($sql) || SessionChanges::changesMeaning($sql), !SqlText::isRepeatable($sql));
+        $statement = new PreparedStatement($name, $parameters, $columns, $this->types, SessionChanges::suspects($sql) || SessionChanges::changesMeaning($sql), !SqlText::isRepeatable($sql));
         if (!$isKept) {
             return $statement;
         }
@@ -128,9 +128,9 @@ final readonly class Preparation
         $exchange->once = !SqlText::isRepeatable($sql);
 
         return $this->send($exchange, $name, [
-            Frontend::parse($name, $sql) . Frontend::describe($name),
-            ...Frontend::bind("\0{$name}\0\0\0", $values, "\0\0"),
-            Frontend::EXECUTE . Frontend::SYNC,
+            FrontendMessages::parse($name, $sql) . FrontendMessages::describe($name),
+            ...FrontendMessages::bind("\0{$name}\0\0\0", $values, "\0\0"),
+            FrontendMessages::EXECUTE . FrontendMessages::SYNC,
         ], $cancellation);
     }
 
@@ -157,7 +157,7 @@ final readonly class Preparation
     public function close(string $name): void
     {
         if ($name !== '') {
-            $this->pipeline->closing .= Frontend::closeStatement($name);
+            $this->pipeline->closing .= FrontendMessages::closeStatement($name);
         }
     }
 }

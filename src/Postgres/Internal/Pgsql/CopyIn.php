@@ -11,14 +11,14 @@ use Spindle\Postgres\UnsupportedException;
 
 /**
  * Runs a COPY … FROM STDIN. Before PHP 8.4, ext-pgsql can't abort a COPY, and data end at a NUL byte.
- * {@see Handle::failCopy()} solves the first problem.
+ * {@see PgsqlHandle::failCopy()} solves the first problem.
  */
 final readonly class CopyIn
 {
     /** Bytes per message. With the five bytes of its header, messages fill the blocks that libpq writes. */
     private const CHUNK = 0x8000 - 5;
 
-    public function __construct(private Handle $handle) {}
+    public function __construct(private PgsqlHandle $handle) {}
 
     /**
      * @param \Generator<int, string> $rows

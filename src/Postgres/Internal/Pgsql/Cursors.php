@@ -44,7 +44,7 @@ final class Cursors
     /** @var list<string> names of abandoned cursors, which stay open as long as the transaction */
     private array $left = [];
 
-    public function __construct(private readonly Handle $handle, private readonly Preparation $preparation, private readonly SizeLimits $limits) {}
+    public function __construct(private readonly PgsqlHandle $handle, private readonly PgsqlPreparation $preparation, private readonly SizeLimits $limits) {}
 
     /** Whether a statement only reads, so that it can have a cursor. In doubt returns false. */
     public static function fit(string $sql): bool

@@ -103,7 +103,7 @@ final class Incoming
         if ($notice === '') {
             return false;
         }
-        $this->lastWords = Errors::in($notice);
+        $this->lastWords = PgsqlErrors::in($notice);
         pg_last_notice($this->connection, \PGSQL_NOTICE_CLEAR);
 
         return true;
@@ -133,7 +133,7 @@ final class Incoming
                 $call->error ??= Libpq::endCopy($this->connection);
                 break;
             case \PGSQL_FATAL_ERROR:
-                $error = Errors::of($result);
+                $error = PgsqlErrors::of($result);
                 if ($error === null || $error->severity() !== 'ERROR') {
                     throw self::loss($error);
                 }
@@ -147,7 +147,7 @@ final class Incoming
 
     /**
      * Whether libpq must read again before the event loop can notice new data. OpenSSL may hold decrypted data that did
-     * not fit into libpq's buffer, and the loop does not see them. With a large buffer ({@see Setup::makeRoom()}) they
+     * not fit into libpq's buffer, and the loop does not see them. With a large buffer ({@see PgsqlSetup::makeRoom()}) they
      * are few. A few more calls on an empty socket read all of them.
      *
      * @see https://github.com/postgres/postgres/blob/REL_15_STABLE/src/interfaces/libpq/fe-misc.c pqReadData

@@ -90,7 +90,7 @@ final class Libpq
      */
     public static function endCopy(Connection $connection): ?ServerError
     {
-        return @pg_end_copy($connection) ? null : Errors::in(pg_last_error($connection));
+        return @pg_end_copy($connection) ? null : PgsqlErrors::in(pg_last_error($connection));
     }
 
     /**

@@ -19,7 +19,7 @@ use Spindle\Postgres\Internal\Connect\SessionSetup;
 use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Internal\SizeLimits;
-use Spindle\Postgres\Internal\Steps;
+use Spindle\Postgres\Internal\StatementLog;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\TargetSession;
@@ -70,12 +70,12 @@ final class PgsqlConnector
             [$setup, $isPooled, $types] = $this->setUp($connection, $target, $deadline);
             $tls = $this->options->tlsFor($endpoint->host) !== TlsMode::Disable;
             if ($tls) {
-                Setup::makeRoom($connection, $deadline);
+                PgsqlSetup::makeRoom($connection, $deadline);
             }
             $deadline->throwIfCancelled();
-            $steps = new Steps($this->options->logger, ++self::$made, pg_get_pid($connection));
+            $steps = new StatementLog($this->options->logger, ++self::$made, pg_get_pid($connection));
             $steps->log("Connected to {$endpoint}");
-            $handle = new Handle($connection, new Stop($this->options, $endpoint, $isPooled ? null : pg_get_pid($connection), $steps), $this->options->readTimeout, $tls, $persistent !== null);
+            $handle = new PgsqlHandle($connection, new PgsqlCancel($this->options, $endpoint, $isPooled ? null : pg_get_pid($connection), $steps), $this->options->readTimeout, $tls, $persistent !== null);
         } finally {
             if (!isset($handle)) {
                 if (isset($connection)) {
@@ -88,9 +88,9 @@ final class PgsqlConnector
             $persistent?->give();
             $steps->log($reason === null ? 'The connection is closed' : $reason->getMessage());
         });
-        $statements = new Statements($this->options->statementCache ?? ($isPooled ? 0 : Statements::MOST));
+        $statements = new PgsqlStatements($this->options->statementCache ?? ($isPooled ? 0 : PgsqlStatements::MOST));
 
-        return new PgsqlSession($handle, new Preparation($handle, $statements, $types, $steps), pg_get_pid($connection), new SessionChanges($setup->statements()), $steps, new SizeLimits($this->options->maxValueBytes));
+        return new PgsqlSession($handle, new PgsqlPreparation($handle, $statements, $types, $steps), pg_get_pid($connection), new SessionChanges($setup->statements()), $steps, new SizeLimits($this->options->maxValueBytes));
     }
 
     /** Logs in with the native driver first if libpq may send forbidden proofs; once a process for persistent ones. */
@@ -137,7 +137,7 @@ final class PgsqlConnector
             }
             Libpq::showCodes($connection);
             try {
-                Setup::of($connection, [...(Libpq::status($connection) === 'I' ? [] : ['ROLLBACK']), 'DISCARD ALL'], $deadline);
+                PgsqlSetup::of($connection, [...(Libpq::status($connection) === 'I' ? [] : ['ROLLBACK']), 'DISCARD ALL'], $deadline);
 
                 return $connection;
             } catch (\Throwable $failure) {
@@ -173,7 +173,7 @@ final class PgsqlConnector
         }
         $options = str_starts_with($parameters['DateStyle'] ?? '', 'ISO') ? $this->options : $this->options->with(['settings' => ['DateStyle' => 'ISO, MDY', ...$this->options->settings]]);
         $setup = new SessionSetup($options, $target, $parameters, pg_get_pid($connection));
-        $answers = Setup::of($connection, $setup->statements(), $deadline);
+        $answers = PgsqlSetup::of($connection, $setup->statements(), $deadline);
         $setup->judge($answers);
 
         return [$setup, $setup->isPooled($answers), $this->types->of($setup->started($answers))];
@@ -181,7 +181,7 @@ final class PgsqlConnector
 
     private function failure(string $text): AttemptFailedException
     {
-        $error = Errors::in($text);
+        $error = PgsqlErrors::in($text);
         if ($error !== null) {
             return AttemptFailedException::refused($error);
         }

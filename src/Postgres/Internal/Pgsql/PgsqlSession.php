@@ -8,14 +8,14 @@ use Amp\Cancellation;
 use PgSql\Connection;
 use PgSql\Result as PgsqlResult;
 use Spindle\Postgres\Internal\CopyRows;
+use Spindle\Postgres\Internal\FairMutex;
 use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\Internal\SqlText;
-use Spindle\Postgres\Internal\Steps;
+use Spindle\Postgres\Internal\StatementLog;
 use Spindle\Postgres\Internal\TransactionEnds;
-use Spindle\Postgres\Internal\Turn;
 use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Result;
 use Spindle\Postgres\UnsupportedException;
@@ -27,7 +27,7 @@ use Spindle\Postgres\UnsupportedException;
  */
 final class PgsqlSession implements Session
 {
-    private readonly Turn $turn;
+    private readonly FairMutex $turn;
 
     private readonly Cursors $cursors;
 
@@ -39,14 +39,14 @@ final class PgsqlSession implements Session
     private string $tag = '';
 
     public function __construct(
-        private readonly Handle $handle,
-        private readonly Preparation $preparation,
+        private readonly PgsqlHandle $handle,
+        private readonly PgsqlPreparation $preparation,
         private readonly int $pid,
         private readonly SessionChanges $changes,
-        private readonly Steps $steps,
+        private readonly StatementLog $steps,
         private readonly SizeLimits $limits,
     ) {
-        $this->turn = new Turn('The connection does one thing at a time, and waits for the data of a COPY');
+        $this->turn = new FairMutex('The connection does one thing at a time, and waits for the data of a COPY');
         $this->cursors = new Cursors($handle, $preparation, $limits);
     }
 
@@ -311,7 +311,7 @@ final class PgsqlSession implements Session
     }
 
     /** @param list<mixed> $parameters */
-    private function execute(string $sql, Prepared $statement, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Call
+    private function execute(string $sql, PgsqlStatement $statement, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Call
     {
         $name = $statement->name;
         $this->steps->log("Executing {$name}", $sql);
@@ -328,7 +328,7 @@ final class PgsqlSession implements Session
             : static fn(Connection $connection): bool|int => pg_send_execute($connection, $name, $values));
     }
 
-    private function result(string $sql, PgsqlResult $result, Prepared $statement, ?Cancellation $cancellation): Result
+    private function result(string $sql, PgsqlResult $result, PgsqlStatement $statement, ?Cancellation $cancellation): Result
     {
         $columns = $statement->columns;
         if ($columns === null && pg_result_status($result) === \PGSQL_TUPLES_OK) {
@@ -377,6 +377,6 @@ final class PgsqlSession implements Session
 
         return $call->error === null && $call->result !== null
             ? $this->preparation->columns($call->result, $cancellation)->oids
-            : throw Errors::exception($sql, $call->error ?? throw Libpq::noResult());
+            : throw PgsqlErrors::exception($sql, $call->error ?? throw Libpq::noResult());
     }
 }

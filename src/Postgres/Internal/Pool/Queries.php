@@ -17,7 +17,7 @@ final readonly class Queries
     private ShortStatements $statements;
 
     /** @param bool $pipelines whether a session accepts queries while earlier ones are not answered */
-    public function __construct(private Roster $roster, private bool $pipelines)
+    public function __construct(private SessionPool $roster, private bool $pipelines)
     {
         $this->statements = new ShortStatements();
     }
@@ -74,7 +74,7 @@ final readonly class Queries
         $waiter = null;
         $member = $roster->available($alone, $cost);
         if ($member === null) {
-            $waiter = new Waiter($exchange, $alone, $cost, hrtime(true), $sql, $parameters);
+            $waiter = new WaitingFiber($exchange, $alone, $cost, hrtime(true), $sql, $parameters);
             $roster->enter($waiter);
         } elseif ($roster->isStale($member) || $member->native?->send($exchange, $sql, $parameters) !== true) {
             return $this->finish($roster->obtain($alone, $cost, null), $statement, $cost, $sql, $parameters, null);
@@ -125,7 +125,7 @@ final readonly class Queries
      * @param list<mixed> $parameters
      */
     private function finish(
-        Member $member,
+        PooledSession $member,
         KnownStatement $statement,
         int $cost,
         string $sql,

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Testing\Internal;
 
 use Spindle\Internal\Testing\Daemon;
-use Spindle\Internal\Testing\Remains;
 use Spindle\Internal\Testing\ServerException;
+use Spindle\Internal\Testing\TestServerState;
 use Spindle\Internal\Testing\Wait;
 
 /** The server of a data directory. It can be stopped and started again. */
@@ -21,15 +21,15 @@ final class Server
     /** Seconds to wait for the children of a killed server; a busy child notices after its statement. */
     private const ORPHANS = 1.0;
 
-    private readonly Remains $remains;
+    private readonly TestServerState $remains;
 
     private readonly Daemon $daemon;
 
     /** @param list<string> $command command that runs the server in the foreground */
     public function __construct(private readonly string $directory, array $command)
     {
-        $this->remains = Leftovers::of($directory);
-        $this->daemon = new Daemon('PostgreSQL', $command, $this->remains, static fn(): int => (int) (Leftovers::postmaster($directory)[0] ?? 0));
+        $this->remains = ClusterLeftovers::of($directory);
+        $this->daemon = new Daemon('PostgreSQL', $command, $this->remains, static fn(): int => (int) (ClusterLeftovers::postmaster($directory)[0] ?? 0));
     }
 
     /**
@@ -42,7 +42,7 @@ final class Server
         if (!Wait::until(fn(): bool => $this->remains->processes() === [], self::ORPHANS)) {
             $this->remains->kill();
         }
-        $earlier = Leftovers::postmaster($this->directory);
+        $earlier = ClusterLeftovers::postmaster($this->directory);
         $this->daemon->start(fn(): bool => $this->isReady($earlier), $timeout);
     }
 
@@ -73,7 +73,7 @@ final class Server
     /** @param array<int, string> $earlier lines that an earlier server has left in postmaster.pid */
     private function isReady(array $earlier): bool
     {
-        $postmaster = Leftovers::postmaster($this->directory);
+        $postmaster = ClusterLeftovers::postmaster($this->directory);
 
         return $postmaster !== $earlier && \in_array(trim($postmaster[7] ?? ''), ['ready', 'standby'], true);
     }

@@ -19,7 +19,7 @@ use Spindle\Internal\WeakTimer;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
-use Spindle\Remote\Internal\Patience;
+use Spindle\Remote\Internal\ReconnectBackoff;
 use Spindle\Remote\Tier;
 
 use function Amp\async;
@@ -44,7 +44,7 @@ final class Engine
     /** Id of the process that opened the connection. */
     private int $process;
 
-    private ?Link $link = null;
+    private ?RedisConnection $link = null;
 
     /** Number of connections that were opened for scripts. */
     private int $connections = 0;
@@ -54,7 +54,7 @@ final class Engine
     /** Whether each connection loads all scripts first, as agents do, unlike processes that dispatch a few jobs. */
     private bool $loadsScripts = false;
 
-    /** @var Future<Link>|null while a connection is being opened */
+    /** @var Future<RedisConnection>|null while a connection is being opened */
     private ?Future $opening = null;
 
     /** @var array<int, Mailbox> mailboxes that were not tried yet or are refused, by object id */
@@ -72,7 +72,7 @@ final class Engine
             CancelledException::class,
             ConnectException::class,
             DnsSocketConnector::class,
-            Patience::class,
+            ReconnectBackoff::class,
             TimeoutCancellation::class,
             WeakTimer::class,
         );
@@ -122,9 +122,9 @@ final class Engine
      *
      * @throws BrokerException
      */
-    public function open(): Link
+    public function open(): RedisConnection
     {
-        return Link::open($this->address, $this->tls, $this->timeout);
+        return RedisConnection::open($this->address, $this->tls, $this->timeout);
     }
 
     /**
@@ -192,7 +192,7 @@ final class Engine
     }
 
     /** @throws BrokerException */
-    private function link(): Link
+    private function link(): RedisConnection
     {
         if ($this->process !== getmypid()) {
             $this->leaveToOtherProcess();
@@ -203,7 +203,7 @@ final class Engine
         if ($this->opening !== null) {
             return $this->opening->await();
         }
-        /** @var DeferredFuture<Link> $deferred */
+        /** @var DeferredFuture<RedisConnection> $deferred */
         $deferred = new DeferredFuture();
         $this->opening = $deferred->getFuture();
         $this->opening->ignore();
@@ -238,7 +238,7 @@ final class Engine
      *
      * @throws BrokerException
      */
-    private static function load(Link $link): void
+    private static function load(RedisConnection $link): void
     {
         $scripts = array_values(self::scripts());
         try {
@@ -267,7 +267,7 @@ final class Engine
      *
      * @throws BrokerException
      */
-    private function check(Link $link): Tier
+    private function check(RedisConnection $link): Tier
     {
         $where = (string) $this->address;
         $info = self::info($link, 'server', 'persistence');
@@ -302,7 +302,7 @@ final class Engine
      *
      * @throws BrokerException
      */
-    private static function info(Link $link, string ...$sections): array
+    private static function info(RedisConnection $link, string ...$sections): array
     {
         $answer = $link->call('INFO', array_values($sections));
         preg_match_all('/^(\w+):(.*?)\r?$/m', \is_string($answer) ? $answer : '', $lines);
@@ -315,7 +315,7 @@ final class Engine
      *
      * @throws BrokerException
      */
-    private function settings(Link $link): array
+    private function settings(RedisConnection $link): array
     {
         try {
             $answer = $link->call('CONFIG', ['GET', ...self::SETTINGS]);

@@ -21,7 +21,7 @@ final class Mailbox
     /** Seconds until an engine that refuses is tried again. */
     private const REFUSED = 30.0;
 
-    private ?Link $link = null;
+    private ?RedisConnection $link = null;
     private bool $closed = false;
     private int $failures = 0;
 

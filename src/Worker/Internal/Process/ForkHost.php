@@ -6,7 +6,7 @@ namespace Spindle\Worker\Internal\Process;
 
 use Spindle\Internal\Launcher\Process\Libc;
 use Spindle\Internal\Launcher\Process\ProcessTree;
-use Spindle\Worker\Internal\Protocol;
+use Spindle\Worker\Internal\WorkerProtocol;
 
 /**
  * The process whose forks are workers. It has loaded what they need, holds nothing of the pool's process, and only
@@ -36,7 +36,7 @@ final class ForkHost
     /** Environment value of all processes of this pool, without the number at its end. */
     private readonly string $token;
 
-    public function __construct(private readonly Wire $wire)
+    public function __construct(private readonly PoolLink $wire)
     {
         $this->libc = \extension_loaded('FFI') ? self::libc() : null;
         $this->token = (string) preg_replace('/\.\d+$/D', '', (string) getenv('SPINDLE_COMMAND'));
@@ -52,7 +52,7 @@ final class ForkHost
         // A signal before the wait would be lost, so the closing of standard error also reports an end.
         pcntl_async_signals(true);
         pcntl_signal(\SIGCHLD, static fn() => null, false);
-        $this->wire->send(Protocol::READY, 0, '');
+        $this->wire->send(WorkerProtocol::READY, 0, '');
         while (true) {
             $this->reap();
             $reads = [-1 => $this->wire->stream()] + $this->errors;
@@ -84,14 +84,14 @@ final class ForkHost
     /** @return array<string, mixed>|null */
     private function obey(int $type, int $id, #[\SensitiveParameter] string $payload): ?array
     {
-        if ($type === Protocol::START) {
+        if ($type === WorkerProtocol::START) {
             return $this->fork($id, $payload);
         }
-        if ($type === Protocol::KILL) {
+        if ($type === WorkerProtocol::KILL) {
             /** @var array{1: int} $signal */
             $signal = unpack('V', $payload);
             $this->kill($id, $signal[1]);
-        } elseif ($type === Protocol::REAP) {
+        } elseif ($type === WorkerProtocol::REAP) {
             $this->awaitEnd($id);
         }
 
@@ -122,8 +122,8 @@ final class ForkHost
         if ($pid > 0) {
             $this->pids[$id] = $pid;
         } else {
-            $this->wire->send(Protocol::PRINTED, $id, 'It could not be forked: ' . pcntl_strerror(pcntl_get_last_error()) . "\n");
-            $this->wire->send(Protocol::ENDED, $id, pack('llP', 255, 0, 0));
+            $this->wire->send(WorkerProtocol::PRINTED, $id, 'It could not be forked: ' . pcntl_strerror(pcntl_get_last_error()) . "\n");
+            $this->wire->send(WorkerProtocol::ENDED, $id, pack('llP', 255, 0, 0));
         }
 
         return null;
@@ -186,7 +186,7 @@ final class ForkHost
     {
         $bytes = @fread($this->errors[$id], self::READ_SIZE);
         if ($bytes !== '' && $bytes !== false) {
-            $this->wire->send(Protocol::PRINTED, $id, '', $bytes);
+            $this->wire->send(WorkerProtocol::PRINTED, $id, '', $bytes);
         } elseif (feof($this->errors[$id])) {
             fclose($this->errors[$id]);
             unset($this->errors[$id]);
@@ -215,7 +215,7 @@ final class ForkHost
             $code = pcntl_wifexited($status) ? (int) pcntl_wexitstatus($status) : -1;
             $signal = pcntl_wifsignaled($status) ? (int) pcntl_wtermsig($status) : 0;
             if (isset($this->errors[$id])) {
-                $this->wire->send(Protocol::PRINTED, $id, '', (string) stream_get_contents($this->errors[$id]));
+                $this->wire->send(WorkerProtocol::PRINTED, $id, '', (string) stream_get_contents($this->errors[$id]));
                 fclose($this->errors[$id]);
             }
             if (isset($this->ending[$id])) {
@@ -223,7 +223,7 @@ final class ForkHost
             }
             unset($this->pids[$id], $this->errors[$id], $this->ending[$id]);
             /** @var array<string, int> $usage */
-            $this->wire->send(Protocol::ENDED, $id, pack('llP', $code, $signal, ($usage['ru_maxrss'] ?? 0) * 1024));
+            $this->wire->send(WorkerProtocol::ENDED, $id, pack('llP', $code, $signal, ($usage['ru_maxrss'] ?? 0) * 1024));
         }
     }
 

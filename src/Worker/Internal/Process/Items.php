@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal\Process;
 
-use Spindle\Worker\Internal\Protocol;
+use Spindle\Worker\Internal\WorkerProtocol;
 use Spindle\Worker\UnserializableException;
 
 /** Sends the items of generator tasks, as far ahead of the reader as the pool allows. */
@@ -13,12 +13,12 @@ final class Items
     /** @var list<array{int, int, string}> other frames that arrived while a generator waited */
     private array $frames = [];
 
-    /** Memory with the start time of the task, see {@see \Spindle\Worker\Internal\Mark}; null without a time limit. */
+    /** Memory with the start time of the task, see {@see \Spindle\Worker\Internal\SharedFlags}; null without a time limit. */
     public ?\Shmop $clock = null;
 
     public function __construct(
-        private readonly Wire $wire,
-        private readonly Life $life,
+        private readonly PoolLink $wire,
+        private readonly WorkerLifecycle $life,
         private readonly ResultBuffer $results,
     ) {}
 
@@ -44,12 +44,12 @@ final class Items
         $ahead = $size = 0;
         $goOn = function (int $spent): void {
             $this->startClock($spent);
-            $this->life->enter(Life::TASK);
+            $this->life->enter(WorkerLifecycle::TASK);
         };
         for ($goOn($spent); $items->valid(); $goOn($spent), $items->next()) {
             $spent = $this->stopClock();
             $item = [$items->key(), $items->current()];
-            $this->life->state = Life::BUSY;
+            $this->life->state = WorkerLifecycle::BUSY;
             try {
                 $bytes = $this->results->serialize($item, 'The item');
             } catch (UnserializableException $refused) {
@@ -61,7 +61,7 @@ final class Items
             $this->tell($index, $bytes);
             ++$ahead;
             $size += \strlen($bytes);
-            while ($ahead >= Protocol::WINDOW || $size >= Protocol::WINDOW_SIZE || $this->wire->isReadable()) {
+            while ($ahead >= WorkerProtocol::WINDOW || $size >= WorkerProtocol::WINDOW_SIZE || $this->wire->isReadable()) {
                 $taken = $this->taken($index);
                 if ($taken === null) {
                     $this->results->add(null);
@@ -72,7 +72,7 @@ final class Items
                 $size -= $taken[1];
             }
         }
-        $this->life->state = Life::BUSY;
+        $this->life->state = WorkerLifecycle::BUSY;
         $this->results->add($items->getReturn());
     }
 
@@ -99,7 +99,7 @@ final class Items
 
     private function tell(int $index, string $bytes): void
     {
-        $this->wire->send(Protocol::ITEMS, $this->results->batch, pack('V', $index), $bytes) || $this->life->vanish();
+        $this->wire->send(WorkerProtocol::ITEMS, $this->results->batch, pack('V', $index), $bytes) || $this->life->vanish();
     }
 
     /**
@@ -111,7 +111,7 @@ final class Items
     private function taken(int $index): ?array
     {
         $frame = $this->life->receive() ?? $this->life->vanish();
-        if ($frame[1] !== $this->results->batch || ($frame[0] !== Protocol::WANTED && $frame[0] !== Protocol::UNWANTED)) {
+        if ($frame[1] !== $this->results->batch || ($frame[0] !== WorkerProtocol::WANTED && $frame[0] !== WorkerProtocol::UNWANTED)) {
             $this->frames[] = $frame;
 
             return [0, 0];
@@ -121,7 +121,7 @@ final class Items
         if ($of['index'] !== $index) {
             return [0, 0]; // the frame is late, and belongs to an earlier generator
         }
-        if ($frame[0] === Protocol::UNWANTED) {
+        if ($frame[0] === WorkerProtocol::UNWANTED) {
             return null;
         }
         /** @var array{items: int, size: int} $taken */

@@ -4,9 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal\Process;
 
-use Spindle\Worker\Internal\Packing;
-use Spindle\Worker\Internal\Portable;
-use Spindle\Worker\Internal\Protocol;
+use Spindle\Worker\Internal\ValuePacking;
+use Spindle\Worker\Internal\ValueSerializer;
+use Spindle\Worker\Internal\WorkerProtocol;
 use Spindle\Worker\UnserializableException;
 
 /**
@@ -41,13 +41,13 @@ final class ResultBuffer
     /** Index of the first waiting result in the batch. */
     private int $from = 0;
 
-    private Packing $packed;
+    private ValuePacking $packed;
     private bool $failures = false;
 
     /** @param int $longestResult in bytes */
-    public function __construct(private readonly Wire $wire, private readonly int $longestResult)
+    public function __construct(private readonly PoolLink $wire, private readonly int $longestResult)
     {
-        $this->packed = new Packing();
+        $this->packed = new ValuePacking();
     }
 
     public function begin(int $batch): void
@@ -68,8 +68,8 @@ final class ResultBuffer
     {
         try {
             \is_string($value)
-                ? $this->pack(Protocol::STRING, $this->limited($value, 'The result'))
-                : $this->pack(Protocol::SERIALIZED, $this->serialize($value, 'The result'));
+                ? $this->pack(WorkerProtocol::STRING, $this->limited($value, 'The result'))
+                : $this->pack(WorkerProtocol::SERIALIZED, $this->serialize($value, 'The result'));
         } catch (UnserializableException $refused) {
             $this->refuse($refused);
         }
@@ -78,25 +78,25 @@ final class ResultBuffer
     /** @throws UnserializableException also when the value has more bytes than the pool accepts */
     public function serialize(mixed $value, string $path): string
     {
-        return $this->limited(Portable::serialize($value, $path), $path);
+        return $this->limited(ValueSerializer::serialize($value, $path), $path);
     }
 
     public function refuse(UnserializableException $refused): void
     {
         $this->failures = true;
-        $this->pack(Protocol::UNSERIALIZABLE, serialize([$refused->path, $refused->what]));
+        $this->pack(WorkerProtocol::UNSERIALIZABLE, serialize([$refused->path, $refused->what]));
     }
 
     public function fail(\Throwable $thrown): void
     {
-        $bytes = Failure::pack($thrown);
+        $bytes = ThrownFailure::pack($thrown);
         if (\strlen($bytes) > max($this->longestResult, self::ENOUGH)) {
             $this->refuse($this->tooLong(\strlen($bytes), 'The exception'));
 
             return;
         }
         $this->failures = true;
-        $this->pack(Protocol::THROWN, $bytes);
+        $this->pack(WorkerProtocol::THROWN, $bytes);
     }
 
     /** @return bool false when the pool is gone */
@@ -111,20 +111,20 @@ final class ResultBuffer
         if ($count === 0 && $flags === 0) {
             return true;
         }
-        $body = $isPacked ? $packed->bytes() : Packing::list($this->values, $this->integers);
+        $body = $isPacked ? $packed->bytes() : ValuePacking::list($this->values, $this->integers);
         $now = hrtime(true);
         $head = pack(
             'VVCPPPP',
             $this->from,
             $count,
-            $flags | ($isPacked ? Protocol::PACKED : 0) | ($this->failures ? Protocol::FAILURES : 0),
+            $flags | ($isPacked ? WorkerProtocol::PACKED : 0) | ($this->failures ? WorkerProtocol::FAILURES : 0),
             $now - $this->flushed,
             $this->longest,
             max(0, memory_get_usage() - \strlen($body)),
             memory_get_peak_usage(),
         );
         if ($isPacked) {
-            $this->packed = new Packing();
+            $this->packed = new ValuePacking();
             $head .= $packed->head();
         }
         $this->values = [];
@@ -133,7 +133,7 @@ final class ResultBuffer
         $this->from += $count;
         $this->flushed = $now;
 
-        return $this->wire->send(Protocol::RESULTS, $this->batch, $head, $body);
+        return $this->wire->send(WorkerProtocol::RESULTS, $this->batch, $head, $body);
     }
 
     /** @throws UnserializableException */

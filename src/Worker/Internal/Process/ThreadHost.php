@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal\Process;
 
 use parallel\Runtime;
-use Spindle\Worker\Internal\Mark;
-use Spindle\Worker\Internal\Protocol;
+use Spindle\Worker\Internal\SharedFlags;
+use Spindle\Worker\Internal\WorkerProtocol;
 
 /**
  * The process whose threads are workers. It loads no code of the user, and only starts threads, ends them and waits.
@@ -25,14 +25,14 @@ final class ThreadHost
     /** @var array<int, array{resource, resource}> both ends of the socket that reports the end, by worker */
     private array $ends = [];
 
-    /** @var array<int, int> keys of the {@see Mark}, by worker */
+    /** @var array<int, int> keys of the {@see SharedFlags}, by worker */
     private array $marks = [];
 
-    public function __construct(private readonly Wire $wire) {}
+    public function __construct(private readonly PoolLink $wire) {}
 
     public function run(): never
     {
-        $this->wire->send(Protocol::READY, 0, '');
+        $this->wire->send(WorkerProtocol::READY, 0, '');
         while (true) {
             $reads = [-1 => $this->wire->stream()] + array_map(static fn(array $pair): mixed => $pair[0], $this->ends);
             $none = null;
@@ -57,13 +57,13 @@ final class ThreadHost
 
     private function obey(int $type, int $id, #[\SensitiveParameter] string $payload): void
     {
-        if ($type === Protocol::START) {
+        if ($type === WorkerProtocol::START) {
             $this->start($id, $payload);
-        } elseif ($type === Protocol::KILL && isset($this->threads[$id])) {
+        } elseif ($type === WorkerProtocol::KILL && isset($this->threads[$id])) {
             // returns when the thread has ended; if the thread blocks, the pool kills this process after its grace
             $this->threads[$id]->kill();
             $this->forget($id);
-            $this->wire->send(Protocol::ENDED, $id, pack('llP', -1, self::KILL, 0));
+            $this->wire->send(WorkerProtocol::ENDED, $id, pack('llP', -1, self::KILL, 0));
         }
     }
 
@@ -73,8 +73,8 @@ final class ThreadHost
         try {
             $thread = $pair === false ? throw new \RuntimeException(error_get_last()['message'] ?? 'no socket') : new Runtime();
         } catch (\Throwable $failure) {
-            $this->wire->send(Protocol::PRINTED, $id, "The thread could not be started: {$failure->getMessage()}\n");
-            $this->wire->send(Protocol::ENDED, $id, pack('llP', 255, 0, 0));
+            $this->wire->send(WorkerProtocol::PRINTED, $id, "The thread could not be started: {$failure->getMessage()}\n");
+            $this->wire->send(WorkerProtocol::ENDED, $id, pack('llP', 255, 0, 0));
 
             return;
         }
@@ -84,11 +84,11 @@ final class ThreadHost
         // The thread compiles these functions again, and allows few constructs in them, but any in what they call.
         $thread->run(static function (string $classes, string $settings) {
             require $classes;
-            Boot::inThread($settings);
+            WorkerBoot::inThread($settings);
         }, [__DIR__ . '/classes.php', $settings]);
         $thread->run(static function (string $classes, $end) { // a stream arrives as the number of its descriptor
             require_once $classes;
-            Boot::leaveThread(\is_int($end) ? $end : -1);
+            WorkerBoot::leaveThread(\is_int($end) ? $end : -1);
         }, [__DIR__ . '/classes.php', $pair[1]]);
         $this->threads[$id] = $thread;
         $this->ends[$id] = [$pair[0], $pair[1]];
@@ -101,13 +101,13 @@ final class ThreadHost
         }
         $this->threads[$id]->close();
         $this->forget($id);
-        $this->wire->send(Protocol::ENDED, $id, pack('llP', -1, 0, 0));
+        $this->wire->send(WorkerProtocol::ENDED, $id, pack('llP', -1, 0, 0));
     }
 
     /** Kills this process. A normal end would wait for each thread, and no thread would remove its mark. */
     private function vanish(): never
     {
-        array_map(Mark::remove(...), $this->marks);
+        array_map(SharedFlags::remove(...), $this->marks);
         posix_kill((int) getmypid(), self::KILL);
         exit(255);
     }

@@ -4,11 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal\Process;
 
-use Spindle\Worker\Internal\Mark;
-use Spindle\Worker\Internal\Packing;
-use Spindle\Worker\Internal\Portable;
-use Spindle\Worker\Internal\Protocol;
+use Spindle\Worker\Internal\SharedFlags;
 use Spindle\Worker\Internal\TaskCode;
+use Spindle\Worker\Internal\ValuePacking;
+use Spindle\Worker\Internal\ValueSerializer;
+use Spindle\Worker\Internal\WorkerProtocol;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\Thrown;
 
@@ -26,14 +26,14 @@ final class Worker
 
     private const KEPT_CODES = 256;
 
-    /** @var array<int, string> encoded task indexes for {@see Mark} */
+    /** @var array<int, string> encoded task indexes for {@see SharedFlags} */
     private static array $words = [];
 
     /** Key of closure signatures. In no object, because a task might print it. */
     private static string $key = '';
 
     private readonly ResultBuffer $results;
-    private readonly Life $life;
+    private readonly WorkerLifecycle $life;
     private readonly Items $items;
     private ?\Shmop $mark = null;
     private int $memoryAtFirst = 0;
@@ -46,14 +46,14 @@ final class Worker
     private array $callables = [];
 
     /**
-     * @param int    $markKey     key of the shared memory, see {@see Mark}; 0 for none
+     * @param int    $markKey     key of the shared memory, see {@see SharedFlags}; 0 for none
      * @param bool   $timed       whether to record when each task starts
      * @param int|null $maxGrowth bytes of memory that tasks may leave behind before the batch is cut short
      * @param bool   $restoresState whether to restore {@see State} after each task
      * @param bool   $isThread    whether this is a thread: it gets no signals, and its shutdown functions run too late
      */
     public function __construct(
-        private readonly Wire $wire,
+        private readonly PoolLink $wire,
         #[\SensitiveParameter]
         string $key,
         int $markKey,
@@ -65,7 +65,7 @@ final class Worker
     ) {
         self::$key = $key;
         $this->results = new ResultBuffer($wire, $maxResult);
-        $this->life = new Life($wire, $this->results, $markKey, $isThread);
+        $this->life = new WorkerLifecycle($wire, $this->results, $markKey, $isThread);
         $this->items = new Items($wire, $this->life, $this->results);
     }
 
@@ -91,24 +91,24 @@ final class Worker
     public function failed(\Throwable $failure): void
     {
         $this->life->conclude();
-        $this->wire->send(Protocol::NOT_READY, 0, serialize(Thrown::of($failure)));
+        $this->wire->send(WorkerProtocol::NOT_READY, 0, serialize(Thrown::of($failure)));
     }
 
     public function work(): void
     {
         $this->state = $this->restoresState ? new State($this->isThread) : null;
         $this->memoryAtFirst = memory_get_usage();
-        $this->wire->send(Protocol::READY, 0, pack('P', $this->memoryAtFirst));
+        $this->wire->send(WorkerProtocol::READY, 0, pack('P', $this->memoryAtFirst));
         while (($frame = $this->items->shift() ?? $this->life->receive()) !== null) {
             [$type, $id, $payload] = $frame;
             $frame = null; // release a large payload early
-            if ($type === Protocol::TASKS) {
+            if ($type === WorkerProtocol::TASKS) {
                 $this->perform($id, $payload);
-            } elseif ($type === Protocol::CODE) {
+            } elseif ($type === WorkerProtocol::CODE) {
                 $this->codes[$id] = $payload;
-            } elseif ($type === Protocol::FORGET) {
+            } elseif ($type === WorkerProtocol::FORGET) {
                 unset($this->codes[$id], $this->callables[$id]);
-            } elseif ($type === Protocol::STOP) {
+            } elseif ($type === WorkerProtocol::STOP) {
                 break;
             }
             $payload = '';
@@ -130,22 +130,22 @@ final class Worker
         if ($this->mark !== null) {
             shmop_write($this->mark, pack('VV', 0, $batch), 0);
         }
-        $this->performEach($head['code'], ($head['flags'] & Protocol::PACKED) !== 0, $payload, $this->mark === null || ($head['flags'] & Protocol::EAGER) !== 0 ? 0 : self::GATHER);
+        $this->performEach($head['code'], ($head['flags'] & WorkerProtocol::PACKED) !== 0, $payload, $this->mark === null || ($head['flags'] & WorkerProtocol::EAGER) !== 0 ? 0 : self::GATHER);
         $this->life->tidy();
-        $this->life->flush(Protocol::DONE);
+        $this->life->flush(WorkerProtocol::DONE);
         TaskContext::enter(null);
     }
 
     /**
      * Runs the tasks of a batch. A tiny task takes less time than the work around it, so this loop does only what each
-     * task needs. Everything else is done once {@see Mark::LOOK} has passed, and so after each longer task.
+     * task needs. Everything else is done once {@see SharedFlags::LOOK} has passed, and so after each longer task.
      *
      * @param string $payload emptied as soon as it was read, because it may be large
      * @param int    $gather  nanoseconds that results may wait
      */
     private function performEach(int $code, bool $isPacked, string &$payload, int $gather): void
     {
-        [$kinds, $items] = $isPacked ? Packing::split($payload, self::HEAD) : ['', Packing::values($payload, self::HEAD)];
+        [$kinds, $items] = $isPacked ? ValuePacking::split($payload, self::HEAD) : ['', ValuePacking::values($payload, self::HEAD)];
         $payload = '';
         $mark = $this->mark;
         $words = self::words(\count($items));
@@ -161,7 +161,7 @@ final class Worker
         $cancellation = &$life->cancellation;
         $before = $results->flushed;
         $due = 0;
-        $life->enter(Life::TASK);
+        $life->enter(WorkerLifecycle::TASK);
         for ($i = 0; $i < $limit; ++$i) {
             if ($mark !== null) {
                 shmop_write($mark, $words[$i], 0); // first the mark, then the clock, then the limit, see Mark
@@ -176,7 +176,7 @@ final class Worker
                 if ($i >= $limit || ($i > 0 && $this->hasGrown())) {
                     break; // the pool gives the rest to another worker
                 }
-                $due = $timed ? 0 : $now + Mark::LOOK;
+                $due = $timed ? 0 : $now + SharedFlags::LOOK;
                 if ($timed) {
                     shmop_write($mark, pack('P', $now), 8);
                 }
@@ -192,20 +192,20 @@ final class Worker
                 }
                 if (\is_int($value)) {
                     $values[] = $value; // the shortest path, because the smallest results are the most numerous
-                } elseif ($value === null || \is_bool($value) || \is_float($value) || (\is_string($value) && \strlen($value) < Protocol::LONG)) {
+                } elseif ($value === null || \is_bool($value) || \is_float($value) || (\is_string($value) && \strlen($value) < WorkerProtocol::LONG)) {
                     $results->integers = false;
                     $values[] = $value;
                 } else {
                     $careful = true;
-                    $life->state = Life::BUSY;
+                    $life->state = WorkerLifecycle::BUSY;
                     $value instanceof \Generator ? $this->items->send($i, $value) : $results->add($value);
-                    $life->enter(Life::TASK);
+                    $life->enter(WorkerLifecycle::TASK);
                 }
             } catch (\Throwable $thrown) {
                 $careful = true;
-                $life->state = Life::BUSY;
+                $life->state = WorkerLifecycle::BUSY;
                 $results->fail($thrown);
-                $life->enter(Life::TASK);
+                $life->enter(WorkerLifecycle::TASK);
             }
             if ($careful || $cancellation !== null) {
                 if ($timed) {
@@ -225,11 +225,11 @@ final class Worker
                 }
             }
         }
-        $life->state = Life::BUSY;
+        $life->state = WorkerLifecycle::BUSY;
         $this->took(hrtime(true) - $before);
     }
 
-    /** @return array<int, string> encoded indexes of at least `$count` tasks for {@see Mark} */
+    /** @return array<int, string> encoded indexes of at least `$count` tasks for {@see SharedFlags} */
     private static function words(int $count): array
     {
         for ($i = \count(self::$words); $i < $count; ++$i) {
@@ -291,7 +291,7 @@ final class Worker
 
     private function callable(string $code, int $kind): \Closure
     {
-        if ($kind !== Protocol::STRING) {
+        if ($kind !== WorkerProtocol::STRING) {
             return TaskCode::decode($code, self::$key);
         }
         if (isset($this->callables[$code])) {
@@ -306,12 +306,12 @@ final class Worker
 
     private static function unpack(int $kind, string $bytes): mixed
     {
-        return $kind === Protocol::STRING ? $bytes : Portable::unserialize($bytes, TaskCode::MISSING);
+        return $kind === WorkerProtocol::STRING ? $bytes : ValueSerializer::unserialize($bytes, TaskCode::MISSING);
     }
 
     private function report(mixed $value): void
     {
         $bytes = $this->results->serialize($value, 'The report');
-        $this->life->tell(Protocol::REPORT, $bytes);
+        $this->life->tell(WorkerProtocol::REPORT, $bytes);
     }
 }

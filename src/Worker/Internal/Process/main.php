@@ -8,12 +8,12 @@ declare(strict_types=1);
  */
 
 require __DIR__ . '/classes.php';
-Spindle\Worker\Internal\Process\Boot::fromInput();
+Spindle\Worker\Internal\Process\WorkerBoot::fromInput();
 try {
-    while (Spindle\Worker\Internal\Process\Boot::hasFile()) {
-        require_once Spindle\Worker\Internal\Process\Boot::nextFile(); // here, in the global scope
+    while (Spindle\Worker\Internal\Process\WorkerBoot::hasFile()) {
+        require_once Spindle\Worker\Internal\Process\WorkerBoot::nextFile(); // here, in the global scope
     }
 } catch (Throwable $spindleFailure) {
-    Spindle\Worker\Internal\Process\Boot::fail($spindleFailure);
+    Spindle\Worker\Internal\Process\WorkerBoot::fail($spindleFailure);
 }
-Spindle\Worker\Internal\Process\Boot::work();
+Spindle\Worker\Internal\Process\WorkerBoot::work();

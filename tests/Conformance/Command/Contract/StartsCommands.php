@@ -8,7 +8,7 @@ use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
 use Spindle\Command\RetryPolicy;
 use Spindle\Command\StartMethod;
-use Spindle\Internal\Launcher\Protocol;
+use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 use Spindle\Tests\Eventually;
@@ -111,13 +111,13 @@ trait StartsCommands
     {
         $pool = $this->pool(2);
         $marker = static fn(Command $command): string => $pool->execute($command)->stdout();
-        $print = Command::of('printenv', Protocol::MARKER);
+        $print = Command::of('printenv', LauncherProtocol::MARKER);
         $one = $marker($print);
 
         self::assertMatchesRegularExpression('/^[0-9a-f]{16}\.\d+\n$/', $one);
         self::assertNotSame($one, $marker($print));
-        self::assertMatchesRegularExpression('/^[0-9a-f]{16}\.\d+\n$/', $marker($print->withEnvironment([Protocol::MARKER => 'mine'])));
-        self::assertMatchesRegularExpression('/^[0-9a-f]{16}\.\d+\n$/', $marker($print->withEnvironment([Protocol::MARKER => null])));
+        self::assertMatchesRegularExpression('/^[0-9a-f]{16}\.\d+\n$/', $marker($print->withEnvironment([LauncherProtocol::MARKER => 'mine'])));
+        self::assertMatchesRegularExpression('/^[0-9a-f]{16}\.\d+\n$/', $marker($print->withEnvironment([LauncherProtocol::MARKER => null])));
     }
 
     public function testAProgramIsLookedUpInThePathOfItsCommand(): void

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Conformance\Command\Contract;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Command\Command;
-use Spindle\Internal\Launcher\Protocol;
+use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 
 /**
@@ -24,7 +24,7 @@ trait TakesInput
     /** @return iterable<string, array{int}> */
     public static function inputSizes(): iterable
     {
-        foreach ([0, 1, 65535, 65536, 65537, Protocol::INPUT_WINDOW, Protocol::INPUT_WINDOW + 1, 5 << 20] as $size) {
+        foreach ([0, 1, 65535, 65536, 65537, LauncherProtocol::INPUT_WINDOW, LauncherProtocol::INPUT_WINDOW + 1, 5 << 20] as $size) {
             yield "{$size} bytes" => [$size];
         }
     }
@@ -57,7 +57,7 @@ trait TakesInput
         };
         $this->execute(Command::of('sleep', '0.5')->withInput($input()));
 
-        self::assertLessThan(Protocol::INPUT_WINDOW + (1 << 18), $pulled, 'the window and what a pipe holds');
+        self::assertLessThan(LauncherProtocol::INPUT_WINDOW + (1 << 18), $pulled, 'the window and what a pipe holds');
     }
 
     public function testACommandThatDoesNotReadItsInputEndsAllTheSame(): void

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Http\Anywhere;
 
 use PHPUnit\Framework\Assert;
-use Spindle\Http\Internal\Testing\Conversation;
+use Spindle\Http\Internal\Testing\TestConversation;
 use Spindle\Http\Response;
 
 /** Sends requests to a server's address. */
@@ -18,7 +18,7 @@ trait AsksByTcp
         stream_set_blocking($stream, false);
         stream_set_read_buffer($stream, 0);
 
-        return (new Conversation($stream))->ask($method, $target, $headers + ['Host' => 'localhost'], $body);
+        return (new TestConversation($stream))->ask($method, $target, $headers + ['Host' => 'localhost'], $body);
     }
 
     abstract private function address(): string;

@@ -6,8 +6,8 @@ namespace Spindle\Tests\Conformance\Worker\Contract;
 
 use Spindle\Tests\Conformance\Worker\PoolTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Dump;
-use Spindle\Worker\Internal\Reception;
-use Spindle\Worker\Internal\Settings;
+use Spindle\Worker\Internal\WorkerListener;
+use Spindle\Worker\Internal\WorkerSettings;
 
 /**
  * Tests that a task cannot print the secrets of its pool, which open its socket and sign closures.
@@ -20,7 +20,7 @@ trait KeepsSecrets
     {
         $pool = $this->pool(1, initialize: static fn(): bool => true);
         $dump = $pool->submit(Dump::everything(...))->await();
-        $secrets = [self::within($pool, Settings::class)->key, self::within($pool, Reception::class)->token];
+        $secrets = [self::within($pool, WorkerSettings::class)->key, self::within($pool, WorkerListener::class)->token];
 
         self::assertStringContainsString('TaskContext', $dump);
         foreach ($secrets as $secret) {

@@ -9,10 +9,10 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Psr\Log\LogLevel;
 use Spindle\Http\Admin;
-use Spindle\Http\Internal\Admin\Condition;
-use Spindle\Http\Internal\Admin\Figures;
-use Spindle\Http\Internal\Admin\Overview;
-use Spindle\Http\Internal\Process\Past;
+use Spindle\Http\Internal\Admin\Readiness;
+use Spindle\Http\Internal\Admin\ServerFigures;
+use Spindle\Http\Internal\Admin\ServerOverview;
+use Spindle\Http\Internal\Process\EndedProcessTotals;
 use Spindle\Http\Internal\Server\Checks;
 use Spindle\Http\Response;
 use Spindle\Tests\Unit\Http\Middleware\Records;
@@ -29,10 +29,10 @@ final class AdminTest extends TestCase
 
     public function testWhatOthersHadCountedCounts(): void
     {
-        $past = new Past();
+        $past = new EndedProcessTotals();
         $past->add(FixedOverview::process(pid: 1, answered: [200 => 5])->toJson());
-        $overview = self::createStub(Overview::class);
-        $overview->method('figures')->willReturn(new Figures([FixedOverview::process(pid: 2, answered: [200 => 1])], $past->totals()));
+        $overview = self::createStub(ServerOverview::class);
+        $overview->method('figures')->willReturn(new ServerFigures([FixedOverview::process(pid: 2, answered: [200 => 1])], $past->totals()));
         $admin = Admin::from($overview);
 
         self::assertSame('6', (new Exposed((string) self::get($admin, '/metrics')->getBody()))->samples['spindle_http_requests_total{status="200"}']);
@@ -71,17 +71,17 @@ final class AdminTest extends TestCase
         self::assertSame([LogLevel::WARNING, LogLevel::WARNING, LogLevel::NOTICE], array_column($log->all, 'level'));
     }
 
-    /** @return iterable<string, array{Condition}> */
+    /** @return iterable<string, array{Readiness}> */
     public static function problems(): iterable
     {
-        yield 'starting' => [Condition::starting()];
-        yield 'draining' => [Condition::draining()];
-        yield 'full' => [Condition::full()];
-        yield 'stuck' => [Condition::stuck()];
+        yield 'starting' => [Readiness::starting()];
+        yield 'draining' => [Readiness::draining()];
+        yield 'full' => [Readiness::full()];
+        yield 'stuck' => [Readiness::stuck()];
     }
 
     #[DataProvider('problems')]
-    public function testItIsUnhealthyWhileNoneTakesRequests(Condition $condition): void
+    public function testItIsUnhealthyWhileNoneTakesRequests(Readiness $condition): void
     {
         $response = self::get(Admin::from(new FixedOverview(condition: $condition)), '/healthz');
 

@@ -5,32 +5,32 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Http\Admin;
 
 use Spindle\Http\HttpServerStatistics;
-use Spindle\Http\Internal\Admin\Condition;
-use Spindle\Http\Internal\Admin\Figures;
-use Spindle\Http\Internal\Admin\Overview;
+use Spindle\Http\Internal\Admin\Readiness;
+use Spindle\Http\Internal\Admin\ServerFigures;
+use Spindle\Http\Internal\Admin\ServerOverview;
 
 /** Returns fixed values, and counts the calls. */
-final class FixedOverview implements Overview
+final class FixedOverview implements ServerOverview
 {
     public int $asked = 0;
 
     /**
      * @param list<HttpServerStatistics>|null $statistics null for one process that has done nothing
      * @param array<string, string|null>      $checks
-     * @param Condition|null                  $condition null for ready with these checks
+     * @param Readiness|null                  $condition null for ready with these checks
      */
-    public function __construct(private readonly ?array $statistics = null, public array $checks = [], private readonly ?Condition $condition = null) {}
+    public function __construct(private readonly ?array $statistics = null, public array $checks = [], private readonly ?Readiness $condition = null) {}
 
-    public function figures(): Figures
+    public function figures(): ServerFigures
     {
         ++$this->asked;
 
-        return new Figures($this->statistics ?? [self::process()]);
+        return new ServerFigures($this->statistics ?? [self::process()]);
     }
 
-    public function condition(): Condition
+    public function condition(): Readiness
     {
-        return $this->condition ?? Condition::ready($this->checks);
+        return $this->condition ?? Readiness::ready($this->checks);
     }
 
     /** Returns a name that PHP converts to a number as an array key. */

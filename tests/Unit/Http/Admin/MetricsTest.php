@@ -6,8 +6,8 @@ namespace Spindle\Tests\Unit\Http\Admin;
 
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\HttpServerStatistics;
-use Spindle\Http\Internal\Admin\Figures;
 use Spindle\Http\Internal\Admin\Metrics;
+use Spindle\Http\Internal\Admin\ServerFigures;
 
 final class MetricsTest extends TestCase
 {
@@ -123,6 +123,6 @@ final class MetricsTest extends TestCase
 
     private static function of(HttpServerStatistics ...$processes): Exposed
     {
-        return new Exposed(Metrics::of(new Figures(array_values($processes))));
+        return new Exposed(Metrics::of(new ServerFigures(array_values($processes))));
     }
 }

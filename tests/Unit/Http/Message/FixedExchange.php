@@ -10,11 +10,11 @@ use Nyholm\Psr7\Stream;
 use Psr\Http\Message\StreamInterface;
 use Psr\Log\LoggerInterface;
 use Spindle\Http\Internal\Form\Form;
-use Spindle\Http\Internal\Message\Exchange;
 use Spindle\Http\Internal\Message\Peer;
+use Spindle\Http\Internal\Message\RequestExchange;
 use Spindle\Http\MatchedRoute;
 
-final class FixedExchange implements Exchange
+final class FixedExchange implements RequestExchange
 {
     private readonly MatchedRoute $route;
     private bool $trusted = false;

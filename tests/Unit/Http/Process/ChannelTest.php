@@ -7,7 +7,7 @@ namespace Spindle\Tests\Unit\Http\Process;
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\Internal\Process\Channel;
 use Spindle\Http\Internal\Process\Message;
-use Spindle\Internal\Launcher\Protocol;
+use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\MalformedFrameException;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\LeavesNothing;
@@ -90,7 +90,7 @@ final class ChannelTest extends TestCase
 
     public function testWhatIsNoMessageIsRefused(): void
     {
-        fwrite($this->here->stream(), Protocol::frame(250, 0, ''));
+        fwrite($this->here->stream(), LauncherProtocol::frame(250, 0, ''));
         try {
             $this->there->receive();
             self::fail('There is no message 250');

@@ -8,7 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\ChannelBinding;
 use Spindle\Postgres\Internal\Connect\AttemptFailedException;
-use Spindle\Postgres\Internal\Connect\Credentials;
+use Spindle\Postgres\Internal\Connect\LoginCredentials;
 use Spindle\Postgres\Internal\Connect\SaltedPasswords;
 use Spindle\Postgres\Internal\Connect\Scram;
 
@@ -47,7 +47,7 @@ final class ScramTest extends TestCase
     public function testLoginsOfOneUserShareTheWork(): void
     {
         $salted = new SaltedPasswords();
-        $credentials = new Credentials('user', 'db', new \SensitiveParameterValue('pencil'), salted: $salted);
+        $credentials = new LoginCredentials('user', 'db', new \SensitiveParameterValue('pencil'), salted: $salted);
         [$first, $second] = [Scram::begin([Scram::PLAIN], $credentials, self::NONCE), Scram::begin([Scram::PLAIN], $credentials, self::NONCE)];
         $challenge = str_replace('i=4096', 'i=9000', self::CHALLENGE);
         $first->challenge($challenge);
@@ -153,7 +153,7 @@ final class ScramTest extends TestCase
     #[DataProvider('bindings')]
     public function testTheChannelIsBoundWhereItCanBe(ChannelBinding $binding, bool $tls, ?string $hash, array $offered, string $expected): void
     {
-        $credentials = new Credentials('u', 'd', new \SensitiveParameterValue('pencil'), channelBinding: $binding, tls: $tls, certificateHash: $hash);
+        $credentials = new LoginCredentials('u', 'd', new \SensitiveParameterValue('pencil'), channelBinding: $binding, tls: $tls, certificateHash: $hash);
         if ($expected[0] === '!') {
             $this->expectExceptionObject(AttemptFailedException::authentication(substr($expected, 2)));
         }
@@ -165,15 +165,15 @@ final class ScramTest extends TestCase
 
     public function testTheChannelsDataIsPartOfTheProof(): void
     {
-        $credentials = new Credentials('u', 'd', new \SensitiveParameterValue('pencil'), tls: true, certificateHash: "\1\2\3");
+        $credentials = new LoginCredentials('u', 'd', new \SensitiveParameterValue('pencil'), tls: true, certificateHash: "\1\2\3");
         $scram = Scram::begin([Scram::PLUS], $credentials, self::NONCE);
         $scram->challenge(self::CHALLENGE);
 
         self::assertStringStartsWith('c=' . base64_encode("p=tls-server-end-point,,\1\2\3") . ',', (string) $scram->compute());
     }
 
-    private static function credentials(): Credentials
+    private static function credentials(): LoginCredentials
     {
-        return new Credentials('user', 'db', new \SensitiveParameterValue('pencil'));
+        return new LoginCredentials('user', 'db', new \SensitiveParameterValue('pencil'));
     }
 }

@@ -9,7 +9,7 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\AuthenticationMethod;
 use Spindle\Postgres\ChannelBinding;
 use Spindle\Postgres\Internal\Connect\AttemptFailedException;
-use Spindle\Postgres\Internal\Connect\Credentials;
+use Spindle\Postgres\Internal\Connect\LoginCredentials;
 use Spindle\Postgres\Internal\Connect\Scram;
 use Spindle\Postgres\Internal\Connect\Startup;
 use Spindle\Postgres\PostgresException;
@@ -120,7 +120,7 @@ final class StartupTest extends TestCase
     public function testWhereTheChannelHasToBeBoundNothingElseWillDo(): void
     {
         foreach ([Message::authenticationOk(), Message::authenticationMd5('salt'), Message::authenticationCleartext(), Message::authenticationSasl(Scram::PLAIN)] as $demand) {
-            $startup = new Startup(new Credentials('app', 'shop', new \SensitiveParameterValue('secret'), methods: self::ANY, channelBinding: ChannelBinding::Require, tls: true, certificateHash: 'x'));
+            $startup = new Startup(new LoginCredentials('app', 'shop', new \SensitiveParameterValue('secret'), methods: self::ANY, channelBinding: ChannelBinding::Require, tls: true, certificateHash: 'x'));
             try {
                 $startup->receive($demand);
                 self::fail('It was given');
@@ -133,7 +133,7 @@ final class StartupTest extends TestCase
     public function testAPasswordThatIsMissingIsTold(): void
     {
         foreach ([Message::authenticationMd5('salt'), Message::authenticationCleartext(), Message::authenticationSasl(Scram::PLAIN)] as $demand) {
-            $startup = new Startup(new Credentials('app', 'shop', null, ': here is why', self::ANY));
+            $startup = new Startup(new LoginCredentials('app', 'shop', null, ': here is why', self::ANY));
             try {
                 $startup->receive($demand);
                 self::fail('There was one');
@@ -271,9 +271,9 @@ final class StartupTest extends TestCase
     }
 
     /** @param list<AuthenticationMethod> $methods */
-    private static function credentials(array $methods = [AuthenticationMethod::None, AuthenticationMethod::Scram]): Credentials
+    private static function credentials(array $methods = [AuthenticationMethod::None, AuthenticationMethod::Scram]): LoginCredentials
     {
-        return new Credentials('app', 'shop', new \SensitiveParameterValue('secret'), methods: $methods);
+        return new LoginCredentials('app', 'shop', new \SensitiveParameterValue('secret'), methods: $methods);
     }
 
     private static function feed(Startup $startup, string $bytes, int $size): string

@@ -1,0 +1,177 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Command\Internal;
+
+use Revolt\EventLoop;
+use Spindle\Internal\Launcher\LauncherProtocol;
+
+/** Sends a command's input to the launcher once the command has started. Unread input never exceeds the window. */
+final class InputFeeder
+{
+    private const PIECE = 1 << 16;
+
+    private int $untaken = 0;
+    private bool $started = false;
+    private bool $full = false;
+    private bool $stopped = false;
+    private readonly FiberCondition $changed;
+
+    /**
+     * @param string|resource|iterable<mixed, string> $source
+     * @param \Closure(string): void                  $send   sends a piece
+     * @param \Closure(): void                        $end    called after the last piece
+     * @param \Closure(\Throwable): void              $failed called when the source throws; nothing more is sent
+     */
+    public function __construct(
+        private readonly mixed $source,
+        private readonly \Closure $send,
+        private readonly \Closure $end,
+        private readonly \Closure $failed,
+    ) {
+        $this->changed = new FiberCondition();
+    }
+
+    /** Whether bytes of the source may have been read. */
+    public function isStarted(): bool
+    {
+        return $this->started;
+    }
+
+    /** @param string $payload payload of INPUT_TAKEN; the first one reports 0 bytes */
+    public function taken(string $payload): void
+    {
+        /** @var array{1: int} $bytes */
+        $bytes = unpack('V', $payload);
+        if ($bytes[1] === 0xFFFFFFFF) {
+            $this->stop();
+
+            return;
+        }
+        if (!$this->started && !$this->stopped) {
+            $this->started = true;
+            EventLoop::queue($this->feed(...));
+        }
+        $this->untaken -= $bytes[1];
+        if ($this->full && $this->untaken < LauncherProtocol::INPUT_WINDOW) {
+            $this->changed->notify();
+        }
+    }
+
+    /** Stops, because the command reads no more input. The source stays at its position. */
+    public function stop(): void
+    {
+        $this->stopped = true;
+        $this->changed->notify();
+    }
+
+    private function feed(): void
+    {
+        try {
+            foreach ($this->pieces() as $piece) {
+                for ($at = 0, $size = \strlen($piece); $at < $size && !$this->stopped; $at += self::PIECE) {
+                    $part = $size <= self::PIECE ? $piece : substr($piece, $at, self::PIECE);
+                    $this->untaken += \strlen($part);
+                    ($this->send)($part);
+                    if ($this->untaken >= LauncherProtocol::INPUT_WINDOW) {
+                        $this->full = true;
+                        $this->wait();
+                        $this->full = false;
+                    }
+                }
+                if ($this->stopped) {
+                    return;
+                }
+            }
+            if (!$this->stopped) {
+                ($this->end)();
+            }
+        } catch (\Throwable $thrown) {
+            if (!$this->stopped) {
+                ($this->failed)($thrown);
+            }
+        }
+    }
+
+    /** @return iterable<mixed, string> */
+    private function pieces(): iterable
+    {
+        $source = $this->source;
+
+        return match (true) {
+            \is_string($source) => [$source],
+            \is_resource($source) => $this->read($source),
+            is_iterable($source) => $this->check($source),
+            default => throw new \ValueError("The command's input is a stream that was closed"),
+        };
+    }
+
+    /**
+     * @param resource $stream
+     *
+     * @return \Generator<int, string>
+     */
+    private function read(mixed $stream): \Generator
+    {
+        // A regular file is always ready, and drivers with epoll refuse it. Other streams may have to be waited for.
+        $stat = @fstat($stream);
+        $isFile = $stat === false || ($stat['mode'] & 0o170000) === 0o100000;
+        // While a named pipe or a terminal is blocking, PHP does not return fewer bytes than requested.
+        $isGreedy = !$isFile && stream_get_meta_data($stream)['stream_type'] === 'STDIO' && stream_set_blocking($stream, false);
+        try {
+            while (!feof($stream)) {
+                if (!$isFile) {
+                    $this->awaitReadable($stream);
+                }
+                if ($this->stopped) {
+                    return;
+                }
+                $piece = fread($stream, self::PIECE);
+                if ($piece === false) {
+                    throw new \RuntimeException("The stream given as a command's input can't be read");
+                }
+                if ($piece !== '') {
+                    yield $piece;
+                }
+            }
+        } finally {
+            if ($isGreedy && \is_resource($stream)) {
+                stream_set_blocking($stream, true);
+            }
+        }
+    }
+
+    /**
+     * @param iterable<mixed, mixed> $source
+     *
+     * @return \Generator<int, string>
+     */
+    private function check(iterable $source): \Generator
+    {
+        foreach ($source as $piece) {
+            if (!\is_string($piece)) {
+                throw new \ValueError(\sprintf("A command's input must yield strings, not %s", get_debug_type($piece)));
+            }
+            yield $piece;
+        }
+    }
+
+    /** @param resource $stream */
+    private function awaitReadable(mixed $stream): void
+    {
+        $watcher = EventLoop::onReadable($stream, $this->changed->notify(...));
+        try {
+            $this->wait();
+        } finally {
+            EventLoop::cancel($watcher);
+        }
+    }
+
+    private function wait(): void
+    {
+        if (!$this->stopped) {
+            $this->changed->wait();
+        }
+    }
+}

@@ -1,0 +1,83 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Admin;
+
+use Amp\Future;
+use Spindle\Http\HttpServer;
+use Spindle\Http\HttpServerStatistics;
+
+use function Amp\async;
+
+/** The servers of this process. They share its memory, its event loop and statistics of the same name. */
+final readonly class LocalServers implements ServerOverview
+{
+    /** @param non-empty-list<HttpServer> $servers */
+    public function __construct(private array $servers) {}
+
+    public function figures(): ServerFigures
+    {
+        return new ServerFigures([$this->statistics()]);
+    }
+
+    public function condition(): Readiness
+    {
+        $statistics = $this->statistics();
+
+        return match (true) {
+            $statistics->stopping => Readiness::draining(),
+            $statistics->full => Readiness::full(),
+            default => Readiness::ready($this->checks()),
+        };
+    }
+
+    private function statistics(): HttpServerStatistics
+    {
+        $servers = array_map(static fn(HttpServer $server): HttpServerStatistics => $server->statistics(), $this->servers);
+        if (\count($servers) === 1) {
+            return $servers[0];
+        }
+        $totals = new Totals();
+        array_map($totals->add(...), $servers);
+
+        return new HttpServerStatistics(
+            pid: $servers[0]->pid,
+            started: min(array_column($servers, 'started')),
+            stopping: \in_array(true, array_column($servers, 'stopping'), true),
+            inFlight: $totals->inFlight,
+            connections: $totals->connections,
+            accepted: $totals->accepted,
+            rejected: $totals->rejected,
+            evicted: $totals->evicted,
+            maxConnections: $totals->maxConnections,
+            full: $totals->full > 0,
+            handshakesFailed: $totals->handshakesFailed,
+            answered: $totals->answered,
+            refused: $totals->refused,
+            abandoned: $totals->abandoned,
+            durations: $totals->durations,
+            duration: $totals->duration,
+            routes: $totals->routes,
+            lag: max(array_column($servers, 'lag')),
+            maxLag: max(array_column($servers, 'maxLag')),
+            memory: max(array_column($servers, 'memory')),
+            pools: array_merge(...array_column($servers, 'pools')),
+        );
+    }
+
+    /** @return array<string, string|null> by a check's name: why it failed in at least one server, or null */
+    private function checks(): array
+    {
+        /** @var non-empty-list<Future<array<string, string|null>>> $running */
+        $running = array_map(static fn(HttpServer $server) => async($server->check(...)), $this->servers);
+        $reasons = [];
+        foreach ($running as $checks) {
+            foreach ($checks->await() as $name => $reason) {
+                $reasons[$name] ??= $reason;
+            }
+        }
+
+        return $reasons;
+    }
+}

@@ -1,0 +1,43 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Admin;
+
+/** Whether processes accept requests, and whether their dependencies work. */
+final readonly class Readiness
+{
+    /**
+     * @param string                     $problem why no process accepts requests; '' when one does
+     * @param array<string, string|null> $checks  by name: why it failed in at least one process that accepts requests,
+     *                                            or null
+     */
+    private function __construct(public string $problem, public array $checks) {}
+
+    /** @param array<string, string|null> $checks */
+    public static function ready(array $checks): self
+    {
+        return new self('', $checks);
+    }
+
+    public static function starting(): self
+    {
+        return new self('starting', []);
+    }
+
+    public static function draining(): self
+    {
+        return new self('draining', []);
+    }
+
+    /** No process has room for another connection, or can close one for it. */
+    public static function full(): self
+    {
+        return new self('full', []);
+    }
+
+    public static function stuck(): self
+    {
+        return new self('stuck', []);
+    }
+}

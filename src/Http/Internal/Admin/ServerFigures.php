@@ -1,0 +1,29 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Admin;
+
+use Spindle\Http\HttpServerStatistics;
+
+final readonly class ServerFigures
+{
+    public Totals $totals;
+
+    /**
+     * @param list<HttpServerStatistics> $processes one for each process that has answered, at this moment
+     * @param Totals                     $others    last counts of all other processes: Prometheus takes a total that
+     *                                              falls for a restart
+     *                                              (https://prometheus.io/docs/concepts/metric_types/#counter)
+     */
+    public function __construct(public array $processes, Totals $others = new Totals())
+    {
+        $this->totals = clone $others;
+        array_map($this->totals->add(...), $processes);
+    }
+
+    public function isReady(): bool
+    {
+        return \in_array(false, array_column($this->processes, 'stopping'), true);
+    }
+}

@@ -1,0 +1,13 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Admin;
+
+/** The servers that an admin address reports on. Each method may suspend. */
+interface ServerOverview
+{
+    public function figures(): ServerFigures;
+
+    public function condition(): Readiness;
+}

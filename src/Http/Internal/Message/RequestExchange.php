@@ -1,0 +1,42 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Message;
+
+use Amp\Cancellation;
+use Psr\Http\Message\StreamInterface;
+use Psr\Log\LoggerInterface;
+use Spindle\Http\HttpException;
+use Spindle\Http\Internal\Form\Form;
+use Spindle\Http\MatchedRoute;
+
+/** Connects a request with its client: address, body, cancellation. */
+interface RequestExchange
+{
+    public function peer(): Peer;
+
+    public function body(): StreamInterface;
+
+    /**
+     * Returns the form in the body, which is parsed once.
+     *
+     * @throws HttpException
+     */
+    public function form(): Form;
+
+    public function cancellation(): Cancellation;
+
+    public function route(): MatchedRoute;
+
+    /** Marks the client as a proxy that the application trusts. It may then have more connections. */
+    public function trustPeer(): void;
+
+    public function trustsPeer(): bool;
+
+    /** Returns the server's log; null if there is none. */
+    public function logger(): ?LoggerInterface;
+
+    /** Returns the Unix time at which the head had arrived. */
+    public function time(): float;
+}

@@ -1,0 +1,49 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Process;
+
+use Spindle\Http\HttpServerStatistics;
+use Spindle\Http\Internal\Admin\Totals;
+
+/** Counters of processes that have ended. Only their sum is kept, so that the memory does not grow. */
+final class EndedProcessTotals
+{
+    /** Routes that are counted separately: as many as in one process. */
+    private const ROUTES = 500;
+
+    private Totals $totals;
+
+    public function __construct()
+    {
+        $this->totals = new Totals(self::ROUTES);
+    }
+
+    /** @param string $counted of a running process, whose routes are reserved: {@see HttpServerStatistics::toJson()} */
+    public function heard(string $counted): void
+    {
+        self::read($counted, $this->totals->knowRoutes(...));
+    }
+
+    /** @param string $counted last report of an ended process, {@see HttpServerStatistics::toJson()} */
+    public function add(string $counted): void
+    {
+        self::read($counted, $this->totals->addCounts(...));
+    }
+
+    public function totals(): Totals
+    {
+        return $this->totals;
+    }
+
+    /** @param \Closure(HttpServerStatistics): void $take */
+    private static function read(string $counted, \Closure $take): void
+    {
+        try {
+            $take(HttpServerStatistics::fromJson($counted));
+        } catch (\JsonException|\Error) {
+            // A malformed report must not end this process.
+        }
+    }
+}

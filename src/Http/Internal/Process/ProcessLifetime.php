@@ -1,0 +1,64 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Process;
+
+use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+
+/** Decides when a process has reached its limits. The process continues until another one has replaced it. */
+final class ProcessLifetime
+{
+    /** Nanoseconds until the next request for a replacement, as a replacement may fail. */
+    private const AGAIN = 30_000_000_000;
+
+    /** Number of requests. If the memory limit is reached earlier, it is too low for any process. */
+    private const FEW = 10;
+
+    private int $requests = 0;
+
+    /** When to request a replacement again, by hrtime(). */
+    private int $askAt = 0;
+
+    /**
+     * @param int                          $maxRequests requests after which the process is replaced
+     * @param int                          $maxMemory   bytes in use
+     * @param \Closure(string, bool): void $spent       called with the reason, and whether the limit is too low for any
+     *     process
+     */
+    private function __construct(private readonly int $maxRequests, private readonly int $maxMemory, private readonly \Closure $spent) {}
+
+    /**
+     * @param \Closure(ServerRequestInterface): ResponseInterface $handler
+     * @param int|null                     $maxRequests up to a tenth less in each process, so that they do not all end
+     *     at the same time
+     * @param int|null                     $maxMemory   bytes
+     * @param \Closure(string, bool): void $spent
+     *
+     * @return \Closure(ServerRequestInterface): ResponseInterface
+     */
+    public static function of(\Closure $handler, ?int $maxRequests, ?int $maxMemory, \Closure $spent): \Closure
+    {
+        $maxRequests = $maxRequests === null ? \PHP_INT_MAX : $maxRequests - random_int(0, intdiv($maxRequests, 10));
+        $lifespan = new self($maxRequests, $maxMemory ?? \PHP_INT_MAX, $spent);
+
+        return static function (ServerRequestInterface $request) use ($handler, $lifespan): ResponseInterface {
+            $lifespan->count();
+
+            return $handler($request);
+        };
+    }
+
+    private function count(): void
+    {
+        if (++$this->requests < $this->maxRequests && memory_get_usage() < $this->maxMemory || hrtime(true) < $this->askAt) {
+            return;
+        }
+        $this->askAt = (int) hrtime(true) + self::AGAIN;
+        $had = "{$this->requests} " . ($this->requests === 1 ? 'request' : 'requests');
+        $this->requests >= $this->maxRequests
+            ? ($this->spent)("it has had {$had}", false)
+            : ($this->spent)('it uses ' . memory_get_usage() . " bytes of memory after {$had}", $this->requests <= self::FEW);
+    }
+}

@@ -1,0 +1,113 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Process;
+
+/** Questions of one process to all processes that run the application. */
+final class ProcessQueries
+{
+    /** Nanoseconds for the answers. */
+    private const PATIENCE = 2_000_000_000;
+
+    /**
+     * Nanoseconds for answers about health. Enough for {@see \Spindle\Http\Internal\Server\Checks::DEADLINE} and the
+     * messages, and less than the usual timeout of one second:
+     * https://kubernetes.io/docs/tasks/configure-pod-container/configure-liveness-readiness-startup-probes/#configure-probes.
+     */
+    private const PATIENCE_FOR_HEALTH = 850_000_000;
+
+    private int $begun = 0;
+
+    /**
+     * @var array<int, array{asker: Child, number: int, question: string, children: array<int, Child>, answers:
+     *      array<int, string>, missing: array<int, true>, until: int}> by number of the question; its lists are by pid
+     */
+    private array $open = [];
+
+    public function __construct(private readonly EndedProcessTotals $past) {}
+
+    /** @param array<Child> $children */
+    public function begin(Child $asker, int $number, string $question, array $children): void
+    {
+        $pids = array_map(static fn(Child $child): int => $child->pid, $children);
+        $until = (int) hrtime(true) + ($question === ServingProcess::HEALTH ? self::PATIENCE_FOR_HEALTH : self::PATIENCE);
+        $this->open[++$this->begun] = [
+            'asker' => $asker,
+            'number' => $number,
+            'question' => $question,
+            'children' => array_combine($pids, $children),
+            'answers' => [],
+            'missing' => array_fill_keys($pids, true),
+            'until' => $until,
+        ];
+        foreach ($children as $child) {
+            $child->channel->send(Message::Question, $this->begun, "{$until} {$question}");
+        }
+        $this->closeIfComplete($this->begun);
+    }
+
+    /** @param bool $isInterim whether another answer follows, which replaces this one if it is in time */
+    public function answered(Child $child, int $question, string $answer, bool $isInterim = false): void
+    {
+        if (!isset($this->open[$question]['missing'][$child->pid])) {
+            return;
+        }
+        $this->open[$question]['answers'][$child->pid] = $answer;
+        if ($this->open[$question]['question'] === ServingProcess::STATISTICS) {
+            $child->counted = $answer;
+            $this->past->heard($answer);
+        }
+        if (!$isInterim) {
+            unset($this->open[$question]['missing'][$child->pid]);
+            $this->closeIfComplete($question);
+        }
+    }
+
+    /** Removes a process that has ended, and adds its counters to the past ones. */
+    public function gone(Child $child): void
+    {
+        foreach ($this->open as $question => $survey) {
+            if ($survey['asker'] === $child) {
+                unset($this->open[$question]);
+            } elseif (isset($survey['children'][$child->pid])) {
+                unset($this->open[$question]['children'][$child->pid], $this->open[$question]['answers'][$child->pid], $this->open[$question]['missing'][$child->pid]);
+                $this->closeIfComplete($question);
+            }
+        }
+    }
+
+    public function expire(int $now): void
+    {
+        foreach ($this->open as $question => $survey) {
+            if ($survey['until'] <= $now) {
+                $this->close($question);
+            }
+        }
+    }
+
+    /** Returns the next deadline by hrtime(). */
+    public function nextDeadline(): int
+    {
+        return min([\PHP_INT_MAX, ...array_column($this->open, 'until')]);
+    }
+
+    private function closeIfComplete(int $question): void
+    {
+        if ($this->open[$question]['missing'] === []) {
+            $this->close($question);
+        }
+    }
+
+    private function close(int $question): void
+    {
+        $survey = $this->open[$question];
+        unset($this->open[$question]);
+        $silent = array_values(array_diff_key($survey['children'], $survey['answers']));
+        $survey['asker']->channel->send(Message::Answers, $survey['number'], serialize([
+            'answers' => array_values($survey['answers']),
+            'silent' => array_map(static fn(Child $child): ?string => $child->counted, $silent),
+            'past' => $survey['question'] === ServingProcess::STATISTICS ? $this->past->totals() : null,
+        ]));
+    }
+}

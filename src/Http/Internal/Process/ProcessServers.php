@@ -1,0 +1,79 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Process;
+
+use Spindle\Http\HttpException;
+use Spindle\Http\HttpServerStatistics;
+use Spindle\Http\Internal\Admin\Readiness;
+use Spindle\Http\Internal\Admin\ServerFigures;
+use Spindle\Http\Internal\Admin\ServerOverview;
+use Spindle\Http\Internal\Admin\Totals;
+
+/** The application's processes, asked through the supervisor, which also knows the counters of ended ones. */
+final readonly class ProcessServers implements ServerOverview
+{
+    /** Seconds for the supervisor, which gives the processes less: {@see ProcessQueries}. */
+    private const TIMEOUT = 2.5;
+    private const TIMEOUT_FOR_HEALTH = 0.95;
+
+    public function __construct(private SupervisorLink $link) {}
+
+    /**
+     * Returns current figures. A process that does not answer is left out, but its last known counters are included.
+     *
+     * @throws HttpException when the supervisor does not answer
+     */
+    public function figures(): ServerFigures
+    {
+        $told = $this->link->survey(ServingProcess::STATISTICS, self::TIMEOUT) ?? throw new HttpException(503, 'The supervisor does not answer');
+        $others = $told['past'] ?? new Totals();
+        foreach (array_filter($told['silent'], \is_string(...)) as $counted) {
+            $others->addCounts(HttpServerStatistics::fromJson($counted));
+        }
+
+        return new ServerFigures(array_map(HttpServerStatistics::fromJson(...), $told['answers']), $others);
+    }
+
+    public function condition(): Readiness
+    {
+        $told = $this->link->survey(ServingProcess::HEALTH, self::TIMEOUT_FOR_HEALTH);
+        if ($told === null) {
+            return Readiness::stuck();
+        }
+        $answers = array_map(static function (string $answer): array {
+            /** @var array{stopping: bool, full: bool, checks: array<string, string|null>} $health */
+            $health = json_decode($answer, true, flags: \JSON_THROW_ON_ERROR);
+
+            return $health;
+        }, $told['answers']);
+        $taking = array_filter($answers, static fn(array $health): bool => !$health['stopping']);
+        $ready = array_filter($taking, static fn(array $health): bool => !$health['full']);
+
+        return match (true) {
+            $ready !== [] => Readiness::ready(self::together(array_column($ready, 'checks'))),
+            $taking !== [] => Readiness::full(),
+            $answers !== [] => Readiness::draining(),
+            $told['silent'] !== [] => Readiness::stuck(),
+            default => Readiness::starting(),
+        };
+    }
+
+    /**
+     * @param list<array<string, string|null>> $processes
+     *
+     * @return array<string, string|null>
+     */
+    private static function together(array $processes): array
+    {
+        $reasons = [];
+        foreach ($processes as $checks) {
+            foreach ($checks as $name => $reason) {
+                $reasons[$name] ??= $reason;
+            }
+        }
+
+        return $reasons;
+    }
+}

@@ -1,0 +1,249 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Process;
+
+use Amp\DeferredFuture;
+use Psr\Log\LoggerInterface;
+use Revolt\EventLoop;
+use Revolt\EventLoop\DriverFactory;
+use Spindle\Http\AppException;
+use Spindle\Http\HttpServer;
+use Spindle\Http\Internal\Message\HandlerFailure;
+use Spindle\Internal\FatalError;
+use Spindle\Internal\Launcher\Process\Libc;
+use Spindle\Internal\Launcher\Process\Signals;
+use Spindle\Internal\LoopTurn;
+
+/** A process forked by the supervisor. It serves until a message or signal stops it, or the supervisor is gone. */
+final class ServingProcess
+{
+    /** Questions, answered with JSON: {@see HttpServer::statistics()}; the state and {@see HttpServer::check()}. */
+    public const STATISTICS = 'statistics';
+    public const HEALTH = 'health';
+
+    /** Signal that makes a process report its position and end. The system ignores it by default. */
+    public const END_AT_ONCE = \SIGURG;
+
+    /** @see https://man7.org/linux/man-pages/man2/pr_set_pdeathsig.2const.html */
+    private const PR_SET_PDEATHSIG = 1;
+
+    /** Begin of PHP's message. */
+    private const OUT_OF_MEMORY = 'Allowed memory size';
+
+    private ?SupervisorLink $link = null;
+    private ?HttpServer $server = null;
+    private readonly StrayOutput $output;
+
+    /** @var DeferredFuture<null> complete when the process may end */
+    private readonly DeferredFuture $done;
+
+    /** Differs from the pid of forks of this process. */
+    private int $pid = 0;
+
+    private bool $stopping = false;
+
+    /** Whether the supervisor knows how this process ends. */
+    private bool $told = false;
+
+    public function __construct(private readonly ProcessRole $duty, private readonly Channel $channel, private readonly LoggerInterface $logger)
+    {
+        $this->done = new DeferredFuture();
+        $this->output = new StrayOutput($logger);
+    }
+
+    /** Runs the process. Throws nothing, because the supervisor's code must not continue in this process. */
+    public function run(): never
+    {
+        $this->pid = (int) getmypid();
+        register_shutdown_function($this->lastWords(...));
+        try {
+            $this->standAlone();
+            $this->serve();
+            exit(0);
+        } catch (AppException $failure) {
+            $this->tell(Message::Failed, $failure->getMessage());
+        } catch (\Throwable $failure) {
+            $this->tell(Message::Dying, 'failed: ' . $failure::class . ": {$failure->getMessage()} ({$failure->getFile()}, line {$failure->getLine()})");
+        }
+        exit(1);
+    }
+
+    private function standAlone(): void
+    {
+        foreach ([\SIGTERM, \SIGCHLD] as $signal) {
+            pcntl_signal($signal, \SIG_DFL);
+        }
+        // A terminal sends these signals to all of its processes, and systemd others. The supervisor handles them.
+        foreach ([\SIGINT, \SIGHUP, \SIGQUIT, \SIGUSR1, \SIGUSR2, ...($this->duty->runsApplication ? [] : [\SIGTERM])] as $signal) {
+            pcntl_signal($signal, static fn() => null);
+        }
+        pcntl_async_signals(true); // for a handler that blocks the event loop
+        pcntl_signal(self::END_AT_ONCE, $this->endAtOnce(...), false); // also interrupts system calls
+        mt_srand(random_int(0, \PHP_INT_MAX)); // otherwise all processes would have the same random numbers
+        self::dieWithTheSupervisor();
+        EventLoop::setDriver(new FiberOutputDriver((new DriverFactory())->create()));
+        FreshCode::prepare();
+        if ($this->duty->memoryLimit !== null) {
+            ini_set('memory_limit', $this->duty->memoryLimit);
+        }
+        if ($this->duty->runsApplication) {
+            RequestFunctions::define();
+            $this->output->capture();
+        }
+    }
+
+    /** Ends the process with the supervisor, even if a handler that never returns hides the channel's end. */
+    private static function dieWithTheSupervisor(): void
+    {
+        if (\extension_loaded('FFI')) {
+            try {
+                (new Libc())->functions->prctl(self::PR_SET_PDEATHSIG, \SIGKILL, 0, 0, 0);
+            } catch (\FFI\Exception) {
+                // FFI is not allowed here, or the system is not Linux.
+            }
+        }
+    }
+
+    private function serve(): void
+    {
+        $this->link = $link = new SupervisorLink($this->channel, $this->obey(...), static function (): void {
+            Signals::send((int) getmypid(), \SIGKILL);
+        });
+        $this->server = $server = ($this->duty->server)($link);
+        EventLoop::setErrorHandler(EventLoop::getErrorHandler() ?? $this->uncaught(...));
+        if ($this->duty->runsApplication) {
+            EventLoop::unreference(EventLoop::onSignal(\SIGTERM, function () use ($server): void {
+                $this->tell(Message::Dying, 'was sent SIGTERM');
+                $this->finish($server->stop(...));
+            }));
+        }
+        if ($this->duty->runsApplication) {
+            $this->output->tidy(); // buffers that the application has left open while it was loaded
+            $server->tidyOutput($this->output->tidy(...));
+        }
+        $server->serve($this->duty->sockets);
+        LoopTurn::await(); // afterwards the event loop handles SIGTERM, which would have killed this process before
+        $link->send(Message::Ready, 0, pack('e2', ...$server->timeouts()));
+        $this->done->getFuture()->await();
+        // the server has logged the unanswered requests
+        $server->unanswered() === 0 ? $this->tell(Message::Drained) : $this->told = true;
+    }
+
+    private function obey(Message $message, int $number, string $payload): void
+    {
+        \assert($this->link !== null && $this->server !== null);
+        $server = $this->server;
+        match ($message) {
+            Message::Ping => $this->pinged($this->link),
+            Message::Question => $this->answer($number, $payload),
+            Message::Leave => $this->finish(static fn() => $server->leave(self::seconds($payload))),
+            Message::Stop => $this->finish($server->stop(...)),
+            default => throw new \UnexpectedValueException("The supervisor said {$message->name}"),
+        };
+    }
+
+    private function pinged(SupervisorLink $link): void
+    {
+        $link->send(Message::Alive);
+        if (\ini_get('max_execution_time') !== '0') {
+            // a handler may have set it for its request, but it would end the process with all requests
+            ini_set('max_execution_time', '0');
+        }
+    }
+
+    /** Reports the position and ends the process. Interrupted code must not go on: it could misread its wait. */
+    private function endAtOnce(): void
+    {
+        if (getmypid() !== $this->pid) {
+            return;
+        }
+        foreach (debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS, 10) as $frame) {
+            if (isset($frame['file'], $frame['line'])) {
+                $this->tell(Message::Where, "{$frame['file']}, line {$frame['line']}" . ($this->server?->underWay()->clause() ?? ''));
+                break;
+            }
+        }
+        Signals::send($this->pid, \SIGKILL);
+    }
+
+    /** Answers a question before its deadline. A check that blocks must not run again for each late question. */
+    private function answer(int $number, string $payload): void
+    {
+        \assert($this->link !== null && $this->server !== null);
+        [$until, $question] = explode(' ', $payload, 2) + ['', ''];
+        if (hrtime(true) >= (int) $until) {
+            return;
+        }
+        if ($question === self::STATISTICS) {
+            $this->link->send(Message::Answer, $number, $this->server->statistics()->toJson());
+        } elseif ($question === self::HEALTH) {
+            $this->link->send(Message::Interim, $number, $this->health($this->server->lateChecks()));
+            $this->link->send(Message::Answer, $number, $this->health($this->server->check()));
+        } else {
+            throw new \UnexpectedValueException("The supervisor asks for {$question}");
+        }
+    }
+
+    /** @param array<string, string|null> $checks */
+    private function health(array $checks): string
+    {
+        return json_encode(['stopping' => $this->stopping, 'full' => $this->server?->isFull() === true, 'checks' => $checks], \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE);
+    }
+
+    private static function seconds(string $payload): float
+    {
+        /** @var array{1: float} $seconds */
+        $seconds = unpack('e', $payload);
+
+        return $seconds[1];
+    }
+
+    /** @param \Closure(): void $end suspends until no connection is left; the process ends after it */
+    private function finish(\Closure $end): void
+    {
+        $this->stopping = true;
+        $end();
+        if (!$this->done->isComplete()) {
+            $this->done->complete();
+        }
+    }
+
+    private function uncaught(\Throwable $failure): void
+    {
+        $this->logger->error('Nothing caught {class}: ' . HandlerFailure::message($failure), ['class' => $failure::class, 'exception' => $failure]);
+    }
+
+    private function lastWords(): void
+    {
+        if (getmypid() !== $this->pid) {
+            return;
+        }
+        ini_set('memory_limit', -1); // the limit may have caused this end
+        register_shutdown_function($this->tellCounts(...)); // runs after the server's own shutdown function
+        $error = FatalError::last();
+        $request = $this->server?->underWay()->clauseAtTheEnd() ?? '';
+        if ($error !== null) {
+            $advice = str_starts_with($error['message'], self::OUT_OF_MEMORY) ? '; that is its memory_limit, which --memory-limit sets' : '';
+            $this->tell(Message::Dying, 'failed: ' . strtok($error['message'], "\n") . " ({$error['file']}, line {$error['line']}){$request}{$advice}");
+        } elseif (!$this->told) {
+            $this->tell(Message::Dying, "called exit(){$request}");
+        }
+    }
+
+    private function tellCounts(): void
+    {
+        $this->output->close();
+        if ($this->server !== null && $this->duty->runsApplication) {
+            $this->tell(Message::Counted, $this->server->statistics()->toJson());
+        }
+    }
+
+    private function tell(Message $message, string $payload = ''): void
+    {
+        $this->told = true;
+        $this->channel->send($message, 0, $payload);
+        $this->channel->finish();
+    }
+}

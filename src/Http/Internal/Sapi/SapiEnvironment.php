@@ -1,0 +1,87 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Sapi;
+
+use Spindle\Http\Internal\Message\Head;
+use Spindle\Http\Internal\Message\HeadReader;
+use Spindle\Http\Internal\Message\Peer;
+
+/** The request in $_SERVER. The web server has checked it before. */
+final class SapiEnvironment
+{
+    /** Fields without HTTP_ before their name. RFC 3875, 4.1.2 and 4.1.3. */
+    private const WITHOUT_PREFIX = ['CONTENT_TYPE', 'CONTENT_LENGTH'];
+
+    /** Variables that web servers set to '' if the client has not sent them, or for safety. @see https://httpoxy.org */
+    private const NOTHING_IF_EMPTY = [...self::WITHOUT_PREFIX, 'HTTP_PROXY'];
+
+    /** @param array<mixed> $server in the format of $_SERVER */
+    public function __construct(private readonly array $server) {}
+
+    public function head(): Head
+    {
+        $length = $this->text('CONTENT_LENGTH');
+        $head = new Head();
+        $head->method = $this->text('REQUEST_METHOD', 'GET');
+        $head->target = $this->text('REQUEST_URI', '/');
+        $head->version = $this->text('SERVER_PROTOCOL') === 'HTTP/1.0' ? '1.0' : '1.1';
+        $head->fields = $this->fields();
+        $head->host = $this->text('HTTP_HOST');
+        $head->length = ctype_digit($length) ? (int) $length : 0;
+
+        return $head;
+    }
+
+    public function peer(): Peer
+    {
+        return Peer::of(
+            $this->address('REMOTE_ADDR', 'REMOTE_PORT'),
+            $this->address('SERVER_ADDR', 'SERVER_PORT'),
+            !\in_array(strtolower($this->text('HTTPS')), ['', 'off'], true),
+        );
+    }
+
+    public function time(): float
+    {
+        $time = $this->server['REQUEST_TIME_FLOAT'] ?? null;
+
+        return \is_float($time) ? $time : microtime(true);
+    }
+
+    private function fields(): string
+    {
+        $fields = [];
+        foreach ($this->server as $key => $value) {
+            if (!\is_string($key) || !\is_string($value) || ($value === '' && \in_array($key, self::NOTHING_IF_EMPTY, true))) {
+                continue;
+            }
+            if (str_starts_with($key, 'HTTP_') || \in_array($key, self::WITHOUT_PREFIX, true)) {
+                $name = ucwords(strtolower(strtr(str_starts_with($key, 'HTTP_') ? substr($key, 5) : $key, '_', '-')), '-');
+                $fields[$name] = $value;
+            }
+        }
+        $lines = '';
+        foreach ($fields as $name => $value) {
+            $line = "{$name}: {$value}";
+            $lines .= preg_match('@^' . HeadReader::TOKEN . ':' . HeadReader::VALUE . '$@D', $line) === 1 ? "{$line}\r\n" : '';
+        }
+
+        return $lines;
+    }
+
+    private function address(string $host, string $port): string
+    {
+        $address = $this->text($host);
+
+        return $address === '' || str_starts_with($address, 'unix:') ? '' : (str_contains($address, ':') ? "[{$address}]" : $address) . ':' . $this->text($port, '0');
+    }
+
+    private function text(string $key, string $default = ''): string
+    {
+        $value = $this->server[$key] ?? null;
+
+        return \is_scalar($value) ? (string) $value : $default;
+    }
+}

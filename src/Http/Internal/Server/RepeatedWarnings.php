@@ -1,0 +1,36 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Server;
+
+/**
+ * Decides when a repeated event is reported: at its first occurrence, and at the first one after a minute without any.
+ */
+final class RepeatedWarnings
+{
+    /** Nanoseconds without an occurrence after which an event is reported again. */
+    private const QUIET = 60_000_000_000;
+
+    /** Maximum number of events that are distinguished. */
+    private const MAX_KINDS = 1_000;
+
+    /** @var array<string, int> time of the last occurrence, by the clock */
+    private array $last = [];
+
+    /** @param (\Closure(): int)|null $clock in place of hrtime(), in nanoseconds */
+    public function __construct(private readonly ?\Closure $clock = null) {}
+
+    /** Records an occurrence, and returns whether it is the first one, or the first one after a minute. */
+    public function begins(string $what): bool
+    {
+        $now = $this->clock === null ? (int) hrtime(true) : ($this->clock)();
+        $last = $this->last[$what] ?? null;
+        if ($last === null && \count($this->last) >= self::MAX_KINDS) {
+            $this->last = [];
+        }
+        $this->last[$what] = $now;
+
+        return $last === null || $now - $last > self::QUIET;
+    }
+}

@@ -1,0 +1,90 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Server;
+
+use Spindle\Http\Internal\Message\Head;
+
+/**
+ * Names the request that caused an event, by method and target, for the log.
+ *
+ * The server keeps no list of running requests, as it would cost time per request. This class searches for the request
+ * on demand.
+ */
+final readonly class RequestName
+{
+    private const MAX_TARGET = 200;
+
+    /**
+     * Maximum number of stack frames that are searched, so that an endless recursion does not exhaust the memory here.
+     */
+    private const MAX_FRAMES = 500;
+
+    /** Maximum number of requests in a message when the cause is unknown. */
+    private const MAX_NAMED = 3;
+
+    public function __construct(private Service $service) {}
+
+    /**
+     * Returns the name of the request for which the caller runs; '' when the caller runs for none, or in another fiber.
+     */
+    public static function current(): string
+    {
+        foreach (debug_backtrace(0, self::MAX_FRAMES) as $frame) {
+            $isHandling = ($frame['class'] ?? '') === Connection::class && $frame['function'] === 'handle';
+            if ($isHandling && ($frame['args'][0] ?? null) instanceof Head) {
+                return self::name($frame['args'][0]);
+            }
+        }
+
+        return '';
+    }
+
+    /** Returns " while it handled GET /" for the caller's request. If that is unknown, names some open requests. */
+    public function clause(): string
+    {
+        $current = self::current();
+
+        return $current === '' ? $this->some() : " while it handled {$current}";
+    }
+
+    /**
+     * Returns such a clause after exit() or a fatal error, which ends the fiber that caused it, but not its request.
+     */
+    public function clauseAtTheEnd(): string
+    {
+        foreach ($this->exchanges() as $exchange) {
+            if ($exchange->fiber?->isTerminated() === true) {
+                return ' while it handled ' . self::name($exchange->head);
+            }
+        }
+
+        return $this->some();
+    }
+
+    private function some(): string
+    {
+        $exchanges = $this->exchanges();
+        if ($exchanges === []) {
+            return '';
+        }
+        $named = array_map(static fn(ServerExchange $exchange): string => self::name($exchange->head), \array_slice($exchanges, 0, self::MAX_NAMED));
+        $more = \count($exchanges) - \count($named);
+
+        return ' with ' . implode(', ', $named) . ($more === 0 ? '' : " and {$more} more") . ' under way';
+    }
+
+    /** @return list<ServerExchange> */
+    private function exchanges(): array
+    {
+        $exchanges = array_map(static fn(Connection $connection): ?ServerExchange => $connection->exchange(), $this->service->connections);
+
+        return array_values(array_filter($exchanges));
+    }
+
+    private static function name(Head $head): string
+    {
+        return "{$head->method} " . (\strlen($head->target) > self::MAX_TARGET ? substr($head->target, 0, self::MAX_TARGET) . '...' : $head->target);
+    }
+}

@@ -1,0 +1,35 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Server;
+
+/** Descriptors that connections can't use. Requests need some, if only to load the file of a class. */
+final class SpareDescriptors
+{
+    private const COUNT = 8;
+
+    /** @var list<resource> */
+    private array $streams = [];
+
+    /** @return bool whether all of them are reserved; otherwise none is */
+    public function keep(): bool
+    {
+        while (\count($this->streams) < self::COUNT) {
+            $stream = @fopen('/dev/null', 're');
+            if ($stream === false) {
+                $this->release();
+
+                return false;
+            }
+            $this->streams[] = $stream;
+        }
+
+        return true;
+    }
+
+    public function release(): void
+    {
+        $this->streams = [];
+    }
+}

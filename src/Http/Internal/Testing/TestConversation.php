@@ -1,0 +1,99 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Testing;
+
+use Revolt\EventLoop;
+use Revolt\EventLoop\Suspension;
+use Spindle\Http\Internal\Message\ChunkDecoder;
+use Spindle\Http\Internal\Message\Fields;
+use Spindle\Http\Internal\Message\MessageLimits;
+use Spindle\Http\Internal\Server\ResponseWriter;
+use Spindle\Http\Internal\Server\Transport;
+use Spindle\Http\Response;
+
+final class TestConversation
+{
+    private const CHUNK = 65_536;
+
+    private readonly Transport $transport;
+    private string $received = '';
+
+    /** @var Suspension<null>|null */
+    private ?Suspension $waiting = null;
+
+    /** @param resource $stream not blocking */
+    public function __construct($stream)
+    {
+        $this->transport = new Transport($stream, false, $this->readable(...), static function (): void {});
+    }
+
+    /** @param array<string, string|list<string>> $headers */
+    public function ask(string $method, string $target, array $headers, string $body): Response
+    {
+        $lines = "{$method} {$target} HTTP/1.1\r\n";
+        $fields = Fields::of($headers) + ['host' => ['Host', ['localhost']], 'connection' => ['Connection', ['close']]];
+        if ($body !== '') {
+            $fields += ['content-length' => ['Content-Length', [(string) \strlen($body)]]];
+        }
+        foreach ($fields as [$name, $values]) {
+            foreach ($values as $value) {
+                $lines .= "{$name}: {$value}\r\n";
+            }
+        }
+        $this->transport->send("{$lines}\r\n{$body}");
+        $this->waiting = EventLoop::getSuspension();
+        $this->waiting->suspend();
+        $this->transport->close();
+
+        return self::parse($this->received, $method);
+    }
+
+    private function readable(): void
+    {
+        $bytes = $this->transport->receive(self::CHUNK);
+        if ($bytes === '') {
+            $this->transport->pause();
+            $this->waiting?->resume();
+        }
+        $this->received .= $bytes;
+    }
+
+    private static function parse(string $bytes, string $method): Response
+    {
+        do {
+            // All earlier responses are interim ones.
+            if (preg_match('@^HTTP/1\.1 (\d{3}) ([^\r\n]*+)\r\n((?:[^\r\n]++\r\n)*+)\r\n@', $bytes, $match) !== 1) {
+                throw new \UnexpectedValueException('The server closed the connection without an answer');
+            }
+            [$head, $status, $reason, $lines] = $match;
+            $bytes = substr($bytes, \strlen($head));
+        } while ((int) $status < 200);
+        $fields = Fields::parse($lines);
+        $body = self::body($bytes, $fields['transfer-encoding'][1][0] ?? null, $fields['content-length'][1][0] ?? null, $method === 'HEAD' || \in_array($status, ['204', '304'], true));
+        $headers = [];
+        foreach ($fields as $key => [$name, $values]) {
+            if ($key !== 'connection' && ResponseWriter::isSent((string) $key, (int) $status)) {
+                $headers[$name] = $values;
+            }
+        }
+
+        return new Response((int) $status, $headers, $body, $reason);
+    }
+
+    private static function body(string $bytes, ?string $coding, ?string $length, bool $none): string
+    {
+        if ($coding === 'chunked' && !$none) {
+            $decoder = new ChunkDecoder(new MessageLimits());
+            $offset = 0;
+            $body = $decoder->decode($bytes, $offset);
+            $whole = $decoder->hasEnded();
+        } else {
+            $body = $bytes;
+            $whole = $none || $length === null || \strlen($bytes) === (int) $length;
+        }
+
+        return $whole ? $body : throw new \UnexpectedValueException('The answer breaks off after ' . \strlen($body) . ' bytes of its body');
+    }
+}

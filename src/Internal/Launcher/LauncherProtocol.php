@@ -1,0 +1,81 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal\Launcher;
+
+/**
+ * The wire format between a pool and its launcher: two pipes with frames of
+ *
+ *     u32 length of the rest | u8 type | u32 job | payload
+ *
+ * Integers are little-endian, floats little-endian IEEE 754 doubles. Strings for the operating system (arguments,
+ * paths, environment) are separated by NUL, which they can't contain. Output and input are raw bytes after their
+ * length. ARCHITECTURE.md describes the payload of each frame and the order of frames.
+ */
+final class LauncherProtocol
+{
+    public const HEADER = 9;
+
+    // Pool to launcher.
+    public const CONFIGURE = 1;
+    public const ENVIRONMENT = 2;
+    public const RUN = 3;
+    public const INPUT = 4;
+    public const INPUT_END = 5;
+    public const CANCEL = 6;
+    public const OUTPUT_TAKEN = 7;
+    public const WITHDRAW = 8;
+    public const END = 9;
+    public const PING = 10;
+
+    // Launcher to pool.
+    public const READY = 16;
+    public const STDOUT = 17;
+    public const STDERR = 18;
+    public const EXITED = 19;
+    public const NOT_STARTED = 20;
+    public const INPUT_TAKEN = 21;
+    public const FAILED = 22;
+    public const REFUSED = 23;
+    public const STARTED = 24;
+    public const ALIVE = 25;
+
+    // Flags of RUN.
+    public const STREAM_STDOUT = 0x01;
+    public const STREAM_STDERR = 0x02;
+    public const INHERIT_STDOUT = 0x04;
+    public const INHERIT_STDERR = 0x08;
+    public const DISCARD_STDOUT = 0x10;
+    public const DISCARD_STDERR = 0x20;
+    public const INPUT_INLINE = 0x40;
+    public const INPUT_FOLLOWS = 0x80;
+
+    /** The command is larger than any system allows. The frame contains neither its strings nor its input. */
+    public const TOO_LARGE = 0x100;
+
+    // Why a job was ended, in EXITED and NOT_STARTED.
+    public const TIMED_OUT = 0x01;
+    public const IDLE = 0x02;
+    public const CANCELLED = 0x04;
+
+    /** In EXITED, with the reason: some processes could not be ended (of another user, or hanging in the kernel). */
+    public const SURVIVED = 0x10;
+
+    /** In NOT_STARTED: no descriptor or process is available, and no command of this launcher will free one. */
+    public const EXHAUSTED = 0x08;
+
+    /** Maximum bytes of a command's streamed output that the pool has not acknowledged. */
+    public const OUTPUT_WINDOW = 1 << 20;
+
+    /** Maximum bytes of a command's input that the launcher has not acknowledged. */
+    public const INPUT_WINDOW = 1 << 18;
+
+    /** The environment variable by which all descendants of a command are found. */
+    public const MARKER = 'SPINDLE_COMMAND';
+
+    public static function frame(int $type, int $job, string $payload = ''): string
+    {
+        return pack('VCV', \strlen($payload) + 5, $type, $job) . $payload;
+    }
+}

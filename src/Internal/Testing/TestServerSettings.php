@@ -1,0 +1,28 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal\Testing;
+
+/** A user's settings for a temporary server, for a file with one line per setting. */
+final class TestServerSettings
+{
+    /**
+     * @param array<string, string|int|float|bool> $settings
+     * @param list<string>                         $itsOwn   names of settings that the server chooses
+     * @param string                               $server   name of the server in messages
+     *
+     * @throws \ValueError
+     */
+    public static function check(array $settings, array $itsOwn, string $server, string $file): void
+    {
+        foreach ($settings as $name => $value) {
+            if (\in_array(strtolower($name), $itsOwn, true)) {
+                throw new \ValueError("A temporary {$server} chooses its own {$name}");
+            }
+            if (preg_match('~[\r\n\0]~', "{$name}{$value}") === 1) {
+                throw new \ValueError('The setting ' . strtok($name, "\r\n\0") . " has a line break or a NUL byte, which {$file} can't hold");
+            }
+        }
+    }
+}

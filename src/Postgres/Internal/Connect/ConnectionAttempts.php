@@ -1,0 +1,60 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Connect;
+
+use Psr\Log\LoggerInterface;
+use Spindle\Postgres\AuthenticationException;
+use Spindle\Postgres\ConnectionFailedException;
+use Spindle\Postgres\PostgresHost;
+use Spindle\Postgres\ProtocolException;
+
+/** The outcome of each address that was tried for one connection. */
+final class ConnectionAttempts
+{
+    /** @var list<string> */
+    private array $reasons = [];
+
+    /** @var list<Endpoint> */
+    private array $unsuitable = [];
+
+    private ?string $sqlState = null;
+
+    private ?\Throwable $last = null;
+
+    public function __construct(private readonly ?LoggerInterface $logger) {}
+
+    /**
+     * @param Endpoint|PostgresHost $where a host whose name could not be resolved has no endpoint
+     *
+     * @throws AuthenticationException when other hosts must not be tried after this failure
+     */
+    public function add(Endpoint|PostgresHost $where, AttemptFailedException|ProtocolException $failure): void
+    {
+        $this->logger?->debug('No connection to PostgreSQL at {where}: {reason}', ['where' => (string) $where, 'reason' => $failure->getMessage()]);
+        $this->reasons[] = "{$where}: {$failure->getMessage()}";
+        $this->last = $failure;
+        if ($failure instanceof ProtocolException) {
+            return;
+        }
+        if ($failure->isAuthentication) {
+            throw AuthenticationException::at((string) $where, $failure->getMessage(), $failure->sqlState, $failure);
+        }
+        $this->sqlState = $failure->sqlState ?? $this->sqlState;
+        if ($failure->isUnsuitable && $where instanceof Endpoint) {
+            $this->unsuitable[] = $where;
+        }
+    }
+
+    /** @return list<Endpoint> reachable endpoints whose sessions are not of the requested kind */
+    public function unsuitable(): array
+    {
+        return $this->unsuitable;
+    }
+
+    public function failure(): ConnectionFailedException
+    {
+        return ConnectionFailedException::everywhere($this->reasons === [] ? ['no host was tried'] : $this->reasons, $this->sqlState, $this->last);
+    }
+}

@@ -1,0 +1,53 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Connect;
+
+use Amp\CancelledException;
+use Amp\Dns\DnsException;
+use Amp\Dns\DnsRecord;
+use Spindle\Postgres\PostgresHost;
+
+use function Amp\Dns\resolve;
+
+/** Resolves a host by the system's hosts file and name servers, because PHP's own look-up blocks the process. */
+final class DnsLookup
+{
+    /**
+     * @return non-empty-list<Endpoint>
+     *
+     * @throws AttemptFailedException when the host has no address
+     */
+    public static function endpoints(PostgresHost $host, Deadline $deadline): array
+    {
+        $address = $host->address ?? $host->host;
+        $ips = match (true) {
+            $host->isSocket() => [null],
+            filter_var($address, \FILTER_VALIDATE_IP) !== false => [$address],
+            strcasecmp($address, 'localhost') === 0 => ['127.0.0.1', '::1'],
+            default => self::resolve($address, $deadline),
+        };
+
+        return array_map(static fn(?string $ip) => new Endpoint($host, $ip), $ips);
+    }
+
+    /** @return non-empty-list<string> */
+    private static function resolve(string $name, Deadline $deadline): array
+    {
+        try {
+            /** @var list<DnsRecord> $records */
+            $records = resolve($name, null, $deadline->asCancellation());
+        } catch (CancelledException $cancelled) {
+            throw $deadline->passed($cancelled, "the look-up of '{$name}'");
+        } catch (DnsException $failure) {
+            throw AttemptFailedException::because("the look-up failed: {$failure->getMessage()}", $failure);
+        } catch (\Error $failure) {
+            // When no descriptor is free, the classes of the look-up can't be loaded either.
+            throw @fopen('/dev/null', 'r') === false ? AttemptFailedException::because("the look-up of '{$name}' failed: too many open files", $failure) : $failure;
+        }
+        $ips = array_values(array_unique(array_map(static fn(DnsRecord $record): string => $record->getValue(), $records)));
+
+        return $ips !== [] ? $ips : throw AttemptFailedException::because("the look-up gave no address of '{$name}'");
+    }
+}

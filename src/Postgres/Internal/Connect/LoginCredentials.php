@@ -1,0 +1,52 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Connect;
+
+use Spindle\Postgres\AuthenticationMethod;
+use Spindle\Postgres\ChannelBinding;
+
+/** The user of one connection, and the proofs that the server may ask for. */
+final readonly class LoginCredentials
+{
+    /**
+     * @param list<AuthenticationMethod> $methods methods that the server may ask for
+     * @param bool $tls whether the connection is encrypted
+     * @param string|null $certificateHash server certificate's hash for tls-server-end-point; null without one
+     */
+    public function __construct(
+        public string $user,
+        public string $database,
+        private ?\SensitiveParameterValue $password,
+        private string $advice = '',
+        public array $methods = [AuthenticationMethod::None, AuthenticationMethod::Scram],
+        public ChannelBinding $channelBinding = ChannelBinding::Prefer,
+        public bool $tls = false,
+        public ?string $certificateHash = null,
+        public SaltedPasswords $salted = new SaltedPasswords(),
+    ) {}
+
+    /** @throws AttemptFailedException when there is no password */
+    public function password(): string
+    {
+        $password = $this->password?->getValue();
+        if (!\is_string($password) || $password === '') {
+            throw AttemptFailedException::authentication("the server asks for a password of the user '{$this->user}', and none is given{$this->advice}");
+        }
+
+        return $password;
+    }
+
+    /** @throws AttemptFailedException when the server may not ask for this method */
+    public function demand(AuthenticationMethod $method): void
+    {
+        if (!\in_array($method, $this->methods, true)) {
+            $allowed = implode(', ', array_column($this->methods, 'value'));
+            throw AttemptFailedException::authentication("the server asks for '{$method->value}' authentication, which is not allowed (allowed: {$allowed})");
+        }
+        if ($this->channelBinding === ChannelBinding::Require && $method !== AuthenticationMethod::Scram) {
+            throw AttemptFailedException::authentication("channel binding is required, and the server asks for '{$method->value}' authentication, which has none");
+        }
+    }
+}

@@ -1,0 +1,269 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal;
+
+use Amp\Cancellation;
+use Revolt\EventLoop;
+use Spindle\Postgres\Result;
+
+/**
+ * The session of one connection: lent to one borrower at a time, and shared by all fibers in between.
+ *
+ * A shared statement may take several steps, so no borrower gets the session while one is under way. The statement
+ * would become part of the borrower's transaction.
+ */
+final class ConnectionSession implements SessionLender
+{
+    /** Seconds of waiting for another fiber after which a warning is logged. */
+    private const LONG = 10;
+
+    private readonly FairMutex $turn;
+
+    private readonly int $process;
+
+    /** Number of shared statements that are under way. */
+    private int $sharing = 0;
+
+    private bool $isOver = false;
+
+    /** Whether the server has been in the transaction, if the session is lent for one. */
+    private bool $isBegun = false;
+
+    /** Whether a statement ended the transaction, even if another has begun since. */
+    public bool $isEnded = false;
+
+    /** The borrower that has the turn, and waits for the end of the shared statements. */
+    private readonly WaitingCallers $waiting;
+
+    /** @param bool $isTransaction whether the session is lent for a transaction, which only the lender may end */
+    public function __construct(public readonly Session $session, private readonly bool $isTransaction = false)
+    {
+        $this->turn = new FairMutex('The connection is busy with a transaction, a stream or a COPY. Use that transaction, read to the end first, or take a pool');
+        $this->waiting = new WaitingCallers();
+        $this->process = (int) getmypid();
+    }
+
+    public function isOurs(): bool
+    {
+        return $this->process === getmypid();
+    }
+
+    /** @param list<mixed> $parameters */
+    public function query(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Result
+    {
+        $this->share($cancellation);
+        try {
+            $this->ensureEndsNothing($sql);
+
+            return $this->session->query($sql, $parameters, $cancellation);
+        } finally {
+            $this->shared();
+            $this->watch();
+        }
+    }
+
+    public function script(string $sql, ?Cancellation $cancellation): void
+    {
+        $this->share($cancellation);
+        $ends = $this->isTransaction ? new TransactionEnds() : null;
+        try {
+            $this->session->script($sql, $cancellation, $ends);
+        } finally {
+            $this->shared();
+            $this->watch();
+            $this->isEnded = $this->isEnded || $ends !== null && $ends->haveEnded($sql);
+        }
+        $this->ensureNotEnded();
+    }
+
+    /** @param iterable<string|array<array-key, mixed>> $data */
+    public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation): int
+    {
+        $this->take($cancellation);
+        try {
+            return $this->session->copyFrom($sql, $data, $cancellation);
+        } finally {
+            $this->give($this->session);
+        }
+    }
+
+    /** @return \Generator<int, string> */
+    public function copyTo(string $sql, ?Cancellation $cancellation): \Generator
+    {
+        $this->take($cancellation);
+        try {
+            yield from $this->session->copyTo($sql, $cancellation);
+        } finally {
+            $this->give($this->session);
+        }
+    }
+
+    /**
+     * Yields the rows of a statement in the transaction that is open.
+     *
+     * @param list<mixed> $parameters
+     *
+     * @return \Generator<int, array<string, mixed>>
+     */
+    public function stream(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): \Generator
+    {
+        $this->share($cancellation);
+        $this->shared();
+        $this->ensureEndsNothing($sql);
+        try {
+            foreach ($this->session->stream($sql, $parameters, $cancellation) as $index => $row) {
+                yield $index => $row;
+                $this->ensureNotOver();
+            }
+        } finally {
+            $this->watch();
+        }
+    }
+
+    public function take(?Cancellation $cancellation): Session
+    {
+        $this->takeTurn($cancellation, $this->ensureNotOver(...));
+
+        return $this->session;
+    }
+
+    public function handOver(Session $session): void
+    {
+        $this->turn->handOver();
+    }
+
+    public function give(Session $session): void
+    {
+        $this->turn->give();
+    }
+
+    /**
+     * Suspends until all earlier calls are done, and ends the use of the session.
+     *
+     * @throws \LogicException when the current fiber has a COPY open, which is then stopped
+     */
+    public function finish(): void
+    {
+        if ($this->isOver) {
+            return;
+        }
+        try {
+            $this->takeTurn(null, static fn() => null);
+        } catch (\LogicException) {
+            $this->session->stop();
+            throw new \LogicException('A COPY of the transaction was neither read to its end nor left');
+        } finally {
+            $this->end();
+            // Fibers that were waiting for the turn get an exception.
+            $this->turn->give();
+        }
+    }
+
+    /** @throws \LogicException when a statement ended the transaction */
+    public function ensureNotEnded(): void
+    {
+        if ($this->isEnded) {
+            throw self::ended();
+        }
+    }
+
+    public static function ended(): \LogicException
+    {
+        return new \LogicException('The transaction was ended by a statement in it; leave that to the function: it returns for a COMMIT, and throws for a ROLLBACK');
+    }
+
+    /** Ends the use of the session, also for fibers that are waiting for it. */
+    public function end(): void
+    {
+        $this->isOver = true;
+    }
+
+    /** @param \Closure(): void $ensure throws when the session can not be used */
+    private function takeTurn(?Cancellation $cancellation, \Closure $ensure): void
+    {
+        $this->ensureOurs();
+        $this->turn->take($cancellation);
+        try {
+            while ($this->sharing > 0) {
+                $this->waiting->wait($cancellation, static function (): void {});
+            }
+            $ensure();
+        } catch (\Throwable $interruption) {
+            $this->turn->give();
+            throw $interruption;
+        }
+    }
+
+    /** Counts one more shared statement, once no borrower has the session. */
+    private function share(?Cancellation $cancellation): void
+    {
+        $this->ensureOurs();
+        if ($this->turn->taken) {
+            $warning = EventLoop::unreference(EventLoop::delay(self::LONG, $this->warn(...)));
+            try {
+                // The borrower that gets the turn next waits for this statement.
+                $this->turn->take($cancellation);
+                $this->turn->give();
+            } finally {
+                EventLoop::cancel($warning);
+            }
+        }
+        $this->ensureNotOver();
+        ++$this->sharing;
+    }
+
+    /** Logs a warning, since a deadlock between two fibers can not be detected here. */
+    private function warn(): void
+    {
+        error_log(\sprintf(
+            'Spindle: a statement of a fiber has waited for %d s for a %s of another fiber on the same connection. Should that one wait for this fiber, both wait for ever',
+            self::LONG,
+            $this->isTransaction ? 'nested transaction or a COPY' : 'transaction, a stream or a COPY',
+        ));
+    }
+
+    private function shared(): void
+    {
+        if (--$this->sharing === 0) {
+            $this->waiting->wakeAll();
+        }
+    }
+
+    private function ensureEndsNothing(string $sql): void
+    {
+        if ($this->isTransaction && SessionChanges::chains($sql)) {
+            $this->isEnded = true;
+            throw self::ended();
+        }
+    }
+
+    /** Notes when a statement ended the transaction: what follows would not be part of it. */
+    private function watch(): void
+    {
+        if (!$this->isTransaction) {
+            return;
+        }
+        if ($this->session->transactionStatus() !== 'I') {
+            $this->isBegun = true;
+        } elseif ($this->isBegun && $this->session->isOpen()) {
+            $this->isEnded = true;
+        }
+    }
+
+    private function ensureNotOver(): void
+    {
+        $this->ensureNotEnded();
+        if ($this->isOver) {
+            throw new \LogicException('The transaction is over: use what it gave after the function that got it returned');
+        }
+    }
+
+    private function ensureOurs(): void
+    {
+        if (!$this->isOurs()) {
+            throw new \LogicException('A connection to PostgreSQL can not be used in a fork of the process that opened it; open another');
+        }
+    }
+}

@@ -1,0 +1,71 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal;
+
+use Amp\Cancellation;
+
+/** A mutex for fibers, first come first served. A fiber that would wait for itself gets an exception. */
+final class FairMutex
+{
+    /** Must not be changed from outside. */
+    public bool $taken = false;
+
+    /** Whether the holder is known, so that a wait for itself is detected. */
+    private bool $owned = false;
+
+    /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null the holder's fiber; null also for {main} */
+    private ?\WeakReference $fiber = null;
+
+    private readonly WaitingCallers $line;
+
+    /** @param string $holder name of the resource, for the message of a wait that can't end */
+    public function __construct(private readonly string $holder)
+    {
+        $this->line = new WaitingCallers();
+    }
+
+    /**
+     * Suspends until the turn is free. A cancelled call takes nothing.
+     *
+     * @throws \LogicException when the calling fiber already has the turn
+     */
+    public function take(?Cancellation $cancellation = null): void
+    {
+        $cancellation?->throwIfRequested();
+        if ($this->taken) {
+            if ($this->isMine()) {
+                throw new \LogicException("{$this->holder}: this fiber waits for itself");
+            }
+            $this->line->wait($cancellation, $this->give(...));
+        }
+        $this->taken = $this->owned = true;
+        $fiber = \Fiber::getCurrent();
+        /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null $weak */
+        $weak = $fiber === null ? null : \WeakReference::create($fiber);
+        $this->fiber = $weak;
+    }
+
+    /** Whether the calling fiber has the turn. */
+    public function isMine(): bool
+    {
+        return $this->taken && $this->owned && $this->fiber?->get() === \Fiber::getCurrent();
+    }
+
+    /** Declares that another fiber gives the turn back, so that the holder may wait for it. */
+    public function handOver(): void
+    {
+        $this->owned = false;
+    }
+
+    /** Passes the turn to the fiber that has waited longest. */
+    public function give(): void
+    {
+        // The turn stays taken, so that a newcomer can't overtake the fiber that is resumed here.
+        $this->owned = false;
+        if (!$this->line->wakeFirst()) {
+            $this->taken = false;
+        }
+    }
+}

@@ -1,0 +1,130 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Native;
+
+use Spindle\Postgres\Internal\ServerError;
+use Spindle\Postgres\Notification;
+use Spindle\Postgres\ProtocolException;
+
+/**
+ * Parses the payloads of messages from a server.
+ *
+ * @see https://www.postgresql.org/docs/current/protocol-message-formats.html
+ */
+final class BackendMessages
+{
+    /** The most columns that a result can have; the number of parameters is a 16-bit integer. */
+    private const MOST_COLUMNS = 1664;
+
+    /**
+     * Parses ErrorResponse and NoticeResponse.
+     *
+     * @return array<string, string> fields by letter; a long one is truncated a byte above the limit
+     */
+    public static function fields(#[\SensitiveParameter] string $payload): array
+    {
+        $fields = [];
+        for ($at = 0, $size = \strlen($payload); $at < $size; $at += $length + 1) {
+            $length = strcspn($payload, "\0", $at);
+            if ($length > 0) {
+                $fields[$payload[$at]] = substr($payload, $at + 1, min($length - 1, ServerError::LONGEST + 1));
+            }
+        }
+
+        return $fields;
+    }
+
+    /**
+     * Parses RowDescription.
+     *
+     * @return array{list<string>, list<int>} names and type OIDs
+     *
+     * @throws ProtocolException
+     */
+    public static function columns(string $payload): array
+    {
+        $count = self::number('n', $payload, 0);
+        if ($count > self::MOST_COLUMNS) {
+            throw ProtocolException::unexpected('T', "with {$count} columns");
+        }
+        $names = $oids = [];
+        $at = 2;
+        for ($column = 0; $column < $count; ++$column) {
+            $end = strpos($payload, "\0", min($at, \strlen($payload)));
+            if ($end === false) {
+                throw ProtocolException::unexpected('T', 'with a name that does not end');
+            }
+            $names[] = substr($payload, $at, $end - $at);
+            $oids[] = self::number('N', $payload, $end + 7);
+            $at = $end + 19;
+        }
+        if ($at !== \strlen($payload)) {
+            throw ProtocolException::unexpected('T', 'with another length than its columns have');
+        }
+
+        return [$names, $oids];
+    }
+
+    /**
+     * Parses ParameterDescription.
+     *
+     * @return list<int> type OIDs
+     *
+     * @throws ProtocolException
+     */
+    public static function parameters(string $payload): array
+    {
+        $count = self::number('n', $payload, 0);
+        if (\strlen($payload) !== 2 + 4 * $count) {
+            throw ProtocolException::unexpected('t', 'with another length than its parameters have');
+        }
+
+        /** @var array<int, int> $oids */
+        $oids = $count === 0 ? [] : unpack('N*', $payload, 2);
+
+        return array_values($oids);
+    }
+
+    /** @throws ProtocolException */
+    public static function notification(string $payload): Notification
+    {
+        $pid = self::number('N', $payload, 0);
+        $parts = explode("\0", substr($payload, 4));
+        if (\count($parts) !== 3 || $parts[2] !== '') {
+            throw ProtocolException::unexpected('A', 'without a channel and a payload');
+        }
+
+        return new Notification($parts[0], $parts[1], $pid);
+    }
+
+    /**
+     * Parses ParameterStatus.
+     *
+     * @return array{string, string} name and value
+     *
+     * @throws ProtocolException
+     */
+    public static function parameterStatus(string $payload): array
+    {
+        $parts = explode("\0", $payload);
+        if (\count($parts) !== 3 || $parts[2] !== '') {
+            throw ProtocolException::unexpected('S', 'without a name and a value');
+        }
+
+        return [$parts[0], $parts[1]];
+    }
+
+    /** @param 'n'|'N' $format */
+    private static function number(string $format, string $payload, int $at): int
+    {
+        if ($at + ($format === 'n' ? 2 : 4) > \strlen($payload)) {
+            throw ProtocolException::unexpected('?', 'that ends too early');
+        }
+        /** @var array{1: int} $number */
+        $number = unpack($format, $payload, $at);
+
+        return $number[1];
+    }
+}

@@ -1,0 +1,120 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Native;
+
+use Spindle\Postgres\InvalidParameterException;
+
+/**
+ * Encodes messages to a server.
+ *
+ * @see https://www.postgresql.org/docs/current/protocol-message-formats.html
+ */
+final class FrontendMessages
+{
+    public const SYNC = "S\0\0\0\4";
+
+    /** Executes the unnamed portal and asks for all rows. */
+    public const EXECUTE = "E\0\0\0\x09\0\0\0\0\0";
+
+    public const TERMINATE = "X\0\0\0\4";
+
+    public const COPY_DONE = "c\0\0\0\4";
+
+    /** The number of parameters is a 16-bit integer. */
+    public const MOST_PARAMETERS = 0xFFFF;
+
+    /** A message's length is a signed 32-bit integer. */
+    private const LONGEST = 0x7FFF_FFFF;
+
+    /** Values of at least this size are not copied into their message. */
+    public const LARGE = 0x1_0000;
+
+    public static function message(string $type, string $payload): string
+    {
+        return $type . pack('N', \strlen($payload) + 4) . $payload;
+    }
+
+    public static function parse(string $name, string $sql): string
+    {
+        return self::message('P', "{$name}\0{$sql}\0\0\0");
+    }
+
+    public static function describe(string $name): string
+    {
+        return self::message('D', "S{$name}\0");
+    }
+
+    public static function closeStatement(string $name): string
+    {
+        return self::message('C', "S{$name}\0");
+    }
+
+    /** @param int $rows the most rows to return; 0 for all */
+    public static function execute(string $portal, int $rows): string
+    {
+        return self::message('E', "{$portal}\0" . pack('N', $rows));
+    }
+
+    public static function closePortal(string $portal): string
+    {
+        return self::message('C', "P{$portal}\0");
+    }
+
+    public static function copyData(#[\SensitiveParameter] string $data): string
+    {
+        return self::message('d', $data);
+    }
+
+    public static function copyFail(string $reason): string
+    {
+        return self::message('f', "{$reason}\0");
+    }
+
+    public static function query(string $sql): string
+    {
+        return self::message('Q', "{$sql}\0");
+    }
+
+    /**
+     * Encodes Bind.
+     *
+     * @param string $target portal and statement, each with its final NUL, and the formats of the parameters
+     * @param list<string|null> $values
+     * @param string $formats formats of the result columns
+     *
+     * @return list<string> parts of the message; each large value is a separate part
+     *
+     * @throws InvalidParameterException when the values do not fit into a message
+     */
+    public static function bind(string $target, #[\SensitiveParameter] array $values, string $formats): array
+    {
+        $length = 4;
+        $parts = [];
+        $part = $target . pack('n', \count($values));
+        foreach ($values as $value) {
+            if ($value === null) {
+                $part .= "\xFF\xFF\xFF\xFF";
+                continue;
+            }
+            $part .= pack('N', \strlen($value));
+            if (\strlen($value) < self::LARGE) {
+                $part .= $value;
+                continue;
+            }
+            $length += \strlen($part) + \strlen($value);
+            array_push($parts, $part, $value);
+            $part = '';
+        }
+        $part .= $formats;
+        $length += \strlen($part);
+        if ($length > self::LONGEST) {
+            throw InvalidParameterException::tooLarge($length);
+        }
+        $parts[] = $part;
+        $parts[0] = 'B' . pack('N', $length) . $parts[0];
+
+        return $parts;
+    }
+}

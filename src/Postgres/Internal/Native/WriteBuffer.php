@@ -1,0 +1,98 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Native;
+
+/** Bytes on their way to a server. Small parts are joined, large ones are not copied. */
+final class WriteBuffer
+{
+    /** Bytes offered to the stream at a time. More would be copied each time when the stream accepts little. */
+    private const CHUNK = 0x4_0000;
+
+    public const LARGE = 0x1_0000;
+
+    /** @var list<string> parts before {@see $tail} */
+    private array $parts = [];
+
+    /** Small parts that were added last. */
+    public string $tail = '';
+
+    /** Bytes of the first part that are already written. */
+    private int $offset = 0;
+
+    /** Bytes that wait to be written. */
+    public int $size = 0;
+
+    public function add(#[\SensitiveParameter] string $bytes): void
+    {
+        $this->size += \strlen($bytes);
+        if (\strlen($bytes) < self::LARGE) {
+            $this->tail .= $bytes;
+
+            return;
+        }
+        if ($this->tail !== '') {
+            $this->parts[] = $this->tail;
+            $this->tail = '';
+        }
+        $this->parts[] = $bytes;
+    }
+
+    /**
+     * Writes as many bytes as the stream accepts now.
+     *
+     * @param resource $stream
+     *
+     * @return bool false when the stream accepts nothing any more
+     */
+    public function flush($stream): bool
+    {
+        if ($this->parts === [] && $this->size <= self::CHUNK) {
+            // The common case: no large part, and nothing left of earlier writes.
+            $written = @fwrite($stream, $this->tail);
+            if ($written === $this->size) {
+                $this->tail = '';
+                $this->size = 0;
+
+                return true;
+            }
+            if ($written === false) {
+                return false;
+            }
+            $this->tail = substr($this->tail, $written);
+            $this->size -= $written;
+
+            return true;
+        }
+        while ($this->size > 0) {
+            if ($this->parts === []) {
+                $this->parts[] = $this->tail;
+                $this->tail = '';
+            }
+            $part = $this->parts[0];
+            $chunk = $this->offset === 0 && \strlen($part) <= self::CHUNK ? $part : substr($part, $this->offset, self::CHUNK);
+            $written = @fwrite($stream, $chunk);
+            if ($written === false) {
+                return false;
+            }
+            $this->size -= $written;
+            $this->offset += $written;
+            if ($this->offset === \strlen($part)) {
+                array_shift($this->parts);
+                $this->offset = 0;
+            }
+            if ($written < \strlen($chunk)) {
+                break;
+            }
+        }
+
+        return true;
+    }
+
+    /** @return array<string, int> sizes, no content */
+    public function __debugInfo(): array
+    {
+        return ['size' => $this->size];
+    }
+}

@@ -1,0 +1,86 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Pgsql;
+
+use Spindle\Postgres\ConnectionFailedException;
+use Spindle\Postgres\Internal\Connect\AttemptFailedException;
+use Spindle\Postgres\Internal\Connect\Connector;
+use Spindle\Postgres\Internal\Connect\Deadline;
+use Spindle\Postgres\Internal\Connect\Endpoint;
+use Spindle\Postgres\Internal\Connect\Messages;
+use Spindle\Postgres\Internal\Connect\OpenedConnection;
+use Spindle\Postgres\Internal\Connect\SimpleQueries;
+use Spindle\Postgres\Internal\StatementLog;
+use Spindle\Postgres\PostgresHost;
+use Spindle\Postgres\PostgresOptions;
+use Spindle\Postgres\TargetSession;
+
+/**
+ * Asks a server to stop what a session of ext-pgsql does, over a separate session of the same user. pg_cancel_query()
+ * blocks until the statement has ended, and ext-pgsql does not expose the key for a cancel request.
+ */
+final readonly class PgsqlCancel
+{
+    /** Limit for the whole request, in seconds. */
+    private const LIMIT = 5.0;
+
+    private PostgresOptions $options;
+
+    /** @param int|null $pid id of the server's process; null when it is unknown, as behind a pooler */
+    public function __construct(PostgresOptions $options, private Endpoint $endpoint, private ?int $pid, private StatementLog $steps)
+    {
+        $this->options = $options->with([
+            'hosts' => [new PostgresHost($endpoint->host->host, $endpoint->host->port, $endpoint->ip)],
+            'targetSession' => TargetSession::Any,
+            'connectTimeout' => min(self::LIMIT, $options->connectTimeout),
+            'settings' => [],
+            'statementTimeout' => null,
+        ]);
+    }
+
+    /**
+     * Makes the server signal the session's process, which may cancel its current statement but no later one.
+     *
+     * @throws ConnectionFailedException when the server could not be asked, or refused
+     */
+    public function __invoke(): void
+    {
+        $this->steps->log('Asking the server to cancel what it works at');
+        if ($this->pid === null) {
+            throw ConnectionFailedException::cancelNotSent("{$this->endpoint}: there is a pooler between, and only its own protocol could tell it");
+        }
+        try {
+            $session = (new Connector($this->options))->connect();
+            try {
+                $this->signal($session, $this->pid);
+            } finally {
+                @fwrite($session->stream, Messages::TERMINATE);
+                fclose($session->stream);
+            }
+        } catch (AttemptFailedException $failure) {
+            throw ConnectionFailedException::cancelNotSent("{$this->endpoint}: {$failure->getMessage()}", $failure);
+        }
+    }
+
+    private function signal(OpenedConnection $session, int $pid): void
+    {
+        $deadline = Deadline::in(self::LIMIT, null);
+        $queries = new SimpleQueries(["SELECT pg_catalog.pg_cancel_backend({$pid})"], $session->leftover);
+        // An empty stream accepts this many bytes at once.
+        fwrite($session->stream, $queries->begin());
+        while (!$queries->isDone()) {
+            $deadline->readable($session->stream, 'the query to be cancelled');
+            $bytes = fread($session->stream, 0x1_0000);
+            if ($bytes === false || $bytes === '' && feof($session->stream)) {
+                throw AttemptFailedException::because('the server closed the connection');
+            }
+            $queries->receive($bytes);
+        }
+        $error = $queries->error(0);
+        if ($error !== null) {
+            throw AttemptFailedException::refused($error);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Pgsql;
+
+use PgSql\Result;
+use Spindle\Postgres\Internal\ServerError;
+use Spindle\Postgres\Internal\SqlText;
+use Spindle\Postgres\MultipleStatementsException;
+use Spindle\Postgres\QueryException;
+
+/** Reads the errors that libpq reports. */
+final class PgsqlErrors
+{
+    /** Letters of the fields of a server's message, which libpq and PHP use as their codes. */
+    private const FIELDS = 'SVCMDHPpqWstcdnFLR';
+
+    /** Labels of the fields in a message that is one text with the highest verbosity. */
+    private const LABELS = [
+        'DETAIL' => 'D',
+        'HINT' => 'H',
+        'QUERY' => 'q',
+        'CONTEXT' => 'W',
+        'SCHEMA NAME' => 's',
+        'TABLE NAME' => 't',
+        'COLUMN NAME' => 'c',
+        'DATATYPE NAME' => 'd',
+        'CONSTRAINT NAME' => 'n',
+        'LOCATION' => 'R',
+    ];
+
+    /** @return ServerError|null null when libpq itself failed */
+    public static function of(Result $result): ?ServerError
+    {
+        $fields = [];
+        foreach (str_split(self::FIELDS) as $letter) {
+            $field = pg_result_error_field($result, \ord($letter));
+            if (\is_string($field)) {
+                $fields[$letter] = $field;
+            }
+        }
+
+        return isset($fields['C']) ? new ServerError($fields) : null;
+    }
+
+    /** Returns the first server message in a text, for functions that return no more; null when there is none. */
+    public static function in(string $text): ?ServerError
+    {
+        $labels = implode('|', array_keys(self::LABELS));
+        if (preg_match("~([^\\s:]++):  ([0-9A-Z]{5}): (.*?)((?:\\n(?:{$labels}):  .*)?)$~Ds", trim($text), $match) !== 1) {
+            return null;
+        }
+        $fields = ['S' => $match[1], 'C' => $match[2], 'M' => $match[3]];
+        preg_match_all("~\\n({$labels}):  (.*?)(?=\\n(?:{$labels}):  |$)~Ds", $match[4], $parts, \PREG_SET_ORDER);
+        foreach ($parts as [, $label, $value]) {
+            $fields += [self::LABELS[$label] => $label === 'LOCATION' ? explode(',', $value)[0] : $value];
+        }
+
+        return new ServerError($fields);
+    }
+
+    public static function exception(string $sql, #[\SensitiveParameter] ServerError $error): QueryException|MultipleStatementsException
+    {
+        $second = $error->sqlState() === '42601' && str_contains((string) $error->field('R'), 'exec_parse_message') ? SqlText::second($sql) : null;
+
+        return $second === null ? QueryException::of($error, $sql) : MultipleStatementsException::in(...$second);
+    }
+}

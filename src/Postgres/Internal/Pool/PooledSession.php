@@ -1,0 +1,138 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal\Pool;
+
+use Spindle\Postgres\Internal\Native\NativeSession;
+use Spindle\Postgres\Internal\Session;
+
+/** A session of a pool, with its borrowers and its load. */
+final class PooledSession
+{
+    /** Maximum of queries that share a session. */
+    public const MOST_SHARING = 1_024;
+
+    /** Maximum of queries that share a session while other sessions are available. */
+    private const CROWDED = 64;
+
+    /** Nanoseconds that a query may wait for those ahead of it on a session, while it could have another session. */
+    private const SOON = 1_000_000;
+
+    /** Nanoseconds between two checks of a session. */
+    public const LOOK_EACH = 10_000_000;
+
+    /** Checks in a row without a byte from the server, after which no further query joins the session. */
+    private const STILL = 2;
+
+    /** Checks without a byte after which the query ahead is first postponed, and how often that number may double. */
+    private const MOST_STILL = 20;
+    private const MOST_DOUBLINGS = 16;
+
+    /** Current borrowers: one that has the session alone, or the queries that share it. */
+    public int $borrowers = 0;
+
+    /** Nanoseconds that the server usually needs for these queries. */
+    public int $load = 0;
+
+    /** Whether the session is exclusive: one borrower has it alone, or it is being reset or tested. */
+    public bool $alone = false;
+
+    /** Whether the session must be reset when the queries that share it are done. */
+    public bool $spoiled = false;
+
+    /** Whether no further query may share it, because a borrower will get it alone. Only {@see PooledSessions} writes it. */
+    public bool $reserved = false;
+
+    /** Checks in a row without a byte from the server while several queries shared the session. */
+    public int $still = 0;
+
+    /** Number of queries that were postponed since the session was last free. */
+    private int $postponed = 0;
+
+    /** Time of the last byte as of the last check: hrtime. */
+    private int $seen = 0;
+
+    /** The same session, if queries can be sent on it without waiting for answers. */
+    public readonly ?NativeSession $native;
+
+    /** Checks in which nothing can arrive because the round trip takes that long. */
+    private int $trip = 0;
+
+    /** Maximum of {@see $load} while other sessions are available. */
+    private int $soon = self::SOON;
+
+    /** @param int $until when the session is to be replaced: hrtime */
+    public function __construct(public readonly Session $session, public readonly int $until)
+    {
+        $this->native = $session instanceof NativeSession ? $session : null;
+    }
+
+    public function isShareable(): bool
+    {
+        return !$this->alone && !$this->reserved && $this->borrowers < self::MOST_SHARING && $this->still < self::STILL + $this->trip;
+    }
+
+    /**
+     * Whether one more query may share the session, and is answered soon.
+     *
+     * @param int $cost nanoseconds that the query usually takes
+     */
+    public function answersSoon(int $cost): bool
+    {
+        return !$this->alone && !$this->reserved && ($this->borrowers === 0
+            || $this->borrowers < self::CROWDED && $this->load + $cost <= $this->soon && $this->still < self::STILL + $this->trip);
+    }
+
+    public function isFree(): bool
+    {
+        return !$this->alone && $this->borrowers === 0;
+    }
+
+    public function lend(bool $alone, int $cost): void
+    {
+        if ($this->borrowers === 0) {
+            $this->still = $this->postponed = 0;
+        }
+        ++$this->borrowers;
+        $this->load += $cost;
+        $this->alone = $alone;
+    }
+
+    public function takeBack(int $cost): void
+    {
+        --$this->borrowers;
+        $this->load -= $cost;
+        if ($this->borrowers === 0 && !$this->spoiled) {
+            $this->alone = false;
+        }
+    }
+
+    /** Ends sharing: no further query joins, and the session is reset when the current ones are done. */
+    public function spoil(): void
+    {
+        $this->alone = $this->spoiled = true;
+    }
+
+    /**
+     * Checks whether the server sent anything since the last check, while several queries share the session.
+     *
+     * @return bool whether the query ahead is to be postponed. Once each of the queries has been, the time until the
+     *              next one is doubled: all of them may be slow.
+     */
+    public function look(): bool
+    {
+        $seen = $this->session->lastActivity();
+        $this->still = $seen === $this->seen && $this->borrowers > 1 ? $this->still + 1 : 0;
+        $this->seen = $seen;
+        // With a round trip longer than that, a query may have others ahead of it at no extra cost.
+        $roundTrip = $this->native?->roundTrip() ?? 0;
+        $this->soon = max(self::SOON, $roundTrip);
+        $this->trip = intdiv($roundTrip, self::LOOK_EACH);
+        $patience = (self::MOST_STILL + $this->trip) << min(intdiv($this->postponed, max(1, $this->borrowers)), self::MOST_DOUBLINGS);
+        $isToGiveWay = $this->still > 0 && $this->still % $patience === 0;
+        $this->postponed += $isToGiveWay ? 1 : 0;
+
+        return $isToGiveWay;
+    }
+}

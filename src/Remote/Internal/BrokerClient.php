@@ -1,0 +1,520 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+use Revolt\EventLoop;
+use Spindle\Internal\WeakTimer;
+use Spindle\Remote\Broker;
+use Spindle\Remote\BrokerException;
+use Spindle\Remote\BrokerRefusedException;
+use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\Job;
+use Spindle\Remote\JobConflictException;
+use Spindle\Remote\Letter;
+use Spindle\Remote\QueueFullException;
+use Spindle\Remote\RemoteOptions;
+
+/**
+ * One process's client of a broker: batches submissions, and passes outcomes to their waiters. Each broker has one
+ * client with one mailbox, shared by all executors.
+ */
+final class BrokerClient
+{
+    /** Largest number of jobs in one request. */
+    private const BATCH = 1000;
+
+    /** Seconds between lookups of jobs without an outcome, for letters that were lost. */
+    private const LOOK = 30.0;
+
+    /** Seconds until a lookup without an answer is retried. */
+    private const LOOK_AGAIN = 0.5;
+
+    /** Outcomes, and bytes of outcomes, that are read before the engine is asked to drop them. */
+    private const READ = 500;
+    private const READ_SIZE = 4 << 20;
+
+    /** @var \WeakMap<Broker, \WeakReference<self>>|null */
+    private static ?\WeakMap $clients = null;
+
+    public readonly string $mailbox;
+
+    /** Process id. A fork uses its own client, so that it does not read letters of this one. */
+    private readonly int $process;
+
+    /** @var array<string, array<string, OutcomeReceiver>> by queue and id */
+    private array $waiters = [];
+
+    /** @var array<string, list<string>> ids of jobs whose outcomes were read, by queue */
+    private array $read = [];
+
+    /** @var array<string, non-empty-list<string>> ids to look up at once, by queue */
+    private array $attached = [];
+
+    /** @var list<array{string, string}> queues and ids of jobs whose outcomes are to be fetched */
+    private array $large = [];
+
+    /** @var array<string, array<string, bool>> unsent withdrawals by queue and id; true includes claimed jobs */
+    private array $unsaid = [];
+
+    /** @var array<string, array<array-key, mixed>> withdrawals that are sent and not answered, by queue and id */
+    private array $saying = [];
+
+    /** Bytes of the outcomes that were read, in all queues. */
+    private int $readSize = 0;
+
+    private int $waiting = 0;
+    private int $last = 0;
+
+    /** @var array<string, array<array-key, JobOutbox>> by queue and patience, as short ones must not wait for long ones */
+    private array $outboxes = [];
+
+    /** @var array<string, true> queues that letters may be about */
+    private array $queues = [];
+
+    /** @var (\Closure(): void)|null closes the mailbox */
+    private ?\Closure $close = null;
+
+    private ?string $keeper = null;
+    private ?string $looksAgain = null;
+
+    private function __construct(private readonly Broker $broker)
+    {
+        $this->mailbox = bin2hex(random_bytes(9));
+        $this->process = (int) getmypid();
+    }
+
+    public function __destruct()
+    {
+        if ($this->close !== null) {
+            ($this->close)();
+        }
+        foreach ([$this->keeper, $this->looksAgain] as $timer) {
+            if ($timer !== null) {
+                EventLoop::cancel($timer);
+            }
+        }
+    }
+
+    public static function of(Broker $broker): self
+    {
+        $clients = self::$clients ??= new \WeakMap();
+        $client = ($clients[$broker] ?? null)?->get();
+        if ($client === null || !$client->isOfThisProcess()) {
+            $client = new self($broker);
+            $clients[$broker] = \WeakReference::create($client);
+        }
+
+        return $client;
+    }
+
+    public function isOfThisProcess(): bool
+    {
+        return $this->process === getmypid();
+    }
+
+    /** Returns a new unique job id. */
+    public function id(): string
+    {
+        return $this->mailbox . '-' . base_convert((string) ++$this->last, 10, 36);
+    }
+
+    /** Whether the id was made here for {@see submit()}, so that no other process knows it. */
+    public function isOwn(string $id): bool
+    {
+        return str_starts_with($id, $this->mailbox);
+    }
+
+    /**
+     * Sends jobs, and returns when the engine has accepted them. The waiter may get outcomes before that.
+     *
+     * @param list<Job> $jobs
+     *
+     * @return int number of accepted jobs from the start of the list; fewer than all when the queue is full
+     *
+     * @throws QueueFullException when the engine is out of memory
+     * @throws BrokerException    when some may have been accepted
+     */
+    public function submit(string $queue, RemoteOptions $options, array $jobs, OutcomeReceiver $waiter): int
+    {
+        $this->open();
+        foreach ($jobs as $job) {
+            $this->waiters[$queue][$job->id] = $waiter;
+        }
+        $this->wait(\count($jobs));
+        $accepted = 0;
+        try {
+            $accepted = $this->outbox($queue, $options->patience)->send($options->backlog, $jobs, false);
+        } finally {
+            for ($i = $accepted; $i < \count($jobs); ++$i) {
+                $this->forget($queue, $jobs[$i]->id);
+            }
+        }
+
+        return $accepted;
+    }
+
+    /**
+     * Sends a job without a waiter, and returns when the engine has accepted it.
+     *
+     * @return int 0 when the queue is full
+     *
+     * @throws JobConflictException
+     * @throws BrokerException
+     */
+    public function dispatch(string $queue, RemoteOptions $options, Job $job): int
+    {
+        unset($this->unsaid[$queue][$job->id]); // the job is wanted again
+        return $this->outbox($queue, $options->patience)->send($options->backlog, [$job], true);
+    }
+
+    /** Adds a waiter for a job that was submitted before. */
+    public function attach(string $queue, string $id, OutcomeReceiver $waiter): void
+    {
+        $this->open();
+        $this->queues[$queue] = true;
+        unset($this->unsaid[$queue][$id]);
+        $earlier = $this->waiters[$queue][$id] ?? null;
+        $this->waiters[$queue][$id] = $earlier === null ? $waiter : new SharedReceiver($earlier, $waiter);
+        $this->wait($earlier === null ? 1 : 0);
+        $this->lookSoon($queue, $id);
+    }
+
+    private function lookSoon(string $queue, string $id): void
+    {
+        $this->attached[$queue][] = $id;
+        if (\count($this->attached[$queue]) === 1) {
+            EventLoop::queue($this->lookForAttached(...), $queue);
+        }
+    }
+
+    /**
+     * Withdraws jobs. Waiters of jobs that are removed are notified that they are unknown; waiters of the others get
+     * their outcomes. An engine that is not available gets the request later.
+     *
+     * @param list<string> $ids
+     * @param bool         $claimed whether claimed jobs are withdrawn too
+     */
+    public function withdraw(string $queue, array $ids, bool $claimed): void
+    {
+        foreach ($ids as $id) {
+            $this->unsaid[$queue][$id] = $claimed || ($this->unsaid[$queue][$id] ?? false);
+        }
+        if ($this->looksAgain === null) {
+            $this->sayUnsaid();
+        }
+    }
+
+    /** Whether the engine has not yet confirmed the withdrawal of the job. */
+    public function isUnsaid(string $queue, string $id): bool
+    {
+        return isset($this->unsaid[$queue][$id]) || isset($this->saying[$queue][$id]);
+    }
+
+    /** @return bool false when the engine is not available */
+    private function sayUnsaid(): bool
+    {
+        foreach ($this->unsaid as $queue => $ids) {
+            foreach ([true, false] as $claimed) {
+                foreach (array_chunk(array_keys($ids, $claimed, true), self::BATCH) as $chunk) {
+                    $these = array_flip($chunk);
+                    $this->unsaid[$queue] = array_diff_key($this->unsaid[$queue], $these);
+                    $this->saying[$queue] = ($this->saying[$queue] ?? []) + $these;
+                    $isSaid = $this->sayUnwanted($queue, $chunk, $claimed);
+                    $this->saying[$queue] = array_diff_key($this->saying[$queue], $these);
+                    if (!$isSaid) {
+                        $this->unsaid[$queue] += array_fill_keys($chunk, $claimed);
+                        $this->lookAgain();
+
+                        return false;
+                    }
+                }
+            }
+        }
+
+        return true;
+    }
+
+    /**
+     * @param list<string> $ids
+     *
+     * @return bool false when the engine is not available
+     */
+    private function sayUnwanted(string $queue, array $ids, bool $claimed): bool
+    {
+        try {
+            foreach ($claimed ? $this->broker->withdraw($queue, $ids) : $this->broker->recall($queue, $ids) as $id) {
+                $this->lost($queue, $id);
+            }
+        } catch (BrokerUnavailableException) {
+            return false;
+        } catch (BrokerException) {
+            // The jobs go on, and their waiters get the outcomes.
+        }
+
+        return true;
+    }
+
+    /** Replaces a waiter of a job. */
+    public function waitAs(string $queue, string $id, OutcomeReceiver $before, OutcomeReceiver $after): void
+    {
+        $waiter = $this->waiters[$queue][$id] ?? null;
+        if ($waiter !== null) {
+            $this->waiters[$queue][$id] = $waiter instanceof SharedReceiver ? $waiter->with($before, $after) : $after;
+        }
+    }
+
+    public function leaveItems(string $queue, string $id): void
+    {
+        try {
+            $this->broker->leaveItems($queue, $id);
+        } catch (BrokerException) {
+            // The items stay in the engine until they expire.
+        }
+    }
+
+    /** @return list<string> */
+    public function takeItems(string $queue, RemoteOptions $options, string $id, int $from, int $most): array
+    {
+        return ReconnectBackoff::ask($options->patience, fn(): array => $this->broker->takeItems($queue, $id, $from, $most));
+    }
+
+    /** Removes the waiters of a job. */
+    public function forget(string $queue, string $id): void
+    {
+        if (isset($this->waiters[$queue][$id])) {
+            unset($this->waiters[$queue][$id]);
+            $this->wait(-1);
+        }
+    }
+
+    private function outbox(string $queue, float $patience): JobOutbox
+    {
+        $this->queues[$queue] = true;
+
+        return $this->outboxes[$queue]["{$patience}"] ??= new JobOutbox($this->broker, $queue, $this->mailbox, $patience);
+    }
+
+    /** Whether the submission of a job is not answered yet. */
+    private function isOnItsWay(string $queue, string $id): bool
+    {
+        foreach ($this->outboxes[$queue] ?? [] as $outbox) {
+            if ($outbox->has($id)) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
+    private function open(): void
+    {
+        if ($this->close !== null) {
+            return;
+        }
+        $weak = \WeakReference::create($this);
+        $this->close = $this->broker->openMailbox(
+            $this->mailbox,
+            static fn(Letter $letter) => $weak->get()?->read($letter),
+            static fn() => $weak->get()?->look(),
+        );
+    }
+
+    private function read(Letter $letter): void
+    {
+        foreach ($letter->outcomes as $id => $frame) {
+            foreach ($this->waiters as $queue => $waiters) {
+                if (isset($waiters[$id]) && $this->isAmbiguous($id)) {
+                    $this->lookSoon($queue, $id);
+                } elseif (isset($waiters[$id])) {
+                    $frame === '' && $waiters[$id]->wantsOutcome() ? $this->fetch($queue, $id) : $this->deliver($queue, $id, $frame);
+                }
+            }
+        }
+        foreach ($letter->items as $id) {
+            foreach ($this->waiters as $queue => $waiters) {
+                if (isset($waiters[$id]) && $this->isAmbiguous($id) && !$waiters[$id] instanceof StreamedSubmission) {
+                    EventLoop::queue($this->lookForItems(...), $queue, $id);
+                } else {
+                    ($waiters[$id] ?? null)?->items($id);
+                }
+            }
+        }
+        foreach ($letter->reports as $id => $frame) {
+            foreach ($this->waiters as $waiters) {
+                ($waiters[$id] ?? null)?->report($id, $frame);
+            }
+        }
+    }
+
+    /** Whether a letter with this id may be about several queues. Letters name none, and callers choose ids. */
+    private function isAmbiguous(string $id): bool
+    {
+        return \count($this->queues) > 1 && !$this->isOwn($id);
+    }
+
+    private function lookForItems(string $queue, string $id): void
+    {
+        try {
+            $frames = $this->broker->takeItems($queue, $id, 0, 1);
+        } catch (BrokerException) {
+            return; // The outcome will announce the items.
+        }
+        if ($frames !== []) {
+            ($this->waiters[$queue][$id] ?? null)?->items($id);
+        }
+    }
+
+    /**
+     * Fetches an outcome that is too large for a letter. Outcomes are fetched one by one, because there may be many.
+     */
+    private function fetch(string $queue, string $id): void
+    {
+        $this->large[] = [$queue, $id];
+        if (\count($this->large) === 1) {
+            EventLoop::queue(function (): void {
+                for (; $this->large !== []; array_shift($this->large)) {
+                    [$queue, $id] = $this->large[0];
+                    $waiter = $this->waiters[$queue][$id] ?? null;
+                    if ($waiter?->wantsOutcome() === true) {
+                        $this->lookFor($queue, [$id]);
+                    } elseif ($waiter !== null) {
+                        $this->deliver($queue, $id, '');
+                    }
+                }
+            });
+        }
+    }
+
+    private function deliver(string $queue, string $id, string $frame): void
+    {
+        $waiter = $this->waiters[$queue][$id];
+        unset($this->waiters[$queue][$id]);
+        $this->wait(-1);
+        if ($this->isOwn($id)) {
+            $this->read[$queue][] = $id;
+            $this->readSize += \strlen($frame);
+            if (\count($this->read[$queue]) >= self::READ || $this->readSize >= self::READ_SIZE) {
+                $this->readSize = 0;
+                array_map($this->forgetRead(...), array_keys($this->read));
+            }
+        }
+        $waiter->outcome($id, $frame);
+    }
+
+    /** Asks the engine to drop the outcomes that were read. */
+    private function forgetRead(string $queue): void
+    {
+        [$broker, $ids] = [$this->broker, $this->read[$queue]];
+        unset($this->read[$queue]);
+        EventLoop::queue(static function () use ($broker, $queue, $ids): void {
+            try {
+                $broker->forget($queue, $ids);
+            } catch (BrokerException) {
+                // The outcomes expire after their retention.
+            }
+        });
+    }
+
+    private function lost(string $queue, string $id): void
+    {
+        $waiter = $this->waiters[$queue][$id] ?? null;
+        $this->forget($queue, $id);
+        $waiter?->unknown($id);
+    }
+
+    /** Looks up all jobs with waiters, after the unsent withdrawals are sent. */
+    private function look(): void
+    {
+        if ($this->looksAgain !== null) {
+            EventLoop::cancel($this->looksAgain);
+            $this->looksAgain = null;
+        }
+        if (!$this->isOfThisProcess() || !$this->sayUnsaid()) {
+            return;
+        }
+        foreach ($this->waiters as $queue => $waiters) {
+            foreach (array_chunk(array_keys($waiters), self::BATCH) as $ids) {
+                if (!$this->lookFor($queue, $ids)) {
+                    return;
+                }
+            }
+        }
+    }
+
+    private function lookForAttached(string $queue): void
+    {
+        $ids = $this->attached[$queue];
+        unset($this->attached[$queue]);
+        foreach (array_chunk($ids, self::BATCH) as $chunk) {
+            $this->lookFor($queue, $chunk);
+        }
+    }
+
+    /**
+     * @param list<string> $ids
+     *
+     * @return bool false when the engine is not available
+     */
+    private function lookFor(string $queue, array $ids): bool
+    {
+        try {
+            $states = $this->broker->look($queue, $ids, $this->mailbox);
+        } catch (BrokerUnavailableException) {
+            $this->lookAgain();
+
+            return false;
+        } catch (BrokerRefusedException $refused) {
+            foreach ($ids as $id) {
+                $waiter = $this->waiters[$queue][$id] ?? null;
+                if ($waiter !== null && !$this->isOnItsWay($queue, $id)) {
+                    $this->forget($queue, $id);
+                    $waiter->refused($id, $refused);
+                }
+            }
+
+            return true;
+        }
+        foreach ($states as $id => $state) {
+            if (!isset($this->waiters[$queue][$id]) || $this->isOnItsWay($queue, $id)) {
+                continue;
+            }
+            if ($state->outcome !== null) {
+                $this->deliver($queue, $id, $state->outcome);
+            } elseif ($state->over) {
+                $this->fetch($queue, $id);
+            } elseif (!$state->known) {
+                $this->lost($queue, $id);
+            }
+        }
+
+        return true;
+    }
+
+    /** Schedules one lookup of all jobs after a request without an answer, because letters may have been lost too. */
+    private function lookAgain(): void
+    {
+        if ($this->looksAgain === null) {
+            $this->looksAgain = WeakTimer::after(self::LOOK_AGAIN, $this, static function (self $client): void {
+                $client->looksAgain = null;
+                $client->look();
+            });
+        }
+    }
+
+    /**
+     * Updates the number of waiters. While it is not 0, a timer keeps the loop running and references this client,
+     * because a waiting fiber may be referenced by nothing else.
+     */
+    private function wait(int $more): void
+    {
+        $this->waiting += $more;
+        if ($this->waiting > 0 && $this->keeper === null) {
+            $this->keeper = EventLoop::repeat(self::LOOK, $this->look(...));
+        } elseif ($this->waiting === 0 && $this->keeper !== null) {
+            EventLoop::cancel($this->keeper);
+            $this->keeper = null;
+        }
+    }
+}

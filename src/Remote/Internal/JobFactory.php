@@ -1,0 +1,347 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Amp\Future;
+use Amp\TimeoutCancellation;
+use Revolt\EventLoop;
+use Spindle\Internal\CannotWaitException;
+use Spindle\Internal\IsolatedCall;
+use Spindle\Internal\WeakTimer;
+use Spindle\Remote\Broker;
+use Spindle\Remote\Job;
+use Spindle\Remote\JobLostException;
+use Spindle\Remote\JobRetryPolicy;
+use Spindle\Remote\JobStatus;
+use Spindle\Remote\Keys;
+use Spindle\Remote\PayloadTooLargeException;
+use Spindle\Remote\QueueFullException;
+use Spindle\Remote\RemoteOptions;
+use Spindle\Remote\TamperedFrameException;
+use Spindle\Worker\PortableOutcome;
+
+use function Amp\async;
+
+/** Turns tasks and commands into jobs of one queue, and outcomes into results. */
+final class JobFactory
+{
+    /** Seconds to wait for the confirmation of a cancelled task, so that it ends before its future does. */
+    private const CONFIRMS = 1.0;
+
+    private BrokerClient $client;
+
+    public function __construct(
+        private readonly Broker $broker,
+        public readonly string $queue,
+        private readonly Keys $keys,
+        private readonly JobRetryPolicy $policy,
+        public readonly RemoteOptions $options,
+    ) {
+        $this->client = BrokerClient::of($broker);
+    }
+
+    /** Returns the part of the body that all tasks with this code share. */
+    public function head(string $code): string
+    {
+        $this->client = $this->client(); // once for all tasks, because asking for the process id takes time
+
+        return TaskBody::head($this->policy, $this->options->timeout, $code);
+    }
+
+    /** @throws PayloadTooLargeException */
+    public function job(string $head, ?string $argument): Job
+    {
+        return $this->sealed($this->client->id(), TaskBody::withArgument($head, $argument), '', 0.0);
+    }
+
+    /**
+     * @throws QueueFullException
+     * @throws PayloadTooLargeException
+     * @throws \Spindle\Remote\JobConflictException
+     * @throws \Spindle\Remote\BrokerException
+     */
+    public function dispatch(string $code, string $id, string $key, float $delay): string
+    {
+        if ($this->client()->dispatch($this->queue, $this->options, $this->sealed(Job::storedId($id), TaskBody::withArgument($this->head($code), null), $key, $delay)) === 0) {
+            throw QueueFullException::of($this->queue, $this->options->backlog);
+        }
+
+        return $id;
+    }
+
+    /**
+     * @param string $code of {@see \Spindle\Command\PortableCommand}
+     *
+     * @throws PayloadTooLargeException
+     */
+    public function commandJob(#[\SensitiveParameter] string $code): Job
+    {
+        return $this->sealed($this->client()->id(), TaskBody::command($this->head($code)), '', 0.0);
+    }
+
+    /**
+     * @return int 0 when the queue is full
+     *
+     * @throws QueueFullException when the engine is out of memory
+     * @throws \Spindle\Remote\BrokerException
+     */
+    public function send(Job $job, OutcomeReceiver $waiter): int
+    {
+        return $this->sendAll([$job], $waiter);
+    }
+
+    /**
+     * @param list<Job> $jobs
+     *
+     * @return int number of accepted jobs from the start of the list
+     *
+     * @throws QueueFullException when the engine is out of memory
+     * @throws \Spindle\Remote\BrokerException
+     */
+    public function sendAll(array $jobs, OutcomeReceiver $waiter): int
+    {
+        return $this->client()->submit($this->queue, $this->options, $jobs, $waiter);
+    }
+
+    /**
+     * @throws \Spindle\Remote\BrokerException
+     * @throws \ValueError
+     */
+    public function status(string $id): ?JobStatus
+    {
+        return $this->broker->status($this->queue, Job::storedId($id));
+    }
+
+    /**
+     * @return Future<mixed>
+     *
+     * @throws \ValueError
+     */
+    public function attach(string $id, ?Cancellation $cancellation): Future
+    {
+        $id = Job::storedId($id);
+        $submission = new RemoteSubmission($this, $id);
+        $this->client()->attach($this->queue, $id, $submission);
+        if ($cancellation !== null) {
+            $submission->watch($cancellation);
+        }
+
+        return $submission->future();
+    }
+
+    /**
+     * @return Future<mixed>
+     *
+     * @throws QueueFullException
+     * @throws PayloadTooLargeException
+     * @throws \Spindle\Remote\BrokerException
+     */
+    public function submit(string $code, ?Cancellation $cancellation): Future
+    {
+        $job = $this->job($this->head($code), null);
+        if ($cancellation?->isRequested() === true) {
+            return \Amp\async($cancellation->throwIfRequested(...));
+        }
+        $submission = new RemoteSubmission($this, $job->id);
+        if (($cancellation === null ? $this->send($job, $submission) : $this->sendUntil($job, $submission, $cancellation)) === 0) {
+            throw QueueFullException::of($this->queue, $this->options->backlog);
+        }
+        if ($cancellation !== null) {
+            $submission->watch($cancellation);
+        }
+
+        return $submission->future();
+    }
+
+    /**
+     * Sends a job as {@see send()} does. If cancelled without an answer, withdraws the job when the engine answers.
+     *
+     * @return int|null null when cancelled
+     *
+     * @throws QueueFullException
+     * @throws \Spindle\Remote\BrokerException
+     */
+    private function sendUntil(Job $job, RemoteSubmission $submission, Cancellation $cancellation): ?int
+    {
+        /** @var Future<int> $sending */
+        $sending = async($this->send(...), $job, $submission);
+        try {
+            return $sending->await($cancellation);
+        } catch (CancelledException $cancelled) {
+            try {
+                return $sending->await(new TimeoutCancellation(self::CONFIRMS));
+            } catch (CancelledException) {
+                $submission->fail($cancelled);
+                $sending->map(fn() => $this->withdraw([$job->id]))->ignore();
+
+                return null;
+            }
+        } catch (\FiberError $blocked) {
+            $sending->map(fn() => $this->withdraw([$job->id]))->ignore();
+
+            throw CannotWaitException::because($blocked);
+        }
+    }
+
+    /**
+     * Withdraws jobs. Waiters are notified at once, or when the jobs have ended.
+     *
+     * @param list<string> $ids
+     */
+    public function withdraw(array $ids): void
+    {
+        $this->client()->withdraw($this->queue, $ids, true);
+    }
+
+    /**
+     * Calls $callback after the patience, unless $owner is gone by then. The timer keeps the loop running.
+     *
+     * @template T of object
+     *
+     * @param T                 $owner
+     * @param \Closure(T): void $callback static
+     *
+     * @return string the timer's identifier in the loop
+     */
+    public function afterPatience(object $owner, \Closure $callback): string
+    {
+        return EventLoop::reference(WeakTimer::after(max(self::CONFIRMS, $this->options->patience), $owner, $callback));
+    }
+
+    /** Whether the engine has not yet confirmed the withdrawal of the job. */
+    public function isUnsaid(string $id): bool
+    {
+        return $this->client()->isUnsaid($this->queue, $id);
+    }
+
+    /** Withdraws a job unless an agent has claimed it. */
+    public function recall(string $id): void
+    {
+        $this->client()->withdraw($this->queue, [$id], false);
+    }
+
+    /** Removes the waiters of a job. */
+    public function forget(string $id): void
+    {
+        $this->client()->forget($this->queue, $id);
+    }
+
+    /** Replaces a waiter of the job. */
+    public function waitAs(string $id, OutcomeReceiver $before, OutcomeReceiver $after): void
+    {
+        $this->client()->waitAs($this->queue, $id, $before, $after);
+    }
+
+    /** Whether the job was submitted here, so that no other process knows its id. */
+    public function isOwn(string $id): bool
+    {
+        return $this->client->isOwn($id);
+    }
+
+    public function leaveItems(string $id): void
+    {
+        $this->client()->leaveItems($this->queue, $id);
+    }
+
+    /** @return list<string> frames */
+    public function takeItems(string $id, int $from, int $most): array
+    {
+        return $this->client()->takeItems($this->queue, $this->options, $id, $from, $most);
+    }
+
+    /**
+     * @return array{mixed, mixed} key and item
+     *
+     * @throws TamperedFrameException
+     * @throws JobLostException
+     * @throws \Spindle\Worker\TaskFailedException
+     */
+    public function item(string $id, string $frame, int $index, mixed $key): array
+    {
+        $body = Frame::open($this->keys, Frame::ITEM, $this->queue, $id, $frame);
+        /** @var array{1: int} $at */
+        $at = unpack('V', $body);
+        if ($at[1] > $index) {
+            throw JobLostException::items($id, $this->queue, $index, $at[1]);
+        }
+        if ($at[1] < $index) {
+            throw TamperedFrameException::of($id, "it is not that of the item {$index}");
+        }
+
+        return PortableOutcome::item(substr($body, 4), 1, $key);
+    }
+
+    /** Passes a task's report to the caller. Drops frames with a wrong signature or of another queue's job. */
+    public function report(string $id, string $frame): void
+    {
+        $onReport = $this->options->onReport;
+        if ($onReport === null) {
+            return;
+        }
+        try {
+            $report = Frame::open($this->keys, Frame::REPORT, $this->queue, $id, $frame);
+        } catch (TamperedFrameException) {
+            return;
+        }
+        IsolatedCall::call(static fn() => $onReport(PortableOutcome::report($report)));
+    }
+
+    /**
+     * Decodes an outcome. For a generator, returns one that reads the stored items.
+     *
+     * @param mixed $key of its input in a map
+     *
+     * @throws TamperedFrameException
+     * @throws \Spindle\Worker\TaskException
+     * @throws \Spindle\Worker\UnserializableException
+     */
+    public function result(string $id, string $frame, mixed $key): mixed
+    {
+        $outcome = Frame::open($this->keys, Frame::OUTCOME, $this->queue, $id, $frame);
+        if (Outcomes::items($outcome) === null) {
+            return Outcomes::read($outcome, $key);
+        }
+        $stream = new ItemStream($this, $id, $key);
+        $stream->ended($frame);
+
+        return $stream->items();
+    }
+
+    /**
+     * Decodes the return value of a generator.
+     *
+     * @param int $taken number of items that were read
+     *
+     * @throws TamperedFrameException
+     * @throws JobLostException
+     * @throws \Spindle\Worker\TaskException
+     * @throws \Spindle\Worker\UnserializableException
+     */
+    public function returned(string $id, string $frame, mixed $key, int $taken): mixed
+    {
+        $outcome = Frame::open($this->keys, Frame::OUTCOME, $this->queue, $id, $frame);
+        $items = Outcomes::items($outcome) ?? 0;
+
+        return $taken < $items ? throw JobLostException::items($id, $this->queue, $taken, $items) : Outcomes::read($outcome, $key);
+    }
+
+    /** Returns the client of this process, also in a fork. */
+    private function client(): BrokerClient
+    {
+        return $this->client->isOfThisProcess() ? $this->client : $this->client = BrokerClient::of($this->broker);
+    }
+
+    /** @throws PayloadTooLargeException */
+    private function sealed(string $id, #[\SensitiveParameter] string $body, string $key, float $delay): Job
+    {
+        if (\strlen($body) > $this->options->maxPayload) {
+            throw PayloadTooLargeException::of(\strlen($body), $this->options->maxPayload);
+        }
+
+        return new Job($id, Frame::seal($this->keys, Frame::JOB, $this->queue, $id, 0, $body), $key, $delay);
+    }
+}

@@ -1,0 +1,96 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+use Spindle\Command\CommandPool;
+use Spindle\Command\CommandPoolOptions;
+use Spindle\Worker\Executor;
+use Spindle\Worker\ResultBudget;
+use Spindle\Worker\WorkerPool;
+
+/** The pools that run an agent's tasks and commands, and its counters, during all its leases. */
+final class JobRunner
+{
+    /** @var array<string, int> */
+    public array $counters = ['done_total' => 0, 'retried_total' => 0, 'dead_total' => 0, 'cancelled_total' => 0, 'released_total' => 0, 'stale_total' => 0, 'crashed_total' => 0];
+
+    /** @var array<string, int> from {@see \Spindle\Remote\Broker::figures()}; empty before the first request */
+    public array $queue = [];
+
+    /** @var (\Closure(mixed): void)|null receives the reports of tasks */
+    public ?\Closure $onReport = null;
+
+    private readonly LeaseGuard $guard;
+    private ?Executor $pool = null;
+    private ?CommandPool $commands = null;
+
+    /**
+     * @param \Closure(\Closure(mixed): void): Executor $make
+     * @param int                                        $workers commands that run at once
+     * @param float                                      $grace   seconds that a command has to end
+     * @param ResultBudget                               $budget  for results that the engine does not have yet
+     * @param bool                                       $guarded whether a {@see LeaseGuard} kills what outlives the
+     *                                                            lease
+     */
+    public function __construct(
+        private readonly \Closure $make,
+        private readonly int $workers,
+        private readonly float $grace,
+        public readonly ResultBudget $budget,
+        private readonly bool $guarded,
+    ) {
+        $this->guard = new LeaseGuard();
+    }
+
+    /** @param float $until time of a monotonic clock at which the guard kills what runs here; INF for never */
+    public function permit(float $until): void
+    {
+        $this->guard->permit($until);
+    }
+
+    public function pool(): Executor
+    {
+        $this->watch();
+
+        return $this->pool ??= ($this->make)(function (mixed $report): void {
+            if ($this->onReport !== null) {
+                ($this->onReport)($report);
+            }
+        });
+    }
+
+    /** Returns the command pool. Its launcher starts with the first command. */
+    public function commands(): CommandPool
+    {
+        $this->watch();
+
+        return $this->commands ??= new CommandPool($this->workers, 0, new CommandPoolOptions(grace: $this->grace, redispatch: true));
+    }
+
+    /** Makes the next task create a new pool. The old pool ends when its tasks have ended. */
+    public function renew(): void
+    {
+        $this->pool = null;
+    }
+
+    public function close(): void
+    {
+        $this->commands?->close();
+        $this->commands = null;
+        $pool = $this->pool;
+        $this->pool = null;
+        if ($pool instanceof WorkerPool) {
+            $pool->close();
+        }
+        $this->guard->close();
+    }
+
+    private function watch(): void
+    {
+        if ($this->guarded) {
+            $this->guard->start();
+        }
+    }
+}

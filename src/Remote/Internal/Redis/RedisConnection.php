@@ -1,0 +1,303 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal\Redis;
+
+use Amp\CancelledException;
+use Amp\Socket\ClientTlsContext;
+use Amp\Socket\ConnectContext;
+use Amp\Socket\ConnectException;
+use Amp\Socket\DnsSocketConnector;
+use Amp\Socket\ResourceSocket;
+use Amp\Socket\Socket;
+use Amp\Socket\TlsException;
+use Amp\TimeoutCancellation;
+use Predis\Command\RawCommand;
+use Predis\Connection\Parameters;
+use Predis\Connection\StreamConnection;
+use Predis\Response\ErrorInterface;
+use Revolt\EventLoop;
+use Revolt\EventLoop\Suspension;
+use Spindle\Internal\CannotWaitException;
+use Spindle\Internal\Clock;
+use Spindle\Remote\BrokerException;
+use Spindle\Remote\BrokerRefusedException;
+use Spindle\Remote\BrokerUnavailableException;
+
+/** One connection to the engine. Commands of concurrent fibers are pipelined and answered in the same order. */
+final class RedisConnection
+{
+    /** Seconds between two checks for a late answer. */
+    private const LOOK = 0.5;
+
+    /** ECONNREFUSED. */
+    private const REFUSED = 111;
+
+    /** @var array<int, self> connections with waiting fibers, which may be referenced by nothing else */
+    private static array $busy = [];
+
+    /** @var \SplQueue<array{Suspension<mixed>|null, float}> fibers and deadlines; null if it could not suspend */
+    private \SplQueue $waiting;
+
+    private bool $reading = false;
+    private bool $hasSpoken = false;
+    private ?string $broken = null;
+
+    private readonly string $watchdog;
+
+    /** @var (\Closure(mixed): void)|null receives published messages, and null when the connection closes */
+    private ?\Closure $listener = null;
+
+    /** @param Socket $socket referenced so that it is not closed */
+    private function __construct(
+        private readonly Address $address,
+        private readonly Socket $socket,
+        private readonly EngineStream $stream,
+        private readonly StreamConnection $connection,
+        private readonly float $timeout,
+    ) {
+        $this->waiting = new \SplQueue();
+        $weak = \WeakReference::create($this);
+        $this->watchdog = EventLoop::disable(EventLoop::unreference(EventLoop::repeat(self::LOOK, static fn() => $weak->get()?->look())));
+    }
+
+    public function __destruct()
+    {
+        $this->waiting = new \SplQueue(); // waiting fibers reference this, so at the end of the process none is left
+        $this->close('the connection was let go');
+    }
+
+    /**
+     * Connects and authenticates.
+     *
+     * @param float $timeout seconds to connect, and seconds without progress in which an answer must arrive
+     *
+     * @throws BrokerException
+     */
+    public static function open(Address $address, ?ClientTlsContext $tls, float $timeout): self
+    {
+        $deadline = new TimeoutCancellation($timeout);
+        $late = 'no connection';
+        try {
+            $context = (new ConnectContext())->withTcpNoDelay();
+            if ($address->tls) {
+                $context = $context->withTlsContext($tls ?? new ClientTlsContext($address->host));
+            }
+            // a single attempt, because callers retry
+            $socket = (new DnsSocketConnector())->connect($address->uri, $context, $deadline);
+            if (!$socket instanceof ResourceSocket) {
+                throw new \LogicException('A socket of the system is a resource');
+            }
+            if ($address->tls) {
+                $late = 'no answer to TLS, for which there is a port of its own,';
+                $socket->setupTls($deadline);
+            }
+        } catch (TlsException $failure) {
+            throw BrokerRefusedException::at((string) $address, 'TLS fails: ' . preg_replace('/\s+/', ' ', $failure->getMessage()), 'check that the engine listens with TLS there, and that its certificate is one that is trusted', $failure);
+        } catch (ConnectException $failure) {
+            $why = match (true) {
+                $failure->getCode() === self::REFUSED => 'connection refused; is Redis or Valkey running there?',
+                // PHP does not report why it can't create a socket.
+                str_contains($failure->getMessage(), 'Unknown error') => 'no socket can be made; does this process have as many files open as it may (ulimit -n)?',
+                default => $failure->getMessage(),
+            };
+
+            throw BrokerUnavailableException::at((string) $address, $why, $failure);
+        } catch (CancelledException $failure) {
+            throw BrokerUnavailableException::at((string) $address, "{$late} within {$timeout} seconds", $failure);
+        }
+        $resource = $socket->getResource();
+        if (!\is_resource($resource)) {
+            throw BrokerUnavailableException::at((string) $address, 'the connection was closed');
+        }
+        $stream = new EngineStream($resource);
+        $connection = new StreamConnection(new Parameters(['scheme' => 'tcp', 'host' => $address->host]), $stream);
+        $link = new self($address, $socket, $stream, $connection, $timeout);
+        $link->introduce();
+
+        return $link;
+    }
+
+    /** @throws BrokerException also when the engine answers with an error about the connection */
+    public function introduce(): void
+    {
+        try {
+            $password = $this->address->password?->getValue();
+            if (\is_string($password)) {
+                $this->call('AUTH', $this->address->user === null ? [$password] : [$this->address->user, $password]);
+            }
+            if ($this->address->database !== 0) {
+                $this->call('SELECT', [(string) $this->address->database]);
+            }
+        } catch (EngineError $error) {
+            $isOurs = preg_match('/DB index|SELECT is not allowed/', $error->getMessage()) === 1;
+
+            throw $isOurs
+                ? BrokerRefusedException::at((string) $this->address, $error->getMessage(), 'correct the number of the database in its address', $error)
+                : BrokerUnavailableException::at((string) $this->address, $error->getMessage(), $error);
+        }
+    }
+
+    public function isBroken(): bool
+    {
+        return $this->broken !== null;
+    }
+
+    /** Whether this process has opened the connection, and is not a fork. */
+    public function isOfThisProcess(): bool
+    {
+        return $this->stream->isOfThisProcess();
+    }
+
+    /** Keeps a reference until the process ends. */
+    public function keep(): void
+    {
+        self::$busy[spl_object_id($this)] = $this;
+    }
+
+    /** Whether the engine has sent or accepted nothing since that time of {@see Clock::now()}. */
+    public function isSilentSince(float $time): bool
+    {
+        return $this->stream->isSilentSince($time);
+    }
+
+    /**
+     * Sends a command and waits for its answer.
+     *
+     * @param list<string> $arguments
+     *
+     * @throws EngineError                when the engine answers with another error
+     * @throws BrokerRefusedException     when the user lacks a permission
+     * @throws BrokerUnavailableException when there is no answer or a temporary error; the command may have run
+     */
+    public function call(string $command, #[\SensitiveParameter] array $arguments): mixed
+    {
+        if ($this->broken !== null) {
+            throw BrokerUnavailableException::at((string) $this->address, $this->broken);
+        }
+        $suspension = EventLoop::getSuspension();
+        if ($this->waiting->isEmpty()) {
+            EventLoop::enable($this->watchdog);
+            self::$busy[spl_object_id($this)] = $this;
+        }
+        $this->waiting->enqueue([$suspension, Clock::now() + $this->timeout]);
+        $this->stream->keepLoop(true);
+        $this->connection->writeRequest(new RawCommand($command, $arguments));
+        $this->readOn();
+        try {
+            $answer = $suspension->suspend();
+        } catch (\FiberError $blocked) {
+            $this->waiting->push([null, $this->waiting->pop()[1]]); // the loop has not run since; the answer is dropped
+
+            throw CannotWaitException::because($blocked);
+        }
+        if ($answer instanceof ErrorInterface) {
+            $error = new EngineError($answer->getMessage());
+            if ($error->kind === 'READONLY') {
+                $this->close($error->explanation()); // the host name may resolve to another engine by now
+            }
+
+            throw $this->explain($error);
+        }
+
+        return $answer;
+    }
+
+    /**
+     * Passes messages to $listener from now on, after SUBSCRIBE.
+     *
+     * @param \Closure(mixed): void $listener
+     */
+    public function listen(\Closure $listener): void
+    {
+        $this->listener = $listener;
+        $this->stream->keepLoop(false);
+        $this->readOn();
+    }
+
+    public function close(string $reason): void
+    {
+        if ($this->broken !== null || !$this->isOfThisProcess()) {
+            return;
+        }
+        $this->broken = $reason;
+        unset(self::$busy[spl_object_id($this)]);
+        EventLoop::cancel($this->watchdog);
+        $this->stream->fail($reason);
+        $this->socket->close();
+        while (!$this->waiting->isEmpty()) {
+            [$suspension] = $this->waiting->dequeue();
+            $suspension?->throw(BrokerUnavailableException::at((string) $this->address, $reason));
+        }
+        if ($this->listener !== null) {
+            $listener = $this->listener;
+            $this->listener = null;
+            $listener(null);
+        }
+    }
+
+    private function readOn(): void
+    {
+        if (!$this->reading) {
+            $this->reading = true;
+            $weak = \WeakReference::create($this);
+            EventLoop::queue(static fn() => $weak->get()?->read());
+        }
+    }
+
+    private function read(): void
+    {
+        try {
+            while ($this->listener !== null || !$this->waiting->isEmpty()) {
+                $answer = $this->connection->read();
+                $this->hasSpoken = true;
+                if ($this->waiting->isEmpty() || \is_array($answer) && ($answer[0] ?? null) === 'message') {
+                    if ($this->listener !== null) {
+                        ($this->listener)($answer);
+                    }
+
+                    continue;
+                }
+                [$suspension] = $this->waiting->dequeue();
+                if ($this->waiting->isEmpty() && $this->broken === null) {
+                    EventLoop::disable($this->watchdog);
+                    $this->stream->keepLoop(false);
+                    unset(self::$busy[spl_object_id($this)]);
+                }
+                $suspension?->resume($answer);
+            }
+            $this->reading = false;
+        } catch (\RuntimeException) {
+            $this->reading = false;
+            $this->close($this->stream->failure());
+        } catch (\Throwable) {
+            $this->reading = false;
+            $isCut = $this->stream->eof();
+            $this->close($isCut ? $this->stream->failure() . ($this->hasSpoken ? '' : ' before its first answer: if it speaks only TLS, the address begins with rediss://') : 'it does not speak the protocol of Redis, or only over TLS, for which an address begins with rediss://');
+        }
+    }
+
+    private function look(): void
+    {
+        if (!$this->isOfThisProcess()) {
+            EventLoop::disable($this->watchdog);
+        } elseif (!$this->waiting->isEmpty() && $this->waiting->bottom()[1] < Clock::now() && $this->isSilentSince(Clock::now() - $this->timeout)) {
+            $this->close("no answer within {$this->timeout} seconds");
+        }
+    }
+
+    private function explain(EngineError $error): \RuntimeException
+    {
+        $where = (string) $this->address;
+
+        return match (true) {
+            \in_array($error->kind, ['NOAUTH', 'WRONGPASS'], true) || str_contains($error->getMessage(), 'invalid password') || str_contains($error->getMessage(), 'AUTH <password>')
+                => BrokerRefusedException::at($where, "it does not accept who asks ({$error->getMessage()})", 'put the user and the password into SPINDLE_BROKER, as redis://user:password@host', $error),
+            $error->kind === 'NOPERM' || str_contains($error->getMessage(), 'The user executing the script ') || str_contains($error->getMessage(), 'ACL failure in script')
+                => BrokerRefusedException::at($where, $error->getMessage(), 'give the user the commands and keys that docs/reference/remote.md lists', $error),
+            $error->passes() => BrokerUnavailableException::at($where, $error->explanation(), $error),
+            default => $error,
+        };
+    }
+}

@@ -1,0 +1,136 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+use Amp\Cancellation;
+use Amp\CancelledException;
+use Amp\DeferredFuture;
+use Amp\Future;
+use Revolt\EventLoop;
+use Spindle\Remote\BrokerRefusedException;
+use Spindle\Remote\JobLostException;
+
+/** A submitted task and the future of its outcome. */
+final class RemoteSubmission implements OutcomeReceiver
+{
+    /** @var DeferredFuture<mixed>|null null when complete, because its result may keep a generator running */
+    private ?DeferredFuture $deferred;
+
+    /** @var Future<mixed>|null null once it was returned */
+    private ?Future $future;
+
+    private ?CancelledException $cancelled = null;
+
+    /** @var (\Closure(): void)|null */
+    private ?\Closure $unwatch = null;
+
+    private ?string $givesUp = null;
+
+    public function __construct(private readonly JobFactory $sender, private readonly string $id)
+    {
+        $this->deferred = new DeferredFuture();
+        $this->future = $this->deferred->getFuture();
+    }
+
+    /** @return Future<mixed> for one call */
+    public function future(): Future
+    {
+        $future = $this->future ?? throw new \LogicException('It was given away');
+        $this->future = null;
+
+        return $future;
+    }
+
+    /** Withdraws the job when $cancellation is requested. The job is confirmed by then. */
+    public function watch(Cancellation $cancellation): void
+    {
+        $weak = \WeakReference::create($this);
+        $id = $cancellation->subscribe(static fn(CancelledException $cancelled) => $weak->get()?->cancel($cancelled));
+        $this->unwatch = static fn() => $cancellation->unsubscribe($id);
+    }
+
+    public function wantsOutcome(): bool
+    {
+        return $this->cancelled === null;
+    }
+
+    public function outcome(string $id, string $frame): void
+    {
+        $deferred = $this->deferred;
+        $this->end();
+        try {
+            $result = $this->cancelled === null ? $this->sender->result($id, $frame, null) : throw $this->cancelled;
+        } catch (\Throwable $failure) {
+            $deferred?->error($failure);
+
+            return;
+        }
+        $deferred?->complete($result);
+    }
+
+    public function unknown(string $id): void
+    {
+        $this->deferred?->error($this->cancelled ?? JobLostException::unknown($id, $this->sender->queue));
+        $this->end();
+    }
+
+    public function refused(string $id, BrokerRefusedException $refused): void
+    {
+        $this->deferred?->error($this->cancelled ?? $refused);
+        $this->end();
+    }
+
+    public function items(string $id): void
+    {
+        $stream = new ItemStream($this->sender, $id, null);
+        $this->sender->waitAs($id, $this, new StreamedSubmission($this, $stream->waiter()));
+        $this->deferred?->complete($stream->items());
+        $this->deferred = null;
+    }
+
+    public function report(string $id, string $frame): void
+    {
+        $this->sender->report($id, $frame);
+    }
+
+    /** Fails the future; later outcomes are ignored. */
+    public function fail(CancelledException $cancelled): void
+    {
+        $this->cancelled ??= $cancelled;
+        $this->deferred?->error($this->cancelled);
+        $this->end();
+    }
+
+    public function end(): void
+    {
+        $this->deferred = null;
+        if ($this->givesUp !== null) {
+            EventLoop::cancel($this->givesUp);
+            $this->givesUp = null;
+        }
+        if ($this->unwatch !== null) {
+            ($this->unwatch)();
+            $this->unwatch = null;
+        }
+    }
+
+    private function cancel(CancelledException $cancelled): void
+    {
+        if ($this->cancelled !== null) {
+            return;
+        }
+        $this->cancelled = $cancelled;
+        $this->givesUp = $this->deferred === null ? null : $this->sender->afterPatience($this, static fn(self $submission) => $submission->giveUp($cancelled));
+        $this->sender->withdraw([$this->id]);
+    }
+
+    /** Stops waiting if the engine has not confirmed the withdrawal, because it may be away for ever. */
+    private function giveUp(CancelledException $cancelled): void
+    {
+        if ($this->sender->isUnsaid($this->id)) {
+            $this->fail($cancelled);
+        }
+    }
+}

@@ -1,0 +1,26 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Testing\Internal;
+
+use Spindle\Internal\Testing\Removal;
+use Spindle\Internal\Testing\TestServerState;
+
+/** The processes and files of a temporary Redis. */
+final class RedisLeftovers implements Removal
+{
+    /** Also matches the children that write snapshots and rewrite the append-only file. */
+    private const PROGRAMS = '(?:redis|valkey)-(?!cli|benchmark)[\w.-]+';
+
+    /** Finds the server by the directory's name in its command line, and its children by their working directory. */
+    public static function of(string $directory): TestServerState
+    {
+        return new TestServerState($directory, self::PROGRAMS);
+    }
+
+    public static function remove(string $directory): void
+    {
+        self::of($directory)->remove();
+    }
+}

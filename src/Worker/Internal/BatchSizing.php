@@ -1,0 +1,65 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+/**
+ * Learns from the duration of tasks how many of them make a good batch.
+ *
+ * A batch should take about one millisecond: long compared to the cost of sending it, too short to be noticed. The
+ * mean of logarithms follows the typical task and ignores rare long ones. Tasks behind a long one are taken back.
+ */
+final class BatchSizing
+{
+    /** Duration of a batch in nanoseconds. */
+    private const BATCH = 1_000_000;
+
+    private const LARGEST = 4096;
+    private const GROWTH = 8;
+
+    /** Number of batches that are too few to rely on; and of tasks in a batch that is small because they are slow. */
+    private const FEW = 8;
+    private const SMALL = 16;
+
+    /** Duration of a task in nanoseconds, above which a worker may wait for its next batch. */
+    private const QUICK = 5_000_000;
+
+    /** Logarithm of the nanoseconds that a typical task takes. */
+    private ?float $typical = null;
+    private int $largest = 1;
+    private int $learnt = 0;
+
+    /**
+     * @param int $elapsed nanoseconds that the tasks took together
+     * @param int $longest nanoseconds of the longest of them
+     */
+    public function learn(int $count, int $elapsed, int $longest): void
+    {
+        if ($count === 0) {
+            return;
+        }
+        ++$this->learnt;
+        $each = log(max(1, $count > 1 ? ($elapsed - $longest) / ($count - 1) : $elapsed));
+        $this->typical = $this->typical === null ? $each : ($this->typical + $each) / 2;
+        $this->largest = min(self::LARGEST, max($this->largest, $count * self::GROWTH));
+    }
+
+    /** Returns the number of tasks for the next batch. */
+    public function size(): int
+    {
+        return $this->typical === null ? 1 : max(1, min($this->largest, (int) (self::BATCH / exp($this->typical))));
+    }
+
+    /** Returns whether each result should be sent at once: while durations are unknown, or when tasks are slow. */
+    public function isEager(): bool
+    {
+        return $this->learnt < self::FEW || $this->size() <= self::SMALL;
+    }
+
+    /** Returns whether a worker should get its next batch before it has finished the current one. */
+    public function isQuick(): bool
+    {
+        return $this->typical !== null && exp($this->typical) < self::QUICK;
+    }
+}

@@ -1,0 +1,145 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Revolt\EventLoop;
+use Revolt\EventLoop\Suspension;
+use Spindle\Internal\CannotWaitException;
+
+/** Tracks open work in a pool. Open work keeps the event loop running; a closed pool without any stops its workers. */
+final class PoolActivity
+{
+    /** @var array<int, self> instances with open work: the fiber that waits may be unreachable otherwise */
+    private static array $busy = [];
+
+    /** Whether the pool object was destroyed while tasks were open. */
+    private bool $released = false;
+
+    /** Whether the pool refuses tasks; whether its workers are stopping; whether they have ended. */
+    private bool $closed = false;
+    private bool $stopping = false;
+    private bool $over = false;
+
+    /** Whether the workers stop as soon as no work is open. */
+    private bool $draining = false;
+
+    /** @var array<int, Suspension<null>> callers of close(), by object id */
+    private array $waiting = [];
+
+    /** Timer that keeps the loop running while it is referenced. */
+    private readonly string $alive;
+
+    public function __construct(
+        private readonly Workers $workers,
+        private readonly TaskSources $sources,
+        private readonly Results $results,
+        private readonly TaskTimeouts $overdue,
+    ) {
+        $this->alive = EventLoop::unreference(EventLoop::repeat(86_400, static fn() => null));
+    }
+
+    public function isClosed(): bool
+    {
+        return $this->closed;
+    }
+
+    /** Refuses new tasks, and waits until all accepted tasks have outcomes and the workers have stopped. */
+    public function close(): void
+    {
+        $this->closed = true;
+        $this->sources->close();
+        if ($this->over) {
+            return;
+        }
+        $this->draining = true;
+        $this->keepLoop();
+        $this->checkDrained();
+        if (!$this->over) {
+            $this->awaitEnd();
+        }
+    }
+
+    /** Refuses new tasks, and keeps this object alive until all accepted tasks have outcomes. */
+    public function release(): void
+    {
+        $this->closed = true;
+        $this->draining = true;
+        $this->released = true;
+        $this->keepLoop();
+    }
+
+    /** Called when a task got its outcome, or a stream of items began or ended. */
+    public function settled(): void
+    {
+        $this->keepLoop();
+        $this->checkDrained();
+    }
+
+    public function keepLoop(): void
+    {
+        if ($this->over) {
+            return;
+        }
+        if ($this->sources->areOpen() || $this->results->streams() > 0 || $this->draining) {
+            EventLoop::reference($this->alive);
+            self::$busy[spl_object_id($this)] = $this;
+        } else {
+            EventLoop::unreference($this->alive);
+            unset(self::$busy[spl_object_id($this)]);
+        }
+    }
+
+    /** Stops the workers when the pool is closed and nothing is open. */
+    public function checkDrained(): void
+    {
+        if (!$this->draining || $this->stopping || $this->results->streams() > 0 || !$this->sources->areSettled()) {
+            return;
+        }
+        $this->stopping = true;
+        if ($this->released) {
+            $this->workers->close(); // at once, because the loop may never run again
+            $this->end();
+
+            return;
+        }
+        $this->workers->stopAll(function (): void {
+            $this->workers->close();
+            $this->end();
+        });
+    }
+
+    /** Called when all workers have ended. */
+    public function end(): void
+    {
+        $this->closed = true;
+        if ($this->over) {
+            return;
+        }
+        $this->over = true;
+        EventLoop::cancel($this->alive);
+        $this->overdue->close();
+        unset(self::$busy[spl_object_id($this)]);
+        $waiting = $this->waiting;
+        $this->waiting = [];
+        foreach ($waiting as $suspension) {
+            $suspension->resume();
+        }
+    }
+
+    /** @throws CannotWaitException */
+    private function awaitEnd(): void
+    {
+        $suspension = EventLoop::getSuspension();
+        $id = spl_object_id($suspension);
+        $this->waiting[$id] = $suspension;
+        try {
+            $suspension->suspend();
+        } catch (\FiberError $blocked) {
+            throw CannotWaitException::because($blocked);
+        } finally {
+            unset($this->waiting[$id]);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal\Process;
+
+use Spindle\Worker\Internal\WorkerProtocol;
+
+/** A worker's end of the socket to its pool. It blocks, because a worker does one thing at a time. */
+final class PoolLink
+{
+    /** Smallest and largest read, in bytes. */
+    private const READ_SIZE = 1 << 16;
+    private const LARGE_READ = 1 << 20;
+
+    /** A payload of at least this size, in bytes, is sent separately from its header, so that it is not copied. */
+    private const LARGE = 1 << 16;
+
+    private const HEADER = 9;
+
+    /** Nanoseconds to wait for a place in the pool's accept queue, and the error code when that queue is full. */
+    private const PATIENCE = 30_000_000_000;
+    private const AGAIN = 11;
+
+    private string $buffer = '';
+
+    /** Bytes that the pool has to send first; null when they have arrived. */
+    private ?string $welcome = null;
+
+    /** @param resource $socket */
+    private function __construct(private readonly mixed $socket) {}
+
+    /** @param string $name name of an abstract Unix socket */
+    public static function connect(string $name): ?self
+    {
+        // A stream takes its timeout from this setting when it is created. A worker may wait for days.
+        $timeout = ini_set('default_socket_timeout', '-1');
+        $end = hrtime(true) + self::PATIENCE;
+        do {
+            $socket = @stream_socket_client("unix://\0{$name}", $code, $message, 30.0);
+            $isFull = $socket === false && $code === self::AGAIN && hrtime(true) < $end;
+            if ($isFull) {
+                usleep(1_000); // the accept queue of the socket is full
+            }
+        } while ($isFull);
+        ini_set('default_socket_timeout', (string) $timeout);
+        if ($socket === false) {
+            return null;
+        }
+        stream_set_read_buffer($socket, 0);
+        stream_set_write_buffer($socket, 0);
+
+        return new self($socket);
+    }
+
+    /**
+     * Proves to the pool that this is its worker or host. The first {@see receive()} checks the answer, so that this
+     * method need not wait.
+     *
+     * @param string $words further data of the greeting
+     */
+    public function greet(int $type, int $id, #[\SensitiveParameter] string $token, string $words = ''): void
+    {
+        $nonce = random_bytes(WorkerProtocol::NONCE_SIZE);
+        $this->welcome = pack('VCV', WorkerProtocol::PROOF_SIZE + 5, WorkerProtocol::WELCOME, $id) . WorkerProtocol::welcome($token, $nonce);
+        $greeting = WorkerProtocol::greeting($token, $nonce, $type, $id, $words);
+        $this->write(pack('VCV', \strlen($greeting) + 5, $type, $id) . $greeting);
+    }
+
+    /**
+     * Waits for the next frame.
+     *
+     * @return array{int, int, string}|null type, id and payload; null when the pool is gone, or the peer is not the
+     *         pool
+     */
+    public function receive(): ?array
+    {
+        if ($this->welcome !== null) {
+            if (!$this->isWelcomedWith($this->welcome)) {
+                // another process has taken the pool's place, and gets no more data
+                @stream_socket_shutdown($this->socket, \STREAM_SHUT_RDWR);
+
+                return null;
+            }
+            $this->welcome = null;
+        }
+        while (true) {
+            $missing = self::HEADER - \strlen($this->buffer);
+            if ($missing <= 0) {
+                /** @var array{length: int, type: int, id: int} $header */
+                $header = unpack('Vlength/Ctype/Vid', $this->buffer);
+                if ($header['length'] < 5 || $header['type'] < WorkerProtocol::CODE || $header['type'] > WorkerProtocol::REAP) {
+                    return null; // a task has read from the socket, so frames cannot be found any more
+                }
+                $missing = 4 + $header['length'] - \strlen($this->buffer);
+                if ($missing <= 0) {
+                    $payload = substr($this->buffer, self::HEADER, $header['length'] - 5);
+                    $this->buffer = $missing === 0 ? '' : substr($this->buffer, 4 + $header['length']);
+
+                    return [$header['type'], $header['id'], $payload];
+                }
+            }
+            if (!$this->read($missing)) {
+                return null;
+            }
+        }
+    }
+
+    /** @return resource stream to wait for, unless data {@see isBuffered()} */
+    public function stream(): mixed
+    {
+        return $this->socket;
+    }
+
+    /** Returns whether more bytes were read than were received as frames. */
+    public function isBuffered(): bool
+    {
+        return $this->buffer !== '';
+    }
+
+    /** Returns whether at least part of a frame is available. */
+    public function isReadable(): bool
+    {
+        $reads = [$this->socket];
+        $none = null;
+
+        return $this->buffer !== '' || @stream_select($reads, $none, $none, 0) === 1;
+    }
+
+    /** @return bool false when the pool is gone */
+    public function send(int $type, int $id, string $head, string $payload = ''): bool
+    {
+        $header = WorkerProtocol::MAGIC . pack('VCV', \strlen($head) + \strlen($payload) + 5, $type, $id) . $head;
+
+        return \strlen($payload) < self::LARGE
+            ? $this->write($header . $payload)
+            : $this->write($header) && $this->write($payload);
+    }
+
+    /** Closes the socket, in a fork of the host. */
+    public function close(): void
+    {
+        fclose($this->socket);
+    }
+
+    /** Checks the first bytes against the expected frame, without trusting any of them, not even a length. */
+    private function isWelcomedWith(string $welcome): bool
+    {
+        $size = \strlen($welcome);
+        while (\strlen($this->buffer) < $size) {
+            if (!str_starts_with($welcome, substr($this->buffer, 0, self::HEADER)) || !$this->read($size - \strlen($this->buffer))) {
+                return false;
+            }
+        }
+        if (!hash_equals($welcome, substr($this->buffer, 0, $size))) {
+            return false;
+        }
+        $this->buffer = substr($this->buffer, $size);
+
+        return true;
+    }
+
+    /** @return bool false when the pool is gone; true without new bytes after a signal */
+    private function read(int $missing): bool
+    {
+        $bytes = @fread($this->socket, max(self::READ_SIZE, min($missing, self::LARGE_READ)));
+        if ($bytes === '' || $bytes === false) {
+            return !feof($this->socket);
+        }
+        $this->buffer .= $bytes;
+
+        return true;
+    }
+
+    private function write(string $bytes): bool
+    {
+        while (true) {
+            $written = @fwrite($this->socket, $bytes);
+            if ($written === \strlen($bytes)) {
+                return true;
+            }
+            if ($written === false || $written === 0) {
+                [$written, $error] = $this->writeOrSay($bytes);
+                if ($written === 0 && !str_contains($error, 'errno=4 ')) {
+                    return false;
+                }
+            }
+            $bytes = substr($bytes, $written); // a signal interrupted the write
+            if ($bytes === '') {
+                return true;
+            }
+        }
+    }
+
+    /** @return array{int, string} number of bytes written; the error, whatever error handler a task has left behind */
+    private function writeOrSay(string $bytes): array
+    {
+        $error = '';
+        set_error_handler(static function (int $level, string $message) use (&$error): bool {
+            $error = $message;
+
+            return true;
+        });
+        try {
+            $written = (int) fwrite($this->socket, $bytes);
+        } finally {
+            restore_error_handler();
+        }
+
+        return [$written, $error];
+    }
+}

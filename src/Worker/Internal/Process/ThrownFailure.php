@@ -1,0 +1,49 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal\Process;
+
+use Spindle\Worker\Internal\ValuePacking;
+use Spindle\Worker\Internal\ValueSerializer;
+use Spindle\Worker\Internal\WorkerProtocol;
+use Spindle\Worker\Thrown;
+use Spindle\Worker\UnserializableException;
+
+/** Serializes an exception of a task: as data, and as the object itself if it can be serialized. */
+final class ThrownFailure
+{
+    public static function pack(\Throwable $thrown): string
+    {
+        $packing = new ValuePacking();
+        $data = Thrown::of($thrown);
+        $packing->add(WorkerProtocol::SERIALIZED, serialize($data));
+        $part = $thrown;
+        while ($part !== null && $data !== null) {
+            self::tidy($part, $data);
+            [$part, $data] = [$part->getPrevious(), $data->previous];
+        }
+        if ($part !== null) {
+            return $packing->head() . $packing->bytes(); // for a long chain, only data is sent
+        }
+        try {
+            $packing->add(WorkerProtocol::SERIALIZED, ValueSerializer::serialize($thrown, 'The exception'));
+        } catch (UnserializableException) {
+            // The data is complete: class, message, code, trace and previous exceptions.
+        }
+
+        return $packing->head() . $packing->bytes();
+    }
+
+    /**
+     * Gives an exception the file, line and trace of its data: the original places of closures, and no arguments,
+     * which may be secret and often cannot be serialized.
+     */
+    private static function tidy(\Throwable $thrown, Thrown $data): void
+    {
+        $class = $thrown instanceof \Error ? \Error::class : \Exception::class;
+        foreach (['trace' => $data->trace, 'file' => $data->file, 'line' => $data->line] as $name => $value) {
+            (new \ReflectionProperty($class, $name))->setValue($thrown, $value);
+        }
+    }
+}

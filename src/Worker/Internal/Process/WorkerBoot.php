@@ -1,0 +1,217 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal\Process;
+
+use Spindle\Worker\Internal\WorkerProtocol;
+use Spindle\Worker\Thrown;
+
+/** Turns a process into a worker, or into the host of workers: connects to the pool, loads files, runs tasks. */
+final class WorkerBoot
+{
+    /** Instance of this process or thread. Not in a variable, which a task might print with its secrets. */
+    private static ?self $current = null;
+
+    /** Nesting of pools around this process; and workers in all of them, by which a nested pool is smaller. */
+    private static int $depth = 0;
+    private static int $siblings = 1;
+
+    private ?PoolLink $wire = null;
+    private ?Worker $worker = null;
+
+    /** @var list<string> files to load */
+    private array $files = [];
+
+    /** Code of the callable to run before the first task. */
+    private ?string $initialize = null;
+
+    /** @param 'fork'|'thread'|null $kind how this host runs its workers; null for a worker */
+    private function __construct(private readonly ?string $kind) {}
+
+    public static function fromInput(): void
+    {
+        self::showErrorsApart();
+        /** @var array<string, mixed> $settings {@see \Spindle\Worker\Internal\WorkerSettings} */
+        $settings = unserialize((string) stream_get_contents(\STDIN), ['allowed_classes' => false]);
+        /** @var 'fork'|'thread'|null $kind */
+        $kind = $settings['host'] ?? null;
+        self::$current = $boot = new self($kind);
+        if ($kind === null) {
+            $boot->attach($settings, false);
+
+            return;
+        }
+        require_once \dirname(__DIR__, 3) . '/Internal/Launcher/LauncherProtocol.php';
+        foreach (['Files', 'ProcessTree', 'Integers', 'LibcFunctions', 'Libc'] as $class) {
+            require_once \dirname(__DIR__, 3) . "/Internal/Launcher/Process/{$class}.php";
+        }
+        require_once __DIR__ . '/ForkHost.php';
+        require_once __DIR__ . '/ThreadHost.php';
+        /** @var list<string> $files */
+        $files = $settings['files'];
+        $boot->files = $kind === 'thread' ? [] : $files; // each thread loads the files itself
+        $boot->wire = self::connect($settings);
+        $token = \is_string($settings['token']) ? $settings['token'] : '';
+        $boot->wire->greet(WorkerProtocol::HOST, 0, $token, pack('V', getmypid()));
+    }
+
+    /** @param string $settings settings of a worker; emptied, because they appear in the stack trace of each task */
+    public static function inThread(#[\SensitiveParameter] string &$settings): void
+    {
+        self::showErrorsApart();
+        self::$current = $boot = new self(null);
+        /** @var array<string, mixed> $words */
+        $words = unserialize($settings, ['allowed_classes' => false]);
+        $settings = '';
+        $boot->attach($words, true);
+        unset($words);
+        try {
+            while (self::hasFile()) {
+                self::load(self::nextFile());
+            }
+        } catch (\Throwable $failure) {
+            self::fail($failure);
+        }
+        self::work();
+    }
+
+    /** @param int $descriptor descriptor of a socket that reports the end of the thread */
+    public static function leaveThread(int $descriptor): void
+    {
+        self::$current?->worker?->lastWords();
+        self::$current = null;
+        $end = fopen("php://fd/{$descriptor}", 'w');
+        if ($end !== false) {
+            fwrite($end, '.');
+            fclose($end);
+        }
+    }
+
+    public static function depth(): int
+    {
+        return self::$depth;
+    }
+
+    public static function siblings(): int
+    {
+        return self::$siblings;
+    }
+
+    /** Returns whether there is another file to load. The main script loads it, in the global scope. */
+    public static function hasFile(): bool
+    {
+        return self::current()->files !== [];
+    }
+
+    public static function nextFile(): string
+    {
+        return (string) array_shift(self::current()->files);
+    }
+
+    public static function fail(\Throwable $failure): never
+    {
+        $boot = self::current();
+        if ($boot->worker !== null) {
+            $boot->worker->failed($failure);
+        } else {
+            $boot->wire?->send(WorkerProtocol::NOT_READY, 0, serialize(Thrown::of($failure)));
+        }
+        exit(255);
+    }
+
+    /** Runs tasks until the pool has no more for this worker, or is gone. */
+    public static function work(): void
+    {
+        $boot = self::current();
+        try {
+            if ($boot->wire !== null && !$boot->host($boot->wire)) {
+                return;
+            }
+            $boot->worker?->initialize($boot->initialize);
+        } catch (\Throwable $failure) {
+            self::fail($failure);
+        }
+        $boot->worker?->work();
+    }
+
+    private static function current(): self
+    {
+        return self::$current ?? throw new \LogicException('It is no worker');
+    }
+
+    /** Sends PHP errors to standard error, so that they do not mix with standard output of the pool's process. */
+    private static function showErrorsApart(): void
+    {
+        if (!\in_array(strtolower((string) \ini_get('display_errors')), ['', '0', 'off', 'no', 'false', 'stderr'], true)) {
+            ini_set('display_errors', 'stderr');
+        }
+    }
+
+    /** Loads a file, and makes its variables global as if it were loaded in the global scope. */
+    private static function load(string $file): void
+    {
+        (static function () use ($file): void {
+            require_once $file;
+            unset($file);
+            foreach (get_defined_vars() as $name => $value) {
+                $GLOBALS[$name] = $value;
+            }
+        })();
+    }
+
+    /** @return bool whether this process is a worker now: a fork of the process that called */
+    private function host(PoolLink $wire): bool
+    {
+        if ($this->kind === 'thread') {
+            class_exists('parallel\\Runtime') ? (new ThreadHost($wire))->run() : throw new \RuntimeException('ext-parallel is missing in the command-line PHP');
+        }
+        if (!\function_exists('pcntl_fork') || !\function_exists('posix_kill')) {
+            throw new \RuntimeException('ext-pcntl or ext-posix is missing in the command-line PHP');
+        }
+        $settings = (new ForkHost($wire))->run();
+        if ($settings === null) {
+            return false;
+        }
+        $this->attach($settings, false);
+
+        return true;
+    }
+
+    /** @param array<string, mixed> $settings settings whose secrets are not kept */
+    private function attach(#[\SensitiveParameter] array $settings, bool $isThread): void
+    {
+        /**
+         * @var array{
+         *     key: string, timed: bool, maxResult: int, maxGrowth: int|null, restoresState: bool, depth: int,
+         *     siblings: int, mark: int, token: string, id: int, socket: string, files: list<string>,
+         *     initialize: string|null,
+         * } $settings
+         */
+        self::$depth = $settings['depth'];
+        self::$siblings = $settings['siblings'];
+        $this->files = $this->kind === null ? $settings['files'] : []; // the host has loaded the files for its forks
+        $this->initialize = $settings['initialize'];
+        $wire = self::connect($settings);
+        $this->worker = new Worker(
+            $wire,
+            $settings['key'],
+            $settings['mark'],
+            $settings['timed'],
+            $settings['maxResult'],
+            $settings['maxGrowth'],
+            $settings['restoresState'],
+            $isThread,
+        );
+        $this->worker->attach();
+        $words = pack('VC', getmypid(), $this->worker->hasMark() ? 1 : 0);
+        $wire->greet(WorkerProtocol::HELLO, $settings['id'], $settings['token'], $words);
+    }
+
+    /** @param array<string, mixed> $settings */
+    private static function connect(#[\SensitiveParameter] array $settings): PoolLink
+    {
+        /** @var array{socket: string} $settings */
+        return PoolLink::connect($settings['socket']) ?? exit(1); // the pool is gone
+    }
+}

@@ -1,0 +1,246 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal\Process;
+
+use Amp\Cancellation;
+use Amp\DeferredCancellation;
+use Spindle\Worker\Internal\SharedFlags;
+use Spindle\Worker\Internal\WorkerProtocol;
+
+/**
+ * The lifecycle of a worker, and its messages besides results: output of tasks, reports, and how the worker ends.
+ *
+ * No signal ends a worker in the middle of a frame. A fork that a task creates is no worker, and sends nothing.
+ */
+final class WorkerLifecycle
+{
+    public const IDLE = 0;
+    public const BUSY = 1;
+    public const TASK = 2;
+
+    private const KILL = 9;
+    private const TERM = 15;
+
+    private const FATAL = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR;
+
+    /** Which code is running. During BUSY, the worker's own code, a signal waits until {@see enter()}. */
+    public int $state = self::IDLE;
+
+    /** Cancellation of the running task; null until the task asks for it. */
+    public ?DeferredCancellation $cancellation = null;
+
+    private readonly int $pid;
+
+    /** Whether shared memory exists under the key, or is about to. */
+    private bool $hasMark = false;
+    private bool $terminating = false;
+
+    /** Whether the worker ends after the running task, which has asked for its cancellation. */
+    private bool $leaving = false;
+
+    /** Whether the worker has ended normally, so that it sends no last words. */
+    private bool $over = false;
+
+    /** @var string|null memory that is released for the last words when PHP has no memory left */
+    private ?string $reserve; // @phpstan-ignore property.onlyWritten
+
+    /**
+     * @param int  $markKey  key of the shared memory, see {@see SharedFlags}; 0 for none
+     * @param bool $isThread whether this is a thread: it gets no signals, and its shutdown functions run too late
+     */
+    public function __construct(
+        private readonly PoolLink $wire,
+        private readonly ResultBuffer $results,
+        private readonly int $markKey,
+        private readonly bool $isThread,
+    ) {
+        $this->pid = (int) getmypid();
+        $this->reserve = str_repeat('x', 1 << 16);
+    }
+
+    /**
+     * Starts to send output to the pool, and prepares to report how this process ends.
+     *
+     * @return \Shmop|null the mark, whose name is removed however this process ends
+     */
+    public function begin(): ?\Shmop
+    {
+        $this->captureOutput();
+        if (!$this->isThread) {
+            register_shutdown_function($this->lastWords(...));
+            if (\function_exists('pcntl_signal')) {
+                pcntl_async_signals(true);
+                // interrupts system calls; otherwise a waiting worker would handle the signal at the next frame
+                pcntl_signal(self::TERM, $this->terminate(...), false);
+            }
+        }
+        $this->hasMark = $this->markKey !== 0; // before the memory exists, because SIGTERM may arrive at any time
+        $mark = SharedFlags::make($this->markKey);
+        $this->hasMark = $mark !== null;
+
+        return $mark;
+    }
+
+    /** @return array{int, int, string}|null the next frame; a signal may end the worker during the wait */
+    public function receive(): ?array
+    {
+        $this->enter(self::IDLE);
+        $frame = $this->wire->receive();
+        $this->state = self::BUSY;
+
+        return $frame;
+    }
+
+    /** Leaves the worker's own code, and handles a signal that arrived in it. */
+    public function enter(int $state): void
+    {
+        $this->state = $state;
+        if ($this->terminating) {
+            $this->terminate();
+        }
+    }
+
+    /** Sends the waiting results. A signal waits until they are sent. */
+    public function flush(int $flags): void
+    {
+        $this->vanishInFork();
+        $state = $this->state;
+        $this->state = self::BUSY;
+        $this->results->send($flags) || $this->vanish();
+        $this->enter($state);
+    }
+
+    /** Sends output or a report of the running task. */
+    public function tell(int $type, string $bytes): void
+    {
+        if (getmypid() === $this->pid) {
+            $state = $this->state;
+            $this->state = self::BUSY;
+            $this->wire->send($type, $this->results->batch, '', $bytes);
+            $this->enter($state);
+        }
+    }
+
+    public function cancellation(): Cancellation
+    {
+        return ($this->cancellation ??= new DeferredCancellation())->getCancellation();
+    }
+
+    /** Called after a task. Ends the worker if it was ordered to end while the task ran. */
+    public function leaveIfTold(): void
+    {
+        $this->cancellation = null;
+        if ($this->leaving) {
+            $this->flush(0);
+            $this->vanish();
+        }
+    }
+
+    /** Ends this process if it is a fork by a task. Repairs output buffers that a task left open or closed. */
+    public function tidy(): void
+    {
+        $this->vanishInFork();
+        if (ob_get_level() !== 1) {
+            while (ob_get_level() > 1 && @ob_end_flush()); // a buffer that cannot be removed stays
+            if (ob_get_level() === 0) {
+                $this->captureOutput();
+            }
+        }
+    }
+
+    public function vanishInFork(): void
+    {
+        if (getmypid() !== $this->pid) {
+            $this->vanish();
+        }
+    }
+
+    /** Ends this process without running destructors or shutdown functions of the task, if possible by this signal. */
+    public function vanish(int $signal = self::KILL): never
+    {
+        $this->removeMark();
+        if (\function_exists('posix_kill') && !($this->isThread && getmypid() === $this->pid)) {
+            foreach ([$signal, self::KILL] as $each) { // a task may have blocked the first signal
+                posix_kill((int) getmypid(), $each);
+            }
+        }
+        $this->over = true;
+        exit(255);
+    }
+
+    /** Declares that the worker ends normally, without last words. */
+    public function conclude(): void
+    {
+        $this->over = true;
+    }
+
+    /** Sends how this process or thread has ended, unless it ended normally. */
+    public function lastWords(): void
+    {
+        if ($this->over) {
+            $this->removeMark();
+
+            return;
+        }
+        if (getmypid() !== $this->pid) {
+            $this->over = true; // a task created this fork, and it called exit()
+
+            return;
+        }
+        $this->state = self::BUSY;
+        $this->reserve = null;
+        $peak = memory_get_peak_usage(true);
+        $this->flush(0);
+        $error = error_get_last();
+        $fatal = $error !== null && ($error['type'] & self::FATAL) !== 0;
+        $this->wire->send(
+            WorkerProtocol::LAST_WORDS,
+            $this->results->batch,
+            pack('PC', $peak, $fatal ? 1 : 0),
+            $fatal ? substr($error['message'], 0, WorkerProtocol::OUTPUT_SIZE) . " in {$error['file']}:{$error['line']}" : '',
+        );
+        $this->removeMark();
+    }
+
+    /** Handles SIGTERM from the pool. A task that asked for its cancellation may continue until it is killed. */
+    private function terminate(): void
+    {
+        $this->vanishInFork();
+        $this->terminating = $this->state === self::BUSY;
+        if ($this->terminating) {
+            return;
+        }
+        $this->flush(0);
+        if ($this->cancellation !== null) {
+            $this->leaving = true;
+            $this->cancellation->cancel();
+
+            return;
+        }
+        pcntl_signal(self::TERM, \SIG_DFL);
+        $this->vanish(self::TERM); // so that the exit status shows the original signal
+    }
+
+    private function captureOutput(): void
+    {
+        ob_start(function (string $output): string {
+            if (getmypid() !== $this->pid) {
+                return $output; // a fork by a task shares the standard output, which the pool also receives
+            }
+            for ($at = 0; $at < \strlen($output); $at += WorkerProtocol::OUTPUT_SIZE) {
+                $this->tell(WorkerProtocol::OUTPUT, substr($output, $at, WorkerProtocol::OUTPUT_SIZE));
+            }
+
+            return '';
+        }, 1);
+    }
+
+    private function removeMark(): void
+    {
+        if ($this->hasMark && getmypid() === $this->pid) {
+            SharedFlags::remove($this->markKey);
+        }
+    }
+}

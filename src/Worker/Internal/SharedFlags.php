@@ -1,0 +1,160 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+/**
+ * Shared memory of a pool and a worker, through which they exchange state without messages. 40 bytes are used:
+ *
+ *      0   u32  index of the running task, or of the last one that ran
+ *      4   u32  its batch
+ *      8   u64  start time in nanoseconds of the monotonic clock, 0 after the end; only with a time limit
+ *      16  u64  batch << 32 | limit: tasks of this batch from this index on must not start; for even batch numbers
+ *      24  u64  the same for odd batch numbers
+ *      32  8 bytes that identify the owner
+ *
+ * Before each task, a worker writes the mark, reads the clock, and reads the limit if the last reading is older than
+ * LOOK. The pool writes the limit, waits for longer than LOOK, and reads the mark. If the pool does not see the mark
+ * of a task, there are two cases. Either the worker has already read the new limit. Or its last reading is older than
+ * LOOK, and it reads the limit before the task. So a task that was taken back never starts. The wait is also longer
+ * than a processor needs to make its writes visible to others.
+ *
+ * Without ext-shmop there is no mark. A worker then sends each result before it starts the next task, which shows the
+ * pool which task ran when the worker died. Tasks are never taken back from such a worker.
+ */
+final class SharedFlags
+{
+    /** Nanoseconds after which a worker reads the limit again. */
+    public const LOOK = 20_000;
+
+    /**
+     * A key has the name of the memory, and above it a number of extra bytes. Memory of other programs with the same
+     * name has another size, which is visible as soon as the name is.
+     */
+    private const NAME = 0x7FFF_FFFF;
+    private const SPARE = 4000;
+
+    private const OWNER = "Spindle\0";
+
+    /** Microseconds that the pool waits for the worker and the processor. */
+    private const SETTLING = 50;
+
+    private function __construct(private readonly \Shmop $memory) {}
+
+    /** Returns a key for the shared memory of a worker; 0 without ext-shmop. */
+    public static function newKey(): int
+    {
+        return \function_exists('shmop_open') ? random_int(1, self::NAME) | (random_int(1, self::SPARE) << 31) : 0;
+    }
+
+    /** Creates the memory in a worker. The pool removes the name on opening, so no kill leaves the memory behind. */
+    public static function make(int $key): ?\Shmop
+    {
+        if ($key === 0 || !\function_exists('shmop_open')) {
+            return null;
+        }
+        $memory = @shmop_open($key & self::NAME, 'n', 0o600, self::size($key));
+        if ($memory === false) {
+            return null;
+        }
+        shmop_write($memory, self::OWNER, WorkerProtocol::MARK_SIZE);
+
+        return $memory;
+    }
+
+    /**
+     * Removes memory of workers that were killed with their pool before it had opened the memory. No process uses it.
+     */
+    public static function sweep(): void
+    {
+        $segments = \function_exists('shmop_open') ? @file('/proc/sysvipc/shm') : false;
+        foreach (\array_slice($segments === false ? [] : $segments, 1) as $segment) {
+            // key, id, mode, size, pid of the creator, pid of the last user, attached
+            $fields = array_map(\intval(...), (array) sscanf($segment, '%d %d %d %d %d %d %d'));
+            [$key, $size, $creator, $attached] = [$fields[0] ?? 0, $fields[3] ?? 0, $fields[4] ?? 0, $fields[6] ?? 1];
+            if ($attached !== 0 || $key === 0 || $creator < 1 || $size < self::size(1 << 31) || $size > self::size(self::SPARE << 31) || file_exists("/proc/{$creator}")) {
+                continue;
+            }
+            $memory = @shmop_open($key, 'w', 0, 0);
+            if ($memory !== false && shmop_read($memory, WorkerProtocol::MARK_SIZE, \strlen(self::OWNER)) === self::OWNER) {
+                shmop_delete($memory);
+            }
+        }
+    }
+
+    /** Removes memory that a worker may have created and the pool may not have opened. */
+    public static function remove(int $key): void
+    {
+        if (\function_exists('shmop_open')) {
+            self::take($key);
+        }
+    }
+
+    /** Opens the memory of a worker and removes its name. Memory of another owner is not touched. */
+    public static function take(int $key): ?self
+    {
+        if ($key === 0) {
+            return null;
+        }
+        $memory = @shmop_open($key & self::NAME, 'w', 0, 0);
+        if ($memory === false || shmop_size($memory) !== self::size($key)) {
+            return null;
+        }
+        shmop_delete($memory);
+
+        return new self($memory);
+    }
+
+    /** @return array{int, int} batch and index of the last task that started; 0 and 0 before the first */
+    public function read(): array
+    {
+        /** @var array{index: int, batch: int} $words */
+        $words = unpack('Vindex/Vbatch', shmop_read($this->memory, 0, 8));
+
+        return [$words['batch'], $words['index']];
+    }
+
+    /** Returns when that task started, in nanoseconds of {@see hrtime()}; 0 after it ended, and before it starts. */
+    public function startedAt(): int
+    {
+        /** @var array{1: int} $words */
+        $words = unpack('P', shmop_read($this->memory, 8, 8));
+
+        return $words[1];
+    }
+
+    /**
+     * Takes back the tasks of a batch that have not started.
+     *
+     * @param int $limit number of tasks in the batch, without those that were taken back before
+     *
+     * @return int number of tasks that started; the others never will
+     */
+    public function revoke(int $batch, int $limit): int
+    {
+        $started = min($limit, $this->started($batch, $limit));
+        shmop_write($this->memory, pack('P', ($batch << 32) | $started), 16 + 8 * ($batch & 1));
+        usleep(self::SETTLING);
+
+        // A worker resets the mark of a task while it sends earlier results. The limit still allows that task.
+        return max($started, min($limit, $this->started($batch, $limit)));
+    }
+
+    /** @return int number of started tasks of the batch, including the running one */
+    public function started(int $batch, int $count): int
+    {
+        [$current, $index] = $this->read();
+
+        return match (true) {
+            $current < $batch => 0,
+            $current > $batch => $count,
+            default => $index + 1,
+        };
+    }
+
+    private static function size(int $key): int
+    {
+        return WorkerProtocol::MARK_SIZE + \strlen(self::OWNER) + ($key >> 31);
+    }
+}

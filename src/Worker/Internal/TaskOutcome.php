@@ -1,0 +1,80 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Spindle\Worker\TaskException;
+use Spindle\Worker\TaskFailedException;
+use Spindle\Worker\Thrown;
+use Spindle\Worker\UnserializableException;
+use Spindle\Worker\WorkerStartException;
+
+/** Decodes the outcome of a task: its result or its failure. */
+final class TaskOutcome
+{
+    private const MISSING = self::class . '::missing';
+
+    /**
+     * @param int $kind {@see WorkerProtocol::SERIALIZED} or {@see WorkerProtocol::STRING}
+     *
+     * @throws TaskFailedException when a class is missing in this process or refuses its data
+     */
+    public static function value(int $kind, string $bytes, int $attempts, mixed $key): mixed
+    {
+        if ($kind === WorkerProtocol::STRING) {
+            return $bytes;
+        }
+        try {
+            return ValueSerializer::unserialize($bytes, self::MISSING);
+        } catch (\Throwable $refused) {
+            throw TaskFailedException::threw(Thrown::of($refused), $refused, $attempts, $key);
+        }
+    }
+
+    /** @throws \UnexpectedValueException always, as the callback of {@see ValueSerializer::unserialize()} */
+    public static function missing(string $class): never
+    {
+        throw new \UnexpectedValueException("The process of the pool has no class {$class}, of which a worker has sent an object: load it there as well, or let Composer autoload it");
+    }
+
+    /** Decodes why a worker or its host could not be made ready. */
+    public static function startFailure(string $bytes): WorkerStartException
+    {
+        /** @var Thrown $thrown */
+        $thrown = unserialize($bytes, ['allowed_classes' => [Thrown::class]]);
+
+        return WorkerStartException::threw($thrown);
+    }
+
+    /**
+     * @param int $kind {@see WorkerProtocol::THROWN} or {@see WorkerProtocol::UNSERIALIZABLE}
+     *
+     * @return TaskException|UnserializableException
+     */
+    public static function failure(int $kind, string $bytes, int $attempts, mixed $key): \Throwable
+    {
+        if ($kind === WorkerProtocol::UNSERIALIZABLE) {
+            /** @var array{string, string} $where */
+            $where = unserialize($bytes, ['allowed_classes' => false]);
+
+            [$path, $what] = $where;
+            $name = ValueSerializer::forKey($key);
+
+            return UnserializableException::at((string) preg_replace_callback('/^The (result|item)/', static fn(array $match): string => "{$match[0]}{$name}", $path), $what);
+        }
+        [, $parts] = ValuePacking::split($bytes);
+        /** @var Thrown $thrown */
+        $thrown = unserialize($parts[0], ['allowed_classes' => [Thrown::class]]);
+        $original = null;
+        if (isset($parts[1]) && class_exists($thrown->class)) {
+            try {
+                $original = ValueSerializer::unserialize($parts[1], self::MISSING);
+            } catch (\Throwable) {
+                // The failure as data is already complete.
+            }
+        }
+
+        return TaskFailedException::threw($thrown, $original instanceof \Throwable ? $original : null, $attempts, $key);
+    }
+}

@@ -1,0 +1,206 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Revolt\EventLoop;
+use Spindle\Internal\Launcher\Process\ProcessTree;
+use Spindle\Internal\WeakTimer;
+use Spindle\Worker\TaskTimeoutException;
+
+/**
+ * Watches workers whose tasks take long.
+ *
+ * Tasks that wait behind a long task are taken back. A task that exceeds the time limit is ended with its worker. A
+ * worker that was stopped (SIGSTOP) before it began its tasks is replaced.
+ */
+final class TaskTimeouts
+{
+    /** Nanoseconds after which a batch is taken to contain a long task. Tasks behind it are taken back. */
+    private const OVERDUE = 3_000_000;
+
+    /** Seconds until the next check of a worker that is between two tasks, or is sending a result. */
+    private const BETWEEN = 0.1;
+
+    /** Seconds after which a worker that has not begun its batch may have been stopped (SIGSTOP). */
+    private const BEGIN_TIMEOUT = 3.0;
+
+    private ?string $looking = null;
+
+    /** Timer of the next check of workers that have not begun their batches. */
+    private ?string $watching = null;
+
+    /**
+     * @param float|null       $timeout time limit of each task, in seconds
+     * @param \Closure(): void $freed   called when tasks may have been taken back
+     */
+    public function __construct(
+        private readonly Workers $workers,
+        private readonly Backlog $backlog,
+        private readonly ?float $timeout,
+        private readonly \Closure $freed,
+    ) {}
+
+    public function close(): void
+    {
+        foreach ([$this->looking, $this->watching] as $timer) {
+            if ($timer !== null) {
+                EventLoop::cancel($timer);
+            }
+        }
+        $this->looking = $this->watching = null;
+    }
+
+    /** Called when a batch becomes the first of its worker. */
+    public function isFirst(WorkerHandle $worker, Batch $batch): void
+    {
+        $batch->since = hrtime(true);
+        if ($this->watching === null) {
+            $this->watch(self::BEGIN_TIMEOUT);
+        }
+        if ($this->timeout !== null && !$worker->timed) {
+            $this->limitTime($worker, $this->timeout);
+        }
+    }
+
+    /** Returns whether the worker is busy with its first batch for so long that other tasks should not wait. */
+    public function isLate(WorkerHandle $worker): bool
+    {
+        $first = $worker->first();
+
+        return $first !== null && hrtime(true) - $first->since > self::OVERDUE;
+    }
+
+    /**
+     * Takes back tasks that wait behind a long task.
+     *
+     * @param array<int, WorkerHandle> $workers
+     *
+     * @return bool whether tasks can now be given to other workers
+     */
+    public function relieve(array $workers): bool
+    {
+        $waiting = false;
+        $idle = $this->workers->mayGrow();
+        foreach ($workers as $worker) {
+            if ($worker->batches === []) {
+                $idle = $idle || $worker->isIdle();
+            } elseif ($worker->mark !== null && $this->waitingAt($worker)) {
+                if ($this->isLate($worker)) {
+                    $this->takeBack($worker);
+                } else {
+                    $waiting = true;
+                }
+            }
+        }
+        if ($waiting && $idle && $this->backlog->count() === 0 && $this->looking === null) {
+            $this->looking = WeakTimer::after(self::OVERDUE / 1e9, $this, static function (self $overdue): void {
+                $overdue->looking = null;
+                ($overdue->freed)();
+            });
+        }
+
+        return $this->backlog->count() > 0;
+    }
+
+    public function takeBack(WorkerHandle $worker): void
+    {
+        foreach ($worker->batches as $batch) {
+            $started = $worker->revoke($batch);
+            if ($started < $batch->limit) {
+                $rest = $batch->slice($started, $batch->limit);
+                $batch->limit = $started;
+                $this->backlog->add($rest);
+            }
+        }
+    }
+
+    /** Sets a single timer for all workers. One for each batch would cost more than a tiny task. */
+    private function watch(float $seconds): void
+    {
+        $this->watching = WeakTimer::after($seconds, $this, static function (self $overdue): void {
+            $overdue->watching = null;
+            $overdue->replaceStopped();
+        });
+    }
+
+    private function replaceStopped(): void
+    {
+        $next = null;
+        foreach ($this->workers->all() as $worker) {
+            $first = $worker->first();
+            if ($first === null || $worker->mark === null || $worker->ending !== null || $worker->started($first) > 0) {
+                continue;
+            }
+            $left = self::BEGIN_TIMEOUT - (hrtime(true) - $first->since) / 1e9;
+            $isStopped = $left <= 0 && \in_array(ProcessTree::state($worker->pid), ['T', 't'], true);
+            $next = min($next ?? self::BEGIN_TIMEOUT, $left > 0 ? $left : self::BEGIN_TIMEOUT);
+            if ($isStopped) {
+                $this->replace($worker);
+            }
+        }
+        if ($next !== null && $this->watching === null) {
+            $this->watch($next);
+        }
+    }
+
+    /** Gives the tasks of a stopped worker to others, and ends that worker. */
+    private function replace(WorkerHandle $worker): void
+    {
+        $this->takeBack($worker);
+        if ($worker->running() === null) { // otherwise it was continued just now
+            $this->workers->end($worker, static fn(): \Throwable => new \LogicException('No task of it ran'));
+        }
+        ($this->freed)();
+    }
+
+    /** Returns whether the worker has tasks that it has probably not started. */
+    private function waitingAt(WorkerHandle $worker): bool
+    {
+        [$first, $second] = [$worker->batches[0], $worker->batches[1] ?? null];
+
+        return ($second !== null && $second->limit > 0) || ($first->limit - $first->arrived > 1 && $first->limit > $worker->started($first));
+    }
+
+    private function limitTime(WorkerHandle $worker, float $seconds): void
+    {
+        $worker->timed = true;
+        $worker->timers['timeout'] = WeakTimer::after(max(0.001, $seconds), $this, static function (self $overdue) use ($worker): void {
+            $worker->timed = false;
+            $overdue->lookAtTime($worker, (float) $overdue->timeout);
+        });
+    }
+
+    private function lookAtTime(WorkerHandle $worker, float $timeout): void
+    {
+        $batch = $worker->running()[0] ?? $worker->first();
+        if ($batch === null || $worker->ending !== null) {
+            return;
+        }
+        $since = max($batch->since, $worker->batches[0]->since);
+        $left = null;
+        if ($worker->mark !== null && $worker->mark->read()[0] === $batch->id) {
+            $startedAt = $worker->mark->startedAt();
+            $since = max($since, $startedAt);
+            $left = $startedAt === 0 ? min($timeout, self::BETWEEN) : null;
+        }
+        $left ??= $timeout - (hrtime(true) - $since) / 1e9;
+        if ($left > 0) {
+            $this->limitTime($worker, $left);
+
+            return;
+        }
+        $late = $worker->running();
+        $this->takeBack($worker);
+        if ($worker->running() !== $late) {
+            $this->limitTime($worker, $timeout); // the task has ended, and the next one has started
+            ($this->freed)();
+
+            return;
+        }
+        $worker->condemned = $late;
+        $this->workers->end($worker, static fn(Batch $batch, int $index): \Throwable => TaskTimeoutException::after($timeout, $batch->attempt, $batch->key($index)));
+        ($this->freed)();
+    }
+}

@@ -1,0 +1,108 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+/**
+ * Encodes values of different kinds, each readable without the others:
+ *
+ *     u32 count | u8 kind, for each | u32 length, for each | bytes, of each
+ *
+ * So code of a class that runs during serialization affects only one task.
+ */
+final class ValuePacking
+{
+    private string $kinds = '';
+    private string $lengths = '';
+    private string $bytes = '';
+
+    public function add(int $kind, string $bytes): void
+    {
+        $this->kinds .= \chr($kind);
+        $this->lengths .= pack('V', \strlen($bytes));
+        $this->bytes = $this->bytes === '' ? $bytes : $this->bytes . $bytes;
+    }
+
+    /** @param list<bool|int|float|string|null> $values */
+    public function addPlain(array $values): void
+    {
+        foreach ($values as $value) {
+            if (\is_string($value)) {
+                $this->add(WorkerProtocol::STRING, $value);
+            } else {
+                $this->add(WorkerProtocol::SERIALIZED, \is_float($value) ? ValueSerializer::bytes($value) : serialize($value));
+            }
+        }
+    }
+
+    public function count(): int
+    {
+        return \strlen($this->kinds);
+    }
+
+    /** Returns the size of the values in bytes. */
+    public function size(): int
+    {
+        return \strlen($this->bytes);
+    }
+
+    /** Returns the header, which precedes {@see bytes()}. */
+    public function head(): string
+    {
+        return pack('V', \strlen($this->kinds)) . $this->kinds . $this->lengths;
+    }
+
+    public function bytes(): string
+    {
+        return $this->bytes;
+    }
+
+    /**
+     * Encodes a list of plain values, which is faster than separate values. Integers are the fastest.
+     *
+     * @param list<bool|int|float|string|null> $values
+     * @param bool                             $integers whether all values are integers
+     */
+    public static function list(array $values, bool $integers): string
+    {
+        return $integers ? 'q' . pack('q*', ...$values) : ValueSerializer::bytes($values);
+    }
+
+    /** @return list<bool|int|float|string|null> values that were given to {@see list()} */
+    public static function values(string $bytes, int $at = 0): array
+    {
+        /** @var array<bool|int|float|string|null> $values */
+        $values = $bytes[$at] === 'q' ? unpack('q*', $bytes, $at + 1) : unserialize($at === 0 ? $bytes : substr($bytes, $at), ['allowed_classes' => false]);
+
+        return array_values($values);
+    }
+
+    /** Converts the result of {@see list()} to the format that {@see split()} reads. */
+    public static function ofList(string $list): string
+    {
+        $packing = new self();
+        $packing->addPlain(self::values($list));
+
+        return $packing->head() . $packing->bytes();
+    }
+
+    /** @return array{string, list<string>} kinds, one byte for each value, and the values */
+    public static function split(string $packed, int $at = 0): array
+    {
+        /** @var array{1: int} $count */
+        $count = unpack('V', $packed, $at);
+        $kinds = substr($packed, $at + 4, $count[1]);
+        $at += 4 + $count[1];
+        /** @var array<int, int> $lengths */
+        $lengths = unpack("V{$count[1]}", $packed, $at);
+        $at += 4 * $count[1];
+        $values = [];
+        foreach ($lengths as $length) {
+            $values[] = substr($packed, $at, $length);
+            $at += $length;
+        }
+
+        return [$kinds, $values];
+    }
+}

@@ -1,0 +1,119 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Spindle\Internal\Launcher\ProcessCredentials;
+use Spindle\Worker\WorkerStartException;
+
+/**
+ * The workers of one {@see Context}. They have the user, groups and root directory that this process had when the crew
+ * was created. When these change, the pool creates a new crew.
+ */
+final class WorkerGroup implements ContextEvents
+{
+    public readonly Context $context;
+    public readonly WorkerStartup $arrivals;
+
+    /** @var array<int, WorkerHandle> by number */
+    public array $workers = [];
+
+    /** Nanoseconds between two comparisons of all credentials while the effective user and group stay the same. */
+    private const COMPARISON_INTERVAL = 1_000_000;
+
+    private readonly string $credentials;
+    private readonly int $effective;
+
+    /** When {@see hasOtherUser()} compares all credentials again, in nanoseconds of hrtime(). */
+    private int $nextComparison = 0;
+
+    /**
+     * @param \Closure(ContextEvents): Context $context
+     * @param \Closure(self): WorkerStartup         $arrivals
+     * @param \Closure(WorkerHandle): void     $ended   called when a worker has ended and its exit is known
+     * @param \Closure(string, bool): void     $printed receives output, and whether it came from a standard error
+     */
+    public function __construct(
+        \Closure $context,
+        \Closure $arrivals,
+        private readonly \Closure $ended,
+        private readonly \Closure $printed,
+    ) {
+        $this->credentials = ProcessCredentials::current();
+        $this->effective = ProcessCredentials::effective();
+        $this->context = $context($this);
+        $this->arrivals = $arrivals($this);
+    }
+
+    /** Returns whether the credentials of this process have changed. */
+    public function isOutdated(): bool
+    {
+        return ProcessCredentials::current() !== $this->credentials;
+    }
+
+    /**
+     * Returns whether the effective user or group of this process has changed; for root, whether any credentials have.
+     *
+     * For root with the same effective group, other changes are only noticed after {@see COMPARISON_INTERVAL}.
+     * Comparing all credentials takes seven system calls, a tenth of the time of a tiny task.
+     */
+    public function hasOtherUser(): bool
+    {
+        if (ProcessCredentials::effective() !== $this->effective) {
+            return true;
+        }
+        if (!$this->isOfRoot() || hrtime(true) < $this->nextComparison) {
+            return false;
+        }
+        $this->nextComparison = hrtime(true) + self::COMPARISON_INTERVAL;
+
+        return $this->isOutdated();
+    }
+
+    public function isOfRoot(): bool
+    {
+        return ProcessCredentials::areOfRoot($this->credentials);
+    }
+
+    /** Ends all workers of the crew, and returns when they have ended. */
+    public function close(): void
+    {
+        $this->arrivals->close();
+        $this->context->close();
+    }
+
+    public function ended(int $id, ?int $exitCode, ?int $signal, int $peak): void
+    {
+        $worker = $this->workers[$id] ?? null;
+        if ($worker !== null) {
+            $worker->exit = [$exitCode, $signal, $peak];
+            ($this->ended)($worker);
+        }
+    }
+
+    public function notStarted(int $id, WorkerStartException $why): void
+    {
+        $worker = $this->workers[$id] ?? null;
+        if ($worker !== null) {
+            $worker->startFailure ??= $why;
+            $this->ended($id, null, null, 0);
+        }
+    }
+
+    public function printed(int $id, string $bytes, bool $isError): void
+    {
+        if ($isError && isset($this->workers[$id])) {
+            $this->workers[$id]->wrote($bytes);
+        }
+        ($this->printed)($bytes, $isError);
+    }
+
+    public function lost(string $how): void
+    {
+        foreach ($this->workers as $id => $worker) {
+            $worker->wrote("The process that starts workers died ({$how})\n");
+            $this->ended($id, null, 9, 0);
+        }
+    }
+}

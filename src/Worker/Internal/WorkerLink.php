@@ -1,0 +1,258 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Revolt\EventLoop;
+use Spindle\Internal\FrameReader;
+use Spindle\Internal\MalformedFrameException;
+use Spindle\Worker\ResultBudget;
+
+/** The pool's end of a socket: sends and receives frames without blocking, and detects the end of the connection. */
+final class WorkerLink
+{
+    private const READ_SIZE = 1 << 16;
+
+    /** Largest read, and largest write after the socket was full, in bytes. */
+    private const PIECE = 1 << 18;
+
+    /** A frame with more missing bytes than this is read only when the budget has room for it. */
+    private const LARGE = 1 << 16;
+
+    private readonly FrameReader $frames;
+    private readonly string $reading;
+    private ?string $writing = null;
+
+    /** @var list<string> frames that were not sent completely */
+    private array $unsent = [];
+
+    /** Bytes of the first unsent string that were sent. */
+    private int $sent = 0;
+    private bool $closed = false;
+
+    private ?ResultBudget $budget = null;
+
+    /** Bytes of the budget that the current frame has reserved; -1 while it waits for them. */
+    private int $reserved = 0;
+
+    /** Process that owns the socket. A fork shares the socket, and must not use it. */
+    private readonly int $owner;
+
+    /**
+     * @var (\Closure(int, int, string, int, int): void)|null receives type, id, bytes, offset and length of a payload
+     */
+    private ?\Closure $frame = null;
+
+    /** @var (\Closure(?string): void)|null called at the end of the connection, with any protocol error */
+    private ?\Closure $ended = null;
+
+    /**
+     * @param resource $stream
+     * @param int      $longest largest accepted frame, in bytes
+     */
+    public function __construct(private readonly mixed $stream, int $longest)
+    {
+        $this->owner = (int) getmypid();
+        stream_set_blocking($stream, false);
+        stream_set_read_buffer($stream, 0);
+        stream_set_write_buffer($stream, 0);
+        // Weak references, so that an unreferenced pool can be destroyed.
+        $weak = \WeakReference::create($this);
+        $this->frames = new FrameReader(static function (int $type, int $id, string $bytes, int $at, int $length) use ($weak): void {
+            $link = $weak->get();
+            if ($link?->frame !== null && !$link->closed) {
+                ($link->frame)($type, $id, $bytes, $at, $length);
+            }
+        }, $longest);
+        $this->reading = EventLoop::unreference(EventLoop::onReadable($stream, static function () use ($weak): void {
+            $weak->get()?->read();
+        }));
+    }
+
+    public function __destruct()
+    {
+        $this->close();
+    }
+
+    /** @return array<string, mixed> without the data in transit, which may be secret */
+    public function __debugInfo(): array
+    {
+        return ['closed' => $this->closed];
+    }
+
+    /**
+     * Sets the receivers of all frames from now on.
+     *
+     * @param \Closure(int, int, string, int, int): void $frame
+     * @param \Closure(?string): void                    $ended
+     * @param string                                     $magic prefix of each frame from now on
+     */
+    public function listen(\Closure $frame, \Closure $ended, int $longest, string $magic = ''): void
+    {
+        $this->frame = $frame;
+        $this->ended = $ended;
+        $this->frames->longest = $longest;
+        $this->frames->expect($magic);
+    }
+
+    /** Sets a budget. Large frames are then read only when it has room for them. */
+    public function heed(?ResultBudget $budget): void
+    {
+        $this->budget = $budget;
+    }
+
+    /** Sends frames. What the socket does not accept at once is sent as soon as it does. */
+    public function send(string $frames): void
+    {
+        if ($this->closed || $this->owner !== getmypid()) {
+            return;
+        }
+        $sent = $this->unsent === [] ? (int) @fwrite($this->stream, $frames) : 0;
+        if ($sent === \strlen($frames)) {
+            return;
+        }
+        if ($this->unsent === []) {
+            $this->sent = $sent;
+            $this->awaitRoom();
+        }
+        $this->unsent[] = $frames;
+    }
+
+    /** Reads everything that has arrived, without waiting for more. */
+    public function drain(): void
+    {
+        $this->release();
+        $this->budget = null; // read everything before the end of the connection is reported
+        while (!$this->closed && $this->read());
+    }
+
+    public function close(): void
+    {
+        if ($this->closed) {
+            return;
+        }
+        $this->closed = true;
+        $this->unsent = [];
+        $this->release();
+        EventLoop::cancel($this->reading);
+        if ($this->writing !== null) {
+            EventLoop::cancel($this->writing);
+        }
+        fclose($this->stream);
+    }
+
+    /** @return bool whether bytes were read */
+    private function read(): bool
+    {
+        if ($this->owner !== getmypid()) {
+            EventLoop::disable($this->reading);
+
+            return false;
+        }
+        if ($this->budget !== null && !$this->mayRead($this->budget)) {
+            return false;
+        }
+        $bytes = @fread($this->stream, max(self::READ_SIZE, min(self::PIECE, $this->frames->missing())));
+        if ($bytes === '' || $bytes === false) {
+            if (feof($this->stream)) {
+                $this->end(null);
+            }
+
+            return false;
+        }
+        try {
+            $this->frames->feed($bytes);
+        } catch (MalformedFrameException $malformed) {
+            $this->end($malformed->getMessage());
+        }
+        if ($this->reserved > 0 && $this->frames->missing() <= self::LARGE) {
+            EventLoop::defer($this->release(...)); // deferred, until the receiver has declared how many bytes it keeps
+        }
+
+        return true;
+    }
+
+    private function mayRead(ResultBudget $budget): bool
+    {
+        $missing = $this->frames->missing();
+        if ($this->reserved !== 0 || $missing <= self::LARGE) {
+            return $this->reserved >= 0;
+        }
+        $this->reserved = -1;
+        $weak = \WeakReference::create($this);
+        $later = static fn(): bool => $weak->get()?->resume($missing) ?? false;
+        if ($budget->reserve($missing, $later)) {
+            $this->reserved = $missing;
+
+            return true;
+        }
+        EventLoop::disable($this->reading);
+
+        return false;
+    }
+
+    /** @return bool whether the frame still has to be read */
+    private function resume(int $reserved): bool
+    {
+        if ($this->closed || $this->budget === null) {
+            return false;
+        }
+        $this->reserved = $reserved;
+        EventLoop::enable($this->reading);
+
+        return true;
+    }
+
+    private function release(): void
+    {
+        if ($this->reserved > 0) {
+            $this->budget?->release($this->reserved);
+        }
+        $this->reserved = 0;
+    }
+
+    private function end(?string $wrong): void
+    {
+        $this->close();
+        if ($this->ended !== null) {
+            ($this->ended)($wrong);
+        }
+    }
+
+    private function write(): void
+    {
+        while ($this->unsent !== []) {
+            $rest = \strlen($this->unsent[0]) - $this->sent;
+            $sent = @fwrite($this->stream, $this->sent === 0 && $rest <= self::PIECE ? $this->unsent[0] : substr($this->unsent[0], $this->sent, self::PIECE));
+            if ($sent === false) {
+                $this->unsent = []; // the other end is gone; read() reports this after the last bytes that it sent
+                break;
+            }
+            if ($sent === 0) {
+                break;
+            }
+            $this->sent += $sent;
+            if ($sent === $rest) {
+                array_shift($this->unsent);
+                $this->sent = 0;
+            }
+        }
+        if ($this->unsent === [] && $this->writing !== null) {
+            EventLoop::disable($this->writing);
+        }
+    }
+
+    private function awaitRoom(): void
+    {
+        if ($this->writing !== null) {
+            EventLoop::enable($this->writing);
+
+            return;
+        }
+        $weak = \WeakReference::create($this);
+        $this->writing = EventLoop::unreference(EventLoop::onWritable($this->stream, static function () use ($weak): void {
+            $weak->get()?->write();
+        }));
+    }
+}

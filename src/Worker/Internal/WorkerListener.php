@@ -1,0 +1,233 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Revolt\EventLoop;
+use Spindle\Internal\LoopLimit;
+use Spindle\Internal\WeakTimer;
+use Spindle\Worker\WorkerStartException;
+
+/**
+ * Accepts workers on an abstract Unix socket, and only those that know its secret.
+ *
+ * Any process on the machine can connect. A connection that has not proved to know the secret is a stranger. The
+ * number of strangers, their time and the bytes read from them are limited, because each needs a descriptor.
+ */
+final class WorkerListener
+{
+    /** Seconds that a connection has for its greeting. */
+    private const PATIENCE = 10.0;
+
+    /** Largest accepted greeting in bytes. */
+    private const GREETING = WorkerProtocol::NONCE_SIZE + WorkerProtocol::PROOF_SIZE + 64;
+
+    /** Largest number of strangers. Another connection replaces the one that has been silent the longest. */
+    private const STRANGERS = 128;
+
+    /** Nanoseconds in which a stranger is not replaced. A worker greets as soon as it has connected. */
+    private const TURN = 100_000_000;
+
+    /** Connections accepted in one turn of the loop. */
+    private const AT_ONCE = 64;
+
+    /** Seconds until the next attempt, when no connection can be accepted. */
+    private const PAUSE = 0.05;
+
+    /** Reason given when no connection could be accepted for one second. */
+    private const NO_DESCRIPTOR = 'this process has too few descriptors left for the socket of another one (see ulimit -n)';
+
+    private const HIGH_DESCRIPTOR = 'this process has so many descriptors open that stream_select() can not watch the socket of another one: have fewer workers, or install an extension from https://revolt.run/extensions';
+
+    public readonly string $name;
+    public readonly string $token;
+
+    /** @var resource */
+    private readonly mixed $socket;
+    private readonly string $accepting;
+
+    /** @var array<int, array{WorkerLink, string, int}> unproven connections, oldest first: link, timer, time of arrival */
+    private array $strangers = [];
+    private int $last = 0;
+
+    private ?string $pausing = null;
+
+    /** Number of consecutive failures to accept, for lack of a descriptor. */
+    private int $refused = 0;
+
+    /** Process that owns the socket. A fork shares the socket, and must not accept connections. */
+    private readonly int $owner;
+
+    /**
+     * @param \Closure(WorkerLink, int, int, string): void $greeted   receives a connection, type and id of its greeting, and
+     *         the rest of the greeting
+     * @param \Closure(string): void                 $exhausted receives the reason why connections cannot be accepted
+     *
+     * @throws WorkerStartException
+     */
+    public function __construct(private readonly \Closure $greeted, private readonly \Closure $exhausted)
+    {
+        $this->name = 'spindle-' . bin2hex(random_bytes(16));
+        $this->token = random_bytes(WorkerProtocol::TOKEN_SIZE);
+        $this->owner = (int) getmypid();
+        error_clear_last();
+        $socket = @stream_socket_server("unix://\0{$this->name}", $code, $message, \STREAM_SERVER_BIND | \STREAM_SERVER_LISTEN, stream_context_create(['socket' => ['backlog' => 511]]));
+        if ($socket === false) {
+            throw WorkerStartException::impossible('no socket for them can be opened: ' . ($message !== '' ? $message : (error_get_last()['message'] ?? 'unknown reason')));
+        }
+        if (!LoopLimit::allows($socket)) {
+            throw WorkerStartException::impossible(self::HIGH_DESCRIPTOR);
+        }
+        $this->socket = $socket;
+        stream_set_blocking($socket, false);
+        $weak = \WeakReference::create($this);
+        $this->accepting = EventLoop::unreference(EventLoop::onReadable($socket, static function () use ($weak): void {
+            $weak->get()?->accept();
+        }));
+    }
+
+    public function __destruct()
+    {
+        $this->close();
+    }
+
+    /** @return array<string, mixed> without the secret */
+    public function __debugInfo(): array
+    {
+        return ['name' => $this->name];
+    }
+
+    public function close(): void
+    {
+        EventLoop::cancel($this->accepting);
+        if ($this->pausing !== null) {
+            EventLoop::cancel($this->pausing);
+            $this->pausing = null;
+        }
+        foreach (array_keys($this->strangers) as $id) {
+            $this->dismiss($id)?->close();
+        }
+        if (\is_resource($this->socket)) {
+            fclose($this->socket);
+        }
+    }
+
+    private function accept(): void
+    {
+        if ($this->owner !== getmypid()) {
+            EventLoop::disable($this->accepting);
+
+            return;
+        }
+        for ($i = 0; $i < self::AT_ONCE && \is_resource($this->socket); ++$i) {
+            if (\count($this->strangers) >= self::STRANGERS && !$this->hasOneGiveWay()) {
+                $this->pause();
+
+                return;
+            }
+            $stream = @stream_socket_accept($this->socket, 0);
+            if ($stream === false) {
+                if ($i === 0 && !$this->hasOneGiveWay()) {
+                    $this->refuse();
+                }
+
+                return;
+            }
+            $this->refused = 0;
+            $this->letIn($stream);
+        }
+    }
+
+    /** @param resource $stream */
+    private function letIn(mixed $stream): void
+    {
+        if (!LoopLimit::allows($stream)) {
+            fclose($stream);
+            ($this->exhausted)(self::HIGH_DESCRIPTOR);
+
+            return;
+        }
+        $id = ++$this->last;
+        $weak = \WeakReference::create($this);
+        $link = new WorkerLink($stream, self::GREETING);
+        $link->listen(
+            static function (int $type, int $number, string $bytes, int $at, int $length) use ($weak, $id): void {
+                $weak->get()?->greet($id, $type, $number, substr($bytes, $at, $length));
+            },
+            static function () use ($weak, $id): void {
+                $weak->get()?->dismiss($id);
+            },
+            self::GREETING,
+        );
+        $timer = WeakTimer::after(self::PATIENCE, $this, static function (self $reception) use ($id): void {
+            $reception->dismiss($id)?->close();
+        });
+        $this->strangers[$id] = [$link, $timer, (int) hrtime(true)];
+        $link->drain(); // a worker has usually sent its greeting by now
+    }
+
+    /** @return bool whether the oldest stranger had its time, and was disconnected */
+    private function hasOneGiveWay(): bool
+    {
+        $id = array_key_first($this->strangers);
+        if ($id === null || hrtime(true) - $this->strangers[$id][2] < self::TURN) {
+            return false;
+        }
+        $this->dismiss($id)?->close();
+
+        return true;
+    }
+
+    /** Counts a failure to accept for lack of a descriptor. */
+    private function refuse(): void
+    {
+        if (++$this->refused * self::PAUSE >= 1) {
+            $this->refused = 0;
+            ($this->exhausted)(self::NO_DESCRIPTOR);
+        }
+        $this->pause();
+    }
+
+    /** Stops accepting for a while: the loop would report the waiting connection again and again. */
+    private function pause(): void
+    {
+        if (!\is_resource($this->socket)) {
+            return; // the callback has closed the socket
+        }
+        EventLoop::disable($this->accepting);
+        $this->pausing ??= WeakTimer::after(self::PAUSE, $this, static function (self $reception): void {
+            $reception->pausing = null;
+            EventLoop::enable($reception->accepting);
+        });
+    }
+
+    private function greet(int $id, int $type, int $number, string $payload): void
+    {
+        $link = $this->dismiss($id);
+        if ($link === null) {
+            return;
+        }
+        $nonce = substr($payload, 0, WorkerProtocol::NONCE_SIZE);
+        $words = substr($payload, WorkerProtocol::NONCE_SIZE + WorkerProtocol::PROOF_SIZE);
+        if (!hash_equals(WorkerProtocol::greeting($this->token, $nonce, $type, $number, $words), $payload)) {
+            $link->close();
+
+            return;
+        }
+        $link->send(WorkerProtocol::frame(WorkerProtocol::WELCOME, $number, WorkerProtocol::welcome($this->token, $nonce)));
+        ($this->greeted)($link, $type, $number, $words);
+    }
+
+    private function dismiss(int $id): ?WorkerLink
+    {
+        if (!isset($this->strangers[$id])) {
+            return null;
+        }
+        [$link, $timer] = $this->strangers[$id];
+        EventLoop::cancel($timer);
+        unset($this->strangers[$id]);
+
+        return $link;
+    }
+}

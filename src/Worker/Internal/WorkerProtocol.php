@@ -1,0 +1,109 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Spindle\Internal\Launcher\LauncherProtocol as LauncherProtocol;
+
+/**
+ * The wire format between a pool and its workers.
+ *
+ * Frames on a Unix socket, split by {@see \Spindle\Internal\FrameReader}: `u32 length of the rest | u8 type | u32 id |
+ * payload`, integers little-endian. Frames of a worker begin with {@see self::MAGIC}, except its greeting.
+ *
+ * ARCHITECTURE.md describes the payload of each frame and their order.
+ *
+ * The first frame in each direction proves that its sender knows the pool's token. The token itself is never sent,
+ * because another process may have taken the name of the socket.
+ */
+final class WorkerProtocol
+{
+    // Types of frames from the pool to a worker.
+    public const CODE = 1;
+    public const FORGET = 2;
+    public const TASKS = 3;
+    public const WANTED = 4;
+    public const UNWANTED = 5;
+    public const STOP = 6;
+    public const WELCOME = 7;
+
+    // Types of frames from a worker to the pool.
+    public const HELLO = 16;
+    public const READY = 17;
+    public const RESULTS = 18;
+    public const ITEMS = 19;
+    public const OUTPUT = 20;
+    public const REPORT = 21;
+    public const NOT_READY = 22;
+    public const LAST_WORDS = 23;
+
+    // Types of frames between a pool and the host of its workers.
+    public const START = 32;
+    public const KILL = 33;
+    public const REAP = 34;
+    public const ENDED = 35;
+    public const PRINTED = 36;
+    public const HOST = 37;
+
+    // Kinds of packed values.
+    public const SERIALIZED = 0;
+    public const STRING = 1;
+    public const THROWN = 2;
+    public const UNSERIALIZABLE = 3;
+
+    // Flags of RESULTS, and of TASKS.
+    public const DONE = 1;
+    public const PACKED = 2;
+    public const FAILURES = 4;
+    public const EAGER = 8;
+
+    /** A string of at least this size, in bytes, is packed separately and not in a list. */
+    public const LONG = 1 << 10;
+
+    /** Largest number of unacknowledged items of a stream, and their size in bytes. */
+    public const WINDOW = 64;
+    public const WINDOW_SIZE = 1 << 20;
+
+    /** Prefix of each frame of a worker except its greeting. It detects bytes that a task wrote to the socket. */
+    public const MAGIC = "\xA7Sp\x1E";
+
+    /** Largest result in bytes: the length of a frame has 32 bits. */
+    public const LONGEST_RESULT = 0xFFFFFFFF - self::BESIDE_RESULT;
+
+    /** Bytes of a frame besides its longest result: other results, output, an exception. */
+    public const BESIDE_RESULT = 16 << 20;
+
+    /** Largest output in one frame, in bytes. */
+    public const OUTPUT_SIZE = 1 << 20;
+
+    public const TOKEN_SIZE = 32;
+
+    /** Sizes of the random bytes and of the proof in a greeting. */
+    public const NONCE_SIZE = 16;
+    public const PROOF_SIZE = 32;
+
+    /** Size of a {@see SharedFlags} without its owner, in bytes. */
+    public const MARK_SIZE = 32;
+
+    public static function frame(int $type, int $id, string $payload = ''): string
+    {
+        return LauncherProtocol::frame($type, $id, $payload);
+    }
+
+    /**
+     * Returns the payload of the first frame of a worker or a host.
+     *
+     * @param string $words further data of the greeting
+     */
+    public static function greeting(#[\SensitiveParameter] string $token, string $nonce, int $type, int $id, string $words): string
+    {
+        return $nonce . hash_hmac('sha256', 'worker' . $nonce . pack('CV', $type, $id) . $words, $token, true) . $words;
+    }
+
+    /** Returns the payload of the pool's first frame, for the nonce of the greeting. */
+    public static function welcome(#[\SensitiveParameter] string $token, string $nonce): string
+    {
+        return hash_hmac('sha256', 'pool' . $nonce, $token, true);
+    }
+}

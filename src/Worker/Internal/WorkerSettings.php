@@ -1,0 +1,105 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Composer\Autoload\ClassLoader;
+use Spindle\Internal\LoadedFiles;
+use Spindle\Worker\Internal\Process\WorkerBoot;
+use Spindle\Worker\ResultBudget;
+use Spindle\Worker\UnserializableException;
+use Spindle\Worker\WorkerPoolOptions;
+
+/** Settings that the workers of a pool receive when they start. */
+final class WorkerSettings
+{
+    /** Default limit for a result in bytes, without a memory_limit; and the divisor of memory_limit otherwise. */
+    private const MAX_RESULT = 1 << 30;
+    private const SHARE_OF_MEMORY = 4;
+
+    /** Signs closures. */
+    public readonly string $key;
+
+    public readonly int $maxResult;
+
+    public readonly ?ResultBudget $budget;
+    private readonly ?string $initialize;
+    private readonly ?string $bootstrap;
+
+    /** @throws UnserializableException when the option `initialize` cannot be serialized */
+    public function __construct(private readonly WorkerPoolOptions $options)
+    {
+        $this->budget = $options->budget;
+        $this->key = random_bytes(32);
+        LoadedFiles::mark();
+        $memory = ini_parse_quantity(\ini_get('memory_limit'));
+        $share = $memory > 0 ? max(1, intdiv($memory, self::SHARE_OF_MEMORY)) : self::MAX_RESULT;
+        $this->maxResult = min($options->maxResult ?? $share, WorkerProtocol::LONGEST_RESULT);
+        $this->bootstrap = $options->bootstrap === null ? null : self::absolute($options->bootstrap);
+        $this->initialize = $options->initialize === null ? null : TaskCode::encode($options->initialize, $this->key);
+    }
+
+    /** @return array<string, mixed> without the key */
+    public function __debugInfo(): array
+    {
+        return [];
+    }
+
+    /**
+     * @param int $siblings largest number of workers in the pool, including this one
+     *
+     * @return array<string, mixed>
+     */
+    public function forWorker(WorkerListener $reception, int $id, int $markKey, int $siblings): array
+    {
+        return [
+            'socket' => $reception->name,
+            'token' => $reception->token,
+            'key' => $this->key,
+            'id' => $id,
+            'mark' => $markKey,
+            'files' => $this->files(),
+            'initialize' => $this->initialize,
+            'depth' => WorkerBoot::depth() + 1,
+            // more than any machine has CPUs, without an overflow
+            'siblings' => min(\PHP_INT_MAX >> 1, WorkerBoot::siblings() * $siblings),
+            'timed' => $this->options->timeout !== null,
+            'maxResult' => $this->maxResult,
+            'maxGrowth' => $this->options->maxGrowth,
+            'restoresState' => $this->options->restoreState,
+        ];
+    }
+
+    /** @return list<string> options that give a worker's PHP the configuration of this process */
+    public function phpOptions(): array
+    {
+        $file = php_ini_loaded_file();
+        $options = $file === false && php_ini_scanned_files() === false ? ['-n'] : [];
+        if ($file !== false && \PHP_SAPI === 'cli') {
+            $options = ['-c', $file];
+        }
+        $limit = $this->options->memoryLimit ?? \ini_get('memory_limit');
+
+        return [...$options, '-d', "memory_limit={$limit}"];
+    }
+
+    /** @return list<string> files that a worker loads first */
+    private function files(): array
+    {
+        $files = [];
+        foreach (array_keys(class_exists(ClassLoader::class, false) ? ClassLoader::getRegisteredLoaders() : []) as $vendor) {
+            $files[] = "{$vendor}/autoload.php";
+        }
+        $files = array_values(array_filter($files, is_file(...)));
+
+        // unchecked, so that the worker reports a missing bootstrap file
+        return $this->bootstrap === null ? $files : [...$files, $this->bootstrap];
+    }
+
+    /** Makes a path absolute, because the working directory may change. */
+    private static function absolute(string $path): string
+    {
+        return preg_match('~^(/|[a-z][a-z0-9+.-]+://)~i', $path) === 1 ? $path : getcwd() . "/{$path}";
+    }
+}

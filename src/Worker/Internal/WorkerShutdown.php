@@ -1,0 +1,73 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Worker\Internal;
+
+use Spindle\Internal\WeakTimer;
+
+/** Ends workers: as soon as they have nothing to do, or at once, and by force when they take too long. */
+final class WorkerShutdown
+{
+    /** Seconds between a worker's order to stop and its end by force. */
+    public const FAREWELL = 2.0;
+
+    /** Seconds to wait for the exit status after the socket closed, before the worker is ended by force. */
+    private const TELLING = 1.0;
+
+    /** Number of workers that get no more tasks and have not ended. */
+    private int $count = 0;
+
+    public function count(): int
+    {
+        return $this->count;
+    }
+
+    /** Ends a worker after its current tasks: call this again when those are done. */
+    public function stop(WorkerHandle $worker): void
+    {
+        $this->count += $worker->isLeaving() ? 0 : 1;
+        $worker->retiring = true;
+        if ($worker->batches === [] && $worker->link !== null && !$worker->stopping) {
+            $worker->stopping = true;
+            $worker->link->send(WorkerProtocol::frame(WorkerProtocol::STOP, 0));
+            $this->endIn(self::FAREWELL, $worker); // shutdown functions of the worker may take too long
+        }
+    }
+
+    /** @param \Closure(Batch, int): \Throwable $reason failure of the task that runs */
+    public function end(WorkerHandle $worker, \Closure $reason): void
+    {
+        if ($worker->ending === null) {
+            $this->count += $worker->isLeaving() ? 0 : 1;
+            $worker->ending = $reason;
+            $worker->crew->context->end($worker->id);
+            // a thread that waits for a frame ends only when it receives one
+            $worker->link?->send(WorkerProtocol::frame(WorkerProtocol::STOP, 0));
+        }
+    }
+
+    /** Called when the connection has ended. Waits for the exit status, or ends the worker after a protocol error. */
+    public function disconnected(WorkerHandle $worker, ?string $wrong): void
+    {
+        if ($wrong !== null) {
+            $worker->wrote("{$wrong}\n");
+        }
+        if ($worker->exit === null) { // otherwise its end is being handled
+            $worker->crew->context->disconnected($worker->id);
+            $this->endIn($wrong === null ? self::TELLING : 0.0, $worker);
+        }
+    }
+
+    public function forget(WorkerHandle $worker): void
+    {
+        $this->count -= $worker->isLeaving() ? 1 : 0;
+    }
+
+    private function endIn(float $seconds, WorkerHandle $worker): void
+    {
+        $worker->timers[] = WeakTimer::after($seconds, $worker, static function (WorkerHandle $worker): void {
+            $worker->crew->context->end($worker->id);
+        });
+    }
+}

@@ -1,0 +1,98 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Admin;
+
+use Amp\DeferredCancellation;
+use Amp\DeferredFuture;
+use PHPUnit\Framework\TestCase;
+use Spindle\Http\Application;
+use Spindle\Http\HttpServer;
+use Spindle\Http\Internal\Admin\LocalServers;
+use Spindle\Http\Internal\Server\Checks;
+use Spindle\Http\Response;
+use Spindle\Statistics;
+use Spindle\Tests\EndsInTime;
+use Spindle\Tests\LeavesNothing;
+
+use function Amp\delay;
+
+final class LocalServersTest extends TestCase
+{
+    use EndsInTime;
+    use LeavesNothing;
+
+    public function testServersOfOneProcessAreToldAsOne(): void
+    {
+        $shared = self::pool(3);
+        $servers = [self::server(['db' => $shared, 'one' => self::pool(1)]), self::server(['db' => $shared, 'two' => self::pool(2)])];
+        [$together] = $all = (new LocalServers($servers))->figures()->processes;
+
+        self::assertCount(1, $all);
+        self::assertSame([getmypid(), $servers[0]->statistics()->started, false], [$together->pid, $together->started, $together->stopping]);
+        self::assertSame(['db' => ['in_use' => 3], 'one' => ['in_use' => 1], 'two' => ['in_use' => 2]], $together->pools);
+        self::assertCount(\count($servers[0]->statistics()->durations), $together->durations);
+        self::assertGreaterThan(0, $together->memory);
+    }
+
+    public function testTheyStopWhenOneOfThemDoes(): void
+    {
+        $servers = [self::server(), self::server()];
+        $servers[1]->stop();
+
+        self::assertFalse((new LocalServers($servers))->figures()->isReady());
+        self::assertSame('draining', (new LocalServers($servers))->condition()->problem);
+    }
+
+    public function testChecksOfAllAreRunAndOneThatFailsAnywhereFails(): void
+    {
+        $end = new DeferredCancellation();
+        $works = static function (): void {};
+        $fails = static fn() => throw new \RuntimeException('gone');
+        $late = static fn() => delay(60, cancellation: $end->getCancellation());
+        $servers = [
+            self::server(checks: ['db' => $works, 'disk' => $works]),
+            self::server(checks: ['db' => $fails, 'late' => $late]),
+            self::server(checks: ['db' => $works]),
+        ];
+
+        self::assertSame(['db' => 'gone', 'disk' => null, 'late' => Checks::LATE], (new LocalServers($servers))->condition()->checks);
+        $end->cancel();
+        delay(0); // lets the late check end
+    }
+
+    public function testChecksOfAllAreRunAtOnce(): void
+    {
+        /** @var DeferredFuture<null> $all */
+        $all = new DeferredFuture();
+        $begun = 0;
+        $check = static function () use ($all, &$begun): void {
+            ++$begun === 3 ? $all->complete() : $all->getFuture()->await();
+        };
+        $servers = [self::server(checks: ['a' => $check]), self::server(checks: ['b' => $check]), self::server(checks: ['c' => $check])];
+
+        self::assertSame(['a' => null, 'b' => null, 'c' => null], (new LocalServers($servers))->condition()->checks);
+    }
+
+    /**
+     * @param array<string, Statistics>       $statistics
+     * @param array<string, \Closure(): void> $checks
+     */
+    private static function server(array $statistics = [], array $checks = []): HttpServer
+    {
+        return new HttpServer(new Application(static fn(): Response => Response::text(''), $statistics, $checks));
+    }
+
+    private static function pool(int $used): Statistics
+    {
+        return new class ($used) implements Statistics {
+            public function __construct(private readonly int $used) {}
+
+            public function statistics(): array
+            {
+                return ['in_use' => $this->used];
+            }
+        };
+    }
+}

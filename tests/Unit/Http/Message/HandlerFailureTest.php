@@ -1,0 +1,36 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Message;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Http\HttpException;
+use Spindle\Http\Internal\Message\HandlerFailure;
+use Spindle\Http\Internal\Message\Head;
+use Spindle\Tests\Http\Records;
+
+final class HandlerFailureTest extends TestCase
+{
+    /** @return iterable<string, array{\Throwable, int, list<string>}> */
+    public static function failures(): iterable
+    {
+        $cause = new \RuntimeException('The disk is full');
+        yield 'any' => [$cause, 500, ['The handler of {method} {target} failed: The disk is full']];
+        yield 'with a status and a cause' => [new HttpException(507, 'Not kept', previous: $cause), 507, ['The handler of {method} {target} failed: The disk is full']];
+        yield 'with a status alone' => [new HttpException(503, 'Later'), 503, []];
+        yield 'that the client is to blame for' => [new HttpException(400, 'No', previous: $cause), 400, []];
+    }
+
+    /** @param list<string> $messages */
+    #[DataProvider('failures')]
+    public function testTheLogIsToldOfWhatTheClientIsNot(\Throwable $failure, int $status, array $messages): void
+    {
+        $log = new Records();
+        $answer = HandlerFailure::answer($failure, new Head(), $log);
+
+        self::assertSame([$status, $messages], [$answer->getStatusCode(), $log->messages()]);
+        self::assertStringNotContainsString('disk', (string) $answer->getBody());
+    }
+}

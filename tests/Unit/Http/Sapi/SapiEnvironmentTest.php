@@ -1,0 +1,84 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Sapi;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Http\Internal\Sapi\SapiEnvironment;
+use Spindle\Http\Internal\Sapi\UploadedFiles;
+
+final class SapiEnvironmentTest extends TestCase
+{
+    public function testARequestIsMadeOfWhatTheServerSays(): void
+    {
+        $head = (new SapiEnvironment([
+            'REQUEST_METHOD' => 'PUT',
+            'REQUEST_URI' => '/a?b=c',
+            'SERVER_PROTOCOL' => 'HTTP/1.0',
+            'HTTP_HOST' => 'example.org',
+            'HTTP_X_SOME' => 'thing',
+            'CONTENT_TYPE' => 'text/plain',
+            'HTTP_CONTENT_TYPE' => 'text/plain',
+            'CONTENT_LENGTH' => '3',
+            'PATH' => '/bin',
+            'argc' => 1,
+        ]))->head();
+
+        self::assertSame(['PUT', '/a?b=c', '1.0', 'example.org', 3], [$head->method, $head->target, $head->version, $head->host, $head->length]);
+        self::assertSame("Host: example.org\r\nX-Some: thing\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n", $head->fields);
+    }
+
+    public function testWhatCouldNotBeAHeaderIsLeftOut(): void
+    {
+        $head = (new SapiEnvironment(['HTTP_GOOD' => 'a', 'HTTP_BAD' => "a\r\nX: y", 'CONTENT_TYPE' => '', 'CONTENT_LENGTH' => '', 'HTTP_PROXY' => '', 'HTTP_B()' => 'a']))->head();
+
+        self::assertSame(["Good: a\r\n", 0, 'GET', '/', '1.1'], [$head->fields, $head->length, $head->method, $head->target, $head->version]);
+    }
+
+    public function testAHeaderMayBeEmpty(): void
+    {
+        self::assertSame("X-Empty: \r\n", (new SapiEnvironment(['HTTP_X_EMPTY' => '']))->head()->fields);
+    }
+
+    public function testTheTwoEndsAreKnown(): void
+    {
+        $peer = (new SapiEnvironment(['REMOTE_ADDR' => '::1', 'REMOTE_PORT' => '5', 'SERVER_ADDR' => '192.0.2.1', 'SERVER_PORT' => 443, 'HTTPS' => 'on']))->peer();
+        $plain = (new SapiEnvironment(['HTTPS' => 'off', 'REMOTE_ADDR' => 'unix:']))->peer();
+
+        self::assertSame(['::1', 5, '192.0.2.1', 443, true], [$peer->address, $peer->port, $peer->localAddress, $peer->localPort, $peer->secure]);
+        self::assertSame(['unix:', 0, false], [$plain->address, $plain->port, $plain->secure]);
+    }
+
+    public function testTheTimeIsWhenTheRequestCame(): void
+    {
+        self::assertSame(12.5, (new SapiEnvironment(['REQUEST_TIME_FLOAT' => 12.5]))->time());
+        self::assertEqualsWithDelta(microtime(true), (new SapiEnvironment([]))->time(), 60);
+    }
+
+    public function testFilesAreATreeByTheirNames(): void
+    {
+        $files = UploadedFiles::of([
+            'one' => ['name' => 'a.txt', 'full_path' => 'dir/a.txt', 'type' => 'text/plain', 'tmp_name' => '/tmp/x', 'error' => 0, 'size' => 3],
+            'many' => [
+                'name' => ['x' => ['b', '']], 'full_path' => ['x' => ['b', '']], 'type' => ['x' => ['', '']],
+                'tmp_name' => ['x' => ['/tmp/y', '']], 'error' => ['x' => [0, 4]], 'size' => ['x' => [1, 0]],
+            ],
+        ]);
+
+        self::assertIsArray($files['many']);
+        self::assertIsArray($files['many']['x']);
+        self::assertSame([0, 1], array_keys($files['many']['x']));
+        self::assertSame(['a.txt', 'text/plain', 3, 0], self::told($files['one']));
+        self::assertSame(['b', null, 1, 0], self::told($files['many']['x'][0]));
+        self::assertSame([null, null, 0, 4], self::told($files['many']['x'][1]));
+    }
+
+    /** @return list<mixed> */
+    private static function told(mixed $file): array
+    {
+        self::assertInstanceOf(\Psr\Http\Message\UploadedFileInterface::class, $file);
+
+        return [$file->getClientFilename(), $file->getClientMediaType(), $file->getSize(), $file->getError()];
+    }
+}

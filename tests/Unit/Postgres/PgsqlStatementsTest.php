@@ -1,0 +1,108 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Postgres;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Postgres\Internal\Native\PreparedStatement;
+use Spindle\Postgres\Internal\Native\PreparedStatements;
+use Spindle\Postgres\Internal\Types\Types;
+
+final class PgsqlStatementsTest extends TestCase
+{
+    public function testTheOnesUsedLastAreKept(): void
+    {
+        $statements = new PreparedStatements(2);
+        $names = [];
+        foreach (['a', 'b'] as $sql) {
+            self::assertNull($statements->find($sql));
+            $names[$sql] = $statements->name($sql);
+            self::assertSame([], $statements->add($sql, self::prepared($names[$sql])));
+        }
+        self::assertSame($names['a'], $statements->find('a')?->name);
+        $names['c'] = $statements->name('c');
+
+        self::assertSame([$names['b']], $statements->add('c', self::prepared($names['c'])));
+        self::assertNull($statements->find('b'));
+        self::assertSame([$names['a'], $names['c']], [$statements->find('a')?->name, $statements->find('c')?->name]);
+    }
+
+    public function testOneThatIsPreparedAgainTakesItsPlace(): void
+    {
+        $statements = new PreparedStatements(2);
+        $statements->add('a', self::prepared('first'));
+
+        self::assertSame(['first'], $statements->add('a', self::prepared('second')));
+        self::assertSame('second', $statements->find('a')?->name);
+    }
+
+    public function testNamesAreUsedOnce(): void
+    {
+        $statements = new PreparedStatements(2);
+        $others = new PreparedStatements(2);
+        $names = [$statements->name('a'), $statements->name('a'), $others->name('a')];
+
+        self::assertSame($names, array_unique($names));
+        self::assertNotContains('', $names);
+    }
+
+    public function testNoneAreKeptWhereNoneAreToBe(): void
+    {
+        $statements = new PreparedStatements(0);
+
+        self::assertSame('', $statements->name('a'));
+        self::assertSame([], $statements->add('a', self::prepared('')));
+        self::assertNull($statements->find('a'));
+    }
+
+    public function testTheyAreForgotten(): void
+    {
+        $statements = new PreparedStatements(5);
+        foreach (['a', 'b', 'c'] as $sql) {
+            $statements->add($sql, self::prepared($sql));
+        }
+        $statements->forget('a');
+        self::assertNull($statements->find('a'));
+        self::assertNotNull($statements->find('b'));
+        $statements->forgetAll();
+        self::assertNull($statements->find('b'));
+        self::assertNotSame('', $statements->name('a'));
+        $statements->keepNone();
+        self::assertSame('', $statements->name('a'));
+    }
+
+    public function testAGenerationEndsWithTheNamesOfItsStatements(): void
+    {
+        $statements = new PreparedStatements(5);
+        $statements->add('a', self::prepared('1'));
+        $statements->add('b', self::prepared('2'));
+        $generation = $statements->generation;
+
+        self::assertSame(['1', '2'], $statements->endGeneration());
+        self::assertNull($statements->find('a'));
+        self::assertNotSame($generation, $statements->generation);
+        self::assertSame([], $statements->endGeneration());
+    }
+
+    public function testARollbackForgetsWhatWasPreparedInItsTransaction(): void
+    {
+        $statements = new PreparedStatements(5);
+        $statements->add('before', self::prepared('1'));
+        $statements->add('in it', self::prepared('2'), tentative: true);
+        self::assertTrue($statements->unsettled);
+        self::assertSame(['2'], $statements->rollBack());
+        self::assertNull($statements->find('in it'));
+        self::assertNotNull($statements->find('before'));
+        $statements->add('in another', self::prepared('3'), tentative: true);
+        $statements->settle();
+        self::assertFalse($statements->unsettled);
+        self::assertSame([], $statements->rollBack());
+        self::assertNotNull($statements->find('in another'));
+    }
+
+    private static function prepared(string $name): PreparedStatement
+    {
+        return new PreparedStatement($name, [], null, new Types(), false, false);
+    }
+}

@@ -1,0 +1,230 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Worker;
+
+use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\TestCase;
+use Spindle\Worker\Internal\ValueSerializer;
+use Spindle\Worker\UnserializableException;
+
+final class ValueSerializerTest extends TestCase
+{
+    /** @return iterable<string, array{mixed}> */
+    public static function values(): iterable
+    {
+        $circle = new \stdClass();
+        $circle->self = $circle;
+        yield 'scalars' => [[null, true, 1, 1.5, "\0\xFF"]];
+        yield 'objects' => [[new Sample(3), new \DateTimeImmutable('2020-01-01'), new \ArrayObject([1])]];
+        yield 'an enum' => [\Spindle\Command\Output::Capture];
+        yield 'a circle' => [$circle];
+        yield 'random numbers' => [new \Random\Randomizer(new \Random\Engine\Mt19937(3))];
+        yield 'of a class that is not loaded' => [[unserialize('O:8:"NotThere":1:{s:1:"a";i:1;}')]];
+    }
+
+    public function testAnArrayMayHoldItself(): void
+    {
+        $array = [1];
+        $array['itself'] = &$array;
+
+        self::assertSame(serialize($array), ValueSerializer::serialize($array, '$array'));
+    }
+
+    #[DataProvider('values')]
+    public function testWhatIsWholeComesBackEqual(mixed $value): void
+    {
+        self::assertEquals($value, unserialize(ValueSerializer::serialize($value, '$value')));
+    }
+
+    /** @return iterable<string, array{mixed, string}> */
+    public static function refused(): iterable
+    {
+        $file = fopen('php://memory', 'r');
+        \assert($file !== false);
+        $closed = fopen('php://memory', 'r');
+        \assert($closed !== false);
+        fclose($closed);
+        $holder = new Sample();
+        $holder->held = static fn(): int => 1;
+        yield 'a resource' => [$file, '$value is an open stream'];
+        yield 'a closed resource' => [['x' => [$closed]], "\$value['x'][0] is a closed resource"];
+        yield 'a closure' => [[1, $holder], '$value[1]->held is a closure'];
+        yield 'a generator' => [['deep' => new \ArrayObject([(static function (): \Generator {
+            yield 1;
+        })()])], "\$value['deep']"];
+        yield 'a private part' => [new \ArrayIterator([new \SplFileInfo(__FILE__)]), 'SplFileInfo'];
+        $heap = new \SplMinHeap();
+        $heap->insert(1);
+        $queue = new \SplPriorityQueue();
+        $queue->insert(1, 2);
+        yield 'a heap, which PHP would empty' => [[$heap], '$value[0] is of class SplMinHeap, whose contents PHP does not'];
+        yield 'a priority queue' => [$queue, 'of class SplPriorityQueue, whose contents'];
+        yield 'an iterator around another one' => [new \IteratorIterator(new \ArrayIterator([1])), 'of class IteratorIterator,'];
+        yield 'an iterator of its kind' => [new \LimitIterator(new \ArrayIterator([1, 2]), 1), 'of class LimitIterator,'];
+        if (\extension_loaded('ffi')) {
+            yield 'a library' => [['c' => \FFI::cdef('int abs(int);')], "\$value['c'] is of type FFI"];
+        }
+        yield 'a key with a quote' => [["it's" => $file], "\$value['it\\'s'] is an open stream"];
+    }
+
+    #[DataProvider('refused')]
+    public function testWhatIsNotIsRefusedWithItsPath(mixed $value, string $message): void
+    {
+        try {
+            ValueSerializer::serialize($value, '$value');
+            self::fail('It was taken');
+        } catch (UnserializableException $exception) {
+            self::assertStringContainsString($message, $exception->getMessage());
+        }
+    }
+
+    /** @return iterable<string, array{mixed, string}> */
+    public static function refusedCircles(): iterable
+    {
+        $generator = (static function (): \Generator {
+            yield 1;
+        })();
+        $array = ['x' => 1];
+        $array['itself'] = &$array;
+        $array['items'] = $generator;
+        $one = new \stdClass();
+        $other = new \stdClass();
+        $one->other = $other;
+        $other->one = $one;
+        $one->items = [$generator];
+        yield 'an array' => [$array, "\$value['itself']['items'] is of type Generator"];
+        yield 'an array in an object' => [(object) ['list' => &$array], "['items'] is of type Generator"];
+        yield 'two objects' => [[$one], '$value[0]->items[0] is of type Generator'];
+        yield 'two objects, the other way' => [[$other], '$value[0]->one->items[0] is of type Generator'];
+    }
+
+    #[DataProvider('refusedCircles')]
+    public function testWhatIsRefusedIsFoundInACircle(mixed $value, string $message): void
+    {
+        $this->testWhatIsNotIsRefusedWithItsPath($value, $message);
+    }
+
+    public function testOfACircleThatIsRefusedAsAWholeAPartIsNamed(): void
+    {
+        $refusing = new Refusing();
+        $refusing->held = [$refusing];
+
+        $this->testWhatIsNotIsRefusedWithItsPath(['x' => $refusing], "\$value['x']->held is of type array and can't be serialized (I stay)");
+    }
+
+    public function testBytesThatPhpCannotReadAreAnError(): void
+    {
+        set_error_handler(static fn(): bool => true);
+        try {
+            foreach (['a:1:{i:0;', str_repeat('a:1:{i:0;', 5000) . 'i:1;' . str_repeat('}', 5000)] as $bytes) {
+                try {
+                    ValueSerializer::unserialize($bytes, self::class . '::refuse');
+                    self::fail('Something was made of it');
+                } catch (\UnexpectedValueException $unreadable) {
+                    self::assertStringContainsString('nested deeper than 4096 levels', $unreadable->getMessage());
+                }
+            }
+        } finally {
+            restore_error_handler();
+        }
+    }
+
+    public function testTheStackOfOtherFibersStaysAsItIs(): void
+    {
+        $deep = [];
+        for ($i = 0; $i < 4000; ++$i) {
+            $deep = [$deep];
+        }
+        foreach (['', '1048576'] as $size) {
+            $before = (string) \ini_get('fiber.stack_size');
+            if ($size !== '') {
+                ini_set('fiber.stack_size', $size);
+            }
+            $fiber = new \Fiber(static fn(): string => ValueSerializer::serialize($deep, '$value'));
+            $fiber->start();
+            $after = \ini_get('fiber.stack_size');
+            $before === '' ? ini_restore('fiber.stack_size') : ini_set('fiber.stack_size', $before);
+
+            self::assertSame(serialize($deep), $fiber->getReturn());
+            self::assertSame($size === '' ? $before : $size, $after);
+        }
+    }
+
+    public function testAClassThatSuspendsWhileItIsSerializedIsRefusedInAFiber(): void
+    {
+        $value = new \ArrayObject([new Suspending()]);
+        $fiber = new \Fiber(static fn(): string => ValueSerializer::serialize($value, '$value'));
+        try {
+            $fiber->start();
+            self::fail('It was taken');
+        } catch (UnserializableException $refused) {
+            self::assertSame('of a class that suspends its fiber while it is serialized', $refused->what);
+        }
+    }
+
+    public function testTheReceiversLimitOfDepthDoesNotMatter(): void
+    {
+        $before = (string) ini_set('unserialize_max_depth', '3');
+        try {
+            $value = ValueSerializer::unserialize(ValueSerializer::serialize([[[[[5]]]]], '$value'), self::class . '::refuse');
+        } finally {
+            ini_set('unserialize_max_depth', $before);
+        }
+
+        self::assertSame([[[[[5]]]]], $value);
+    }
+
+    /** @return iterable<string, array{string, string}> */
+    public static function missing(): iterable
+    {
+        yield 'a class' => ['O:6:"Nobody":0:{}', 'Nobody'];
+        yield 'one in an object' => ['O:8:"stdClass":1:{s:1:"x";O:6:"Nobody":0:{}}', 'Nobody'];
+        yield 'one with its own way to become bytes' => ['a:1:{i:0;C:6:"Nobody":0:{}}', 'Nobody'];
+        yield 'an enum' => ['E:8:"Nobody:A";', 'Nobody'];
+        yield 'a case of an enum' => ['a:1:{i:0;E:27:"Spindle\Command\Output:None";}', 'Spindle\Command\Output::None'];
+    }
+
+    #[DataProvider('missing')]
+    public function testWhatIsMissingIsTold(string $bytes, string $name): void
+    {
+        try {
+            ValueSerializer::unserialize($bytes, self::class . '::refuse');
+            self::fail('Something was made of it');
+        } catch (\DomainException $refused) {
+            self::assertSame($name, $refused->getMessage());
+        }
+        self::assertSame('', \ini_get('unserialize_callback_func'));
+    }
+
+    public function testAStringThatLooksLikeWhatIsMissingIsAString(): void
+    {
+        $value = ['O:6:"Nobody":0:{}', ';E:8:"Nobody:A";', \Spindle\Command\Output::Capture];
+
+        self::assertSame($value, ValueSerializer::unserialize(serialize($value), self::class . '::refuse'));
+    }
+
+    public function testAnApplicationsOwnWayToFindClassesIsLeftAlone(): void
+    {
+        ini_set('unserialize_callback_func', self::class . '::make');
+        try {
+            $object = ValueSerializer::unserialize('O:12:"MadeWhenHere":0:{}', self::class . '::refuse');
+
+            self::assertSame('MadeWhenHere', get_debug_type($object));
+            self::assertSame(self::class . '::make', \ini_get('unserialize_callback_func'));
+        } finally {
+            ini_set('unserialize_callback_func', '');
+        }
+    }
+
+    public static function refuse(string $class): never
+    {
+        throw new \DomainException($class);
+    }
+
+    public static function make(string $class): void
+    {
+        eval("final class {$class} {}");
+    }
+}
