@@ -19,7 +19,20 @@ require __DIR__ . '/bootstrap.php';
 /** @var non-empty-list<string> $argv */
 $options = Options::read(
     $argv,
-    ['only' => 'all', 'n' => '1000000', 'clients' => '50', 'cycles' => '200', 'connections' => '100', 'rounds' => '5', 'seconds' => '5', 'peers' => 'all', 'swoole' => '', 'json' => '', 'html' => '', ...Entrants::OPTIONS],
+    [
+        'only' => 'all',
+        'n' => '1000000',
+        'clients' => '50',
+        'cycles' => '200',
+        'connections' => '100',
+        'rounds' => '5',
+        'seconds' => '5',
+        'peers' => 'all',
+        'swoole' => '',
+        'json' => '',
+        'html' => '',
+        ...Entrants::OPTIONS,
+    ],
     <<<'TEXT'
         Usage: php bench/aircraft.php [options]
           --only LIST         between commas, of: crud, latency, sleep, certificates, bulk (all)
@@ -40,7 +53,9 @@ $options = Options::read(
         TEXT,
 );
 if (!extension_loaded('posix') || !is_dir('/proc/self')) {
-    throw new UsageException('the processes of servers are measured and ended with ext-posix and /proc; take a PHP and a system that have them');
+    throw new UsageException(
+        'the processes of servers are measured and ended with ext-posix and /proc; take a PHP and a system that have them',
+    );
 }
 Signals::exitByThem();
 

@@ -13,7 +13,10 @@ declare(strict_types=1);
 (static function (): void {
     $named = getenv('SPINDLE_BENCH_CHECKOUT');
     $checkout = $named === false ? dirname(__DIR__) : $named;
-    $autoloaders = array_filter(["{$checkout}/vendor/autoload.php", dirname($checkout, 2) . '/autoload.php'], is_file(...));
+    $autoloaders = array_filter(
+        ["{$checkout}/vendor/autoload.php", dirname($checkout, 2) . '/autoload.php'],
+        is_file(...),
+    );
     if ($autoloaders === []) {
         fwrite(STDERR, "The Composer packages are missing: run composer install in {$checkout}\n");
         exit(255);

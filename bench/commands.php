@@ -16,7 +16,19 @@ require __DIR__ . '/bootstrap.php';
 /** @var non-empty-list<string> $argv */
 $options = Options::read(
     $argv,
-    ['n' => '3000', 'j' => '8', 'memory' => '0', 'rounds' => '5', 'command' => 'echo hi', 'tasks' => 'command', 'start' => 'auto', 'peers' => 'all', 'cold' => null, 'json' => '', ...Entrants::OPTIONS],
+    [
+        'n' => '3000',
+        'j' => '8',
+        'memory' => '0',
+        'rounds' => '5',
+        'command' => 'echo hi',
+        'tasks' => 'command',
+        'start' => 'auto',
+        'peers' => 'all',
+        'cold' => null,
+        'json' => '',
+        ...Entrants::OPTIONS,
+    ],
     sprintf(<<<'TEXT'
         Usage: php bench/commands.php [options]
           -n N              commands for each measurement (3000)

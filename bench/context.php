@@ -29,7 +29,10 @@ $result = match ($argv[1] ?? '') {
     'ways' => [
         'version' => PHP_VERSION,
         'kind' => (bool) PHP_ZTS ? 'ZTS' : 'NTS',
-        'missing' => array_combine(array_column(Way::cases(), 'value'), array_map(static fn(Way $way): ?string => $way->missing(), Way::cases())),
+        'missing' => array_combine(
+            array_column(Way::cases(), 'value'),
+            array_map(static fn(Way $way): ?string => $way->missing(), Way::cases()),
+        ),
     ],
     'create' => ['seconds' => Creation::seconds($way ?? Way::Fork, (int) ($argv[3] ?? 100))],
     'work' => CpuWork::run((int) ($argv[2] ?? 1_000_000)),

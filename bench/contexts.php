@@ -18,7 +18,13 @@ use Spindle\Bench\Support\Series;
 require __DIR__ . '/bootstrap.php';
 
 /** @var non-empty-list<string> $argv */
-$options = Options::read($argv, ['max' => '100', 'samples' => '5', 'php' => [], 'iterations' => '1000000', 'json' => ''], <<<'TEXT'
+$options = Options::read($argv, [
+    'max' => '100',
+    'samples' => '5',
+    'php' => [],
+    'iterations' => '1000000',
+    'json' => '',
+], <<<'TEXT'
     Usage: php bench/contexts.php [options]
       --max N           created at once, and then waited for (100)
       --samples N       measurements of each, in turn (5)
@@ -45,7 +51,15 @@ foreach ($paths as $path) {
     }
 }
 
-$report = new Report(['max' => $max, 'samples' => $samples, 'php' => $paths, 'iterations' => $iterations, 'not available' => $notAvailable]);
+$report = new Report(
+    [
+        'max' => $max,
+        'samples' => $samples,
+        'php' => $paths,
+        'iterations' => $iterations,
+        'not available' => $notAvailable,
+    ],
+);
 $result = null;
 $same = static function (string $told) use (&$result): bool {
     return $told === $result ??= $told;

@@ -44,7 +44,12 @@ foreach ($pool->run($commands()) as $result) {
         $launcher ??= ProcessStatus::ofLauncher();
         $memory = array_map(
             static fn(int $bytes): string => number_format($bytes / (1 << 20), 1),
-            [ProcessStatus::ofThis()->memory(), ProcessStatus::ofThis()->peak(), $launcher->memory(), $launcher->peak()],
+            [
+                ProcessStatus::ofThis()->memory(),
+                ProcessStatus::ofThis()->peak(),
+                $launcher->memory(),
+                $launcher->peak(),
+            ],
         );
         $rows[$done] = [number_format($done), number_format($done / ((hrtime(true) - $begin) / 1e9)), ...$memory];
         Rounds::say("{$done} of {$count}");

@@ -20,7 +20,18 @@ require __DIR__ . '/bootstrap.php';
 /** @var non-empty-list<string> $argv */
 $options = Options::read(
     $argv,
-    ['only' => 'all', 'n' => '1000000', 'connections' => '50', 'rounds' => '5', 'seconds' => '3', 'peers' => 'all', 'autoload' => [], 'deadline' => '10', 'json' => '', ...Entrants::OPTIONS],
+    [
+        'only' => 'all',
+        'n' => '1000000',
+        'connections' => '50',
+        'rounds' => '5',
+        'seconds' => '3',
+        'peers' => 'all',
+        'autoload' => [],
+        'deadline' => '10',
+        'json' => '',
+        ...Entrants::OPTIONS,
+    ],
     <<<'TEXT'
         Usage: php bench/http.php [options]
           --only LIST         between commas, of: text, text-same, json, echo, one, connections, two, wait, idle, soak, slow,
@@ -39,7 +50,9 @@ $options = Options::read(
         TEXT,
 );
 if (!extension_loaded('posix') || !is_dir('/proc/self')) {
-    throw new UsageException('the processes of servers are measured and ended with ext-posix and /proc; take a PHP and a system that have them');
+    throw new UsageException(
+        'the processes of servers are measured and ended with ext-posix and /proc; take a PHP and a system that have them',
+    );
 }
 Signals::exitByThem();
 

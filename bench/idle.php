@@ -42,8 +42,15 @@ foreach ($phases as $phase => $wait) {
     Rounds::say("{$seconds} s with {$phase}");
     $before = [$process->cpu(), $launcher->cpu()];
     $wait();
-    $used = array_map(static fn(float $after, float $before): float => 1000 * ($after - $before), [$process->cpu(), $launcher->cpu()], $before);
-    $rows[] = [$phase, ...array_map(static fn(float $ms): string => number_format($ms, 2), [...$used, array_sum($used)])];
+    $used = array_map(
+        static fn(float $after, float $before): float => 1000 * ($after - $before),
+        [$process->cpu(), $launcher->cpu()],
+        $before,
+    );
+    $rows[] = [
+        $phase,
+        ...array_map(static fn(float $ms): string => number_format($ms, 2), [...$used, array_sum($used)]),
+    ];
 }
 Rounds::say('');
 echo "\nCPU time in milliseconds over {$seconds} s\n\n", Table::markdown(['', 'process', 'launcher', 'both'], $rows);

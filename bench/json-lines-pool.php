@@ -27,7 +27,10 @@ $tasks = static function () use ($file): Generator {
     }
 };
 
-$pool = new InProcessPool((int) $concurrency, static function (int $id, int $status, string $stdout, string $stderr): void {
-    echo json_encode(compact('id', 'status', 'stdout', 'stderr'), JSON_THROW_ON_ERROR), "\n";
-});
+$pool = new InProcessPool(
+    (int) $concurrency,
+    static function (int $id, int $status, string $stdout, string $stderr): void {
+        echo json_encode(compact('id', 'status', 'stdout', 'stderr'), JSON_THROW_ON_ERROR), "\n";
+    },
+);
 $pool->run($tasks());

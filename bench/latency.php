@@ -48,10 +48,18 @@ $spindle = static function (StartMethod $start) use ($count): float {
     return Statistics::of($times)->median;
 };
 
-$limit = new Series('limit (C, posix_spawn)', static fn(): float => 1000 * LimitProgram::run($count, 1, [PROGRAM])->median);
+$limit = new Series(
+    'limit (C, posix_spawn)',
+    static fn(): float => 1000 * LimitProgram::run($count, 1, [PROGRAM])->median,
+);
 $series = [$limit, new Series('Spindle, proc_open', static fn(): float => $spindle(StartMethod::ProcOpen))];
 if (Environment::hasFfi()) {
-    array_splice($series, 1, 0, [new Series('Spindle, posix_spawn', static fn(): float => $spindle(StartMethod::PosixSpawn))]);
+    array_splice(
+        $series,
+        1,
+        0,
+        [new Series('Spindle, posix_spawn', static fn(): float => $spindle(StartMethod::PosixSpawn))],
+    );
 }
 
 $json = $options->output('json');

@@ -68,7 +68,12 @@ foreach (['a callback' => $toCallback, 'a stream' => $toStream] as $target => $r
     $begin = hrtime(true);
     $same = $run($pool) === $expected;
     $rate = $options->int('megabytes') / ((hrtime(true) - $begin) / 1e9);
-    $grown = array_map(static fn(ProcessStatus $process, int $memory): string => number_format(($process->peak() - $memory) / (1 << 20), 1), $processes, $before);
+    $grown = array_map(
+        static fn(ProcessStatus $process, int $memory): string
+            => number_format(($process->peak() - $memory) / (1 << 20), 1),
+        $processes,
+        $before,
+    );
     $rows[] = ["to {$target}", $same ? 'identical' : 'DIFFERENT', number_format($rate), ...$grown];
 }
 Rounds::say('');

@@ -24,7 +24,10 @@ require __DIR__ . '/bootstrap.php';
 [$job, $target] = [Job::of(array_slice($argv, 1)), Target::given()];
 $figures = match ($job->what) {
     Measurement::Select, Measurement::Cells, Measurement::Unit, Measurement::Update, Measurement::Sleep => (new Throughput($job, $target))->figures(),
-    Measurement::Rows, Measurement::Parameter, Measurement::Stream, Measurement::Copy => (new Bulk($job, $target))->figures(),
+    Measurement::Rows, Measurement::Parameter, Measurement::Stream, Measurement::Copy => (new Bulk(
+        $job,
+        $target,
+    ))->figures(),
     Measurement::Gaps => (new Gaps($job, $target))->figures(),
     Measurement::Cancel => (new Endings($job, $target))->figures(),
     Measurement::Far => (new Far($job, $target))->figures(),

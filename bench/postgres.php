@@ -19,7 +19,19 @@ require __DIR__ . '/bootstrap.php';
 /** @var non-empty-list<string> $argv */
 $options = Options::read(
     $argv,
-    ['only' => 'all', 'n' => '', 'connections' => '', 'fibers' => '', 'rounds' => '5', 'peers' => 'all', 'bytes' => '33554432', 'limit' => '600', 'dsn' => '', 'json' => '', ...Entrants::OPTIONS],
+    [
+        'only' => 'all',
+        'n' => '',
+        'connections' => '',
+        'fibers' => '',
+        'rounds' => '5',
+        'peers' => 'all',
+        'bytes' => '33554432',
+        'limit' => '600',
+        'dsn' => '',
+        'json' => '',
+        ...Entrants::OPTIONS,
+    ],
     <<<'TEXT'
         Usage: php bench/postgres.php [options]
           --only LIST         between commas, of: select, cells, far, unit, update, rows, parameter, stream, copy, sleep,

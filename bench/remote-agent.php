@@ -21,4 +21,6 @@ require __DIR__ . '/bootstrap.php';
 [, $address, $keys, $workers] = [...$argv, '', '', ''];
 $broker = new RedisBroker((string) file_get_contents($address));
 $options = new AgentOptions(new WorkerPoolOptions(bootstrap: Bootstrap::file()));
-(new Agent($broker, Rig::QUEUE, (int) $workers, Keys::fromFile($keys), $options))->run(new SignalCancellation([SIGTERM, SIGINT]));
+(new Agent($broker, Rig::QUEUE, (int) $workers, Keys::fromFile($keys), $options))->run(
+    new SignalCancellation([SIGTERM, SIGINT]),
+);

@@ -25,7 +25,15 @@ require __DIR__ . '/bootstrap.php';
 /** @var non-empty-list<string> $argv */
 $options = Options::read(
     $argv,
-    ['what' => 'bulk', 'n' => '1000', 'address' => '', 'keys' => '', 'agent' => '0', 'engine' => '0', 'result' => '/dev/stdout'],
+    [
+        'what' => 'bulk',
+        'n' => '1000',
+        'address' => '',
+        'keys' => '',
+        'agent' => '0',
+        'engine' => '0',
+        'result' => '/dev/stdout',
+    ],
     <<<'TEXT'
         Usage: php bench/remote-script.php [options]
           --what NAME         bulk or single (bulk)
@@ -50,4 +58,7 @@ $executor = $broker !== null
 $script = new Script($executor, $options->int('agent', 0), $options->int('engine', 0));
 $figures = $script->run(Measurement::from($options->text('what')), $options->int('n'));
 $figures['submitted'] = $broker?->figures(Rig::QUEUE)['submitted_total'] ?? 0;
-file_put_contents($options->text('result'), json_encode($figures, JSON_THROW_ON_ERROR | JSON_PRESERVE_ZERO_FRACTION) . "\n");
+file_put_contents(
+    $options->text('result'),
+    json_encode($figures, JSON_THROW_ON_ERROR | JSON_PRESERVE_ZERO_FRACTION) . "\n",
+);

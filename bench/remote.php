@@ -19,7 +19,15 @@ require __DIR__ . '/bootstrap.php';
 /** @var non-empty-list<string> $argv */
 $options = Options::read(
     $argv,
-    ['only' => 'all', 'n' => '100000', 'rounds' => '5', 'kills' => '20', 'backlog' => '1000000', 'json' => '', ...Entrants::OPTIONS],
+    [
+        'only' => 'all',
+        'n' => '100000',
+        'rounds' => '5',
+        'kills' => '20',
+        'backlog' => '1000000',
+        'json' => '',
+        ...Entrants::OPTIONS,
+    ],
     <<<'TEXT'
         Usage: php bench/remote.php [options]
           --only LIST       between commas, of: bulk, single, recovery, backlog (all)
@@ -40,7 +48,9 @@ $options = Options::read(
         TEXT,
 );
 if (!extension_loaded('posix') || !is_dir('/proc/self')) {
-    throw new UsageException('agents and their workers are measured and killed with ext-posix and /proc; take a PHP and a system that have them');
+    throw new UsageException(
+        'agents and their workers are measured and killed with ext-posix and /proc; take a PHP and a system that have them',
+    );
 }
 Signals::exitByThem();
 

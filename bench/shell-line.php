@@ -32,10 +32,14 @@ $options = Options::read($argv, ['n' => '3000', 'j' => '8', 'rounds' => '5', 'js
 [$count, $concurrency] = [$options->int('n'), $options->int('j')];
 $work = ['n' => (string) $count, 'j' => (string) $concurrency, 'command' => LINE];
 
-$limit = static fn(string ...$command): Closure => static fn(): float => LimitProgram::run($count, $concurrency, array_values($command))->rate;
+$limit = static fn(string ...$command): Closure
+    => static fn(): float => LimitProgram::run($count, $concurrency, array_values($command))->rate;
 $shell = new Series('limit in C, sh -c /bin/true', $limit('/bin/sh', '-c', LINE));
 $program = new Series('limit in C, /bin/true itself', $limit(LINE));
-$names = array_values(array_filter(['spindle-posix_spawn', 'spindle-proc_open', 'proc_open'], Contestants::isThere(...)));
+$names = array_values(array_filter(
+    ['spindle-posix_spawn', 'spindle-proc_open', 'proc_open'],
+    Contestants::isThere(...),
+));
 $others = array_map(static fn(string $name): Series => ContestantProcess::series($name, $work), $names);
 
 $json = $options->output('json');

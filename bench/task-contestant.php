@@ -32,7 +32,14 @@ $options = Options::read(
 );
 
 $contestant = TaskContestants::named($name, $options->text('pumice'));
-$measure = new Measure($contestant, $options->int('n'), $options->int('j'), $options->int('bytes'), $options->int('iterations'), $options->has('closure'));
+$measure = new Measure(
+    $contestant,
+    $options->int('n'),
+    $options->int('j'),
+    $options->int('bytes'),
+    $options->int('iterations'),
+    $options->has('closure'),
+);
 $before = Usage::now();
 $figures = $measure->of(TaskMeasurement::from($what));
 unset($measure, $contestant);

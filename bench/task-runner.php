@@ -42,7 +42,12 @@ if ($options->has('table')) {
     exit;
 }
 
-[$count, $memory, $pool, $sleep] = [$options->int('n'), $options->int('m', 0), $options->int('p'), $options->int('s', 0) > 0];
+[$count, $memory, $pool, $sleep] = [
+    $options->int('n'),
+    $options->int('m', 0),
+    $options->int('p'),
+    $options->int('s', 0) > 0,
+];
 $workload = $sleep ? Workload::sleeps($count) : Workload::echoes($count);
 $original = getenv(Contestants::TASK_RUNNER) !== false;
 $tests = [
@@ -53,7 +58,14 @@ $tests = [
     'SpindleTaskRunner' => 'drop-in',
 ];
 
-printf(">>>>> Config:\n\tPHP version: %s\n\tMemory: %d MB\n\tTasks: %d\n\tPool size: %d\n\tSleep: %s\n", PHP_VERSION, $memory, $count, $pool, $sleep ? 'true' : 'false');
+printf(
+    ">>>>> Config:\n\tPHP version: %s\n\tMemory: %d MB\n\tTasks: %d\n\tPool size: %d\n\tSleep: %s\n",
+    PHP_VERSION,
+    $memory,
+    $count,
+    $pool,
+    $sleep ? 'true' : 'false',
+);
 $ballast = Ballast::of($memory);
 printf("\tMemory held: %d MB\n>>>>> Benchmark started\n", memory_get_usage(true) >> 20);
 

@@ -17,7 +17,20 @@ require __DIR__ . '/bootstrap.php';
 /** @var non-empty-list<string> $argv */
 $options = Options::read(
     $argv,
-    ['only' => 'all', 'n' => '', 'workers' => '1,2,4,8', 'rounds' => '5', 'contexts' => 'process', 'peers' => 'all', 'bytes' => '1048576', 'iterations' => '10000000', 'pumice' => '', 'limit' => '900', 'json' => '', ...Entrants::OPTIONS],
+    [
+        'only' => 'all',
+        'n' => '',
+        'workers' => '1,2,4,8',
+        'rounds' => '5',
+        'contexts' => 'process',
+        'peers' => 'all',
+        'bytes' => '1048576',
+        'iterations' => '10000000',
+        'pumice' => '',
+        'limit' => '900',
+        'json' => '',
+        ...Entrants::OPTIONS,
+    ],
     <<<'TEXT'
         Usage: php bench/tasks.php [options]
           --only LIST       between commas, of: bulk, single, objects, mix, cpu, echo, memory, start, death (all)

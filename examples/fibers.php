@@ -24,7 +24,11 @@ $sizes = await([
     'lines' => async(fn(): string => trim($pool->execute(here('wc -l < composer.json'))->orThrow()->stdout())),
     'bytes' => async(fn(): string => trim($pool->execute(here('wc -c < composer.json'))->orThrow()->stdout())),
 ]);
-printf("composer.json has lines: %s, bytes: %s\n", is_numeric($sizes['lines']) ? 'yes' : 'no', is_numeric($sizes['bytes']) ? 'yes' : 'no');
+printf(
+    "composer.json has lines: %s, bytes: %s\n",
+    is_numeric($sizes['lines']) ? 'yes' : 'no',
+    is_numeric($sizes['bytes']) ? 'yes' : 'no',
+);
 
 // A cancellation ends the command and all processes that it started.
 try {

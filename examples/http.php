@@ -48,8 +48,14 @@ $get = static function (string $path) use ($address): string {
 
 $begin = hrtime(true);
 $answers = await(array_map(static fn() => async($get, '/slow'), range(1, 10)));
-printf("%d answers in %s\n", count($answers), (hrtime(true) - $begin) / 1e9 < 1.0 ? 'the time of one' : 'more than that');
-echo str_contains($get('/numbers'), "\r\n\r\n2\r\n1\n\r\n2\r\n2\n\r\n2\r\n3\n\r\n0\r\n") ? "three chunks\n" : "no chunks\n";
+printf(
+    "%d answers in %s\n",
+    count($answers),
+    (hrtime(true) - $begin) / 1e9 < 1.0 ? 'the time of one' : 'more than that',
+);
+echo str_contains($get('/numbers'), "\r\n\r\n2\r\n1\n\r\n2\r\n2\n\r\n2\r\n3\n\r\n0\r\n")
+    ? "three chunks\n"
+    : "no chunks\n";
 echo strtok($get('/else'), "\r"), "\n";
 $server->stop();            // after all received requests are answered
 printf("%d requests were answered\n", array_sum($server->statistics()->answered));

@@ -15,7 +15,9 @@ final class LauncherException extends \RuntimeException implements SpindleExcept
 
     public static function noPhp(string $reason): self
     {
-        return new self("The launcher needs PHP's command-line binary: {$reason}. Name it by CommandPoolOptions(php: '/usr/bin/php')");
+        return new self(
+            "The launcher needs PHP's command-line binary: {$reason}. Name it by CommandPoolOptions(php: '/usr/bin/php')",
+        );
     }
 
     public static function cannotStart(string $reason): self
@@ -29,7 +31,9 @@ final class LauncherException extends \RuntimeException implements SpindleExcept
             ? 'Use fewer at once, enable ext-ffi, or use several pools'
             : 'Use fewer at once or raise the limit (ulimit -n)';
 
-        return new self("{$concurrency} commands at once need more descriptors than the launcher may have: it can run {$capacity} at once through {$means}. {$advice}");
+        return new self(
+            "{$concurrency} commands at once need more descriptors than the launcher may have: it can run {$capacity} at once through {$means}. {$advice}",
+        );
     }
 
     /** @param list<mixed> $unfinished */
@@ -37,7 +41,10 @@ final class LauncherException extends \RuntimeException implements SpindleExcept
     {
         $count = \count($unfinished);
 
-        return new self("The launcher died ({$how}) with {$count} commands under way; they were ended and have no outcome. CommandPoolOptions(redispatch: true) runs such commands again", $unfinished);
+        return new self(
+            "The launcher died ({$how}) with {$count} commands under way; they were ended and have no outcome. CommandPoolOptions(redispatch: true) runs such commands again",
+            $unfinished,
+        );
     }
 
     public static function failed(string $why): self
@@ -68,6 +75,9 @@ final class LauncherException extends \RuntimeException implements SpindleExcept
     /** @param list<mixed> $unfinished */
     public static function closed(array $unfinished): self
     {
-        return new self(\sprintf('The pool was closed with %d commands under way; they were ended', \count($unfinished)), $unfinished);
+        return new self(
+            \sprintf('The pool was closed with %d commands under way; they were ended', \count($unfinished)),
+            $unfinished,
+        );
     }
 }

@@ -60,7 +60,10 @@ trait EndsWithItsOwner
             $server->log();
             self::fail('It was stopped');
         } catch (SpindleException $stopped) {
-            self::assertSame("The log of the server can't be read: the " . self::called() . ' was stopped', $stopped->getMessage());
+            self::assertSame(
+                "The log of the server can't be read: the " . self::called() . ' was stopped',
+                $stopped->getMessage(),
+            );
         }
         foreach ([$server->kill(...), $server->restart(...)] as $call) {
             try {
@@ -119,12 +122,23 @@ trait EndsWithItsOwner
 
     public function testItGoesWithItsProcessHoweverThatEnds(): void
     {
-        foreach (['return', 'exit', 'fatal error', 'SIGTERM', 'SIGKILL', 'SIGKILL with a fork', 'SIGKILL of the whole group'] as $how) {
+        foreach ([
+            'return',
+            'exit',
+            'fatal error',
+            'SIGTERM',
+            'SIGKILL',
+            'SIGKILL with a fork',
+            'SIGKILL of the whole group',
+        ] as $how) {
             $process = Host::start(self::class . '::hold', [$how], ['setsid']);
             $process->waitUntil(static fn(string $type, string $output): bool => str_contains($output, "\n"));
             $directory = trim($process->getOutput());
             self::assertStringStartsWith(sys_get_temp_dir() . '/spindle-', $directory, $process->getErrorOutput());
-            $forks = array_filter(Processes::childrenOf((int) $process->getPid()), static fn(string $line): bool => str_contains($line, 'host.php'));
+            $forks = array_filter(
+                Processes::childrenOf((int) $process->getPid()),
+                static fn(string $line): bool => str_contains($line, 'host.php'),
+            );
             match (true) {
                 str_ends_with($how, 'group') => posix_kill(-(int) $process->getPid(), \SIGKILL),
                 str_starts_with($how, 'SIGKILL') => posix_kill((int) $process->getPid(), \SIGKILL),
@@ -160,7 +174,11 @@ trait EndsWithItsOwner
     {
         chmod($this->path(), 0o777); // the server may have to run as another user
         for ($i = 1; $i <= 8; ++$i) {
-            $process = new Process([\PHP_BINARY, __DIR__ . '/host.php', self::class . '::hold', '["SIGKILL at the start"]'], null, ['TMPDIR' => $this->path()]);
+            $process = new Process(
+                [\PHP_BINARY, __DIR__ . '/host.php', self::class . '::hold', '["SIGKILL at the start"]'],
+                null,
+                ['TMPDIR' => $this->path()],
+            );
             $process->start();
             Eventually::holds(fn(): bool => $this->directories() !== [], 'there is a directory');
             usleep($i * self::STARTING);
@@ -175,7 +193,10 @@ trait EndsWithItsOwner
     {
         $server = self::startOne();
         $directory = self::directoryOf($server);
-        $guardians = array_filter(Processes::childrenOf((int) getmypid()), static fn(string $line): bool => str_ends_with($line, $directory) && str_contains($line, '/guardian.php'));
+        $guardians = array_filter(
+            Processes::childrenOf((int) getmypid()),
+            static fn(string $line): bool => str_ends_with($line, $directory) && str_contains($line, '/guardian.php'),
+        );
         self::assertCount(1, $guardians);
         posix_kill(array_key_first($guardians), \SIGKILL);
 
@@ -201,7 +222,12 @@ trait EndsWithItsOwner
 
     private static function assertAnswers(TemporaryCluster|TemporaryRedis $server): void
     {
-        self::assertSame('1', $server instanceof TemporaryRedis ? $server->command('ECHO', '1') : Cluster::ask('SELECT 1 AS one', $server->dsn())[0]['one'] ?? null);
+        self::assertSame(
+            '1',
+            $server instanceof TemporaryRedis
+                ? $server->command('ECHO', '1')
+                : Cluster::ask('SELECT 1 AS one', $server->dsn())[0]['one'] ?? null,
+        );
     }
 
     private static function directoryOf(TemporaryCluster|TemporaryRedis $server): string
@@ -223,9 +249,15 @@ trait EndsWithItsOwner
     /** @return list<string> command lines */
     private static function processesOf(string $directory): array
     {
-        $lines = array_map(static fn(string $pid): string => (int) $pid > 0 ? Processes::commandLine((int) $pid) : '', Text::names('/proc'));
+        $lines = array_map(
+            static fn(string $pid): string => (int) $pid > 0 ? Processes::commandLine((int) $pid) : '',
+            Text::names('/proc'),
+        );
 
-        return array_values(array_filter($lines, static fn(string $line): bool => str_contains($line, basename($directory))));
+        return array_values(array_filter(
+            $lines,
+            static fn(string $line): bool => str_contains($line, basename($directory)),
+        ));
     }
 
     private static function exhaust(): never
@@ -240,6 +272,9 @@ trait EndsWithItsOwner
     /** @return list<string> names of directories of temporary servers */
     private function directories(): array
     {
-        return array_values(array_filter(Text::names($this->path()), static fn(string $name): bool => str_starts_with($name, 'spindle-')));
+        return array_values(array_filter(
+            Text::names($this->path()),
+            static fn(string $name): bool => str_starts_with($name, 'spindle-'),
+        ));
     }
 }

@@ -19,8 +19,13 @@ final class Host
      * @param array<string, string|false> $environment
      * @param list<string>   $options for PHP
      */
-    public static function start(string $method, array $arguments = [], array $within = [], array $environment = [], array $options = []): Process
-    {
+    public static function start(
+        string $method,
+        array $arguments = [],
+        array $within = [],
+        array $environment = [],
+        array $options = [],
+    ): Process {
         $process = self::process($method, $arguments, $within, $environment, $options);
         $process->start();
 
@@ -37,8 +42,14 @@ final class Host
      *
      * @return mixed what the method returned
      */
-    public static function call(string $method, array $arguments = [], array $within = [], array $environment = [], array $options = [], float $timeout = 60): mixed
-    {
+    public static function call(
+        string $method,
+        array $arguments = [],
+        array $within = [],
+        array $environment = [],
+        array $options = [],
+        float $timeout = 60,
+    ): mixed {
         $process = self::process($method, $arguments, $within, $environment, $options)->setTimeout($timeout);
         $process->run();
         $output = $process->getOutput();
@@ -66,9 +77,21 @@ final class Host
      * @param array<string, string|false> $environment
      * @param list<string>   $options
      */
-    private static function process(string $method, array $arguments, array $within, array $environment, array $options): Process
-    {
-        $command = [...$within, \PHP_BINARY, ...$options, __DIR__ . '/host.php', $method, json_encode($arguments, \JSON_THROW_ON_ERROR)];
+    private static function process(
+        string $method,
+        array $arguments,
+        array $within,
+        array $environment,
+        array $options,
+    ): Process {
+        $command = [
+            ...$within,
+            \PHP_BINARY,
+            ...$options,
+            __DIR__ . '/host.php',
+            $method,
+            json_encode($arguments, \JSON_THROW_ON_ERROR),
+        ];
 
         return new Process($command, null, $environment, null, 60);
     }

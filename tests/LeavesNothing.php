@@ -28,7 +28,9 @@ trait LeavesNothing
 
     private string $mark = '';
 
-    /** @var array{descriptors: array<string>, children: array<string>, files: array<string>, watchers: array<string>, memory: array<string>} */
+    /**
+     * @var array{descriptors: array<string>, children: array<string>, files: array<string>, watchers: array<string>, memory: array<string>}
+     */
     protected array $before = ['descriptors' => [], 'children' => [], 'files' => [], 'watchers' => [], 'memory' => []];
 
     /** @var list<int> processes that ran before the test, so that none of them has its variable */
@@ -114,7 +116,9 @@ trait LeavesNothing
         return Processes::withVariable(self::MARK, $this->mark, $this->older);
     }
 
-    /** @return array{descriptors: array<string>, children: array<string>, files: array<string>, watchers: array<string>, memory: array<string>} */
+    /**
+     * @return array{descriptors: array<string>, children: array<string>, files: array<string>, watchers: array<string>, memory: array<string>}
+     */
     protected function surroundings(): array
     {
         $descriptors = [];

@@ -40,7 +40,10 @@ trait Nginx
      */
     private function startNginxWith(\Closure $http): string
     {
-        $program = current(array_filter(['/usr/sbin/nginx', '/usr/local/sbin/nginx', '/usr/local/bin/nginx', '/usr/bin/nginx'], is_executable(...)));
+        $program = current(array_filter(
+            ['/usr/sbin/nginx', '/usr/local/sbin/nginx', '/usr/local/bin/nginx', '/usr/bin/nginx'],
+            is_executable(...),
+        ));
         if ($program === false) {
             self::markTestSkipped('nginx is not installed');
         }
@@ -48,9 +51,14 @@ trait Nginx
         $address = (string) stream_socket_get_name($socket, false);
         fclose($socket);
         $configuration = $this->file('nginx.conf', $this->nginxConfiguration($http($address)));
-        $this->nginx = $nginx = new Process([$program, '-p', $this->path(), '-e', $this->path('nginx.log'), '-c', $configuration]);
+        $this->nginx = $nginx = new Process(
+            [$program, '-p', $this->path(), '-e', $this->path('nginx.log'), '-c', $configuration],
+        );
         $nginx->start();
-        Eventually::holds(static fn(): bool => !$nginx->isRunning() || @stream_socket_client("tcp://{$address}") !== false, 'nginx listens');
+        Eventually::holds(
+            static fn(): bool => !$nginx->isRunning() || @stream_socket_client("tcp://{$address}") !== false,
+            'nginx listens',
+        );
         self::assertTrue($nginx->isRunning(), implode("\n", Text::lines($this->path('nginx.log'))));
 
         return $address;

@@ -107,7 +107,10 @@ final class Processes
     /** @return list<int> ids of all processes */
     public static function all(): array
     {
-        return array_values(array_filter(array_map(intval(...), Text::names('/proc')), static fn(int $pid): bool => $pid > 0));
+        return array_values(array_filter(
+            array_map(intval(...), Text::names('/proc')),
+            static fn(int $pid): bool => $pid > 0,
+        ));
     }
 
     /**

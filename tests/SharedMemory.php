@@ -11,7 +11,8 @@ final class SharedMemory
     public static function segments(): array
     {
         return array_map(
-            static fn(array $fields): string => "shared memory {$fields[1]} of {$fields[3]} bytes, made by {$fields[4]}",
+            static fn(array $fields): string
+                => "shared memory {$fields[1]} of {$fields[3]} bytes, made by {$fields[4]}",
             self::ofThisUser(),
         );
     }

@@ -20,13 +20,23 @@ final class ShellComparison
     {
         $commands = static function () use ($lines, $directory, $environment): \Generator {
             foreach ($lines as $line) {
-                yield Command::shell($line)->withWorkingDirectory($directory)->withEnvironment($environment)->withTimeout(10);
-                yield Command::of('/bin/sh', '-c', $line)->withWorkingDirectory($directory)->withEnvironment($environment)->withTimeout(10);
+                yield Command::shell($line)
+                    ->withWorkingDirectory($directory)
+                    ->withEnvironment($environment)
+                    ->withTimeout(10);
+                yield Command::of('/bin/sh', '-c', $line)
+                    ->withWorkingDirectory($directory)
+                    ->withEnvironment($environment)
+                    ->withTimeout(10);
             }
         };
         $results = iterator_to_array($pool->runInOrder($commands()), false);
         foreach ($lines as $i => $line) {
-            Assert::assertSame(self::seen($results[2 * $i + 1]), self::seen($results[2 * $i]), "sh -c and Command::shell() differ on: {$line}");
+            Assert::assertSame(
+                self::seen($results[2 * $i + 1]),
+                self::seen($results[2 * $i]),
+                "sh -c and Command::shell() differ on: {$line}",
+            );
         }
     }
 

@@ -28,7 +28,10 @@ trait WebServer
         // The server's log lines would fill a pipe that nothing reads.
         $this->server = (new Process([\PHP_BINARY, '-S', $address, $page]))->disableOutput();
         $this->server->start();
-        Eventually::holds(static fn(): bool => @stream_socket_client("tcp://{$address}") !== false, 'the server answers');
+        Eventually::holds(
+            static fn(): bool => @stream_socket_client("tcp://{$address}") !== false,
+            'the server answers',
+        );
 
         return "http://{$address}/page";
     }

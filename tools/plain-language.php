@@ -19,7 +19,8 @@ $language = new PlainLanguage(dirname(__DIR__));
 
 $counts = [];
 foreach ($language->files() as $file) {
-    $isAsked = $paths === [] || array_filter($paths, static fn(string $path): bool => str_starts_with($file, $path)) !== [];
+    $isAsked = $paths === []
+        || array_filter($paths, static fn(string $path): bool => str_starts_with($file, $path)) !== [];
     foreach ($isAsked ? $language->check($file) : [] as ['line' => $line, 'rule' => $rule, 'text' => $text]) {
         $kind = preg_match('~^(?:long line|begins)~', $rule, $match) === 1 ? $match[0] : 'word';
         $folder = str_ends_with($file, '.md') ? 'Markdown' : strtok($file, '/');
@@ -31,7 +32,14 @@ foreach ($language->files() as $file) {
 }
 foreach ($counts as $folder => $kinds) {
     ksort($kinds);
-    printf("%-9s %s\n", $folder, implode(', ', array_map(static fn(string $kind, int $count): string => "{$kind} {$count}", array_keys($kinds), $kinds)));
+    printf(
+        "%-9s %s\n",
+        $folder,
+        implode(
+            ', ',
+            array_map(static fn(string $kind, int $count): string => "{$kind} {$count}", array_keys($kinds), $kinds),
+        ),
+    );
 }
 $isShort = true;
 if ($paths === []) {

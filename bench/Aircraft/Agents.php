@@ -35,7 +35,10 @@ final readonly class Agents
             [$redis->address(), $redis->address(), $this->write('key', bin2hex(random_bytes(32)))],
         )));
         $this->processes = new Processes($directory, array_fill(0, self::COUNT, [
-            ...$cores->away(), ...$this->before(), \PHP_BINARY, ...HttpServers::PHP_OPTIONS, \dirname(__DIR__, 2) . '/bin/spindle', 'work',
+            ...$cores->away(), ...$this->before(), \PHP_BINARY, ...HttpServers::PHP_OPTIONS, \dirname(
+                __DIR__,
+                2,
+            ) . '/bin/spindle', 'work',
             '--queue', self::QUEUE, '--workers', '1', '--bootstrap', __DIR__ . '/agents-worker.php', '--quiet',
             ...(posix_geteuid() === 0 ? ['--allow-root'] : []),
         ]));

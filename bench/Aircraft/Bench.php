@@ -30,12 +30,31 @@ final class Bench
         public readonly array $peers,
     ) {}
 
-    public function setup(Contestant $contestant, ?Endpoint $database = null, int $workers = 0, int $connections = 10, bool $onBoth = false, bool $isTimed = false, bool $hasAgents = false, ?Checkout $checkout = null): Setup
-    {
+    public function setup(
+        Contestant $contestant,
+        ?Endpoint $database = null,
+        int $workers = 0,
+        int $connections = 10,
+        bool $onBoth = false,
+        bool $isTimed = false,
+        bool $hasAgents = false,
+        ?Checkout $checkout = null,
+    ): Setup {
         $checkout ??= $contestant->isSpindle() ? $this->options->entrants->checkouts[0] : null;
-        $workers = $contestant->isFpm() && $workers === 0 ? $this->workers[$contestant->value] ?? self::WORKERS : $workers;
+        $workers = $contestant->isFpm() && $workers === 0
+            ? $this->workers[$contestant->value] ?? self::WORKERS
+            : $workers;
 
-        return new Setup($contestant, $database ?? $this->database->endpoint(), $workers, $connections, $onBoth, $isTimed, $hasAgents, $checkout);
+        return new Setup(
+            $contestant,
+            $database ?? $this->database->endpoint(),
+            $workers,
+            $connections,
+            $onBoth,
+            $isTimed,
+            $hasAgents,
+            $checkout,
+        );
     }
 
     /**
@@ -71,7 +90,12 @@ final class Bench
      */
     public function series(Setup $setup, \Closure $measure, string $context, ?string $label = null): Series
     {
-        return Outcome::series($label ?? $setup->label(), fn(): Outcome => $this->with($setup, $measure), $context, $setup->checkout);
+        return Outcome::series(
+            $label ?? $setup->label(),
+            fn(): Outcome => $this->with($setup, $measure),
+            $context,
+            $setup->checkout,
+        );
     }
 
     /**
@@ -110,6 +134,9 @@ final class Bench
      */
     public static function figures(array $series, \Closure $figure): array
     {
-        return array_combine(array_map(static fn(Series $one): string => $one->label, $series), array_map($figure, $series));
+        return array_combine(
+            array_map(static fn(Series $one): string => $one->label, $series),
+            array_map($figure, $series),
+        );
     }
 }

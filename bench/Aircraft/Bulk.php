@@ -35,24 +35,34 @@ final readonly class Bulk
         $file = "{$directory->path}/fleet.csv";
         $this->write($file);
         $series = $lines = [];
-        foreach ([Contestant::Spindle, ...array_values(array_filter($this->bench->peers, static fn(Contestant $one): bool => $one === Contestant::Fpm))] as $contestant) {
+        foreach ([
+            Contestant::Spindle,
+            ...array_values(array_filter(
+                $this->bench->peers,
+                static fn(Contestant $one): bool => $one === Contestant::Fpm,
+            )),
+        ] as $contestant) {
             $setups = $this->bench->ofEach(
                 $contestant,
                 fn(?Checkout $checkout): Setup => $this->bench->setup($contestant, checkout: $checkout),
             );
             foreach ($setups as $setup) {
-                $series[] = $this->bench->series($setup, function (Served $served) use ($file, $setup, &$lines): Outcome {
-                    $outcome = $this->measure($served, $file);
-                    /** @var list<array{float, int}> $samples */
-                    $samples = $outcome->more['samples'];
-                    $label = $setup->checkout?->label($setup->label()) ?? $setup->label();
-                    $lines[$label] = array_map(
-                        static fn(array $sample): array => [$sample[0], $sample[1] / (1 << 20)],
-                        $samples,
-                    );
+                $series[] = $this->bench->series(
+                    $setup,
+                    function (Served $served) use ($file, $setup, &$lines): Outcome {
+                        $outcome = $this->measure($served, $file);
+                        /** @var list<array{float, int}> $samples */
+                        $samples = $outcome->more['samples'];
+                        $label = $setup->checkout?->label($setup->label()) ?? $setup->label();
+                        $lines[$label] = array_map(
+                            static fn(array $sample): array => [$sample[0], $sample[1] / (1 << 20)],
+                            $samples,
+                        );
 
-                    return $outcome;
-                }, 'bulk');
+                        return $outcome;
+                    },
+                    'bulk',
+                );
             }
         }
         $title = number_format($this->bench->options->rows) . ' aircraft imported, and exported';
@@ -66,8 +76,15 @@ final readonly class Bulk
             Column::raw('CPU s, import', 'importCpu', 2),
             Column::raw('export', 'exportCpu', 2),
         ], Metric::figure('s', 2), Metric::cpu(['importCpu'], 1e6 / $this->bench->options->rows));
-        $this->bench->report->chart(BarChart::svg("Seconds of the import of {$this->bench->options->rows} aircraft", Bench::figures($series, static fn(Series $one): ?float => $one->statistics()?->median), 2));
-        $this->bench->report->chart(LineChart::svg('Proportional memory of all processes meanwhile, MB: the import, then the export', $lines));
+        $this->bench->report->chart(BarChart::svg(
+            "Seconds of the import of {$this->bench->options->rows} aircraft",
+            Bench::figures($series, static fn(Series $one): ?float => $one->statistics()?->median),
+            2,
+        ));
+        $this->bench->report->chart(LineChart::svg(
+            'Proportional memory of all processes meanwhile, MB: the import, then the export',
+            $lines,
+        ));
     }
 
     private function write(string $file): void
@@ -89,7 +106,9 @@ final readonly class Bulk
         $importMost = $watch->most();
         $stored = $this->bench->database->count();
         [$export, $exportCpu, $hash] = self::timed($served, fn(): string => $this->export($served, $watch));
-        $exportMost = max([0, ...\array_slice(array_column($watch->memory(), 1), -max(1, (int) floor($export / self::LOOK)))]);
+        $exportMost = max(
+            [0, ...\array_slice(array_column($watch->memory(), 1), -max(1, (int) floor($export / self::LOOK)))],
+        );
         $rows = $this->bench->options->rows;
 
         return new Outcome($import, [
@@ -100,7 +119,10 @@ final readonly class Bulk
             'importCpu' => $importCpu,
             'exportCpu' => $exportCpu,
         ], [
-            ...($added === $rows && $stored === $rows ? [] : ["{$added} of {$rows} were told as added, {$stored} were"]),
+            ...(
+                $added === $rows
+                && $stored === $rows ? [] : ["{$added} of {$rows} were told as added, {$stored} were"]
+            ),
             ...($hash === hash_file(self::HASH, $file) ? [] : ['what came out is not what went in']),
         ], ['samples' => $watch->memory()]);
     }
@@ -129,7 +151,12 @@ final readonly class Bulk
             throw new \RuntimeException("It can't be connected to: {$message}");
         }
         stream_set_timeout($client, self::PATIENCE);
-        fwrite($client, "POST /aircraft/import HTTP/1.1\r\nHost: {$served->address}\r\nContent-Type: text/csv\r\nContent-Length: " . filesize($file) . "\r\nConnection: close\r\n\r\n");
+        fwrite(
+            $client,
+            "POST /aircraft/import HTTP/1.1\r\nHost: {$served->address}\r\nContent-Type: text/csv\r\nContent-Length: "
+                . filesize($file)
+                . "\r\nConnection: close\r\n\r\n",
+        );
         while (!feof($source)) {
             fwrite($client, (string) fread($source, self::PIECE));
             $watch->look();
@@ -142,7 +169,12 @@ final readonly class Bulk
     /** @return string a hash of the export */
     private function export(Served $served, Watch $watch): string
     {
-        $source = @fopen($served->url('/aircraft/export'), 'r', false, stream_context_create(['http' => ['timeout' => self::PATIENCE]]));
+        $source = @fopen(
+            $served->url('/aircraft/export'),
+            'r',
+            false,
+            stream_context_create(['http' => ['timeout' => self::PATIENCE]]),
+        );
         if ($source === false) {
             throw new \RuntimeException('There is no export');
         }

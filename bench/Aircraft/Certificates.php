@@ -55,28 +55,46 @@ final readonly class Certificates
                 $this->bench->fpmPeers(withPlain: false),
             ),
         ];
-        $this->bench->report->table(\sprintf('%d light requests a second, alone and while %d certificates are rendered at all times', self::RATE, self::HEAVY), $this->bench->rounds($series), [
-            Column::median('p99 ÷ alone', 2),
-            Column::range(2),
-            Column::raw('p50 ms alone', 'p50Alone', 2),
-            Column::raw('with', 'p50', 2),
-            Column::raw('p99 ms alone', 'p99Alone', 2),
-            Column::raw('with', 'p99', 2),
-            Column::raw('longest ms alone', 'longestAlone', 2),
-            Column::raw('with', 'longest', 2),
-            Column::raw("the loop's longest gap, ms, alone", 'gapAlone', 1),
-            Column::raw('when workers start', 'gapStart', 1),
-            Column::raw('with', 'gap', 1),
-            Column::raw('certificates/s', 'certificates', 1),
-        ], Metric::figure('p99 ÷ alone', 2));
+        $this->bench->report->table(
+            \sprintf(
+                '%d light requests a second, alone and while %d certificates are rendered at all times',
+                self::RATE,
+                self::HEAVY,
+            ),
+            $this->bench->rounds($series),
+            [
+                Column::median('p99 ÷ alone', 2),
+                Column::range(2),
+                Column::raw('p50 ms alone', 'p50Alone', 2),
+                Column::raw('with', 'p50', 2),
+                Column::raw('p99 ms alone', 'p99Alone', 2),
+                Column::raw('with', 'p99', 2),
+                Column::raw('longest ms alone', 'longestAlone', 2),
+                Column::raw('with', 'longest', 2),
+                Column::raw("the loop's longest gap, ms, alone", 'gapAlone', 1),
+                Column::raw('when workers start', 'gapStart', 1),
+                Column::raw('with', 'gap', 1),
+                Column::raw('certificates/s', 'certificates', 1),
+            ],
+            Metric::figure('p99 ÷ alone', 2),
+        );
         foreach (['p99Alone' => 'alone', 'p99' => 'while certificates are rendered'] as $name => $when) {
-            $this->bench->report->chart(BarChart::svg("p99 of light requests {$when}, ms", Bench::figures($series, static fn(Series $one): ?float => $one->medianOf($name)), 2));
+            $this->bench->report->chart(BarChart::svg(
+                "p99 of light requests {$when}, ms",
+                Bench::figures($series, static fn(Series $one): ?float => $one->medianOf($name)),
+                2,
+            ));
         }
     }
 
     private function series(Setup $setup, ?string $label = null): Series
     {
-        return $this->bench->series($setup, fn(Served $served): Outcome => $this->measure($served, $setup->isTimed), 'certificates', $label);
+        return $this->bench->series(
+            $setup,
+            fn(Served $served): Outcome => $this->measure($served, $setup->isTimed),
+            'certificates',
+            $label,
+        );
     }
 
     private function measure(Served $served, bool $isTimed): Outcome
@@ -89,13 +107,22 @@ final readonly class Certificates
         $isRight = str_contains($served->get(self::HEAVY_TARGET), '</svg>');
         $times[] = hrtime(true);
         $script = "wrk.path = '" . self::HEAVY_TARGET . "'\n" . HttpLoad::DONE;
-        $heavy = $this->bench->wrk->startScript($script, $served->directory, $served->url(), 1, self::HEAVY, $this->bench->options->seconds, self::PATIENCE);
+        $heavy = $this->bench->wrk->startScript(
+            $script,
+            $served->directory,
+            $served->url(),
+            1,
+            self::HEAVY,
+            $this->bench->options->seconds,
+            self::PATIENCE,
+        );
         $heavy->last(self::BEGINNING);
         $times[] = hrtime(true);
         $beside = $this->light($served, $this->bench->options->seconds);
         $times[] = hrtime(true);
         $certificates = $heavy->stop();
-        $gap = static fn(int $phase): float => 1e3 * LoopGaps::longest($served->directory, $times[$phase], $times[$phase + 1]);
+        $gap = static fn(int $phase): float
+            => 1e3 * LoopGaps::longest($served->directory, $times[$phase], $times[$phase + 1]);
 
         return new Outcome($alone['p99'] > 0.0 ? $beside['p99'] / $alone['p99'] : 0.0, [
             'p50Alone' => $alone['p50'],
@@ -110,7 +137,10 @@ final readonly class Certificates
             ...$alone['problems'],
             ...$beside['problems'],
             // In a short measurement no certificate may be finished, although some were in progress.
-            ...($certificates->requests === 0 ? [] : array_map(static fn(string $problem): string => "certificates: {$problem}", $certificates->problems())),
+            ...($certificates->requests === 0 ? [] : array_map(
+                static fn(string $problem): string => "certificates: {$problem}",
+                $certificates->problems(),
+            )),
             ...($isRight ? [] : ['there is no certificate']),
         ]);
     }

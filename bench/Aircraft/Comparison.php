@@ -29,25 +29,43 @@ final class Comparison
     public function run(string $json = '', string $html = ''): void
     {
         if (!class_exists(Fleet::class)) {
-            throw new UsageException('the aircraft application is not part of this installation; take a checkout of Spindle with its development packages');
+            throw new UsageException(
+                'the aircraft application is not part of this installation; take a checkout of Spindle with its development packages',
+            );
         }
         $wrk = new Wrk();
         $cores = Cores::find();
-        $peers = array_values(array_filter($this->options->peers(), fn(Contestant $one): bool => $one->missing($this->options->swoole) === null));
+        $peers = array_values(array_filter(
+            $this->options->peers(),
+            fn(Contestant $one): bool => $one->missing($this->options->swoole) === null,
+        ));
         $database = Database::start($this->options->connections + $this->options->clients + self::CONNECTIONS);
         try {
             $facts = $database->describe() + [
                 'Client' => "on the same machine: one process of plain PHP for all clients, and {$wrk->describe()} for certificates",
                 'Cores in use' => $cores->describe(),
                 'Loop' => (new \ReflectionClass(EventLoop::getDriver()))->getShortName(),
-            ] + (array_filter($peers, static fn(Contestant $one): bool => $one->isFpm()) === [] ? [] : ['FPM' => Fpm::describe()]) + ($this->hasCertificates() && Agents::missing() === null ? ['Agents' => $cores->describeAway()] : []);
+            ] + (array_filter(
+                $peers,
+                static fn(Contestant $one): bool => $one->isFpm(),
+            ) === [] ? [] : ['FPM' => Fpm::describe()]) + (
+                $this->hasCertificates()
+                && Agents::missing() === null ? ['Agents' => $cores->describeAway()] : []
+            );
             $report = new Report($this->options->toArray() + $facts, $this->options->entrants);
             foreach ($facts as $name => $text) {
                 printf("%-8s %s\n", $name, $text);
             }
             $this->tellWhoIsMissing();
             $cores->move([(int) getmypid(), ...$database->processes()]);
-            $bench = new Bench($this->options, $database, new Servers($cores, $this->options->swoole), $wrk, $report, $peers);
+            $bench = new Bench(
+                $this->options,
+                $database,
+                new Servers($cores, $this->options->swoole),
+                $wrk,
+                $report,
+                $peers,
+            );
             foreach ($this->options->only as $what) {
                 match ($what) {
                     Measurement::Crud => (new Crud($bench))->run(),

@@ -40,7 +40,9 @@ final readonly class ComparisonOptions
     public static function of(Options $options): self
     {
         $entrants = Entrants::of($options);
-        $peers = $options->text('peers') === 'none' ? [] : $options->names('peers', [...array_column(Contestant::PEERS, 'value'), self::PGBENCH]);
+        $peers = $options->text('peers') === 'none'
+            ? []
+            : $options->names('peers', [...array_column(Contestant::PEERS, 'value'), self::PGBENCH]);
 
         return new self(
             array_map(Measurement::from(...), $options->names('only', array_column(Measurement::cases(), 'value'))),
@@ -59,7 +61,10 @@ final readonly class ComparisonOptions
     /** @return list<Contestant> the selected peers, installed or not */
     public function peers(): array
     {
-        return array_values(array_filter(Contestant::PEERS, fn(Contestant $one): bool => \in_array($one->value, $this->peers, true)));
+        return array_values(array_filter(
+            Contestant::PEERS,
+            fn(Contestant $one): bool => \in_array($one->value, $this->peers, true),
+        ));
     }
 
     /** @throws UsageException when the file does not exist */

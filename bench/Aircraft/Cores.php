@@ -29,7 +29,11 @@ final readonly class Cores
     {
         $status = (string) @file_get_contents('/proc/self/status');
 
-        return new self(preg_match('/^Cpus_allowed_list:\s*(\S+)$/m', $status, $match) === 1 && Program::find('taskset') !== null ? self::list($match[1]) : []);
+        return new self(
+            preg_match('/^Cpus_allowed_list:\s*(\S+)$/m', $status, $match) === 1 && Program::find('taskset') !== null
+                ? self::list($match[1])
+                : [],
+        );
     }
 
     /**
@@ -58,7 +62,8 @@ final readonly class Cores
 
     public function describeAway(): string
     {
-        return 'they and their Redis stand for other machines: with idle priority they take what others leave' . ($this->areTwo() ? " of core {$this->others()}" : '');
+        return 'they and their Redis stand for other machines: with idle priority they take what others leave'
+            . ($this->areTwo() ? " of core {$this->others()}" : '');
     }
 
     /** @return list<string> prefix of a command that runs on the first core, or on both */
@@ -84,7 +89,10 @@ final readonly class Cores
      */
     public function moveAway(int $pid): void
     {
-        foreach ([['chrt', '--idle', '--all-tasks', '--pid', '0'], ...($this->areTwo() ? [['taskset', '--all-tasks', '-cp', $this->others()]] : [])] as $command) {
+        foreach ([
+            ['chrt', '--idle', '--all-tasks', '--pid', '0'],
+            ...($this->areTwo() ? [['taskset', '--all-tasks', '-cp', $this->others()]] : []),
+        ] as $command) {
             if (Program::run([...$command, (string) $pid])[0] !== 0) {
                 throw new \RuntimeException("{$command[0]} could not move process {$pid}");
             }
@@ -101,7 +109,10 @@ final readonly class Cores
     {
         $file = "/proc/{$pid}/autogroup";
         // The kernel lets unprivileged users set one value per tenth of a second.
-        for ($try = 0; $try < self::TRIES && is_file($file) && @file_put_contents($file, self::LAST) === false; ++$try) {
+        for ($try = 0; $try < self::TRIES && is_file($file) && @file_put_contents(
+            $file,
+            self::LAST,
+        ) === false; ++$try) {
             usleep(self::PAUSE);
         }
     }

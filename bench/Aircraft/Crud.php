@@ -42,7 +42,13 @@ final readonly class Crud
         DELETE FROM aircraft WHERE number = :number;
         SQL;
 
-    private const VARIABLES = ['cycle' => '0', 'title' => 'Airbus A320', 'changed' => 'Airbus A321neo', 'serial' => 'MSN 1', 'date' => '1998-04-30'];
+    private const VARIABLES = [
+        'cycle' => '0',
+        'title' => 'Airbus A320',
+        'changed' => 'Airbus A321neo',
+        'serial' => 'MSN 1',
+        'date' => '1998-04-30',
+    ];
 
     private Load $load;
 
@@ -64,22 +70,39 @@ final readonly class Crud
         }
         $series = [...$series, ...$this->ceilings()];
         $options = $this->bench->options;
-        $this->bench->report->table("Create, read, update, delete: {$options->clients} clients, {$options->cycles} cycles each", $this->bench->rounds($series), [
-            Column::median('cycles/s'),
-            Column::range(),
-            Column::ratioOf('Spindle ÷ it', $series[0]),
-            Column::raw('p50 ms', 'p50', 2),
-            Column::raw('p99 ms', 'p99', 2),
-            Column::raw('p99.9 ms', 'p999', 2),
-            Column::raw('CPU ms a cycle', 'cpu', 3),
-            Column::rawRatioOf('CPU, Spindle ÷ it', 'cpu', $series[0]),
-            Column::megabytes('MB', 'memory'),
-            Column::raw('connections', 'connections', 0),
-            Column::percent('client, % of a core', 'client'),
-        ], Metric::figure('cycles/s'), Metric::cpu(['cpu'], 1e3));
-        $this->bench->report->chart(BarChart::svg('Cycles a second', Bench::figures($series, static fn(Series $one): ?float => $one->statistics()?->median)));
-        $this->bench->report->chart(BarChart::svg('CPU of the server for a cycle, ms', Bench::figures($series, static fn(Series $one): ?float => $one->medianOf('cpu')), 3));
-        $this->bench->report->chart(BarChart::svg('Proportional memory of all processes of the server, MB', Bench::figures($series, static fn(Series $one): ?float => self::megabytes($one->medianOf('memory'))), 1));
+        $this->bench->report->table(
+            "Create, read, update, delete: {$options->clients} clients, {$options->cycles} cycles each",
+            $this->bench->rounds($series),
+            [
+                Column::median('cycles/s'),
+                Column::range(),
+                Column::ratioOf('Spindle ÷ it', $series[0]),
+                Column::raw('p50 ms', 'p50', 2),
+                Column::raw('p99 ms', 'p99', 2),
+                Column::raw('p99.9 ms', 'p999', 2),
+                Column::raw('CPU ms a cycle', 'cpu', 3),
+                Column::rawRatioOf('CPU, Spindle ÷ it', 'cpu', $series[0]),
+                Column::megabytes('MB', 'memory'),
+                Column::raw('connections', 'connections', 0),
+                Column::percent('client, % of a core', 'client'),
+            ],
+            Metric::figure('cycles/s'),
+            Metric::cpu(['cpu'], 1e3),
+        );
+        $this->bench->report->chart(BarChart::svg(
+            'Cycles a second',
+            Bench::figures($series, static fn(Series $one): ?float => $one->statistics()?->median),
+        ));
+        $this->bench->report->chart(BarChart::svg(
+            'CPU of the server for a cycle, ms',
+            Bench::figures($series, static fn(Series $one): ?float => $one->medianOf('cpu')),
+            3,
+        ));
+        $this->bench->report->chart(BarChart::svg(
+            'Proportional memory of all processes of the server, MB',
+            Bench::figures($series, static fn(Series $one): ?float => self::megabytes($one->medianOf('memory'))),
+            1,
+        ));
         if (!$options->entrants->isFirstOnly) {
             $this->chartMemory();
         }
@@ -108,11 +131,14 @@ final readonly class Crud
                 Rounds::say("{$peer->label($workers)}: a trial");
                 $cycles = max(2, intdiv($this->bench->options->cycles, self::TRIAL));
                 try {
-                    $outcome = $this->bench->with($this->bench->setup($peer, workers: $workers), function (Served $served) use ($cycles): Outcome {
-                        $this->load->count($served, 2);
+                    $outcome = $this->bench->with(
+                        $this->bench->setup($peer, workers: $workers),
+                        function (Served $served) use ($cycles): Outcome {
+                            $this->load->count($served, 2);
 
-                        return $this->load->count($served, $cycles);
-                    });
+                            return $this->load->count($served, $cycles);
+                        },
+                    );
                 } catch (\RuntimeException $failure) {
                     $outcome = new Outcome(0.0, [], [$failure->getMessage()]);
                 }
@@ -126,7 +152,11 @@ final readonly class Crud
         }
         Rounds::say('');
         if ($rows !== []) {
-            $this->bench->report->rows('Numbers of workers that were tried; the best of each is taken', ['', 'cycles/s', 'errors'], $rows);
+            $this->bench->report->rows(
+                'Numbers of workers that were tried; the best of each is taken',
+                ['', 'cycles/s', 'errors'],
+                $rows,
+            );
         }
     }
 
@@ -138,17 +168,32 @@ final readonly class Crud
         }
         $all = $this->bench->options->clients;
 
-        return array_map(fn(int $connections): Series => Outcome::series("pgbench, {$connections} connections, the same statements", fn(): Outcome => $this->ceiling($connections), 'crud'), array_values(array_unique([$all, min($all, self::CONNECTIONS)])));
+        return array_map(
+            fn(int $connections): Series => Outcome::series(
+                "pgbench, {$connections} connections, the same statements",
+                fn(): Outcome => $this->ceiling($connections),
+                'crud',
+            ),
+            array_values(array_unique([$all, min($all, self::CONNECTIONS)])),
+        );
     }
 
     private function ceiling(int $connections): Outcome
     {
         $this->bench->database->restore();
         $cycles = intdiv($this->bench->options->cycles * $this->bench->options->clients, $connections);
-        $result = (new Pgbench($this->bench->database->target(), $connections, false))->runScript(self::STATEMENTS, $cycles, self::VARIABLES);
+        $result = (new Pgbench($this->bench->database->target(), $connections, false))->runScript(
+            self::STATEMENTS,
+            $cycles,
+            self::VARIABLES,
+        );
         $isRight = $result['right'] && $this->bench->database->isRestored();
 
-        return new Outcome($result['rate'], ['cycles' => $result['count'], 'connections' => $connections], $isRight ? [] : ['not all was done, or the table is not as it was']);
+        return new Outcome(
+            $result['rate'],
+            ['cycles' => $result['count'], 'connections' => $connections],
+            $isRight ? [] : ['not all was done, or the table is not as it was'],
+        );
     }
 
     /** Charts the memory of a server over several runs. It should stay constant. */
@@ -159,7 +204,10 @@ final readonly class Crud
             $setup = $this->bench->setup($contestant);
             $series[] = $one = $this->bench->series($setup, function (Served $served) use ($setup, &$lines): Outcome {
                 [$outcome, $samples] = $this->runAgainAndAgain($served);
-                $lines[$setup->label()] = array_map(static fn(array $sample): array => [$sample[0], $sample[1] / (1 << 20)], $samples);
+                $lines[$setup->label()] = array_map(
+                    static fn(array $sample): array => [$sample[0], $sample[1] / (1 << 20)],
+                    $samples,
+                );
 
                 return $outcome;
             }, 'memory');
@@ -174,7 +222,10 @@ final readonly class Crud
             Column::megabytes('after the third', 'run3', 2),
             Column::megabytes('at most', 'most', 2),
         ]);
-        $this->bench->report->chart(LineChart::svg('Proportional memory of all processes over ' . self::RUNS . ' runs, MB', $lines));
+        $this->bench->report->chart(LineChart::svg(
+            'Proportional memory of all processes over ' . self::RUNS . ' runs, MB',
+            $lines,
+        ));
     }
 
     /** @return array{Outcome, list<array{float, int}>} */
@@ -187,7 +238,10 @@ final readonly class Crud
             $raw["run{$run}"] = $served->processes->memory();
             /** @var list<array{float, int}> $seen */
             $seen = $outcome->more['samples'];
-            $samples = [...$samples, ...array_map(static fn(array $sample): array => [$before + $sample[0], $sample[1]], $seen)];
+            $samples = [
+                ...$samples,
+                ...array_map(static fn(array $sample): array => [$before + $sample[0], $sample[1]], $seen),
+            ];
             $before = $samples[\count($samples) - 1][0] ?? $before;
         }
         $raw['most'] = max([$raw['run1'], ...array_column($samples, 1)]);

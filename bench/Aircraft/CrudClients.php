@@ -46,7 +46,13 @@ final class CrudClients
      * @param int    $cycles  cycles per client; 0 for no limit
      * @param float  $seconds time limit
      */
-    public function __construct(private readonly string $address, private readonly string $tag, private readonly int $clients, private readonly int $cycles, private readonly float $seconds) {}
+    public function __construct(
+        private readonly string $address,
+        private readonly string $tag,
+        private readonly int $clients,
+        private readonly int $cycles,
+        private readonly float $seconds,
+    ) {}
 
     /** @return Figures latencies in milliseconds; seconds from the first request to the last answer */
     public function run(): array
@@ -89,7 +95,8 @@ final class CrudClients
         $request = match ($this->steps[$i]) {
             0 => $this->withBody('POST /aircraft', "{\"number\":\"{$number}\",{$this->fields($i)}}"),
             2 => $this->withBody("PUT /aircraft/{$number}", "{{$this->fields($i)}}"),
-            default => self::STEPS[$this->steps[$i]][0] . " /aircraft/{$number} HTTP/1.1\r\nHost: {$this->address}\r\n\r\n",
+            default => self::STEPS[$this->steps[$i]][0]
+                . " /aircraft/{$number} HTTP/1.1\r\nHost: {$this->address}\r\n\r\n",
         };
         $this->sent[$i] = (int) hrtime(true);
         if (fwrite($this->streams[$i], $request) !== \strlen($request)) {
@@ -99,7 +106,9 @@ final class CrudClients
 
     private function withBody(string $line, string $body): string
     {
-        return "{$line} HTTP/1.1\r\nHost: {$this->address}\r\nContent-Type: application/json\r\nContent-Length: " . \strlen($body) . "\r\n\r\n{$body}";
+        return "{$line} HTTP/1.1\r\nHost: {$this->address}\r\nContent-Type: application/json\r\nContent-Length: "
+            . \strlen($body)
+            . "\r\n\r\n{$body}";
     }
 
     private function receive(int $i): void
@@ -156,7 +165,8 @@ final class CrudClients
     {
         sort($this->latencies);
         $requests = \count($this->latencies);
-        $share = fn(float $share): float => $requests === 0 ? 0.0 : $this->latencies[max(0, (int) ceil($requests * $share) - 1)] / 1e6;
+        $share = fn(float $share): float
+            => $requests === 0 ? 0.0 : $this->latencies[max(0, (int) ceil($requests * $share) - 1)] / 1e6;
 
         return [
             'cycles' => array_sum($this->completed), 'requests' => $requests, 'seconds' => $seconds,

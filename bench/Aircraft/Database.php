@@ -84,7 +84,10 @@ final readonly class Database
     /** @return bool whether the table has exactly the rows of restore(), unchanged */
     public function isRestored(): bool
     {
-        return $this->int("SELECT count(*) FROM aircraft WHERE number ~ '^S-' AND serial_number = 'MSN ' || (10000 + substr(number, 3)::int)") === self::SEEDED && $this->count() === self::SEEDED;
+        return $this->int(
+            "SELECT count(*) FROM aircraft WHERE number ~ '^S-' AND serial_number = 'MSN ' || (10000 + substr(number, 3)::int)",
+        ) === self::SEEDED
+            && $this->count() === self::SEEDED;
     }
 
     /** @return int current number of the contestants' connections */

@@ -35,8 +35,16 @@ final class DelayLine
      */
     public function __construct(string $socket, private readonly string $server, float $delay)
     {
-        $listener = stream_socket_server("unix://{$socket}", $code, $message, \STREAM_SERVER_BIND | \STREAM_SERVER_LISTEN, stream_context_create(['socket' => ['backlog' => self::BACKLOG]]));
-        $this->listener = $listener !== false ? $listener : throw new \RuntimeException("{$socket} can't be listened on: {$message}");
+        $listener = stream_socket_server(
+            "unix://{$socket}",
+            $code,
+            $message,
+            \STREAM_SERVER_BIND | \STREAM_SERVER_LISTEN,
+            stream_context_create(['socket' => ['backlog' => self::BACKLOG]]),
+        );
+        $this->listener = $listener !== false
+            ? $listener
+            : throw new \RuntimeException("{$socket} can't be listened on: {$message}");
         $this->underWay = new \SplQueue();
         $this->delay = (int) ($delay / 2 * 1e9);
     }
@@ -48,7 +56,13 @@ final class DelayLine
             $wait = $this->underWay->isEmpty() ? null : max(0, $this->underWay->bottom()[0] - (int) hrtime(true));
             $seconds = $wait === null ? null : intdiv($wait, 1_000_000_000);
             // Rounded up: otherwise the loop would spin for the last microsecond.
-            @stream_select($read, $write, $except, $seconds, $wait === null ? null : (int) ceil($wait % 1_000_000_000 / 1_000));
+            @stream_select(
+                $read,
+                $write,
+                $except,
+                $seconds,
+                $wait === null ? null : (int) ceil($wait % 1_000_000_000 / 1_000),
+            );
             foreach ($read as $stream) {
                 $stream === $this->listener ? $this->accept() : $this->take($stream);
             }

@@ -34,6 +34,13 @@ final readonly class Endpoint
 
     private function join(string $separator): string
     {
-        return implode($separator, array_map(static fn(string $name, string $value): string => "{$name}={$value}", array_keys($this->parameters), $this->parameters));
+        return implode(
+            $separator,
+            array_map(
+                static fn(string $name, string $value): string => "{$name}={$value}",
+                array_keys($this->parameters),
+                $this->parameters,
+            ),
+        );
     }
 }

@@ -31,7 +31,11 @@ final readonly class Latency
         foreach (self::DELAYS as $milliseconds => $times) {
             $far = new FarDatabase($this->bench->database->endpoint(), $milliseconds / 1e3);
             try {
-                $this->compare($milliseconds, $far, new Load($this->bench->database, $times * $this->bench->options->clients));
+                $this->compare(
+                    $milliseconds,
+                    $far,
+                    new Load($this->bench->database, $times * $this->bench->options->clients),
+                );
             } finally {
                 $far->close();
             }
@@ -41,13 +45,20 @@ final readonly class Latency
     private function compare(int $milliseconds, FarDatabase $far, Load $load): void
     {
         $context = "{$milliseconds} ms";
-        $spindle = $this->bench->setup(Contestant::Spindle, $far->endpoint, connections: $this->bench->options->connections);
+        $spindle = $this->bench->setup(
+            Contestant::Spindle,
+            $far->endpoint,
+            connections: $this->bench->options->connections,
+        );
         $other = $this->bench->options->entrants->other();
         [$fits, $setups] = [[], [$spindle]];
         $peers = $this->bench->fpmPeers(withPlain: true);
         $memory = $peers === [] ? 0 : $this->memory($spindle, $load);
         foreach ($peers as $peer) {
-            [$first, $more] = array_map(fn(int $workers): int => $this->memory($this->bench->setup($peer, $far->endpoint, $workers), $load), [self::FEW, self::MORE]);
+            [$first, $more] = array_map(
+                fn(int $workers): int => $this->memory($this->bench->setup($peer, $far->endpoint, $workers), $load),
+                [self::FEW, self::MORE],
+            );
             $each = max(1, ($more - $first) / (self::MORE - self::FEW));
             $workers = max(self::FEW, self::FEW + (int) floor(($memory - $first) / $each));
             $fits[] = [$workers, $each];
@@ -55,12 +66,26 @@ final readonly class Latency
         }
         if ($other !== null) {
             $connections = $this->bench->options->connections;
-            $setups[] = $this->bench->setup(Contestant::Spindle, $far->endpoint, connections: $connections, checkout: $other);
+            $setups[] = $this->bench->setup(
+                Contestant::Spindle,
+                $far->endpoint,
+                connections: $connections,
+                checkout: $other,
+            );
         }
         Rounds::say('');
-        $series = array_map(fn(Setup $setup): Series => $this->bench->series($setup, fn(Served $served): Outcome => $this->measure($served, $load, $far), $context), $setups);
+        $series = array_map(
+            fn(Setup $setup): Series
+                => $this->bench->series(
+                    $setup,
+                    fn(Served $served): Outcome => $this->measure($served, $load, $far),
+                    $context,
+                ),
+            $setups,
+        );
         $this->bench->report->table(
-            "Create, read, update, delete with {$milliseconds} ms on the way to the database and back: {$load->clients} clients, FPM with as many workers as fit into Spindle's memory, at least " . self::FEW,
+            "Create, read, update, delete with {$milliseconds} ms on the way to the database and back: {$load->clients} clients, FPM with as many workers as fit into Spindle's memory, at least "
+                . self::FEW,
             $this->bench->rounds($series),
             [
                 Column::median('cycles/s', 1),
@@ -77,7 +102,11 @@ final readonly class Latency
             Metric::figure('cycles/s', 1),
             Metric::cpu(['cpu'], 1e3),
         );
-        $this->bench->report->chart(BarChart::svg("Cycles a second, {$milliseconds} ms on the way to the database and back", Bench::figures($series, static fn(Series $one): ?float => $one->statistics()?->median), 1));
+        $this->bench->report->chart(BarChart::svg(
+            "Cycles a second, {$milliseconds} ms on the way to the database and back",
+            Bench::figures($series, static fn(Series $one): ?float => $one->statistics()?->median),
+            1,
+        ));
         $this->tellNeeds($milliseconds, $series, $fits);
     }
 
@@ -87,7 +116,11 @@ final readonly class Latency
         Rounds::say("{$setup->label()}: its memory");
 
         try {
-            return (int) $this->bench->with($setup, fn(Served $served): Outcome => $load->last($served, min(2 * self::WARM_UP, $this->bench->options->seconds)))->raw['memory'];
+            return (int) $this->bench->with(
+                $setup,
+                fn(Served $served): Outcome
+                    => $load->last($served, min(2 * self::WARM_UP, $this->bench->options->seconds)),
+            )->raw['memory'];
         } catch (\RuntimeException) {
             return 0; // the measurement will report the reason
         }
@@ -129,11 +162,20 @@ final readonly class Latency
             if ($rate !== null && $own !== null && $theirs > 0.0 && $memory !== null) {
                 $needed = max($workers, (int) ceil($rate / ($theirs / $workers)));
                 $bytes = $memory + ($needed - $workers) * $each;
-                $rows[] = [$series[$i + 1]->label, (string) $needed, number_format($bytes / (1 << 20), 1), number_format($own / $bytes, 2)];
+                $rows[] = [
+                    $series[$i + 1]->label,
+                    (string) $needed,
+                    number_format($bytes / (1 << 20), 1),
+                    number_format($own / $bytes, 2),
+                ];
             }
         }
         if ($rows !== []) {
-            $this->bench->report->rows("What FPM would need for Spindle's rate at {$milliseconds} ms, extrapolated: as if each further worker made as many cycles and took as much memory as those that were measured, and no processor", ['', 'workers', 'MB', "Spindle's MB ÷ that"], $rows);
+            $this->bench->report->rows(
+                "What FPM would need for Spindle's rate at {$milliseconds} ms, extrapolated: as if each further worker made as many cycles and took as much memory as those that were measured, and no processor",
+                ['', 'workers', 'MB', "Spindle's MB ÷ that"],
+                $rows,
+            );
         }
     }
 }

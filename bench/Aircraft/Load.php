@@ -34,7 +34,20 @@ final readonly class Load
         $watch = new Watch($served, $this->database, $interval);
         $before = $served->processes->cpu();
         $tag = 'L' . strtoupper(bin2hex(random_bytes(2)));
-        $run = Signals::hold(fn(): WrkRun => new WrkRun([\PHP_BINARY, ...Program::PHP_OPTIONS, __DIR__ . '/crud-clients.php', $served->address, $tag, (string) $this->clients, (string) $cycles, (string) $seconds]));
+        $run = Signals::hold(
+            fn(): WrkRun => new WrkRun(
+                [
+                    \PHP_BINARY,
+                    ...Program::PHP_OPTIONS,
+                    __DIR__ . '/crud-clients.php',
+                    $served->address,
+                    $tag,
+                    (string) $this->clients,
+                    (string) $cycles,
+                    (string) $seconds,
+                ],
+            ),
+        );
         $isDone = $run->awaitMark($watch->look(...));
         $watch->look();
         $cpu = array_sum($served->processes->cpu()) - array_sum($before);
@@ -56,7 +69,10 @@ final readonly class Load
         ], [
             ...$result->problems(),
             ...($isDone ? [] : ['not all clients came to their end']),
-            ...($cycles > 0 && $result->cycles !== $cycles * $this->clients ? ["{$result->cycles} cycles were done"] : []),
+            ...(
+                $cycles > 0
+                && $result->cycles !== $cycles * $this->clients ? ["{$result->cycles} cycles were done"] : []
+            ),
         ], ['samples' => $watch->memory()]);
     }
 }

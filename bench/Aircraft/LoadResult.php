@@ -38,14 +38,20 @@ final readonly class LoadResult
         if (!\is_array($said)) {
             throw new \RuntimeException('The clients said no figures: ' . trim($output));
         }
-        /** @var array{cycles: int, requests: int, seconds: float, p50: float, p99: float, p999: float, longest: float, errors: array<string, int>} $said */
+        /**
+         * @var array{cycles: int, requests: int, seconds: float, p50: float, p99: float, p999: float, longest: float, errors: array<string, int>} $said
+         */
         return new self(...$said);
     }
 
     /** @return list<string> the problems */
     public function problems(): array
     {
-        $problems = array_map(static fn(string $kind, int $count): string => "{$count} × {$kind}", array_keys($this->errors), $this->errors);
+        $problems = array_map(
+            static fn(string $kind, int $count): string => "{$count} × {$kind}",
+            array_keys($this->errors),
+            $this->errors,
+        );
 
         return $this->requests === 0 ? [...$problems, 'no request was answered'] : $problems;
     }

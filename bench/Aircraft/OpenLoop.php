@@ -34,7 +34,11 @@ final class OpenLoop
 
     private int $wrong = 0;
 
-    private function __construct(private readonly string $address, private readonly string $target, private readonly string $expected) {}
+    private function __construct(
+        private readonly string $address,
+        private readonly string $target,
+        private readonly string $expected,
+    ) {}
 
     /**
      * @param string $expected text that each answer contains
@@ -48,12 +52,19 @@ final class OpenLoop
         $loop->run($count, 1 / $rate);
         sort($loop->latencies);
         $answered = \count($loop->latencies);
-        $percentile = static fn(float $share): float => $loop->latencies[max(0, (int) ceil($answered * $share) - 1)] ?? 0.0;
+        $percentile = static fn(float $share): float
+            => $loop->latencies[max(0, (int) ceil($answered * $share) - 1)] ?? 0.0;
 
-        return ['p50' => $percentile(0.5), 'p99' => $percentile(0.99), 'longest' => $percentile(1.0), 'count' => $count, 'problems' => [
-            ...($answered === $count ? [] : [($count - $answered) . " of {$count} requests had no answer"]),
-            ...($loop->wrong === 0 ? [] : ["{$loop->wrong} wrong answers"]),
-        ]];
+        return [
+            'p50' => $percentile(0.5),
+            'p99' => $percentile(0.99),
+            'longest' => $percentile(1.0),
+            'count' => $count,
+            'problems' => [
+                ...($answered === $count ? [] : [($count - $answered) . " of {$count} requests had no answer"]),
+                ...($loop->wrong === 0 ? [] : ["{$loop->wrong} wrong answers"]),
+            ],
+        ];
     }
 
     private function run(int $count, float $interval): void
@@ -80,7 +91,10 @@ final class OpenLoop
     private function send(float $due): void
     {
         $client = array_pop($this->idle) ?? @stream_socket_client("tcp://{$this->address}");
-        if ($client === false || @fwrite($client, "GET {$this->target} HTTP/1.1\r\nHost: {$this->address}\r\n\r\n") === false) {
+        if (
+            $client === false
+            || @fwrite($client, "GET {$this->target} HTTP/1.1\r\nHost: {$this->address}\r\n\r\n") === false
+        ) {
             return;
         }
         stream_set_blocking($client, false);
@@ -96,7 +110,10 @@ final class OpenLoop
         }
         if (HttpAnswer::isWhole($this->answers[$id])) {
             $this->latencies[] = 1e3 * (self::now() - $this->due[$id]);
-            $this->wrong += str_starts_with($this->answers[$id], 'HTTP/1.1 200 ') && str_contains($this->answers[$id], $this->expected) ? 0 : 1;
+            $this->wrong += str_starts_with($this->answers[$id], 'HTTP/1.1 200 ')
+                && str_contains($this->answers[$id], $this->expected)
+                ? 0
+                : 1;
         }
         unset($this->waiting[$id], $this->due[$id], $this->answers[$id]);
         if (!feof($client)) {

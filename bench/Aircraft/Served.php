@@ -21,8 +21,12 @@ final readonly class Served
      *
      * @throws \RuntimeException when there is no answer, or a wrong one
      */
-    public function __construct(public string $address, public PrivateDirectory $directory, array $commands, public ?Agents $agents = null)
-    {
+    public function __construct(
+        public string $address,
+        public PrivateDirectory $directory,
+        array $commands,
+        public ?Agents $agents = null,
+    ) {
         $this->processes = new Processes($directory, $commands);
         $this->processes->await($this->isRight(...));
     }

@@ -15,7 +15,14 @@ use Spindle\Bench\Support\Checkout;
 final readonly class Servers
 {
     /** Options for FPM: files are not checked for changes, and the size of a body is not limited. */
-    private const FPM_OPTIONS = ['-d', 'zend.assertions=-1', '-d', 'opcache.validate_timestamps=0', '-d', 'post_max_size=0'];
+    private const FPM_OPTIONS = [
+        '-d',
+        'zend.assertions=-1',
+        '-d',
+        'opcache.validate_timestamps=0',
+        '-d',
+        'post_max_size=0',
+    ];
 
     /** @param string $swoole file of Swoole's extension, '' if this PHP loads it */
     public function __construct(private Cores $cores, private string $swoole) {}
@@ -31,19 +38,33 @@ final readonly class Servers
             default => [self::spindle($setup, $address, $directory)],
         };
         $agents = $setup->hasAgents ? Agents::start($this->cores) : null;
-        $before = [...$this->cores->before($setup->onBoth || $setup->contestant === Contestant::SpindleOnTwo), ...($agents?->before() ?? [])];
+        $before = [
+            ...$this->cores->before($setup->onBoth || $setup->contestant === Contestant::SpindleOnTwo),
+            ...($agents?->before() ?? []),
+        ];
 
-        return new Served($address, $directory, array_map(static fn(array $command): array => [...$before, ...$command], $commands), $agents);
+        return new Served(
+            $address,
+            $directory,
+            array_map(static fn(array $command): array => [...$before, ...$command], $commands),
+            $agents,
+        );
     }
 
     /** @return non-empty-list<string> */
     private static function spindle(Setup $setup, string $address, PrivateDirectory $directory): array
     {
         $checkout = $setup->checkout ?? Checkout::alone();
-        $environment = self::environment($setup) + ($setup->isTimed ? [LoopGaps::VARIABLE => LoopGaps::file($directory)] : []);
+        $environment = self::environment($setup) + ($setup->isTimed ? [
+            LoopGaps::VARIABLE => LoopGaps::file($directory),
+        ] : []);
 
         return $checkout->command([
-            'env', ...array_map(static fn(string $name, string $value): string => "{$name}={$value}", array_keys($environment), $environment),
+            'env', ...array_map(
+                static fn(string $name, string $value): string => "{$name}={$value}",
+                array_keys($environment),
+                $environment,
+            ),
             \PHP_BINARY, ...HttpServers::PHP_OPTIONS,
             "{$checkout->folder}/bin/spindle", 'serve', self::app($setup, $checkout),
             '--listen', $address, '--processes', $setup->contestant === Contestant::SpindleOnTwo ? '2' : '1', '--quiet',
@@ -65,7 +86,10 @@ final readonly class Servers
     {
         return [
             'env', 'PLAIN_DSN=' . $setup->database->pdo(), "PLAIN_CONNECTIONS={$setup->connections}",
-            \PHP_BINARY, ...HttpServers::PHP_OPTIONS, ...($this->swoole === '' ? [] : ['-d', "extension={$this->swoole}"]),
+            \PHP_BINARY, ...HttpServers::PHP_OPTIONS, ...($this->swoole === '' ? [] : [
+                '-d',
+                "extension={$this->swoole}",
+            ]),
             __DIR__ . '/swoole.php', $address,
         ];
     }
@@ -75,11 +99,16 @@ final readonly class Servers
     {
         return Fpm::commands(new FpmPool(
             $address,
-            $setup->contestant === Contestant::Plain ? __DIR__ . '/plain.php' : self::root() . '/examples/aircraft/public/index.php',
+            $setup->contestant === Contestant::Plain
+                ? __DIR__ . '/plain.php'
+                : self::root() . '/examples/aircraft/public/index.php',
             $setup->workers,
             '1',
             environment: self::environment($setup) + ['PLAIN_DSN' => $setup->database->pdo()],
-            options: [...self::FPM_OPTIONS, ...($setup->contestant === Contestant::Preloaded ? self::preloading() : [])],
+            options: [
+                ...self::FPM_OPTIONS,
+                ...($setup->contestant === Contestant::Preloaded ? self::preloading() : []),
+            ],
         ), $directory);
     }
 
@@ -88,7 +117,11 @@ final readonly class Servers
     {
         $user = posix_getpwuid(posix_geteuid())['name'] ?? '';
 
-        return ['-d', 'opcache.preload=' . __DIR__ . '/preload.php', ...(posix_geteuid() === 0 ? ['-d', "opcache.preload_user={$user}"] : [])];
+        return [
+            '-d',
+            'opcache.preload=' . __DIR__ . '/preload.php',
+            ...(posix_geteuid() === 0 ? ['-d', "opcache.preload_user={$user}"] : []),
+        ];
     }
 
     /** @return array<string, string> */

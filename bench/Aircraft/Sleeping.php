@@ -34,20 +34,31 @@ final readonly class Sleeping
         $connections = $clients === 1 ? self::EACH : $this->bench->options->connections;
         $series = [];
         foreach ($contestants as $one) {
-            $of = fn(?Checkout $checkout): Setup => $this->bench->setup($one, connections: $connections, checkout: $checkout);
+            $of = fn(?Checkout $checkout): Setup
+                => $this->bench->setup($one, connections: $connections, checkout: $checkout);
             foreach ($this->bench->ofEach($one, $of) as $setup) {
                 $measure = fn(Served $served): Outcome => $this->measure($served, $clients);
                 $series[] = $this->bench->series($setup, $measure, "sleep, {$clients} clients");
             }
         }
-        $title = \sprintf('pg_sleep(1) %d times in each request: %d %s, %d connections for a process', self::EACH, $clients, $clients === 1 ? 'client' : 'clients at once', $connections);
+        $title = \sprintf(
+            'pg_sleep(1) %d times in each request: %d %s, %d connections for a process',
+            self::EACH,
+            $clients,
+            $clients === 1 ? 'client' : 'clients at once',
+            $connections,
+        );
         $this->bench->report->table($title, $this->bench->rounds($series), [
             Column::median('seconds', 2),
             Column::range(2),
             Column::raw('connections', 'connections', 0),
             Column::megabytes('MB', 'memory'),
         ], Metric::figure('s', 2));
-        $this->bench->report->chart(BarChart::svg("Seconds: {$title}", Bench::figures($series, static fn(Series $one): ?float => $one->statistics()?->median), 2));
+        $this->bench->report->chart(BarChart::svg(
+            "Seconds: {$title}",
+            Bench::figures($series, static fn(Series $one): ?float => $one->statistics()?->median),
+            2,
+        ));
     }
 
     private function measure(Served $served, int $clients): Outcome
@@ -58,12 +69,20 @@ final readonly class Sleeping
         $slept = $uuids = [];
         foreach ($bodies as $body) {
             $answers = json_decode($body, true);
-            $slept[] = \is_array($answers) ? array_sum(array_filter(array_column($answers, 'affected'), is_int(...))) : 0;
+            $slept[] = \is_array($answers)
+                ? array_sum(array_filter(array_column($answers, 'affected'), is_int(...)))
+                : 0;
             $uuids = [...$uuids, ...(\is_array($answers) ? array_column($answers, 'uuid') : [])];
         }
         $wanted = self::EACH * $clients;
-        $problems = array_sum($slept) === $wanted && \count(array_unique($uuids, \SORT_REGULAR)) === $wanted ? [] : [\sprintf('%d of %d were answered, with %d sleeps', \count($bodies), $clients, array_sum($slept))];
+        $problems = array_sum($slept) === $wanted && \count(array_unique($uuids, \SORT_REGULAR)) === $wanted
+            ? []
+            : [\sprintf('%d of %d were answered, with %d sleeps', \count($bodies), $clients, array_sum($slept))];
 
-        return new Outcome($seconds, ['connections' => $this->bench->database->connections(), 'memory' => $served->processes->memory()], $problems);
+        return new Outcome(
+            $seconds,
+            ['connections' => $this->bench->database->connections(), 'memory' => $served->processes->memory()],
+            $problems,
+        );
     }
 }

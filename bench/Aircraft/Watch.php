@@ -25,8 +25,11 @@ final class Watch
     private float $last = 0.0;
 
     /** @param float $interval smallest number of seconds between two samples */
-    public function __construct(private readonly Served $served, private readonly Database $database, private readonly float $interval = 0.2)
-    {
+    public function __construct(
+        private readonly Served $served,
+        private readonly Database $database,
+        private readonly float $interval = 0.2,
+    ) {
         $this->start = self::now();
     }
 

@@ -16,7 +16,11 @@ $problem = static function (int $status, string $detail): never {
 
 /** @var array{REQUEST_URI: string, REQUEST_METHOD: string, CONTENT_TYPE?: string} $server */
 $server = $_SERVER;
-if (preg_match('~^/aircraft(?:/([A-Z0-9][A-Z0-9-]{0,15}))?$~D', (string) strtok($server['REQUEST_URI'], '?'), $match) !== 1) {
+if (preg_match(
+    '~^/aircraft(?:/([A-Z0-9][A-Z0-9-]{0,15}))?$~D',
+    (string) strtok($server['REQUEST_URI'], '?'),
+    $match,
+) !== 1) {
     $problem(404, 'There is nothing here');
 }
 $number = $match[1] ?? null;
@@ -32,9 +36,22 @@ if ($method === 'POST' || $method === 'PUT') {
     if (!is_array($fields)) {
         $problem(400, 'The body must be a JSON object');
     }
-    ['title' => $title, 'serial_number' => $serialNumber, 'assembly_date' => $date] = $fields + ['title' => null, 'serial_number' => null, 'assembly_date' => null];
-    $isText = static fn(mixed $text, int $most): bool => is_string($text) && preg_match('/^[^\p{C}]*$/Du', $text) === 1 && trim($text) !== '' && mb_strlen($text) <= $most;
-    $isDate = $date === null || is_string($date) && preg_match('/^(\d{4})-(\d\d)-(\d\d)$/D', $date, $part) === 1 && checkdate((int) $part[2], (int) $part[3], (int) $part[1]);
+    [
+        'title' => $title,
+        'serial_number' => $serialNumber,
+        'assembly_date' => $date,
+    ] = $fields + ['title' => null, 'serial_number' => null, 'assembly_date' => null];
+    $isText = static fn(
+        mixed $text,
+        int $most,
+    ): bool => is_string($text)
+        && preg_match('/^[^\p{C}]*$/Du', $text) === 1
+        && trim($text) !== ''
+        && mb_strlen($text) <= $most;
+    $isDate = $date === null
+        || is_string($date)
+        && preg_match('/^(\d{4})-(\d\d)-(\d\d)$/D', $date, $part) === 1
+        && checkdate((int) $part[2], (int) $part[3], (int) $part[1]);
     if (!$isText($title, 200) || !$isText($serialNumber, 64) || !$isDate) {
         $problem(422, 'A field is not as it must be');
     }
@@ -80,7 +97,11 @@ $answer = static function (mixed $row, int $status) use ($problem): void {
 switch ($method) {
     case 'POST':
         try {
-            $row = $run('INSERT INTO aircraft (number, title, serial_number, assembly_date) VALUES (?, ?, ?, ?) RETURNING ' . ALL, [$number, $title, $serialNumber, $date])->fetch();
+            $row = $run(
+                'INSERT INTO aircraft (number, title, serial_number, assembly_date) VALUES (?, ?, ?, ?) RETURNING '
+                    . ALL,
+                [$number, $title, $serialNumber, $date],
+            )->fetch();
         } catch (PDOException $failure) {
             if ($failure->getCode() === '23505') {
                 $problem(409, "There is an aircraft {$number} already");
@@ -94,7 +115,13 @@ switch ($method) {
         $answer($run('SELECT ' . ALL . ' FROM aircraft WHERE number = ?', [$number])->fetch(), 200);
         break;
     case 'PUT':
-        $answer($run('UPDATE aircraft SET title = ?, serial_number = ?, assembly_date = ? WHERE number = ? RETURNING ' . ALL, [$title, $serialNumber, $date, $number])->fetch(), 200);
+        $answer(
+            $run(
+                'UPDATE aircraft SET title = ?, serial_number = ?, assembly_date = ? WHERE number = ? RETURNING ' . ALL,
+                [$title, $serialNumber, $date, $number],
+            )->fetch(),
+            200,
+        );
         break;
     case 'DELETE':
         if ($run('DELETE FROM aircraft WHERE number = ?', [$number])->rowCount() === 0) {

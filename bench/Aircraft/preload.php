@@ -8,7 +8,18 @@ declare(strict_types=1);
 
 use Composer\Autoload\ClassLoader;
 
-const PRELOADED = ['Aircraft\\', 'Spindle\\', 'Amp\\', 'Revolt\\', 'Nyholm\Psr7\\', 'Psr\Http\Message\\', 'Psr\Http\Server\\', 'Psr\Container\\', 'Psr\Log\\', 'Symfony\Component\Routing\\'];
+const PRELOADED = [
+    'Aircraft\\',
+    'Spindle\\',
+    'Amp\\',
+    'Revolt\\',
+    'Nyholm\Psr7\\',
+    'Psr\Http\Message\\',
+    'Psr\Http\Server\\',
+    'Psr\Container\\',
+    'Psr\Log\\',
+    'Symfony\Component\Routing\\',
+];
 
 const LEFT_OUT = '~/(?:Testing|Test|Cli|Command|DropIn|Loader|DependencyInjection|Generator|Dumper|Launcher)/~';
 
@@ -17,7 +28,10 @@ assert($loader instanceof ClassLoader);
 
 foreach (array_intersect_key($loader->getPrefixesPsr4(), array_flip(PRELOADED)) as $prefix => $folders) {
     foreach ($folders as $folder) {
-        $paths = new RegexIterator(new RecursiveIteratorIterator(new RecursiveDirectoryIterator($folder)), '~/[A-Z]\w*\.php$~D');
+        $paths = new RegexIterator(
+            new RecursiveIteratorIterator(new RecursiveDirectoryIterator($folder)),
+            '~/[A-Z]\w*\.php$~D',
+        );
         foreach (array_keys(iterator_to_array($paths)) as $path) {
             if (preg_match(LEFT_OUT, (string) $path) !== 1) {
                 try {

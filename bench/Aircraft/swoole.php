@@ -94,7 +94,8 @@ $server->on('request', static function (Request $request, Response $response) us
         };
         [$row, $status] = match ($method) {
             'POST' => [$run(
-                'INSERT INTO aircraft (number, title, serial_number, assembly_date) VALUES (?, ?, ?, ?) RETURNING ' . ALL,
+                'INSERT INTO aircraft (number, title, serial_number, assembly_date) VALUES (?, ?, ?, ?) RETURNING '
+                    . ALL,
                 [$number, $title, $serialNumber, $date],
             )->fetch(), 201],
             'GET' => [$run('SELECT ' . ALL . ' FROM aircraft WHERE number = ?', [$number])->fetch(), 200],

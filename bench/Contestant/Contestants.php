@@ -25,8 +25,15 @@ final class Contestants
             'spindle-proc_open' => new SpindlePool(StartMethod::ProcOpen),
             'drop-in' => new TaskRunnerApi('Spindle, its TaskRunner', TaskRunner::class),
             'for-loop' => new ForLoopExec(),
-            'taskrunner.php' => new TaskRunnerApi('TaskRunner.php', 'TaskRunner\TaskRunner', (string) getenv(self::TASK_RUNNER)),
-            'taskrunner.php-pool' => new TaskRunnerProcessPool('TaskRunner\ProcessPool', (string) getenv(self::TASK_RUNNER)),
+            'taskrunner.php' => new TaskRunnerApi(
+                'TaskRunner.php',
+                'TaskRunner\TaskRunner',
+                (string) getenv(self::TASK_RUNNER),
+            ),
+            'taskrunner.php-pool' => new TaskRunnerProcessPool(
+                'TaskRunner\ProcessPool',
+                (string) getenv(self::TASK_RUNNER),
+            ),
         ] + self::peers() + [self::LIMIT => new Limit()];
     }
 
@@ -49,7 +56,10 @@ final class Contestants
     {
         $all = self::all();
 
-        return $all[$name] ?? throw new UsageException("contestant '{$name}' is not allowed; give of " . implode(', ', array_keys($all)));
+        return $all[$name]
+            ?? throw new UsageException(
+                "contestant '{$name}' is not allowed; give of " . implode(', ', array_keys($all)),
+            );
     }
 
     public static function isThere(string $name): bool

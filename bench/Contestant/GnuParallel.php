@@ -24,7 +24,10 @@ final readonly class GnuParallel implements Contestant
     public function run(Workload $workload, int $concurrency, Tally $tally): void
     {
         putenv('PARALLEL_SHELL=/bin/sh');
-        [$failed, $output] = Program::run(['parallel', '--plain', '--will-cite', '-j', (string) $concurrency], $workload->lines());
+        [$failed, $output] = Program::run(
+            ['parallel', '--plain', '--will-cite', '-j', (string) $concurrency],
+            $workload->lines(),
+        );
         $tally->together(\strlen($output), $failed);
     }
 }

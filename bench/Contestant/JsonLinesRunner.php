@@ -30,7 +30,12 @@ final readonly class JsonLinesRunner implements Contestant
         foreach ($workload->lines() as $id => $cmd) {
             fwrite($tasks, json_encode(['id' => $id, 'cmd' => $cmd], \JSON_THROW_ON_ERROR) . "\n");
         }
-        $pool = [\PHP_BINARY, \dirname(__DIR__) . '/json-lines-pool.php', stream_get_meta_data($tasks)['uri'] ?? '', (string) $concurrency];
+        $pool = [
+            \PHP_BINARY,
+            \dirname(__DIR__) . '/json-lines-pool.php',
+            stream_get_meta_data($tasks)['uri'] ?? '',
+            (string) $concurrency,
+        ];
         $process = proc_open($pool, [1 => ['pipe', 'w']], $pipes);
         \assert($process !== false);
         /** @var array{1: resource} $pipes */

@@ -26,7 +26,9 @@ final readonly class TaskRunnerApi implements Contestant
     {
         $there = $this->file === null ? class_exists($this->class) : is_file($this->file);
 
-        return $there ? null : ($this->file === null ? "there is no class {$this->class}" : "there is no file '{$this->file}'");
+        return $there
+            ? null
+            : ($this->file === null ? "there is no class {$this->class}" : "there is no file '{$this->file}'");
     }
 
     public function run(Workload $workload, int $concurrency, Tally $tally): void

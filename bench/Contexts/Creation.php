@@ -117,7 +117,15 @@ final class Creation
         $arguments->fill($command);
         $environment->fill(['LC_ALL=C']);
 
-        return static function (int $max) use ($c, $pid, $command, $actions, $attributes, $arguments, $environment): int {
+        return static function (int $max) use (
+            $c,
+            $pid,
+            $command,
+            $actions,
+            $attributes,
+            $arguments,
+            $environment,
+        ): int {
             for ($i = 0; $i < $max; ++$i) {
                 $c->posix_spawn($pid, $command[0], $actions, $attributes, $arguments->pointers, $environment->pointers);
             }

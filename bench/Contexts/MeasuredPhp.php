@@ -39,7 +39,9 @@ final readonly class MeasuredPhp
             $told = self::ask($this->path, 'create', $way->value, (string) $max);
             $series->record($told);
 
-            return \is_float($told['seconds'] ?? null) ? $max / $told['seconds'] : throw new \RuntimeException('it told no time');
+            return \is_float($told['seconds'] ?? null)
+                ? $max / $told['seconds']
+                : throw new \RuntimeException('it told no time');
         }, "{$this->name}, {$this->path}");
     }
 
@@ -53,14 +55,18 @@ final readonly class MeasuredPhp
                 $series->note('not all right: another result');
             }
 
-            return \is_float($told['seconds'] ?? null) ? $told['seconds'] : throw new \RuntimeException('it told no time');
+            return \is_float($told['seconds'] ?? null)
+                ? $told['seconds']
+                : throw new \RuntimeException('it told no time');
         });
     }
 
     /** @return array<string, mixed> */
     private static function ask(string $path, string ...$arguments): array
     {
-        [$status, $output] = Program::run([$path, ...Program::PHP_OPTIONS, \dirname(__DIR__) . '/context.php', ...array_values($arguments)]);
+        [$status, $output] = Program::run(
+            [$path, ...Program::PHP_OPTIONS, \dirname(__DIR__) . '/context.php', ...array_values($arguments)],
+        );
         $told = json_decode($output, true);
         if ($status !== 0 || !\is_array($told)) {
             throw new \RuntimeException("it ended with {$status}");

@@ -53,6 +53,8 @@ enum Way: string
     /** @return non-empty-list<string> the command that is run, for ways with one */
     public function command(): array
     {
-        return $this === self::ProcOpenPhp || $this === self::PosixSpawnPhp ? [\PHP_BINARY, '-n', '-r', ''] : ['/bin/true'];
+        return $this === self::ProcOpenPhp || $this === self::PosixSpawnPhp
+            ? [\PHP_BINARY, '-n', '-r', '']
+            : ['/bin/true'];
     }
 }

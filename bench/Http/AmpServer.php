@@ -22,21 +22,42 @@ final class AmpServer
 
     public static function serve(Site $site): void
     {
-        $server = Foreign::call(self::SERVER, 'createForDirectAccess', new NullLogger(), false, Site::BACKLOG, Site::BACKLOG, Site::BACKLOG);
+        $server = Foreign::call(
+            self::SERVER,
+            'createForDirectAccess',
+            new NullLogger(),
+            false,
+            Site::BACKLOG,
+            Site::BACKLOG,
+            Site::BACKLOG,
+        );
         Foreign::call($server, 'expose', $site->address(), self::bind($site));
-        Foreign::call($server, 'start', Foreign::make(self::HANDLER, self::handler($site->work)), Foreign::make(self::ERRORS));
+        Foreign::call(
+            $server,
+            'start',
+            Foreign::make(self::HANDLER, self::handler($site->work)),
+            Foreign::make(self::ERRORS),
+        );
         EventLoop::run();
     }
 
     private static function bind(Site $site): mixed
     {
-        $context = Foreign::call(Foreign::call(Foreign::make(self::BIND), 'withTcpNoDelay'), 'withBacklog', Site::BACKLOG);
+        $context = Foreign::call(
+            Foreign::call(Foreign::make(self::BIND), 'withTcpNoDelay'),
+            'withBacklog',
+            Site::BACKLOG,
+        );
         if (!$site->isTls()) {
             return $context;
         }
         $certificate = Foreign::make(self::CERTIFICATE, $site->certificate, $site->key);
 
-        return Foreign::call($context, 'withTlsContext', Foreign::call(Foreign::make(self::TLS), 'withDefaultCertificate', $certificate));
+        return Foreign::call(
+            $context,
+            'withTlsContext',
+            Foreign::call(Foreign::make(self::TLS), 'withDefaultCertificate', $certificate),
+        );
     }
 
     private static function handler(Work $work): \Closure
@@ -46,7 +67,12 @@ final class AmpServer
 
         return match ($work) {
             Work::Text, Work::Crowd => static fn(): object => new $response(200, $text, Work::TEXT),
-            Work::Json => static fn(): object => new $response(200, ['Content-Type' => 'application/json'], json_encode(Work::JSON, \JSON_THROW_ON_ERROR)),
+            Work::Json => static fn(): object
+                => new $response(
+                    200,
+                    ['Content-Type' => 'application/json'],
+                    json_encode(Work::JSON, \JSON_THROW_ON_ERROR),
+                ),
             Work::Echo => static function (object $request) use ($response): object {
                 \assert(method_exists($request, 'getBody'));
                 $body = $request->getBody();
@@ -59,7 +85,9 @@ final class AmpServer
 
                 return new $response(200, $text, Work::TEXT);
             },
-            Work::Burn, Work::Nyholm, Work::Collide => throw new \LogicException('amphp/http-server takes no part in this'),
+            Work::Burn, Work::Nyholm, Work::Collide => throw new \LogicException(
+                'amphp/http-server takes no part in this',
+            ),
         };
     }
 }

@@ -14,7 +14,13 @@ final class BareServer
     public static function serve(Site $site): never
     {
         $options = ['backlog' => Site::BACKLOG, 'tcp_nodelay' => true];
-        $listener = stream_socket_server("tcp://{$site->address()}", $code, $message, \STREAM_SERVER_BIND | \STREAM_SERVER_LISTEN, stream_context_create(['socket' => $options]));
+        $listener = stream_socket_server(
+            "tcp://{$site->address()}",
+            $code,
+            $message,
+            \STREAM_SERVER_BIND | \STREAM_SERVER_LISTEN,
+            stream_context_create(['socket' => $options]),
+        );
         \assert($listener !== false);
         stream_set_blocking($listener, false);
         $answer = self::answer($site->work);
@@ -56,7 +62,8 @@ final class BareServer
     {
         return match ($work) {
             Work::Text => static fn(string $request, string $date): ?string => str_ends_with($request, "\r\n\r\n")
-                ? "HTTP/1.1 200 OK\r\nDate: {$date} GMT\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 12\r\n\r\n" . Work::TEXT
+                ? "HTTP/1.1 200 OK\r\nDate: {$date} GMT\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 12\r\n\r\n"
+                . Work::TEXT
                 : null,
             Work::Json => static function (string $request, string $date): ?string {
                 if (!str_ends_with($request, "\r\n\r\n")) {
@@ -64,15 +71,22 @@ final class BareServer
                 }
                 $json = json_encode(Work::JSON, \JSON_THROW_ON_ERROR);
 
-                return "HTTP/1.1 200 OK\r\nDate: {$date} GMT\r\nContent-Type: application/json\r\nContent-Length: " . \strlen($json) . "\r\n\r\n{$json}";
+                return "HTTP/1.1 200 OK\r\nDate: {$date} GMT\r\nContent-Type: application/json\r\nContent-Length: "
+                    . \strlen($json)
+                    . "\r\n\r\n{$json}";
             },
             Work::Echo => static function (string $request, string $date): ?string {
                 $end = strpos($request, "\r\n\r\n");
-                if ($end === false || preg_match('/\r\nContent-Length: *(\d+)\r\n/i', $request, $match) !== 1 || \strlen($request) < $end + 4 + (int) $match[1]) {
+                if (
+                    $end === false
+                    || preg_match('/\r\nContent-Length: *(\d+)\r\n/i', $request, $match) !== 1
+                    || \strlen($request) < $end + 4 + (int) $match[1]
+                ) {
                     return null;
                 }
 
-                return "HTTP/1.1 200 OK\r\nDate: {$date} GMT\r\nContent-Type: application/octet-stream\r\nContent-Length: {$match[1]}\r\n\r\n" . substr($request, $end + 4);
+                return "HTTP/1.1 200 OK\r\nDate: {$date} GMT\r\nContent-Type: application/octet-stream\r\nContent-Length: {$match[1]}\r\n\r\n"
+                    . substr($request, $end + 4);
             },
             Work::Wait, Work::Burn, Work::Nyholm, Work::Collide, Work::Crowd => throw new \LogicException('The bare loop takes no part in this'),
         };

@@ -27,7 +27,12 @@ final class Child
      */
     public function __construct(array $command, string $log, string $folder, private readonly bool $endsAll = false)
     {
-        $process = proc_open($command, [['file', '/dev/null', 'r'], ['file', $log, 'a'], ['file', $log, 'a']], $pipes, $folder);
+        $process = proc_open(
+            $command,
+            [['file', '/dev/null', 'r'], ['file', $log, 'a'], ['file', $log, 'a']],
+            $pipes,
+            $folder,
+        );
         if ($process === false) {
             throw new \RuntimeException("{$command[0]} could not be started");
         }

@@ -45,11 +45,18 @@ final readonly class Comparison
     {
         $this->wrk = new Wrk();
         $this->throughput = new Throughput($this->wrk, $options->seconds);
-        $this->servers = new Servers($options->autoloaders, $options->deadline, \in_array(Measurement::Tls, $options->only, true) && self::hasTls());
+        $this->servers = new Servers(
+            $options->autoloaders,
+            $options->deadline,
+            \in_array(Measurement::Tls, $options->only, true) && self::hasTls(),
+        );
         foreach ($options->contestants() as $one) {
             $one->find($options->autoloaders);
         }
-        $this->contestants = array_values(array_filter($options->contestants(), static fn(Contestant $one): bool => $one->missing() === null));
+        $this->contestants = array_values(array_filter(
+            $options->contestants(),
+            static fn(Contestant $one): bool => $one->missing() === null,
+        ));
         $description = $this->describe();
         $this->report = new Report($options->toArray() + $description, $options->entrants);
         foreach ($description as $name => $text) {
@@ -68,7 +75,10 @@ final readonly class Comparison
             }
             match ($what) {
                 Measurement::One => $this->latency(),
-                Measurement::Connections => array_map(fn(int $connections) => $this->rates($what, $connections), self::CONNECTIONS),
+                Measurement::Connections => array_map(
+                    fn(int $connections) => $this->rates($what, $connections),
+                    self::CONNECTIONS,
+                ),
                 Measurement::Wait => $this->rates($what, self::WAITING),
                 Measurement::Two => $this->processes(),
                 Measurement::Psr7 => $this->responses(),
@@ -86,7 +96,11 @@ final readonly class Comparison
     private function rates(Measurement $what, int $connections): void
     {
         $load = new Load($what->work(), $connections, isIdentical: $what === Measurement::TextSame);
-        $series = $this->series($what, fn(Server $server): Outcome => $this->throughput->rate($server, $load), "{$what->value}, {$connections} connections");
+        $series = $this->series(
+            $what,
+            fn(Server $server): Outcome => $this->throughput->rate($server, $load),
+            "{$what->value}, {$connections} connections",
+        );
         $this->table($series, "{$what->title()}, {$connections} connections", [
             Column::median('requests/s'),
             Column::range(),
@@ -102,7 +116,11 @@ final readonly class Comparison
     {
         $what = Measurement::One;
         $load = new Load($what->work(), 1);
-        $series = $this->series($what, fn(Server $server): Outcome => $this->throughput->latency($server, $load), $what->value);
+        $series = $this->series(
+            $what,
+            fn(Server $server): Outcome => $this->throughput->latency($server, $load),
+            $what->value,
+        );
         $this->table($series, $what->title(), [
             Column::median('p50 ms', 3),
             Column::range(3),
@@ -134,7 +152,11 @@ final readonly class Comparison
         $this->table($series, "{$what->title()}, {$load->connections} connections", [
             Column::median('requests/s'),
             Column::range(),
-            Column::figure('÷ one process', static fn(Series $one): ?float => $one->ratioTo($alone[$one->label])?->median, 3),
+            Column::figure(
+                '÷ one process',
+                static fn(Series $one): ?float => $one->ratioTo($alone[$one->label])?->median,
+                3,
+            ),
             Column::raw('CPU µs each', 'cpu', 1),
             Column::percent('of the busiest process, %', 'busiest'),
             Column::raw('p50 ms', 'p50', 2),
@@ -164,7 +186,11 @@ final readonly class Comparison
         $this->table($series, "{$what->title()}, {$load->connections} connections", [
             Column::median('requests/s'),
             Column::range(),
-            Column::figure('÷ native', static fn(Series $one): ?float => $one->ratioTo($native[$one->label])?->median, 3),
+            Column::figure(
+                '÷ native',
+                static fn(Series $one): ?float => $one->ratioTo($native[$one->label])?->median,
+                3,
+            ),
             Column::raw('CPU µs each', 'cpu', 1),
             Column::raw('p50 ms', 'p50', 2),
             Column::raw('p99 ms', 'p99', 2),
@@ -186,11 +212,16 @@ final readonly class Comparison
     {
         $what = Measurement::Crowd;
         $crowd = new Crowd(self::CROWD);
-        $this->table($this->series($what, $crowd->measure(...), $what->value), "{$what->title()}: " . number_format(self::CROWD), [
-            Column::median('p99 ms', 2),
-            Column::range(2),
-            Column::raw('p50 ms', 'p50', 2),
-        ], Metric::figure('p99 ms', 2));
+        $this->table(
+            $this->series($what, $crowd->measure(...), $what->value),
+            "{$what->title()}: " . number_format(self::CROWD),
+            [
+                Column::median('p99 ms', 2),
+                Column::range(2),
+                Column::raw('p50 ms', 'p50', 2),
+            ],
+            Metric::figure('p99 ms', 2),
+        );
     }
 
     private function idle(): void
@@ -217,14 +248,24 @@ final readonly class Comparison
             $what->value,
             $checkout,
         ), $this->options->entrants->checkouts);
-        $this->report->table(\sprintf('%s, %d connections: %s requests', $what->title(), $connections, number_format($this->options->count)), Rounds::run($series, 1), [
-            Column::median('growth, %', 2),
-            Column::megabytes('MB after a tenth', 'tenth', 2),
-            Column::megabytes('at the end', 'end', 2),
-            Column::megabytes('at most', 'most', 2),
-            Column::raw('requests', 'requests', 0),
-            Column::raw('requests/s', 'rate', 0),
-        ], Metric::raw('requests/s', 'rate'));
+        $this->report->table(
+            \sprintf(
+                '%s, %d connections: %s requests',
+                $what->title(),
+                $connections,
+                number_format($this->options->count),
+            ),
+            Rounds::run($series, 1),
+            [
+                Column::median('growth, %', 2),
+                Column::megabytes('MB after a tenth', 'tenth', 2),
+                Column::megabytes('at the end', 'end', 2),
+                Column::megabytes('at most', 'most', 2),
+                Column::raw('requests', 'requests', 0),
+                Column::raw('requests/s', 'rate', 0),
+            ],
+            Metric::raw('requests/s', 'rate'),
+        );
     }
 
     private function slow(): void
@@ -232,15 +273,30 @@ final readonly class Comparison
         $what = Measurement::Slow;
         $load = new Load($what->work(), $this->options->connections);
         $slow = new Slow($this->throughput, $this->wrk, $this->options->seconds, self::MANY);
-        $series = $this->series($what, static fn(Server $server): Outcome => $slow->measure($server, $load), $what->value);
-        $this->table($series, \sprintf('%s: %d and %d, a deadline of %d s', $what->title(), $load->connections, self::MANY, $this->options->deadline), [
-            Column::median('p99 ÷ without them', 2),
-            Column::range(2),
-            Column::raw('p99 ms without', 'before', 2),
-            Column::raw('with them', 'during', 2),
-            Column::raw('closed', 'closed', 0),
-            Column::raw('the last after s', 'last', 1),
-        ], Metric::figure('p99 ÷ without', 2));
+        $series = $this->series(
+            $what,
+            static fn(Server $server): Outcome => $slow->measure($server, $load),
+            $what->value,
+        );
+        $this->table(
+            $series,
+            \sprintf(
+                '%s: %d and %d, a deadline of %d s',
+                $what->title(),
+                $load->connections,
+                self::MANY,
+                $this->options->deadline,
+            ),
+            [
+                Column::median('p99 ÷ without them', 2),
+                Column::range(2),
+                Column::raw('p99 ms without', 'before', 2),
+                Column::raw('with them', 'during', 2),
+                Column::raw('closed', 'closed', 0),
+                Column::raw('the last after s', 'last', 1),
+            ],
+            Metric::figure('p99 ÷ without', 2),
+        );
     }
 
     /**
@@ -268,8 +324,13 @@ final readonly class Comparison
      * @param \Closure(): Server        $start
      * @param \Closure(Server): Outcome $measure
      */
-    private function one(string $label, \Closure $start, \Closure $measure, string $context, ?Checkout $checkout): Series
-    {
+    private function one(
+        string $label,
+        \Closure $start,
+        \Closure $measure,
+        string $context,
+        ?Checkout $checkout,
+    ): Series {
         return Outcome::series($label, static function () use ($start, $measure): Outcome {
             $server = $start();
             try {
@@ -287,9 +348,16 @@ final readonly class Comparison
     private function table(array $series, string $title, array $columns, Metric $figure, ?Metric $cpu = null): void
     {
         $this->report->table($title, Rounds::run($series, $this->options->rounds), $columns, $figure, $cpu);
-        $limited = array_filter($series, static fn(Series $one): bool => ($one->medianOf('client') ?? 0.0) > self::BUSY);
+        $limited = array_filter(
+            $series,
+            static fn(Series $one): bool => ($one->medianOf('client') ?? 0.0) > self::BUSY,
+        );
         if ($limited !== []) {
-            $this->report->warn('the client was at its own limit for ' . implode(', ', array_map(static fn(Series $one): string => $one->name(), $limited)) . ': their CPU for each request says more than their rate');
+            $this->report->warn(
+                'the client was at its own limit for '
+                    . implode(', ', array_map(static fn(Series $one): string => $one->name(), $limited))
+                    . ': their CPU for each request says more than their rate',
+            );
         }
     }
 

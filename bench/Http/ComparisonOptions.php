@@ -11,7 +11,13 @@ use Spindle\Bench\Support\UsageException;
 /** The options of bench/http.php. */
 final readonly class ComparisonOptions
 {
-    private const PEERS = [Contestant::Bare, Contestant::Fpm, Contestant::Workerman, Contestant::React, Contestant::Amp];
+    private const PEERS = [
+        Contestant::Bare,
+        Contestant::Fpm,
+        Contestant::Workerman,
+        Contestant::React,
+        Contestant::Amp,
+    ];
 
     /**
      * @param non-empty-list<Measurement> $only
@@ -38,7 +44,9 @@ final readonly class ComparisonOptions
     public static function of(Options $options): self
     {
         $entrants = Entrants::of($options);
-        $peers = $options->text('peers') === 'none' ? [] : array_map(Contestant::from(...), $options->names('peers', array_column(self::PEERS, 'value')));
+        $peers = $options->text('peers') === 'none'
+            ? []
+            : array_map(Contestant::from(...), $options->names('peers', array_column(self::PEERS, 'value')));
 
         return new self(
             array_map(Measurement::from(...), $options->names('only', array_column(Measurement::cases(), 'value'))),
@@ -78,6 +86,8 @@ final readonly class ComparisonOptions
     {
         $file = realpath($path);
 
-        return $file !== false && is_file($file) ? $file : throw new UsageException("option --autoload: there is no file '{$path}'");
+        return $file !== false && is_file($file)
+            ? $file
+            : throw new UsageException("option --autoload: there is no file '{$path}'");
     }
 }

@@ -18,8 +18,17 @@ final readonly class Connection
     {
         $tls = ['cafile' => $site->certificate, 'peer_name' => Site::HOST];
         $context = stream_context_create($site->isTls() ? ['ssl' => $tls] : []);
-        $stream = @stream_socket_client(($site->isTls() ? 'tls' : 'tcp') . "://{$site->address()}", $code, $message, self::PATIENCE, \STREAM_CLIENT_CONNECT, $context);
-        $this->stream = $stream !== false ? $stream : throw new \RuntimeException("It can't be connected to: {$message}");
+        $stream = @stream_socket_client(
+            ($site->isTls() ? 'tls' : 'tcp') . "://{$site->address()}",
+            $code,
+            $message,
+            self::PATIENCE,
+            \STREAM_CLIENT_CONNECT,
+            $context,
+        );
+        $this->stream = $stream !== false
+            ? $stream
+            : throw new \RuntimeException("It can't be connected to: {$message}");
         stream_set_timeout($stream, self::PATIENCE);
     }
 

@@ -82,6 +82,8 @@ enum Contestant: string
 
     private static function notFound(string $package, string $class): ?string
     {
-        return class_exists($class) ? null : "the package {$package} is not installed, and no file of --autoload knows it";
+        return class_exists($class)
+            ? null
+            : "the package {$package} is not installed, and no file of --autoload knows it";
     }
 }

@@ -31,7 +31,10 @@ final readonly class Fpm
         $fpm = self::output([...self::command(), '-i']);
         $opcache = preg_match('/^opcache\.enable => On/m', $fpm) === 1 ? 'with' : 'without';
 
-        return strtr($nginx, ['nginx version: ' => '']) . ', PHP ' . (preg_match('/^PHP Version => (\S+)/m', $fpm, $match) === 1 ? $match[1] : '?') . " {$opcache} OPcache";
+        return strtr($nginx, ['nginx version: ' => ''])
+            . ', PHP '
+            . (preg_match('/^PHP Version => (\S+)/m', $fpm, $match) === 1 ? $match[1] : '?')
+            . " {$opcache} OPcache";
     }
 
     /** Returns whether FPM's PHP has an extension. */
@@ -77,7 +80,9 @@ final readonly class Fpm
         // A master that runs as root gives its workers another user, which could not enter the directory.
         $user = self::isRoot() ? 'user root;' : '';
         $listen = $pool->address . ($pool->certificate !== null ? ' ssl' : '') . ' backlog=' . Site::BACKLOG;
-        $tls = $pool->certificate !== null ? "ssl_certificate {$pool->certificate}; ssl_certificate_key {$pool->key};" : '';
+        $tls = $pool->certificate !== null
+            ? "ssl_certificate {$pool->certificate}; ssl_certificate_key {$pool->key};"
+            : '';
 
         return <<<NGINX
             daemon off;
@@ -134,7 +139,10 @@ final readonly class Fpm
 
     private static function find(string $name): ?string
     {
-        $found = array_filter(array_map(static fn(string $folder): string => "{$folder}/{$name}", self::FOLDERS), is_executable(...));
+        $found = array_filter(
+            array_map(static fn(string $folder): string => "{$folder}/{$name}", self::FOLDERS),
+            is_executable(...),
+        );
 
         return Program::find($name) ?? array_values($found)[0] ?? null;
     }

@@ -20,7 +20,10 @@ final readonly class Idle
             $connection->isAnswered(Work::FIRST_NUMBER + $i);
         }
         $after = $server->memory();
-        $kept = \count(array_filter($connections, static fn(Connection $one): bool => $one->isAnswered(Work::FIRST_NUMBER)));
+        $kept = \count(array_filter(
+            $connections,
+            static fn(Connection $one): bool => $one->isAnswered(Work::FIRST_NUMBER),
+        ));
 
         return new Outcome(
             ($after - $before) / 1024 / $this->count,

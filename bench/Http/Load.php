@@ -37,8 +37,13 @@ final readonly class Load
     public function script(string $host): string
     {
         $number = random_int(Work::FIRST_NUMBER, 5 * Work::FIRST_NUMBER);
-        $request = '"' . strtr($this->work->request($host), ["\r" => '\r', "\n" => '\n', Work::NUMBER => $this->isIdentical ? (string) $number : '" .. n .. "']) . '"';
-        $told = $this->mark === null ? '' : \sprintf('if n %% %d == 0 then io.write("%s\n") io.flush() end ', $this->mark, self::MARK);
+        $request = '"' . strtr(
+            $this->work->request($host),
+            ["\r" => '\r', "\n" => '\n', Work::NUMBER => $this->isIdentical ? (string) $number : '" .. n .. "'],
+        ) . '"';
+        $told = $this->mark === null
+            ? ''
+            : \sprintf('if n %% %d == 0 then io.write("%s\n") io.flush() end ', $this->mark, self::MARK);
 
         return ($this->isIdentical
             ? "local same = {$request}\nrequest = function() return same end\n"

@@ -31,7 +31,9 @@ final readonly class Outcome
     {
         return new Series($label, static function (Series $series) use ($measure): float {
             $outcome = $measure();
-            $series->record(['figure' => $outcome->figure, 'right' => $outcome->problems === []] + $outcome->raw + $outcome->more);
+            $series->record(
+                ['figure' => $outcome->figure, 'right' => $outcome->problems === []] + $outcome->raw + $outcome->more,
+            );
             if ($outcome->problems !== []) {
                 $series->note('not all right: ' . implode(', ', $outcome->problems));
             }

@@ -49,7 +49,13 @@ final readonly class ProcessTree
     {
         $kilobytes = 0;
         foreach ($pids as $pid) {
-            $kilobytes += preg_match('/^Pss:\s*(\d+) kB$/m', (string) @file_get_contents("/proc/{$pid}/smaps_rollup"), $match) === 1 ? (int) $match[1] : 0;
+            $kilobytes += preg_match(
+                '/^Pss:\s*(\d+) kB$/m',
+                (string) @file_get_contents("/proc/{$pid}/smaps_rollup"),
+                $match,
+            ) === 1
+                ? (int) $match[1]
+                : 0;
         }
 
         return 1024 * $kilobytes;

@@ -22,7 +22,13 @@ final readonly class Processes
     /** @param list<non-empty-list<string>> $commands */
     public function __construct(private PrivateDirectory $directory, array $commands)
     {
-        $this->children = array_map(fn(array $command): Child => Signals::hold(fn(): Child => new Child($command, "{$directory->path}/" . self::LOG, $directory->path)), $commands);
+        $this->children = array_map(
+            fn(array $command): Child
+                => Signals::hold(
+                    fn(): Child => new Child($command, "{$directory->path}/" . self::LOG, $directory->path),
+                ),
+            $commands,
+        );
     }
 
     /**
@@ -39,7 +45,9 @@ final readonly class Processes
             $ended = array_filter($this->children, static fn(Child $child): bool => !$child->isRunning()) !== [];
             if ($ended || hrtime(true) > $end) {
                 $this->stop();
-                throw new \RuntimeException(($ended ? 'it ended at its start: ' : 'it does not answer as it has to: ') . trim($this->log()));
+                throw new \RuntimeException(
+                    ($ended ? 'it ended at its start: ' : 'it does not answer as it has to: ') . trim($this->log()),
+                );
             }
             usleep((int) (self::LOOK * 1e6));
         }

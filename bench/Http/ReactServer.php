@@ -31,8 +31,14 @@ final class ReactServer
 
         return match ($work) {
             Work::Text, Work::Crowd => static fn(): object => new $response(200, $text, Work::TEXT),
-            Work::Json => static fn(): object => new $response(200, ['Content-Type' => 'application/json'], json_encode(Work::JSON, \JSON_THROW_ON_ERROR)),
-            Work::Echo => static fn(ServerRequestInterface $request): object => new $response(200, ['Content-Type' => 'application/octet-stream'], (string) $request->getBody()),
+            Work::Json => static fn(): object
+                => new $response(
+                    200,
+                    ['Content-Type' => 'application/json'],
+                    json_encode(Work::JSON, \JSON_THROW_ON_ERROR),
+                ),
+            Work::Echo => static fn(ServerRequestInterface $request): object
+                => new $response(200, ['Content-Type' => 'application/octet-stream'], (string) $request->getBody()),
             Work::Wait => self::later(static fn(): object => new $response(200, $text, Work::TEXT)),
             Work::Burn, Work::Nyholm, Work::Collide => throw new \LogicException('ReactPHP takes no part in this'),
         };

@@ -32,7 +32,13 @@ final readonly class Slow
 
         return new Outcome(
             $before->p99 > 0.0 ? $during->p99 / $before->p99 : 0.0,
-            ['before' => $before->p99, 'during' => $during->p99, 'slow' => $this->count, 'closed' => $slow->closed(), 'last' => $slow->last()],
+            [
+                'before' => $before->p99,
+                'during' => $during->p99,
+                'slow' => $this->count,
+                'closed' => $slow->closed(),
+                'last' => $slow->last(),
+            ],
             [...$before->problems(), ...$during->problems()],
         );
     }

@@ -26,14 +26,25 @@ final readonly class Soak
         }
         $result = $run->stop();
         if ($memory === []) {
-            throw new \RuntimeException('wrk ended before a tenth of the requests: ' . implode(', ', $result->problems()));
+            throw new \RuntimeException(
+                'wrk ended before a tenth of the requests: ' . implode(', ', $result->problems()),
+            );
         }
         [$first, $last] = [max(1, $memory[0]), $memory[\count($memory) - 1]];
 
         return new Outcome(
             100 * ($last - $first) / $first,
-            ['requests' => $result->requests, 'rate' => $result->rate(), 'tenth' => $first, 'end' => $last, 'most' => max($memory)],
-            [...$result->problems(), ...(\count($memory) < self::LOOKS ? ["it was not done after {$result->requests} requests"] : [])],
+            [
+                'requests' => $result->requests,
+                'rate' => $result->rate(),
+                'tenth' => $first,
+                'end' => $last,
+                'most' => max($memory),
+            ],
+            [
+                ...$result->problems(),
+                ...(\count($memory) < self::LOOKS ? ["it was not done after {$result->requests} requests"] : []),
+            ],
         );
     }
 }

@@ -30,7 +30,9 @@ final class SpindleServer
             maxRequests: \PHP_INT_MAX,
             maxConnectionsPerAddress: $perAddress,
         );
-        (new HttpServer(self::handler($site->work), $options))->listen(($site->isTls() ? 'tls://' : '') . $site->address());
+        (new HttpServer(self::handler($site->work), $options))->listen(
+            ($site->isTls() ? 'tls://' : '') . $site->address(),
+        );
     }
 
     /** @return \Closure(ServerRequestInterface): ResponseInterface */
@@ -39,7 +41,8 @@ final class SpindleServer
         return match ($work) {
             Work::Text, Work::Crowd => static fn(ServerRequestInterface $request): Response => Response::text(Work::TEXT),
             Work::Json => static fn(ServerRequestInterface $request): Response => Response::json(Work::JSON),
-            Work::Echo => static fn(ServerRequestInterface $request): Response => Response::binary((string) $request->getBody()),
+            Work::Echo => static fn(ServerRequestInterface $request): Response
+                => Response::binary((string) $request->getBody()),
             Work::Wait => static function (ServerRequestInterface $request): Response {
                 delay(Work::WAIT);
 

@@ -31,7 +31,11 @@ final readonly class Throughput
         $memory = $server->memory();
         $result = $run->stop();
         $after = $server->cpu();
-        $used = array_map(static fn(int $pid, float $seconds): float => $seconds - ($before[$pid] ?? 0.0), array_keys($after), $after);
+        $used = array_map(
+            static fn(int $pid, float $seconds): float => $seconds - ($before[$pid] ?? 0.0),
+            array_keys($after),
+            $after,
+        );
         $raw = [
             'rate' => $result->rate(),
             'requests' => $result->requests,
@@ -43,7 +47,11 @@ final readonly class Throughput
             'client' => $run->cpu() / max(1e-3, $result->seconds),
         ];
 
-        return new Outcome($result->rate(), $raw, [...$result->problems(), ...($server->isRight() ? [] : ['no right answer afterwards'])]);
+        return new Outcome(
+            $result->rate(),
+            $raw,
+            [...$result->problems(), ...($server->isRight() ? [] : ['no right answer afterwards'])],
+        );
     }
 
     /** @return Outcome median latency in milliseconds */

@@ -46,7 +46,9 @@ enum Work: string
         if ($this === self::Collide) {
             $body = self::collidingKeys();
 
-            return "POST {$target} HTTP/1.1\r\n{$fields}Content-Type: application/json\r\nContent-Length: " . \strlen($body) . "\r\n\r\n{$body}";
+            return "POST {$target} HTTP/1.1\r\n{$fields}Content-Type: application/json\r\nContent-Length: "
+                . \strlen($body)
+                . "\r\n\r\n{$body}";
         }
         if ($this !== self::Echo) {
             return "GET {$target} HTTP/1.1\r\n{$fields}\r\n";

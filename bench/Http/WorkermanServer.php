@@ -25,7 +25,11 @@ final class WorkermanServer
             'socket' => ['backlog' => Site::BACKLOG],
             'ssl' => ['local_cert' => $site->certificate, 'local_pk' => $site->key, 'verify_peer' => false],
         ]);
-        \assert(property_exists($worker, 'count') && property_exists($worker, 'transport') && property_exists($worker, 'onMessage'));
+        \assert(
+            property_exists($worker, 'count')
+                && property_exists($worker, 'transport')
+                && property_exists($worker, 'onMessage'),
+        );
         $worker->count = 1;
         $worker->transport = $site->isTls() ? 'ssl' : 'tcp';
         $worker->onMessage = self::handler($site->work);
@@ -49,14 +53,25 @@ final class WorkermanServer
             },
             Work::Json => static function (object $connection) use ($response): void {
                 \assert(method_exists($connection, 'send'));
-                $connection->send(new $response(200, ['Content-Type' => 'application/json'], json_encode(Work::JSON, \JSON_THROW_ON_ERROR)));
+                $connection->send(new $response(
+                    200,
+                    ['Content-Type' => 'application/json'],
+                    json_encode(Work::JSON, \JSON_THROW_ON_ERROR),
+                ));
             },
             Work::Echo => static function (object $connection, object $request): void {
                 \assert(method_exists($connection, 'send') && method_exists($request, 'rawBody'));
                 $connection->send($request->rawBody());
             },
             Work::Wait => static function (object $connection): void {
-                Foreign::call(self::TIMER, 'add', Work::WAIT, static fn() => Foreign::call($connection, 'send', Work::TEXT), [], false);
+                Foreign::call(
+                    self::TIMER,
+                    'add',
+                    Work::WAIT,
+                    static fn() => Foreign::call($connection, 'send', Work::TEXT),
+                    [],
+                    false,
+                );
             },
             Work::Collide => static function (object $connection, object $request): void {
                 \assert(method_exists($connection, 'send') && method_exists($request, 'rawBody'));

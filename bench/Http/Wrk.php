@@ -26,7 +26,10 @@ final readonly class Wrk
     /** @throws UsageException when wrk is not installed */
     public function __construct()
     {
-        $this->program = Program::find(self::NAME) ?? throw new UsageException('wrk is not on PATH; it is the client of these benchmarks, and packaged as "wrk"');
+        $this->program = Program::find(self::NAME)
+            ?? throw new UsageException(
+                'wrk is not on PATH; it is the client of these benchmarks, and packaged as "wrk"',
+            );
     }
 
     /** @return string the version */
@@ -41,7 +44,15 @@ final readonly class Wrk
     /** @param float $seconds time limit */
     public function start(Server $server, Load $load, float $seconds): WrkRun
     {
-        return $this->startScript($load->script($server->site->address()), $server->directory, $server->site->url(), 1, $load->connections, $seconds, self::TIMEOUT);
+        return $this->startScript(
+            $load->script($server->site->address()),
+            $server->directory,
+            $server->site->url(),
+            1,
+            $load->connections,
+            $seconds,
+            self::TIMEOUT,
+        );
     }
 
     /**
@@ -49,8 +60,15 @@ final readonly class Wrk
      * @param float  $seconds time limit
      * @param int    $timeout timeout for an answer, in seconds
      */
-    public function startScript(string $script, PrivateDirectory $directory, string $url, int $threads, int $connections, float $seconds, int $timeout): WrkRun
-    {
+    public function startScript(
+        string $script,
+        PrivateDirectory $directory,
+        string $url,
+        int $threads,
+        int $connections,
+        float $seconds,
+        int $timeout,
+    ): WrkRun {
         $file = $directory->write(self::SCRIPT, $script);
 
         return Signals::hold(fn(): WrkRun => new WrkRun([

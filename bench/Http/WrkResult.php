@@ -46,7 +46,13 @@ final readonly class WrkResult
             throw new \RuntimeException('wrk said no figures: ' . trim($output));
         }
 
-        return new self($figures['requests'], $figures['us'] / 1e6, $figures['p50'] / 1e3, $figures['p99'] / 1e3, array_diff($errors, [0]));
+        return new self(
+            $figures['requests'],
+            $figures['us'] / 1e6,
+            $figures['p50'] / 1e3,
+            $figures['p99'] / 1e3,
+            array_diff($errors, [0]),
+        );
     }
 
     /** @return float requests per second */
@@ -58,7 +64,11 @@ final readonly class WrkResult
     /** @return list<string> the problems */
     public function problems(): array
     {
-        $problems = array_map(static fn(string $text, int $count): string => "{$count} {$text}", array_keys($this->errors), $this->errors);
+        $problems = array_map(
+            static fn(string $text, int $count): string => "{$count} {$text}",
+            array_keys($this->errors),
+            $this->errors,
+        );
 
         return $this->requests === 0 ? [...$problems, 'no request was answered'] : $problems;
     }

@@ -26,7 +26,8 @@ final readonly class Acquiring
 
     public function __construct(private Job $job, private Target $target)
     {
-        $this->driver = $job->contestant->driver() ?? throw new \LogicException('Only Spindle has a pool with a timeout here');
+        $this->driver = $job->contestant->driver()
+            ?? throw new \LogicException('Only Spindle has a pool with a timeout here');
     }
 
     /** @return array<string, mixed> milliseconds by which the latest timeout was late */
@@ -101,6 +102,10 @@ final readonly class Acquiring
 
     private function pool(float $acquireTimeout): PostgresPool
     {
-        return new PostgresPool(SpindleClient::options($this->target, $this->driver), 1, new PostgresPoolOptions(acquireTimeout: $acquireTimeout));
+        return new PostgresPool(
+            SpindleClient::options($this->target, $this->driver),
+            1,
+            new PostgresPoolOptions(acquireTimeout: $acquireTimeout),
+        );
     }
 }

@@ -57,7 +57,10 @@ final readonly class Activity
     /** @return int number of processes of the application that are in pg_sleep() */
     public function asleep(string $application): int
     {
-        $count = $this->connection->query("SELECT count(*) FROM pg_stat_activity WHERE application_name = \$1 AND wait_event = 'PgSleep'", [$application])->value();
+        $count = $this->connection->query(
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = \$1 AND wait_event = 'PgSleep'",
+            [$application],
+        )->value();
         \assert(\is_int($count));
 
         return $count;

@@ -26,7 +26,16 @@ final class AmpClient implements Client
     {
         $parameters = $target->parameters;
         ['host' => $host, 'port' => $port, 'user' => $user, 'dbname' => $database] = $parameters;
-        $config = self::make(self::CONFIG, $host, (int) $port, $user, $parameters['password'] ?? null, $database, null, $parameters['sslmode'] ?? null);
+        $config = self::make(
+            self::CONFIG,
+            $host,
+            (int) $port,
+            $user,
+            $parameters['password'] ?? null,
+            $database,
+            null,
+            $parameters['sslmode'] ?? null,
+        );
         $this->pool = self::make(self::POOL, $config, $shape->connections, self::IDLE_SECONDS, false);
     }
 
@@ -57,7 +66,11 @@ final class AmpClient implements Client
             $load->isTransaction => $this->isTransactionRight($load, $id),
             // Each statement that is prepared through the pool keeps a connection. Several would wait for each other
             // forever.
-            \count($load->steps) > 1 => self::isRight($load, $id, fn(string $sql, int $id): mixed => self::call($this->pool, 'execute', $sql, [$id])),
+            \count($load->steps) > 1 => self::isRight(
+                $load,
+                $id,
+                fn(string $sql, int $id): mixed => self::call($this->pool, 'execute', $sql, [$id]),
+            ),
             default => self::isRight($load, $id, $this->executePrepared(...)),
         };
     }
@@ -65,7 +78,11 @@ final class AmpClient implements Client
     private function isTransactionRight(Load $load, int $id): bool
     {
         $transaction = self::call($this->pool, 'beginTransaction');
-        $right = self::isRight($load, $id, static fn(string $sql, int $id): mixed => self::call($transaction, 'execute', $sql, [$id]));
+        $right = self::isRight(
+            $load,
+            $id,
+            static fn(string $sql, int $id): mixed => self::call($transaction, 'execute', $sql, [$id]),
+        );
         self::call($transaction, 'commit');
 
         return $right;
@@ -79,7 +96,8 @@ final class AmpClient implements Client
             $result = $execute($step->sql, $id);
             $row = $step->reads ? self::call($result, 'fetchRow') : null;
             $affected = $step->reads ? null : self::call($result, 'getRowCount');
-            $right = $step->isRight($id, \is_array($row) ? reset($row) : null, \is_int($affected) ? $affected : 0) && $right;
+            $right = $step->isRight($id, \is_array($row) ? reset($row) : null, \is_int($affected) ? $affected : 0)
+                && $right;
         }
 
         return $right;

@@ -29,7 +29,10 @@ final readonly class Bulk
         $figures = match ($this->job->what) {
             Measurement::Rows => $this->rows(),
             Measurement::Parameter => $this->parameter(),
-            Measurement::Stream => $this->inLittleMemory(fn(): bool => $this->areAll($this->client->stream("SELECT id, name, score FROM {$this->target->schema}.many"))),
+            Measurement::Stream => $this->inLittleMemory(
+                fn(): bool
+                    => $this->areAll($this->client->stream("SELECT id, name, score FROM {$this->target->schema}.many")),
+            ),
             Measurement::Copy => $this->inLittleMemory($this->copy(...)),
             default => throw new \LogicException("{$this->job->what->value} moves little data"),
         };
@@ -106,7 +109,12 @@ final readonly class Bulk
             'growth' => ($process->peak() - $before) / self::MEGABYTE,
             'count' => $this->job->count,
             'results' => $this->job->count,
-            'right' => $right && ($this->job->what !== Measurement::Copy || $this->job->variant === Variant::Out || $this->isCopied()),
+            'right' => $right
+                && (
+                    $this->job->what !== Measurement::Copy
+                    || $this->job->variant === Variant::Out
+                    || $this->isCopied()
+                ),
         ];
     }
 

@@ -42,7 +42,11 @@ final readonly class Certificate
         mkdir($directory, 0o700);
         $made = new self($directory);
         file_put_contents("{$directory}/openssl.cnf", self::OPENSSL);
-        $options = ['config' => "{$directory}/openssl.cnf", 'x509_extensions' => 'extensions', 'digest_alg' => 'sha256'];
+        $options = [
+            'config' => "{$directory}/openssl.cnf",
+            'x509_extensions' => 'extensions',
+            'digest_alg' => 'sha256',
+        ];
         $key = openssl_pkey_new(['private_key_type' => \OPENSSL_KEYTYPE_EC, 'curve_name' => 'prime256v1'] + $options);
         if ($key === false) {
             throw self::failed();
@@ -60,7 +64,9 @@ final readonly class Certificate
         // The parameter is passed by reference, but not changed.
         $same = $key;
         $request = openssl_csr_new(['commonName' => 'Spindle benchmark'], $same, $options);
-        $certificate = $request instanceof \OpenSSLCertificateSigningRequest ? openssl_csr_sign($request, null, $key, 1, $options) : false;
+        $certificate = $request instanceof \OpenSSLCertificateSigningRequest
+            ? openssl_csr_sign($request, null, $key, 1, $options)
+            : false;
 
         return $certificate !== false ? $certificate : throw self::failed();
     }

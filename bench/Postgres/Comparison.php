@@ -52,12 +52,18 @@ final readonly class Comparison
         $this->tellWhoIsMissing();
         foreach ($this->options->only as $what) {
             match ($what) {
-                Measurement::Select, Measurement::Unit, Measurement::Update => array_map(fn(Variant $variant) => $this->rates($what, $variant), $what->variants()),
+                Measurement::Select, Measurement::Unit, Measurement::Update => array_map(
+                    fn(Variant $variant) => $this->rates($what, $variant),
+                    $what->variants(),
+                ),
                 Measurement::Cells => $this->cells(),
                 Measurement::Far => $this->far(),
                 Measurement::Rows => $this->rows(),
                 Measurement::Parameter => $this->parameter(),
-                Measurement::Stream, Measurement::Copy => array_map(fn(Variant $variant) => $this->memory($what, $variant), $what->variants()),
+                Measurement::Stream, Measurement::Copy => array_map(
+                    fn(Variant $variant) => $this->memory($what, $variant),
+                    $what->variants(),
+                ),
                 Measurement::Sleep => $this->sleep(),
                 Measurement::Gaps => $this->gaps(),
                 Measurement::Cancel => $this->endings(),
@@ -72,7 +78,11 @@ final readonly class Comparison
         $series = $bases = [];
         foreach ($this->rateJobs($what, $variant) as $job) {
             $shape = $job->contestant->hasFibers() ? $job->shape : $job->shape->connections;
-            $measured = $this->series($job, "{$job->contestant->label()}, {$shape}", "{$what->value}, {$variant->value}");
+            $measured = $this->series(
+                $job,
+                "{$job->contestant->label()}, {$shape}",
+                "{$what->value}, {$variant->value}",
+            );
             array_push($series, ...$measured);
             $base = self::BASES["{$job->contestant->value}, {$job->shape->connections}"] ?? null;
             if ($base !== null) {
@@ -84,23 +94,37 @@ final readonly class Comparison
             Measurement::Unit => 'units/s',
             default => $variant === Variant::Transaction ? 'transactions/s' : 'updates/s',
         };
-        $this->table($series, $variant === Variant::Single && $what !== Measurement::Update ? $what->title() : "{$what->title()}; {$variant->label()}", [
-            Column::median($unit),
-            Column::range(),
-            ...$bases,
-            self::each('CPU µs each', 'cpu', 1e6),
-            self::each('of the server', 'server', 1e6),
-        ], Metric::figure($unit), self::cpuEach());
+        $this->table(
+            $series,
+            $variant === Variant::Single && $what !== Measurement::Update
+                ? $what->title()
+                : "{$what->title()}; {$variant->label()}",
+            [
+                Column::median($unit),
+                Column::range(),
+                ...$bases,
+                self::each('CPU µs each', 'cpu', 1e6),
+                self::each('of the server', 'server', 1e6),
+            ],
+            Metric::figure($unit),
+            self::cpuEach(),
+        );
     }
 
     /** @return iterable<Job> */
     private function rateJobs(Measurement $what, Variant $variant): iterable
     {
         foreach ($this->there(Contestant::cases()) as $contestant) {
-            if ($contestant === Contestant::ConnectionsByPgsql || $contestant === Contestant::PgbenchPipeline && $what !== Measurement::Select) {
+            if (
+                $contestant === Contestant::ConnectionsByPgsql
+                || $contestant === Contestant::PgbenchPipeline && $what !== Measurement::Select
+            ) {
                 continue;
             }
-            $withoutFibers = array_map(static fn(int $connections): Shape => new Shape($connections, 1), self::WITHOUT_FIBERS[$contestant->value] ?? [1]);
+            $withoutFibers = array_map(
+                static fn(int $connections): Shape => new Shape($connections, 1),
+                self::WITHOUT_FIBERS[$contestant->value] ?? [1],
+            );
             foreach ($contestant->hasFibers() ? $this->options->entrants->some($this->options->shapes($what)) : $withoutFibers as $shape) {
                 yield $this->job($what, $contestant, $variant, $shape);
             }
@@ -113,19 +137,31 @@ final readonly class Comparison
         $what = Measurement::Cells;
         $series = $alike = [];
         foreach ($this->options->entrants->some($this->options->shapes($what)) as $shape) {
-            foreach ($this->series($this->job($what, Contestant::Pool, Variant::Single, $shape), "Spindle, pool, {$shape}", $what->value) as $index => $one) {
+            foreach ($this->series(
+                $this->job($what, Contestant::Pool, Variant::Single, $shape),
+                "Spindle, pool, {$shape}",
+                $what->value,
+            ) as $index => $one) {
                 $series[] = $one;
                 $alike["{$index}, {$shape->fibers}"][] = $one;
             }
         }
         $bases = [];
         foreach ($this->there([Contestant::Pgsql]) as $peer) {
-            $bases = $this->series($this->job($what, $peer, Variant::Single, new Shape(8, 1)), "{$peer->label()}, 8", $what->value);
+            $bases = $this->series(
+                $this->job($what, $peer, Variant::Single, new Shape(8, 1)),
+                "{$peer->label()}, 8",
+                $what->value,
+            );
         }
         $this->table([...$series, ...$bases], $what->title(), [
             Column::median('queries/s'),
             Column::range(),
-            Column::figure('÷ the best for as many fibers', static fn(Series $one): ?float => self::ratioToBest($one, $alike), 2),
+            Column::figure(
+                '÷ the best for as many fibers',
+                static fn(Series $one): ?float => self::ratioToBest($one, $alike),
+                2,
+            ),
             ...array_map(static fn(Series $base): Column => Column::ratioTo('÷ ext-pgsql by hand, 8', $base), $bases),
             self::each('CPU µs each', 'cpu', 1e6),
             self::each('of the server', 'server', 1e6),
@@ -136,7 +172,11 @@ final readonly class Comparison
     {
         $what = Measurement::Far;
         $this->table(
-            $this->series($this->job($what, Contestant::Pool, Variant::Single, new Shape(2, $this->options->count($what))), Contestant::Pool->label(), $what->value),
+            $this->series(
+                $this->job($what, Contestant::Pool, Variant::Single, new Shape(2, $this->options->count($what))),
+                Contestant::Pool->label(),
+                $what->value,
+            ),
             "{$what->title()}: {$this->options->count($what)}",
             [Column::median('ms until all are answered', 1), Column::range(1)],
             Metric::figure('ms', 1),
@@ -190,7 +230,10 @@ final readonly class Comparison
         $this->table($series, \sprintf('%s: %s rows', $title, number_format($this->options->count($what))), [
             Column::median('rows/s'),
             Column::range(),
-            ...array_map(static fn(Series $one): Column => Column::ratioTo('÷ ext-pgsql', $one), self::labelled($series, Contestant::Pgsql->shortLabel())),
+            ...array_map(
+                static fn(Series $one): Column => Column::ratioTo('÷ ext-pgsql', $one),
+                self::labelled($series, Contestant::Pgsql->shortLabel()),
+            ),
             self::figure('growth at most, MB', 'growth', 1),
             self::each('CPU µs each', 'cpu', 1e6),
             self::each('of the server', 'server', 1e6),
@@ -202,10 +245,28 @@ final readonly class Comparison
         $what = Measurement::Sleep;
         $count = $this->options->count($what);
         $series = array_merge(...array_map(
-            fn(Contestant $contestant): array => $this->series($this->job($what, $contestant, Variant::Single, new Shape($count, $count)), $contestant->label(), $what->value),
-            $this->there([Contestant::Pool, Contestant::Connections, Contestant::PoolByPgsql, Contestant::Pgsql, Contestant::Amp]),
+            fn(Contestant $contestant): array => $this->series(
+                $this->job($what, $contestant, Variant::Single, new Shape($count, $count)),
+                $contestant->label(),
+                $what->value,
+            ),
+            $this->there(
+                [
+                    Contestant::Pool,
+                    Contestant::Connections,
+                    Contestant::PoolByPgsql,
+                    Contestant::Pgsql,
+                    Contestant::Amp,
+                ],
+            ),
         ));
-        $this->table($series, "{$what->title()}: {$count}", [Column::median('s', 3), Column::range(3)], Metric::figure('s', 3), self::cpuEach());
+        $this->table(
+            $series,
+            "{$what->title()}: {$count}",
+            [Column::median('s', 3), Column::range(3)],
+            Metric::figure('s', 3),
+            self::cpuEach(),
+        );
     }
 
     private function gaps(): void
@@ -232,7 +293,8 @@ final readonly class Comparison
     {
         $what = Measurement::Acquire;
         $series = array_merge(...array_map(
-            fn(Contestant $contestant): array => $this->series($this->job($what, $contestant), $contestant->label(), $what->value),
+            fn(Contestant $contestant): array
+                => $this->series($this->job($what, $contestant), $contestant->label(), $what->value),
             $this->there([Contestant::Pool, Contestant::PoolByPgsql]),
         ));
         $this->table($series, "{$what->title()}: {$this->options->count($what)} fibers", [
@@ -252,12 +314,26 @@ final readonly class Comparison
     {
         return array_merge(...array_map(
             fn(Contestant $contestant): array => $this->series(
-                new Job($what, $variant, $contestant, $this->options->count($what), new Shape(1, 1), $this->options->bytes),
+                new Job(
+                    $what,
+                    $variant,
+                    $contestant,
+                    $this->options->count($what),
+                    new Shape(1, 1),
+                    $this->options->bytes,
+                ),
                 $contestant->shortLabel(),
                 "{$what->value}, {$variant->value}",
             ),
             // ext-pgsql can't stream COPY TO, so Spindle refuses it with that driver.
-            $this->there([Contestant::Connections, ...($variant === Variant::Out ? [] : [Contestant::ConnectionsByPgsql]), Contestant::Pgsql, Contestant::Pdo]),
+            $this->there(
+                [
+                    Contestant::Connections,
+                    ...($variant === Variant::Out ? [] : [Contestant::ConnectionsByPgsql]),
+                    Contestant::Pgsql,
+                    Contestant::Pdo,
+                ],
+            ),
         ));
     }
 
@@ -287,12 +363,33 @@ final readonly class Comparison
         );
     }
 
-    private function job(Measurement $what, Contestant $contestant, Variant $variant = Variant::Single, Shape $shape = new Shape(1, 1)): Job
-    {
-        $isRate = \in_array($what, [Measurement::Select, Measurement::Cells, Measurement::Unit, Measurement::Update], true);
-        $fewer = $isRate ? max(self::FEWER[$contestant->value] ?? 1, $shape->fibers * $shape->connections === 1 ? 4 : 1, $variant === Variant::Transaction ? 4 : 1) : 1;
+    private function job(
+        Measurement $what,
+        Contestant $contestant,
+        Variant $variant = Variant::Single,
+        Shape $shape = new Shape(1, 1),
+    ): Job {
+        $isRate = \in_array(
+            $what,
+            [Measurement::Select, Measurement::Cells, Measurement::Unit, Measurement::Update],
+            true,
+        );
+        $fewer = $isRate
+            ? max(
+                self::FEWER[$contestant->value] ?? 1,
+                $shape->fibers * $shape->connections === 1 ? 4 : 1,
+                $variant === Variant::Transaction ? 4 : 1,
+            )
+            : 1;
 
-        return new Job($what, $variant, $contestant, max(1, intdiv($this->options->count($what), $fewer)), $shape, $this->options->bytes);
+        return new Job(
+            $what,
+            $variant,
+            $contestant,
+            max(1, intdiv($this->options->count($what), $fewer)),
+            $shape,
+            $this->options->bytes,
+        );
     }
 
     /**
@@ -305,7 +402,9 @@ final readonly class Comparison
         // Spindle's series come before those of its peers.
         return $this->options->entrants->some(array_values(array_filter(
             $contestants,
-            fn(Contestant $one): bool => ($one->peer() === null || \in_array($one->peer(), $this->options->peers, true)) && $one->missing() === null,
+            fn(Contestant $one): bool
+                => ($one->peer() === null || \in_array($one->peer(), $this->options->peers, true))
+                && $one->missing() === null,
         )));
     }
 
@@ -313,7 +412,10 @@ final readonly class Comparison
     {
         $reasons = [];
         foreach (Contestant::cases() as $one) {
-            if ($one->missing() !== null && ($one->peer() === null || \in_array($one->peer(), $this->options->peers, true))) {
+            if (
+                $one->missing() !== null
+                && ($one->peer() === null || \in_array($one->peer(), $this->options->peers, true))
+            ) {
                 $reasons[] = "{$one->label()}: not available: {$one->missing()}\n";
             }
         }
@@ -336,7 +438,10 @@ final readonly class Comparison
      */
     private function ratiosToPgsql(array $series, string $title): array
     {
-        return array_map(static fn(Series $one): Column => Column::ratioOf($title, $one), self::labelled($series, Contestant::Pgsql->shortLabel()));
+        return array_map(
+            static fn(Series $one): Column => Column::ratioOf($title, $one),
+            self::labelled($series, Contestant::Pgsql->shortLabel()),
+        );
     }
 
     /**
@@ -352,13 +457,22 @@ final readonly class Comparison
     /** Returns a column with a figure of the raw data. */
     private static function figure(string $title, string $name, int $decimals, float $factor = 1.0): Column
     {
-        return Column::figure($title, static fn(Series $one): ?float => self::scaled($one->medianOf($name), $factor), $decimals);
+        return Column::figure(
+            $title,
+            static fn(Series $one): ?float => self::scaled($one->medianOf($name), $factor),
+            $decimals,
+        );
     }
 
     /** Returns a column with a figure of the raw data, divided by the number of operations. */
     private static function each(string $title, string $name, float $factor): Column
     {
-        return Column::figure($title, static fn(Series $one): ?float => self::scaled($one->medianOf($name), $factor / max(1.0, $one->medianOf('count') ?? 1.0)), 2);
+        return Column::figure(
+            $title,
+            static fn(Series $one): ?float
+                => self::scaled($one->medianOf($name), $factor / max(1.0, $one->medianOf('count') ?? 1.0)),
+            2,
+        );
     }
 
     private static function cpuEach(): Metric

@@ -66,7 +66,10 @@ final readonly class ComparisonOptions
     {
         $isGrid = $what === Measurement::Cells;
         if ($this->connections === [] && $this->fibers === [] && !$isGrid) {
-            return array_map(static fn(array $shape): Shape => new Shape(...$shape), \array_slice(self::SHAPES, 0, $what === Measurement::Select ? null : self::OTHERS));
+            return array_map(
+                static fn(array $shape): Shape => new Shape(...$shape),
+                \array_slice(self::SHAPES, 0, $what === Measurement::Select ? null : self::OTHERS),
+            );
         }
         $shapes = [];
         foreach ($this->fibers !== [] ? $this->fibers : ($isGrid ? self::FIBERS : [self::FIRST[1]]) as $fibers) {
@@ -89,7 +92,13 @@ final readonly class ComparisonOptions
     /** Returns the largest number of connections of a contestant. */
     public function mostConnections(): int
     {
-        return max($this->count(Measurement::Sleep), ...array_map(static fn(Shape $shape): int => $shape->connections, [...$this->shapes(Measurement::Select), ...$this->shapes(Measurement::Cells)]));
+        return max(
+            $this->count(Measurement::Sleep),
+            ...array_map(
+                static fn(Shape $shape): int => $shape->connections,
+                [...$this->shapes(Measurement::Select), ...$this->shapes(Measurement::Cells)],
+            ),
+        );
     }
 
     /** @return array<string, mixed> raw data */

@@ -41,7 +41,8 @@ final readonly class Endings
 
     public function __construct(private Job $job, private Target $target)
     {
-        $this->driver = $job->contestant->driver() ?? throw new \LogicException('Only Spindle has its endings measured');
+        $this->driver = $job->contestant->driver()
+            ?? throw new \LogicException('Only Spindle has its endings measured');
         $this->activity = new Activity($target);
         $this->application = 'spindle-bench-' . bin2hex(random_bytes(4));
         $this->samples = new Samples();
@@ -61,7 +62,12 @@ final readonly class Endings
             };
         }
 
-        return ['figure' => $this->samples->median(), 'slowest' => $this->samples->slowest(), 'results' => $right, 'right' => $right === $this->job->count];
+        return [
+            'figure' => $this->samples->median(),
+            'slowest' => $this->samples->slowest(),
+            'results' => $right,
+            'right' => $right === $this->job->count,
+        ];
     }
 
     private function cancelledQuery(): bool
@@ -78,10 +84,16 @@ final readonly class Endings
 
             return false;
         });
-        $this->activity->until(fn(Activity $activity): bool => $activity->asleep($this->application) === 1, self::LIMIT);
+        $this->activity->until(
+            fn(Activity $activity): bool => $activity->asleep($this->application) === 1,
+            self::LIMIT,
+        );
         $this->samples->take(function () use ($cancellation, $backend): void {
             $cancellation->cancel();
-            $this->activity->until(static fn(Activity $activity): bool => $activity->state($backend) === 'idle', self::LIMIT);
+            $this->activity->until(
+                static fn(Activity $activity): bool => $activity->state($backend) === 'idle',
+                self::LIMIT,
+            );
         });
         $right = $query->await() === true && $connection->query('SELECT 1')->value() === 1;
         $connection->close();
@@ -93,7 +105,10 @@ final readonly class Endings
     private function closedPool(): bool
     {
         $pool = new PostgresPool($this->options(), self::CONNECTIONS);
-        foreach (await(array_map(static fn(): Future => async($pool->acquire(...)), range(1, self::CONNECTIONS))) as $borrowed) {
+        foreach (await(array_map(
+            static fn(): Future => async($pool->acquire(...)),
+            range(1, self::CONNECTIONS),
+        )) as $borrowed) {
             \assert($borrowed instanceof PooledConnection);
             $borrowed->release();
         }
@@ -113,24 +128,43 @@ final readonly class Endings
     private function killedPool(): bool
     {
         $pool = new PostgresPool($this->options(), self::CONNECTIONS);
-        $queries = array_map(static fn() => async(static fn() => $pool->query(self::SLEEP)), range(1, self::CONNECTIONS));
-        $this->activity->until(fn(Activity $activity): bool => $activity->asleep($this->application) === self::CONNECTIONS, self::LIMIT);
+        $queries = array_map(
+            static fn() => async(static fn() => $pool->query(self::SLEEP)),
+            range(1, self::CONNECTIONS),
+        );
+        $this->activity->until(
+            fn(Activity $activity): bool => $activity->asleep($this->application) === self::CONNECTIONS,
+            self::LIMIT,
+        );
         $this->samples->take(function () use ($pool): void {
             $pool->kill();
             $this->awaitEnd();
         });
         [$failures] = awaitAll($queries);
-        $expected = array_filter($failures, static fn(\Throwable $failure): bool => $failure instanceof ConnectionClosedException || $failure instanceof ConnectionLostException);
+        $expected = array_filter(
+            $failures,
+            static fn(\Throwable $failure): bool
+                => $failure instanceof ConnectionClosedException || $failure instanceof ConnectionLostException,
+        );
 
         return \count($expected) === self::CONNECTIONS;
     }
 
     private function killedClient(): bool
     {
-        $command = [\PHP_BINARY, ...Program::PHP_OPTIONS, __DIR__ . '/victim.php', $this->job->contestant->value, $this->application];
+        $command = [
+            \PHP_BINARY,
+            ...Program::PHP_OPTIONS,
+            __DIR__ . '/victim.php',
+            $this->job->contestant->value,
+            $this->application,
+        ];
         $process = proc_open($command, [['file', '/dev/null', 'r'], \STDERR, \STDERR], $pipes);
         \assert($process !== false);
-        $this->activity->until(fn(Activity $activity): bool => $activity->asleep($this->application) === 1, self::LIMIT);
+        $this->activity->until(
+            fn(Activity $activity): bool => $activity->asleep($this->application) === 1,
+            self::LIMIT,
+        );
         $this->samples->take(function () use ($process): void {
             proc_terminate($process, 9);
             $this->awaitEnd();
@@ -142,7 +176,10 @@ final readonly class Endings
 
     private function awaitEnd(): void
     {
-        $this->activity->until(fn(Activity $activity): bool => $activity->backends($this->application) === 0, self::LIMIT);
+        $this->activity->until(
+            fn(Activity $activity): bool => $activity->backends($this->application) === 0,
+            self::LIMIT,
+        );
     }
 
     private function options(): PostgresOptions

@@ -28,7 +28,10 @@ final readonly class Far
     {
         $far = new FarDatabase(new Endpoint($this->target->parameters), self::ROUND_TRIP);
         $there = new Target($far->endpoint->parameters, null, $this->target->schema, null);
-        $pool = new PostgresPool(SpindleClient::options($there, PostgresDriver::Native), $this->job->shape->connections);
+        $pool = new PostgresPool(
+            SpindleClient::options($there, PostgresDriver::Native),
+            $this->job->shape->connections,
+        );
         for ($times = 0; $times < self::KNOWN; ++$times) {
             $this->all($pool);
         }
@@ -38,7 +41,12 @@ final readonly class Far
         $connections = $pool->stats()->opened;
         $pool->close();
 
-        return ['figure' => $milliseconds, 'results' => $right, 'connections' => $connections, 'right' => $right === $this->job->count];
+        return [
+            'figure' => $milliseconds,
+            'results' => $right,
+            'connections' => $connections,
+            'right' => $right === $this->job->count,
+        ];
     }
 
     /** @return int number of right answers */

@@ -56,7 +56,12 @@ final readonly class Gaps
             $right += (int) $isRight;
         }
 
-        return ['figure' => max([0.0, ...$gaps]), 'took' => $samples->median(), 'results' => $right, 'right' => $right === $this->job->count];
+        return [
+            'figure' => max([0.0, ...$gaps]),
+            'took' => $samples->median(),
+            'results' => $right,
+            'right' => $right === $this->job->count,
+        ];
     }
 
     /** @return \Closure(): bool */

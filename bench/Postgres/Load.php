@@ -13,18 +13,29 @@ final readonly class Load
      * @param non-empty-list<Step> $steps
      * @param string|null          $afterwards query that returns whether all $1 runs were done; null for reads
      */
-    private function __construct(public array $steps, public bool $isTransaction = false, private ?string $afterwards = null) {}
+    private function __construct(
+        public array $steps,
+        public bool $isTransaction = false,
+        private ?string $afterwards = null,
+    ) {}
 
     public static function of(Measurement $what, Variant $variant, string $schema): self
     {
         return match ($what) {
-            Measurement::Select, Measurement::Cells => new self([Step::query("SELECT name FROM {$schema}.items WHERE id = \$1")]),
+            Measurement::Select, Measurement::Cells => new self(
+                [Step::query("SELECT name FROM {$schema}.items WHERE id = \$1")],
+            ),
             Measurement::Unit => new self(array_map(
-                static fn(int $number): Step => Step::query("SELECT name, {$number} AS query FROM {$schema}.items WHERE id = \$1"),
+                static fn(int $number): Step
+                    => Step::query("SELECT name, {$number} AS query FROM {$schema}.items WHERE id = \$1"),
                 range(1, self::QUERIES_OF_A_UNIT),
             )),
-            Measurement::Sleep => new self([Step::query("SELECT name FROM {$schema}.items WHERE id = \$1 AND pg_sleep(1) IS NOT NULL")]),
-            Measurement::Update => $variant === Variant::Transaction ? self::transaction($schema) : self::update($schema),
+            Measurement::Sleep => new self(
+                [Step::query("SELECT name FROM {$schema}.items WHERE id = \$1 AND pg_sleep(1) IS NOT NULL")],
+            ),
+            Measurement::Update => $variant === Variant::Transaction
+                ? self::transaction($schema)
+                : self::update($schema),
             default => throw new \LogicException("Nothing is sent again and again for {$what->value}"),
         };
     }

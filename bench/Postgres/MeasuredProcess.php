@@ -26,11 +26,20 @@ final readonly class MeasuredProcess
 
     private function measure(Job $job, Series $series, ?Checkout $checkout): float
     {
-        $command = [\PHP_BINARY, ...Program::PHP_OPTIONS, \dirname(__DIR__) . '/postgres-contestant.php', ...$job->arguments()];
-        [$status, $output] = Program::run(['timeout', '-k', '5', (string) $this->limit, ...$checkout?->command($command) ?? $command]);
+        $command = [
+            \PHP_BINARY,
+            ...Program::PHP_OPTIONS,
+            \dirname(__DIR__) . '/postgres-contestant.php',
+            ...$job->arguments(),
+        ];
+        [$status, $output] = Program::run(
+            ['timeout', '-k', '5', (string) $this->limit, ...$checkout?->command($command) ?? $command],
+        );
         $data = json_decode($output, true);
         if ($status !== 0 || !\is_array($data) || !\is_float($data['figure'] ?? null)) {
-            throw new \RuntimeException($status === 124 ? "it was not done after {$this->limit} seconds" : Program::failure($status, $output));
+            throw new \RuntimeException(
+                $status === 124 ? "it was not done after {$this->limit} seconds" : Program::failure($status, $output),
+            );
         }
         /** @var array{figure: float, results: int, right: bool} $data */
         $series->record($data);

@@ -67,7 +67,13 @@ enum Measurement: string
         return match ($this) {
             self::Update => [Variant::Single, Variant::Transaction],
             self::Copy => [Variant::Arrays, Variant::Strings, Variant::Out],
-            self::Gaps => [Variant::Parameter, Variant::CancelledQuery, Variant::Reconnect, Variant::Lookup, Variant::Tls],
+            self::Gaps => [
+                Variant::Parameter,
+                Variant::CancelledQuery,
+                Variant::Reconnect,
+                Variant::Lookup,
+                Variant::Tls,
+            ],
             self::Cancel => [Variant::CancelledQuery, Variant::ClosedPool, Variant::KilledPool, Variant::KilledClient],
             default => [Variant::Single],
         };

@@ -9,7 +9,12 @@ use Spindle\Bench\Support\Usage;
 /** Measures elapsed time, CPU time of this process and its children, and CPU time of the server. */
 final readonly class Meter
 {
-    private function __construct(private ServerTime $serverTime, private ?float $server, private float $client, private int $begin) {}
+    private function __construct(
+        private ServerTime $serverTime,
+        private ?float $server,
+        private float $client,
+        private int $begin,
+    ) {}
 
     public static function start(Target $target): self
     {

@@ -19,14 +19,20 @@ final class PdoClient implements Client
 
     public static function connect(Target $target): \PDO
     {
-        return new \PDO("pgsql:{$target->dsn()}", options: [\PDO::ATTR_ERRMODE => \PDO::ERRMODE_EXCEPTION, \PDO::ATTR_EMULATE_PREPARES => false]);
+        return new \PDO(
+            "pgsql:{$target->dsn()}",
+            options: [\PDO::ATTR_ERRMODE => \PDO::ERRMODE_EXCEPTION, \PDO::ATTR_EMULATE_PREPARES => false],
+        );
     }
 
     public function run(Load $load, int $count): int
     {
         $right = 0;
         for ($i = 0; $i < $count; ++$i) {
-            $right += (int) ($load->isTransaction ? $this->isTransactionRight($load, Tables::anyItem()) : $this->isRight($load, Tables::anyItem()));
+            $right += (int) ($load->isTransaction ? $this->isTransactionRight(
+                $load,
+                Tables::anyItem(),
+            ) : $this->isRight($load, Tables::anyItem()));
         }
 
         return $right;
@@ -49,7 +55,8 @@ final class PdoClient implements Client
         foreach ($load->steps as $step) {
             $statement = $this->statements[$step->sql] ?? $this->prepare($step->sql);
             $statement->execute([$id]);
-            $right = $step->isRight($id, $step->reads ? $statement->fetchColumn() : null, $statement->rowCount()) && $right;
+            $right = $step->isRight($id, $step->reads ? $statement->fetchColumn() : null, $statement->rowCount())
+                && $right;
         }
 
         return $right;

@@ -78,7 +78,11 @@ final readonly class Pgbench
 
         return [
             (string) self::program(), '-n', '-M', 'prepared', '-c', (string) $this->connections, '-j', '1', '-t', (string) $transactions,
-            ...array_map(static fn(string $name, string $value): string => "-D{$name}={$value}", array_keys($variables), $variables),
+            ...array_map(
+                static fn(string $name, string $value): string => "-D{$name}={$value}",
+                array_keys($variables),
+                $variables,
+            ),
             '-f', $script, '-h', $host, '-p', $port, '-U', $user, $database,
         ];
     }

@@ -24,7 +24,10 @@ final class PgsqlBlockingClient implements Client
     {
         $right = 0;
         for ($i = 0; $i < $count; ++$i) {
-            $right += (int) ($load->isTransaction ? $this->isTransactionRight($load, Tables::anyItem()) : $this->isRight($load, Tables::anyItem()));
+            $right += (int) ($load->isTransaction ? $this->isTransactionRight(
+                $load,
+                Tables::anyItem(),
+            ) : $this->isRight($load, Tables::anyItem()));
         }
 
         return $right;
@@ -49,7 +52,12 @@ final class PgsqlBlockingClient implements Client
         foreach ($load->steps as $step) {
             $result = pg_execute($this->connection, $this->names[$step->sql] ?? $this->prepare($step->sql), [$id]);
             \assert($result instanceof Result);
-            $right = $step->isRight($id, $step->reads ? pg_fetch_result($result, 0, 0) : null, pg_affected_rows($result)) && $right;
+            $right = $step->isRight(
+                $id,
+                $step->reads ? pg_fetch_result($result, 0, 0) : null,
+                pg_affected_rows($result),
+            )
+                && $right;
         }
 
         return $right;

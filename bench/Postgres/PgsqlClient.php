@@ -31,7 +31,10 @@ final class PgsqlClient implements Client
     {
         $steps = $load->isTransaction ? [null, ...$load->steps, null] : $load->steps;
         $names = $this->prepare($load);
-        $turns = array_map(static fn(Connection $connection): PgsqlTurn => new PgsqlTurn($connection, $steps, $names), $this->connections);
+        $turns = array_map(
+            static fn(Connection $connection): PgsqlTurn => new PgsqlTurn($connection, $steps, $names),
+            $this->connections,
+        );
         [$busy, $right] = [[], 0];
         foreach (\array_slice($turns, 0, $count) as $key => $turn) {
             $turn->begin();

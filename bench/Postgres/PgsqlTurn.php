@@ -19,7 +19,11 @@ final class PgsqlTurn
      * @param non-empty-list<Step|null> $steps null begins or ends a transaction
      * @param non-empty-list<string>    $names names of the prepared statements
      */
-    public function __construct(private readonly Connection $connection, private readonly array $steps, private readonly array $names) {}
+    public function __construct(
+        private readonly Connection $connection,
+        private readonly array $steps,
+        private readonly array $names,
+    ) {}
 
     public function begin(): void
     {
@@ -40,7 +44,11 @@ final class PgsqlTurn
         while (($result = pg_get_result($this->connection)) !== false) {
             $this->isRight = $this->isRight && ($step === null
                 ? pg_result_status($result) === \PGSQL_COMMAND_OK
-                : $step->isRight($this->id, $step->reads ? pg_fetch_result($result, 0, 0) : null, pg_affected_rows($result)));
+                : $step->isRight(
+                    $this->id,
+                    $step->reads ? pg_fetch_result($result, 0, 0) : null,
+                    pg_affected_rows($result),
+                ));
         }
         if (++$this->position === \count($this->steps)) {
             return true;
@@ -52,6 +60,10 @@ final class PgsqlTurn
 
     private function send(): void
     {
-        pg_send_execute($this->connection, $this->names[$this->position], $this->steps[$this->position] === null ? [] : [$this->id]);
+        pg_send_execute(
+            $this->connection,
+            $this->names[$this->position],
+            $this->steps[$this->position] === null ? [] : [$this->id],
+        );
     }
 }

@@ -36,8 +36,13 @@ final readonly class Server
      * @param array<string, string>      $parameters libpq parameters
      * @param array<string, string>|null $tls        the same for TLS
      */
-    private function __construct(#[\SensitiveParameter] array $parameters, #[\SensitiveParameter] ?array $tls, private ?TemporaryCluster $cluster)
-    {
+    private function __construct(
+        #[\SensitiveParameter]
+        array $parameters,
+        #[\SensitiveParameter]
+        ?array $tls,
+        private ?TemporaryCluster $cluster,
+    ) {
         $there = new Target($parameters, $tls, '', null);
         $this->connection = PostgresConnection::connect($there->dsn());
         $this->tables = new Tables($this->connection);
@@ -62,7 +67,12 @@ final readonly class Server
         } catch (ClusterException $failure) {
             throw new UsageException($failure->getMessage(), previous: $failure);
         }
-        $parameters = ['host' => $cluster->host, 'port' => (string) $cluster->port, 'user' => $cluster->user, 'dbname' => $cluster->database];
+        $parameters = [
+            'host' => $cluster->host,
+            'port' => (string) $cluster->port,
+            'user' => $cluster->user,
+            'dbname' => $cluster->database,
+        ];
         $tls = $certificate === null ? null : [
             'host' => '127.0.0.1', 'password' => $cluster->password, 'sslmode' => 'verify-full', 'sslrootcert' => "{$cluster->host}/ssl_cert_file.pem",
         ];
@@ -93,13 +103,18 @@ final readonly class Server
     public function describe(): array
     {
         $settings = array_map(
-            fn(string $name): string => "{$name} " . $this->text("SELECT coalesce(current_setting('{$name}', true), '?')"),
+            fn(string $name): string
+                => "{$name} " . $this->text("SELECT coalesce(current_setting('{$name}', true), '?')"),
             self::TOLD,
         );
 
         return [
-            'Server' => 'PostgreSQL ' . $this->text('SHOW server_version') . ($this->cluster === null ? ', the one that was named' : ', a temporary cluster'),
-            'Way' => str_starts_with($this->target->parameters['host'], '/') ? 'Unix socket' : "TCP to {$this->target->parameters['host']}",
+            'Server' => 'PostgreSQL '
+                . $this->text('SHOW server_version')
+                . ($this->cluster === null ? ', the one that was named' : ', a temporary cluster'),
+            'Way' => str_starts_with($this->target->parameters['host'], '/')
+                ? 'Unix socket'
+                : "TCP to {$this->target->parameters['host']}",
             'Settings' => implode(', ', $settings),
         ];
     }
@@ -123,9 +138,13 @@ final readonly class Server
         if ($this->cluster !== null) {
             return $this->cluster->postmasterPid();
         }
-        $status = str_starts_with($host, '/') ? (string) @file_get_contents("/proc/{$this->connection->backendPid()}/status") : '';
+        $status = str_starts_with($host, '/')
+            ? (string) @file_get_contents("/proc/{$this->connection->backendPid()}/status")
+            : '';
 
-        return preg_match('/^Name:\s*postgres$(?s:.*)^PPid:\s*(\d+)$/m', $status, $match) === 1 ? (int) $match[1] : null;
+        return preg_match('/^Name:\s*postgres$(?s:.*)^PPid:\s*(\d+)$/m', $status, $match) === 1
+            ? (int) $match[1]
+            : null;
     }
 
     private function text(string $sql): string

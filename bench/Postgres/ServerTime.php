@@ -24,7 +24,10 @@ final readonly class ServerTime
         if ($own === []) {
             return null;
         }
-        $seconds = array_sum(array_map(static fn(int $field): int => (int) ($own[$field] ?? 0), self::WAITED_FOR)) / self::TICKS;
+        $seconds = array_sum(array_map(
+            static fn(int $field): int => (int) ($own[$field] ?? 0),
+            self::WAITED_FOR,
+        )) / self::TICKS;
         foreach ((array) glob('/proc/[0-9]*/stat') as $file) {
             if ((int) (self::stat((string) $file)[self::PARENT] ?? 0) === $this->postmaster) {
                 $seconds += (new ProcessStatus((int) basename(\dirname((string) $file))))->cpu();

@@ -48,7 +48,9 @@ final readonly class SpindleClient implements Client
                 while ($left-- > 0) {
                     $id = Tables::anyItem();
                     $right += (int) ($load->isTransaction
-                        ? $link->transaction(static fn(Transaction $transaction): bool => self::isRight($transaction, $load, $id))
+                        ? $link->transaction(
+                            static fn(Transaction $transaction): bool => self::isRight($transaction, $load, $id),
+                        )
                         : self::isRight($link, $load, $id));
                 }
             });

@@ -65,7 +65,9 @@ final class Tables
         if (isset($this->made[$name])) {
             return;
         }
-        $this->connection->execute("CREATE TABLE {$this->schema}.{$name} AS SELECT " . self::ROW . " FROM generate_series(1, {$rows}) id");
+        $this->connection->execute(
+            "CREATE TABLE {$this->schema}.{$name} AS SELECT " . self::ROW . " FROM generate_series(1, {$rows}) id",
+        );
         if ($alteration !== '') {
             $this->connection->execute("ALTER TABLE {$this->schema}.{$name} {$alteration}");
         }
@@ -76,7 +78,9 @@ final class Tables
     /** Creates the tables again, because each update leaves a dead row behind. */
     private function makeCounters(): void
     {
-        $this->connection->executeScript("DROP TABLE IF EXISTS {$this->schema}.counters, {$this->schema}.log; CREATE TABLE {$this->schema}.log (id int4 NOT NULL)");
+        $this->connection->executeScript(
+            "DROP TABLE IF EXISTS {$this->schema}.counters, {$this->schema}.log; CREATE TABLE {$this->schema}.log (id int4 NOT NULL)",
+        );
         unset($this->made['counters']);
         $this->make('counters', self::ITEMS, 'ADD PRIMARY KEY (id), ADD counter int4 NOT NULL DEFAULT 0');
     }

@@ -32,7 +32,9 @@ final readonly class Target
     /** Returns the target that the parent process has set. */
     public static function given(): self
     {
-        /** @var array{parameters: array<string, string>, tls: array<string, string>|null, schema: string, postmaster: int|null} $given */
+        /**
+         * @var array{parameters: array<string, string>, tls: array<string, string>|null, schema: string, postmaster: int|null} $given
+         */
         $given = json_decode((string) getenv(self::VARIABLE), true, flags: \JSON_THROW_ON_ERROR);
 
         return new self($given['parameters'], $given['tls'], $given['schema'], $given['postmaster']);

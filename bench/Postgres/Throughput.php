@@ -29,7 +29,9 @@ final readonly class Throughput
         return $figures;
     }
 
-    /** @return array{rate: float, seconds: float, cpu: float, server: float|null, results: int, count: int, done: int, right: bool} */
+    /**
+     * @return array{rate: float, seconds: float, cpu: float, server: float|null, results: int, count: int, done: int, right: bool}
+     */
     private function ofClient(Load $load): array
     {
         [$count, $warmUp] = [$this->job->count, $this->isCold() ? 0 : max(1, intdiv($this->job->count, self::WARM_UP))];
@@ -52,23 +54,39 @@ final readonly class Throughput
         ];
     }
 
-    /** @return array{rate: float, seconds: float, cpu: float, server: float|null, results: int, count: int, done: int, right: bool} */
+    /**
+     * @return array{rate: float, seconds: float, cpu: float, server: float|null, results: int, count: int, done: int, right: bool}
+     */
     private function ofPgbench(Load $load): array
     {
         $backends = (new Activity($this->target))->backends();
         $meter = Meter::start($this->target);
-        $result = (new Pgbench($this->target, $this->job->shape->connections, $this->job->contestant === Contestant::PgbenchPipeline))->run($load, $this->job->count);
+        $result = (new Pgbench(
+            $this->target,
+            $this->job->shape->connections,
+            $this->job->contestant === Contestant::PgbenchPipeline,
+        ))->run($load, $this->job->count);
         $seconds = $meter->seconds();
-        (new Activity($this->target))->until(static fn(Activity $activity): bool => $activity->backends() <= $backends, self::GONE);
+        (new Activity($this->target))->until(
+            static fn(Activity $activity): bool => $activity->backends() <= $backends,
+            self::GONE,
+        );
 
-        return ['seconds' => $seconds, 'results' => $result['count'], 'done' => $result['count']] + $result + $meter->read();
+        return [
+            'seconds' => $seconds,
+            'results' => $result['count'],
+            'done' => $result['count'],
+        ] + $result + $meter->read();
     }
 
     private function isDone(Load $load, int $done): bool
     {
         $connection = PostgresConnection::connect($this->target->dsn());
         try {
-            return $load->isDone(static fn(string $sql, int $count): mixed => $connection->query($sql, [$count])->value(), $done);
+            return $load->isDone(
+                static fn(string $sql, int $count): mixed => $connection->query($sql, [$count])->value(),
+                $done,
+            );
         } finally {
             $connection->close();
         }

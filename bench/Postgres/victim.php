@@ -18,4 +18,6 @@ require dirname(__DIR__) . '/bootstrap.php';
 /** @var array{string, string, string} $argv */
 [, $contestant, $application] = $argv;
 $driver = Contestant::from($contestant)->driver() ?? PostgresDriver::Native;
-PostgresConnection::connect(SpindleClient::options(Target::given(), $driver)->with(['applicationName' => $application]))->query(Endings::SLEEP);
+PostgresConnection::connect(
+    SpindleClient::options(Target::given(), $driver)->with(['applicationName' => $application]),
+)->query(Endings::SLEEP);

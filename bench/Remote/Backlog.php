@@ -69,7 +69,10 @@ final class Backlog
         $this->bytes = ($this->rig->info('memory', 'used_memory') - $before) / $jobs;
         do { // the engine checks ten times per second whether to rewrite its file; claims are measured after that
             \Amp\delay(self::LOOK);
-        } while ($this->rig->info('persistence', 'aof_rewrite_in_progress') + $this->rig->info('persistence', 'aof_rewrite_scheduled') > 0);
+        } while ($this->rig->info(
+            'persistence',
+            'aof_rewrite_in_progress',
+        ) + $this->rig->info('persistence', 'aof_rewrite_scheduled') > 0);
         Rounds::say('');
     }
 
@@ -121,7 +124,11 @@ final class Backlog
         $begin = hrtime(true);
         $claim = $this->rig->broker->settle(Rig::QUEUE, $this->owner, [], self::WANT, self::RETENTION);
         $milliseconds = (hrtime(true) - $begin) / 1e6;
-        $done = array_map(static fn(Delivery $job): Settlement => new Settlement($job->id, $job->number, SettlementKind::Done, frame: str_repeat('x', self::OUTCOME)), $claim->deliveries);
+        $done = array_map(
+            static fn(Delivery $job): Settlement
+                => new Settlement($job->id, $job->number, SettlementKind::Done, frame: str_repeat('x', self::OUTCOME)),
+            $claim->deliveries,
+        );
         $settled = $this->rig->broker->settle(Rig::QUEUE, $this->owner, $done, 0, self::RETENTION);
         $this->wrong += \count($done) === self::WANT && $settled->stale === [] ? 0 : 1;
         $this->submit(self::WANT);
@@ -137,7 +144,9 @@ final class Backlog
         return new Outcome(
             $figures['p99'],
             $figures + ['bytes' => $this->bytes, 'memory' => $this->rig->info('memory', 'used_memory')],
-            $this->wrong === 0 ? [] : ["{$this->wrong} claims did not get " . self::WANT . ' jobs, or could not settle them'],
+            $this->wrong === 0
+                ? []
+                : ["{$this->wrong} claims did not get " . self::WANT . ' jobs, or could not settle them'],
         );
     }
 

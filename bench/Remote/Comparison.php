@@ -64,18 +64,31 @@ final class Comparison
     private function bulk(Report $report): void
     {
         $series = $this->tiers(Measurement::Bulk);
-        $report->table(\sprintf('Tasks in bulk that do nothing, %s of them, one agent with %d workers', number_format($this->options->tasks), Rig::WORKERS), $series, [
-            Column::median('tasks/s'),
-            Column::range(),
-            ...array_map(static fn(Series $one): Column => Column::ratioTo("÷ {$one->label}", $one), self::local($series)),
-            Column::raw('CPU µs each, of the script', 'cpu script', 1, 1e6),
-            Column::raw('of the agent and workers', 'cpu workers', 1, 1e6),
-            Column::raw('of the engine', 'cpu engine', 1, 1e6),
-            Column::raw('bytes each, to the engine', 'bytes in', 0),
-            Column::raw('from it', 'bytes out', 0),
-            Column::raw('in its file', 'bytes file', 0),
-            Column::raw("the disk's fsync/s", 'fsync', 0),
-        ], Metric::figure('tasks/s'), Metric::cpu(['cpu script', 'cpu workers']));
+        $report->table(
+            \sprintf(
+                'Tasks in bulk that do nothing, %s of them, one agent with %d workers',
+                number_format($this->options->tasks),
+                Rig::WORKERS,
+            ),
+            $series,
+            [
+                Column::median('tasks/s'),
+                Column::range(),
+                ...array_map(
+                    static fn(Series $one): Column => Column::ratioTo("÷ {$one->label}", $one),
+                    self::local($series),
+                ),
+                Column::raw('CPU µs each, of the script', 'cpu script', 1, 1e6),
+                Column::raw('of the agent and workers', 'cpu workers', 1, 1e6),
+                Column::raw('of the engine', 'cpu engine', 1, 1e6),
+                Column::raw('bytes each, to the engine', 'bytes in', 0),
+                Column::raw('from it', 'bytes out', 0),
+                Column::raw('in its file', 'bytes file', 0),
+                Column::raw("the disk's fsync/s", 'fsync', 0),
+            ],
+            Metric::figure('tasks/s'),
+            Metric::cpu(['cpu script', 'cpu workers']),
+        );
     }
 
     private function single(Report $report): void
@@ -101,7 +114,9 @@ final class Comparison
         foreach ($kills as $label => [$count, $measure]) {
             $series[] = Outcome::series($label, static fn(): Outcome => $measure($count), 'recovery');
             if ($count < self::FEW) {
-                $report->warn("{$label}, so many times: {$count}: the 99th percentile of so few is the longest; take more with --kills");
+                $report->warn(
+                    "{$label}, so many times: {$count}: the 99th percentile of so few is the longest; take more with --kills",
+                );
             }
         }
         $report->table('From SIGKILL until the task runs again, milliseconds', Rounds::run($series, 1), [
@@ -120,24 +135,32 @@ final class Comparison
         $series = [];
         foreach ($lengths as $which => $jobs) {
             // The first series measures all queues, because their claims alternate.
-            $series[] = Outcome::series(number_format($jobs) . ' jobs are queued', static function () use ($which, $queues, &$outcomes): Outcome {
-                if ($which === 0) {
-                    $outcomes = []; // drops those of the last round, in case this one fails
-                    $outcomes = Backlog::claims($queues);
-                }
+            $series[] = Outcome::series(
+                number_format($jobs) . ' jobs are queued',
+                static function () use ($which, $queues, &$outcomes): Outcome {
+                    if ($which === 0) {
+                        $outcomes = []; // drops those of the last round, in case this one fails
+                        $outcomes = Backlog::claims($queues);
+                    }
 
-                return $outcomes[$which] ?? throw new \RuntimeException('the claims failed');
-            }, 'backlog');
+                    return $outcomes[$which] ?? throw new \RuntimeException('the claims failed');
+                },
+                'backlog',
+            );
         }
-        $report->table(\sprintf('A claim of %d jobs, milliseconds', Backlog::WANT), Rounds::run($series, $this->options->rounds), [
-            Column::median('p99', 3),
-            Column::range(3),
-            Column::ratioTo('÷ ' . number_format(Backlog::SHORT), $series[0]),
-            Column::raw('p50', 'p50', 3),
-            Column::raw('longest', 'longest', 2),
-            Column::raw('bytes of the engine for each job', 'bytes', 0),
-            Column::megabytes('MB of the engine', 'memory'),
-        ]);
+        $report->table(
+            \sprintf('A claim of %d jobs, milliseconds', Backlog::WANT),
+            Rounds::run($series, $this->options->rounds),
+            [
+                Column::median('p99', 3),
+                Column::range(3),
+                Column::ratioTo('÷ ' . number_format(Backlog::SHORT), $series[0]),
+                Column::raw('p50', 'p50', 3),
+                Column::raw('longest', 'longest', 2),
+                Column::raw('bytes of the engine for each job', 'bytes', 0),
+                Column::megabytes('MB of the engine', 'memory'),
+            ],
+        );
     }
 
     /**
@@ -198,7 +221,9 @@ final class Comparison
                 $series->note('not all right: results are missing or wrong');
             }
 
-            return \is_float($figures['figure']) ? $figures['figure'] : throw new \RuntimeException('it told no figure');
+            return \is_float($figures['figure'])
+                ? $figures['figure']
+                : throw new \RuntimeException('it told no figure');
         }, $what->value, $checkout);
     }
 
@@ -209,9 +234,14 @@ final class Comparison
      */
     private static function describe(): array
     {
-        foreach (['predis/predis' => \Predis\Client::class, 'amphp/socket' => \Amp\Socket\Socket::class] as $package => $class) {
+        foreach ([
+            'predis/predis' => \Predis\Client::class,
+            'amphp/socket' => \Amp\Socket\Socket::class,
+        ] as $package => $class) {
             if (!class_exists($class) && !interface_exists($class)) {
-                throw new UsageException("the package {$package} is not installed, by which the engine is spoken to; composer require {$package}");
+                throw new UsageException(
+                    "the package {$package} is not installed, by which the engine is spoken to; composer require {$package}",
+                );
             }
         }
         try {
@@ -220,11 +250,13 @@ final class Comparison
             throw new UsageException($failure->getMessage());
         }
         $info = \is_string($info) ? $info : '';
-        $version = static fn(string $of): ?string => preg_match("/^{$of}_version:(\S+)/m", $info, $match) === 1 ? $match[1] : null;
+        $version = static fn(string $of): ?string
+            => preg_match("/^{$of}_version:(\S+)/m", $info, $match) === 1 ? $match[1] : null;
         $valkey = $version('valkey');
 
         return [
-            'Engine' => ($valkey === null ? 'Redis ' . $version('redis') : "Valkey {$valkey}") . ' on the same machine, by TCP',
+            'Engine' => ($valkey === null ? 'Redis ' . $version('redis') : "Valkey {$valkey}")
+                . ' on the same machine, by TCP',
             'Client' => Package::label('predis/predis'),
             'Loop' => (new \ReflectionClass(EventLoop::getDriver()))->getShortName(),
         ];

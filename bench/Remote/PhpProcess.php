@@ -24,12 +24,18 @@ final class PhpProcess
      * @param PrivateDirectory $directory folder for its output
      * @param Checkout         $checkout  the Spindle that it uses
      */
-    public static function start(PrivateDirectory $directory, Checkout $checkout, string $file, string ...$arguments): Child
-    {
+    public static function start(
+        PrivateDirectory $directory,
+        Checkout $checkout,
+        string $file,
+        string ...$arguments,
+    ): Child {
         $script = \dirname(__DIR__) . "/{$file}";
         $command = $checkout->command([\PHP_BINARY, ...Program::PHP_OPTIONS, $script, ...array_values($arguments)]);
 
-        return Signals::hold(static fn(): Child => new Child($command, "{$directory->path}/" . self::LOG, $directory->path));
+        return Signals::hold(
+            static fn(): Child => new Child($command, "{$directory->path}/" . self::LOG, $directory->path),
+        );
     }
 
     /**
@@ -47,7 +53,17 @@ final class PhpProcess
         string ...$options,
     ): array {
         $result = "{$directory->path}/result";
-        $script = self::start($directory, $checkout, 'remote-script.php', '--what', $what->value, "-n{$tasks}", '--result', $result, ...array_values($options));
+        $script = self::start(
+            $directory,
+            $checkout,
+            'remote-script.php',
+            '--what',
+            $what->value,
+            "-n{$tasks}",
+            '--result',
+            $result,
+            ...array_values($options),
+        );
         for ($end = hrtime(true) + self::LIMIT * 1e9; $script->isRunning() && hrtime(true) < $end;) {
             usleep((int) (self::LOOK * 1e6));
         }

@@ -64,7 +64,14 @@ final readonly class Rig
     /** Starts an agent without waiting for it. */
     public function agent(): Child
     {
-        return PhpProcess::start($this->directory, $this->checkout, 'remote-agent.php', $this->address, $this->keys, (string) self::WORKERS);
+        return PhpProcess::start(
+            $this->directory,
+            $this->checkout,
+            'remote-agent.php',
+            $this->address,
+            $this->keys,
+            (string) self::WORKERS,
+        );
     }
 
     /**
@@ -80,7 +87,10 @@ final readonly class Rig
         while ($this->broker->figures(self::QUEUE)['agents'] !== \count($agents)) {
             $ended = array_filter($agents, static fn(Child $agent): bool => !$agent->isRunning()) !== [];
             if ($ended || hrtime(true) > $end) {
-                throw new \RuntimeException(($ended ? 'an agent ended at its start: ' : 'the agents take too long to start: ') . PhpProcess::log($this->directory));
+                throw new \RuntimeException(
+                    ($ended ? 'an agent ended at its start: ' : 'the agents take too long to start: ')
+                        . PhpProcess::log($this->directory),
+                );
             }
             \Amp\delay(self::LOOK);
         }
@@ -114,7 +124,16 @@ final readonly class Rig
     public function measure(Measurement $what, int $tasks): array
     {
         $agent = $this->agent();
-        $options = ['--address', $this->address, '--keys', $this->keys, '--agent', (string) $agent->tree->pids()[0], '--engine', (string) $this->redis->pid()];
+        $options = [
+            '--address',
+            $this->address,
+            '--keys',
+            $this->keys,
+            '--agent',
+            (string) $agent->tree->pids()[0],
+            '--engine',
+            (string) $this->redis->pid(),
+        ];
         $before = $this->moved();
         try {
             $figures = PhpProcess::figures($this->directory, $this->checkout, $what, $tasks, ...$options);

@@ -47,7 +47,10 @@ final readonly class Script
     /** Runs tasks until all workers have started and the agent has measured the tasks' speed. */
     private function warmUp(int $tasks): void
     {
-        foreach ($this->executor->mapUnordered(array_fill(0, 2 * Rig::WORKERS, 2_000), [Work::class, 'pause']) as $ignored);
+        foreach ($this->executor->mapUnordered(
+            array_fill(0, 2 * Rig::WORKERS, 2_000),
+            [Work::class, 'pause'],
+        ) as $ignored);
         foreach ($this->executor->mapUnordered(range(1, $tasks), [Work::class, 'same']) as $ignored);
     }
 
@@ -91,7 +94,11 @@ final readonly class Script
 
         $crowd = $this->crowd($crowded);
 
-        return ['figure' => $figures['p50'], 'crowd' => $crowd ?? 0.0, 'right' => $sum === $tasks && $crowd !== null] + $figures;
+        return [
+            'figure' => $figures['p50'],
+            'crowd' => $crowd ?? 0.0,
+            'right' => $sum === $tasks && $crowd !== null,
+        ] + $figures;
     }
 
     /**

@@ -8,7 +8,27 @@ namespace Spindle\Bench\Remote;
 final readonly class Times
 {
     /** Upper bounds of the histogram in milliseconds. */
-    private const BOUNDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 8_000, 9_000, 10_000, 11_000, 12_000, 15_000, 30_000];
+    private const BOUNDS = [
+        1,
+        2,
+        5,
+        10,
+        20,
+        50,
+        100,
+        200,
+        500,
+        1_000,
+        2_000,
+        5_000,
+        8_000,
+        9_000,
+        10_000,
+        11_000,
+        12_000,
+        15_000,
+        30_000,
+    ];
 
     /** @param list<float> $sorted milliseconds */
     private function __construct(private array $sorted) {}
@@ -30,7 +50,12 @@ final readonly class Times
     /** @return array{p50: float, p99: float, longest: float, count: int} milliseconds */
     public function figures(): array
     {
-        return ['p50' => $this->percentile(0.5), 'p99' => $this->percentile(0.99), 'longest' => $this->percentile(1.0), 'count' => \count($this->sorted)];
+        return [
+            'p50' => $this->percentile(0.5),
+            'p99' => $this->percentile(0.99),
+            'longest' => $this->percentile(1.0),
+            'count' => \count($this->sorted),
+        ];
     }
 
     /**

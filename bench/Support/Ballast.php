@@ -14,7 +14,10 @@ final class Ballast
     {
         $values = [];
         for ($i = 0; memory_get_usage(true) < $megabytes * self::MEGABYTE; ++$i) {
-            $values[] = array_map(static fn(int $n): string => "value {$n} of {$i}, one of many small ones", range(1, 1000));
+            $values[] = array_map(
+                static fn(int $n): string => "value {$n} of {$i}, one of many small ones",
+                range(1, 1000),
+            );
         }
 
         return $values;

@@ -43,6 +43,14 @@ final class BarChart
         }
         $height = self::TOP + self::ROW * $number + 4;
 
-        return \sprintf("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" role=\"img\">\n<title>%s</title>\n<text class=\"title\" x=\"0\" y=\"16\">%s</text>\n%s</svg>\n", self::WIDTH, $height, self::WIDTH, Page::text($title), Page::text($title), $rows);
+        return \sprintf(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" role=\"img\">\n<title>%s</title>\n<text class=\"title\" x=\"0\" y=\"16\">%s</text>\n%s</svg>\n",
+            self::WIDTH,
+            $height,
+            self::WIDTH,
+            Page::text($title),
+            Page::text($title),
+            $rows,
+        );
     }
 }

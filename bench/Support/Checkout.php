@@ -59,7 +59,9 @@ final readonly class Checkout
         $loaded = self::loadedFrom($folder);
         if (!str_starts_with($loaded, "{$folder}/src/")) {
             $what = $loaded === '' ? 'does not load Spindle' : "loads {$loaded}";
-            throw new UsageException("option --against: the autoloader of '{$path}' {$what}; run composer install there");
+            throw new UsageException(
+                "option --against: the autoloader of '{$path}' {$what}; run composer install there",
+            );
         }
 
         return [self::in(\dirname(__DIR__, 2), false, true), self::in($folder, true, true)];

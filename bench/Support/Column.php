@@ -17,7 +17,10 @@ final readonly class Column
 
     public static function median(string $title, int $decimals = 0): self
     {
-        return new self($title, static fn(Series $series): ?string => self::number($series->statistics()?->median, $decimals));
+        return new self(
+            $title,
+            static fn(Series $series): ?string => self::number($series->statistics()?->median, $decimals),
+        );
     }
 
     public static function range(int $decimals = 0): self
@@ -25,20 +28,28 @@ final readonly class Column
         return new self('min … max', static function (Series $series) use ($decimals): ?string {
             $statistics = $series->statistics();
 
-            return $statistics === null ? null : self::number($statistics->min, $decimals) . ' … ' . self::number($statistics->max, $decimals);
+            return $statistics === null
+                ? null
+                : self::number($statistics->min, $decimals) . ' … ' . self::number($statistics->max, $decimals);
         });
     }
 
     /** Returns the median of each round's ratio of the series to the base. */
     public static function ratioTo(string $title, Series $base): self
     {
-        return new self($title, static fn(Series $series): ?string => self::number($series->ratioTo($base)?->median, 3));
+        return new self(
+            $title,
+            static fn(Series $series): ?string => self::number($series->ratioTo($base)?->median, 3),
+        );
     }
 
     /** Returns the median of each round's ratio of the base to the series. */
     public static function ratioOf(string $title, Series $base): self
     {
-        return new self($title, static fn(Series $series): ?string => self::number($base->ratioTo($series)?->median, 2));
+        return new self(
+            $title,
+            static fn(Series $series): ?string => self::number($base->ratioTo($series)?->median, 2),
+        );
     }
 
     /** @param \Closure(Series): ?float $figure */
@@ -70,7 +81,12 @@ final readonly class Column
     /** Returns the ratio of the base to the series, for a figure of the raw data. */
     public static function rawRatioOf(string $title, string $name, Series $base, int $decimals = 2): self
     {
-        return self::figure($title, static fn(Series $series): ?float => Statistics::ofRatios($base->byRound($name), $series->byRound($name))?->median, $decimals);
+        return self::figure(
+            $title,
+            static fn(Series $series): ?float
+                => Statistics::ofRatios($base->byRound($name), $series->byRound($name))?->median,
+            $decimals,
+        );
     }
 
     public function cell(Series $series): string

@@ -83,7 +83,10 @@ final readonly class Comparison
                 $series[$memory][$key] = ContestantProcess::series($name, $options, "{$memory} MB", $checkout);
             }
             if ($this->work['tasks'] === 'sleep') {
-                $series[$memory][self::IDEAL] = Series::constant('ideal: sleep alone', (int) $this->work['j'] / Workload::meanSleep((int) $this->work['n']));
+                $series[$memory][self::IDEAL] = Series::constant(
+                    'ideal: sleep alone',
+                    (int) $this->work['j'] / Workload::meanSleep((int) $this->work['n']),
+                );
             }
         }
 
@@ -97,7 +100,10 @@ final readonly class Comparison
      */
     private function contestants(): array
     {
-        $all = array_map(static fn(string $name): array => [$name, null], array_combine($this->limit(), $this->limit()));
+        $all = array_map(
+            static fn(string $name): array => [$name, null],
+            array_combine($this->limit(), $this->limit()),
+        );
         foreach ($this->spindle as $name) {
             foreach ($this->entrants->checkouts as $checkout) {
                 $all[$name . ($checkout->isOther ? ' of the other' : '')] = [$name, $checkout];
@@ -137,14 +143,27 @@ final readonly class Comparison
         $columns[] = Column::ratioOf('Spindle ÷ it', $series[$memory][$this->spindle[0]]);
         $first = $this->memories[0];
         if ($memory !== $first) {
-            $columns[] = Column::figure("÷ own at {$first} MB", static fn(Series $one): ?float => $one->ratioTo($series[$first][(string) array_search($one, $series[$memory], true)])?->median, 3);
+            $columns[] = Column::figure(
+                "÷ own at {$first} MB",
+                static fn(Series $one): ?float
+                    => $one->ratioTo($series[$first][(string) array_search($one, $series[$memory], true)])?->median,
+                3,
+            );
         }
 
         return [
             ...$columns,
             Column::figure('start ms', static fn(Series $one): ?float => self::scale($one->medianOf('start'), 1000), 1),
-            Column::figure('CPU ms each', fn(Series $one): ?float => self::scale($one->medianOf('cpu'), 1000 / (int) $this->work['n']), 2),
-            Column::figure('peak MB', static fn(Series $one): ?float => self::scale($one->medianOf('peak'), 1 / (1 << 20)), 0),
+            Column::figure(
+                'CPU ms each',
+                fn(Series $one): ?float => self::scale($one->medianOf('cpu'), 1000 / (int) $this->work['n']),
+                2,
+            ),
+            Column::figure(
+                'peak MB',
+                static fn(Series $one): ?float => self::scale($one->medianOf('peak'), 1 / (1 << 20)),
+                0,
+            ),
         ];
     }
 
@@ -166,7 +185,9 @@ final readonly class Comparison
             return [Contestants::checked("spindle-{$start->value}")];
         }
 
-        return Contestants::isThere('spindle-posix_spawn') ? ['spindle-posix_spawn', 'spindle-proc_open'] : ['spindle-proc_open'];
+        return Contestants::isThere('spindle-posix_spawn')
+            ? ['spindle-posix_spawn', 'spindle-proc_open']
+            : ['spindle-proc_open'];
     }
 
     /** @return list<string> */

@@ -14,8 +14,12 @@ final class ContestantProcess
      * @param string                $context distinguishes series with the same label
      * @param Checkout|null         $checkout the measured Spindle; null for other contestants
      */
-    public static function series(string $name, array $options, string $context = '', ?Checkout $checkout = null): Series
-    {
+    public static function series(
+        string $name,
+        array $options,
+        string $context = '',
+        ?Checkout $checkout = null,
+    ): Series {
         return new Series(
             Contestants::named($name)->label(),
             static fn(Series $series): float => self::measure($name, $options, $series, $checkout),
@@ -49,7 +53,9 @@ final class ContestantProcess
         /** @var array{rate: float, results: int, failed: int, wrong: int, right: bool} $data */
         $series->record($data);
         if (!$data['right']) {
-            $series->note("not all right: {$data['results']} results, {$data['failed']} with a failure, {$data['wrong']} wrong");
+            $series->note(
+                "not all right: {$data['results']} results, {$data['failed']} with a failure, {$data['wrong']} wrong",
+            );
         }
 
         return $data['rate'];

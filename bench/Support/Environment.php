@@ -13,7 +13,10 @@ final class Environment
     public static function describe(): array
     {
         return [
-            'PHP' => \PHP_VERSION . ' ' . ((bool) \PHP_ZTS ? 'ZTS' : 'NTS') . ((bool) \PHP_DEBUG ? ', debug build' : ''),
+            'PHP' => \PHP_VERSION
+                . ' '
+                . ((bool) \PHP_ZTS ? 'ZTS' : 'NTS')
+                . ((bool) \PHP_DEBUG ? ', debug build' : ''),
             'FFI' => self::hasFfi() ? 'yes' : 'no',
             'System' => php_uname('s') . ' ' . php_uname('r') . ' ' . php_uname('m'),
             'CPU' => self::cpu(),

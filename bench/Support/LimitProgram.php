@@ -55,7 +55,14 @@ final class LimitProgram
         }
         $path = sys_get_temp_dir() . '/spindle-limit-' . bin2hex(random_bytes(6));
         self::removeAtTheEnd($path);
-        exec(implode(' ', array_map(escapeshellarg(...), [$compiler, '-O2', '-o', $path, \dirname(__DIR__) . '/limit.c'])) . ' 2>&1', $errors, $status);
+        exec(
+            implode(
+                ' ',
+                array_map(escapeshellarg(...), [$compiler, '-O2', '-o', $path, \dirname(__DIR__) . '/limit.c']),
+            ) . ' 2>&1',
+            $errors,
+            $status,
+        );
         self::$missing = $status === 0 ? null : 'limit.c does not compile here: ' . ($errors[0] ?? '');
 
         return $status === 0 ? $path : '';

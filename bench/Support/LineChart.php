@@ -26,19 +26,47 @@ final class LineChart
     public static function svg(string $title, array $lines, string $x = 'seconds'): string
     {
         $points = array_merge(...array_values($lines));
-        [$right, $top] = [self::end([1e-9, ...array_column($points, 0)]), self::end([1e-9, ...array_column($points, 1)])];
+        [$right, $top] = [
+            self::end([1e-9, ...array_column($points, 0)]),
+            self::end([1e-9, ...array_column($points, 1)]),
+        ];
         [$drawn, $number, $legend] = ['', 0, self::HEIGHT + 4];
         foreach ($lines as $label => $line) {
-            $at = implode(' ', array_map(static fn(array $point): string => self::left($point[0] / $right) . ',' . self::top($point[1] / $top), $line));
+            $at = implode(
+                ' ',
+                array_map(
+                    static fn(array $point): string
+                        => self::left($point[0] / $right) . ',' . self::top($point[1] / $top),
+                    $line,
+                ),
+            );
             $y = $legend + 18 * $number;
             $drawn .= "<polyline class=\"line\" stroke=\"var(--c{$number})\" points=\"{$at}\"/>\n";
-            $drawn .= '<rect x="' . self::LEFT . "\" y=\"{$y}\" width=\"18\" height=\"4\" fill=\"var(--c{$number})\"/><text x=\"" . (self::LEFT + 26) . '" y="' . ($y + 7) . '">' . Page::text($label) . "</text>\n";
+            $drawn .= '<rect x="'
+                . self::LEFT
+                . "\" y=\"{$y}\" width=\"18\" height=\"4\" fill=\"var(--c{$number})\"/><text x=\""
+                . (self::LEFT + 26)
+                . '" y="'
+                . ($y + 7)
+                . '">'
+                . Page::text($label)
+                . "</text>\n";
             $number = ($number + 1) % self::COLOURS;
         }
         $height = $legend + 18 * \count($lines);
 
-        return '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ' . self::WIDTH . " {$height}\" width=\"" . self::WIDTH . "\" role=\"img\">\n<title>" . Page::text($title)
-            . "</title>\n<text class=\"title\" x=\"0\" y=\"16\">" . Page::text($title) . "</text>\n" . self::axes($right, $top, $x) . $drawn . "</svg>\n";
+        return '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 '
+            . self::WIDTH
+            . " {$height}\" width=\""
+            . self::WIDTH
+            . "\" role=\"img\">\n<title>"
+            . Page::text($title)
+            . "</title>\n<text class=\"title\" x=\"0\" y=\"16\">"
+                . Page::text($title)
+                . "</text>\n"
+                . self::axes($right, $top, $x)
+                . $drawn
+                . "</svg>\n";
     }
 
     private static function axes(float $right, float $top, string $x): string
@@ -47,8 +75,27 @@ final class LineChart
         for ($i = 0; $i <= self::PARTS; ++$i) {
             $share = $i / self::PARTS;
             $y = self::top($share);
-            $axes .= '<line class="axis" x1="' . self::LEFT . '" x2="' . self::WIDTH . "\" y1=\"{$y}\" y2=\"{$y}\"/><text class=\"dim\" x=\"" . (self::LEFT - 8) . '" y="' . ($y + 4) . '" text-anchor="end">' . self::number($top * $share) . '</text>';
-            $axes .= '<text class="dim" x="' . self::left($share) . '" y="' . (self::HEIGHT - self::BOTTOM + 18) . '" text-anchor="' . ($i === self::PARTS ? 'end' : 'middle') . '">' . self::number($right * $share) . ($i === self::PARTS ? ' ' . Page::text($x) : '') . "</text>\n";
+            $axes .= '<line class="axis" x1="'
+                . self::LEFT
+                . '" x2="'
+                . self::WIDTH
+                . "\" y1=\"{$y}\" y2=\"{$y}\"/><text class=\"dim\" x=\""
+                . (self::LEFT - 8)
+                . '" y="'
+                . ($y + 4)
+                . '" text-anchor="end">'
+                . self::number($top * $share)
+                . '</text>';
+            $axes .= '<text class="dim" x="'
+                . self::left($share)
+                . '" y="'
+                . (self::HEIGHT - self::BOTTOM + 18)
+                . '" text-anchor="'
+                . ($i === self::PARTS ? 'end' : 'middle')
+                . '">'
+                . self::number($right * $share)
+                . ($i === self::PARTS ? ' ' . Page::text($x) : '')
+                . "</text>\n";
         }
 
         return $axes;

@@ -42,7 +42,12 @@ final readonly class Options
     {
         $values = $defaults;
         while (($argument = array_shift($arguments)) !== null) {
-            if (preg_match('/^(?:--(?<long>[a-z-]{2,})(?:=(?<text>.*))?|-(?<short>[a-z])(?<rest>.+)?)$/Ds', $argument, $match, \PREG_UNMATCHED_AS_NULL) !== 1) {
+            if (preg_match(
+                '/^(?:--(?<long>[a-z-]{2,})(?:=(?<text>.*))?|-(?<short>[a-z])(?<rest>.+)?)$/Ds',
+                $argument,
+                $match,
+                \PREG_UNMATCHED_AS_NULL,
+            ) !== 1) {
                 throw new UsageException("option {$argument}: there is none; --help lists them");
             }
             $name = $match['long'] ?? $match['short'] ?? '';
@@ -87,7 +92,9 @@ final readonly class Options
     {
         $file = $this->text($name);
         if ($file !== '' && !@touch($file)) {
-            throw new UsageException("option --{$name}: '{$file}' can't be written; give a file in a folder that is there");
+            throw new UsageException(
+                "option --{$name}: '{$file}' can't be written; give a file in a folder that is there",
+            );
         }
 
         return $file;
@@ -97,7 +104,9 @@ final readonly class Options
     public function start(): StartMethod
     {
         return StartMethod::tryFrom($this->text('start'))
-            ?? throw new UsageException("option --start: '{$this->text('start')}' is not allowed; give auto, posix_spawn or proc_open");
+            ?? throw new UsageException(
+                "option --start: '{$this->text('start')}' is not allowed; give auto, posix_spawn or proc_open",
+            );
     }
 
     /** @throws UsageException when the value is not a whole number of at least the minimum */
@@ -109,7 +118,10 @@ final readonly class Options
     /** @return list<string> the parts between commas */
     public function list(string $name): array
     {
-        return array_values(array_filter(array_map(trim(...), explode(',', $this->text($name))), static fn(string $part): bool => $part !== ''));
+        return array_values(array_filter(
+            array_map(trim(...), explode(',', $this->text($name))),
+            static fn(string $part): bool => $part !== '',
+        ));
     }
 
     /**
@@ -121,7 +133,11 @@ final readonly class Options
     {
         $numbers = array_map(static fn(string $part): int => self::toInt($name, $part, $minimum), $this->list($name));
 
-        return $numbers !== [] ? $numbers : throw new UsageException("option --{$name}: '' is not allowed; give one or more whole numbers between commas");
+        return $numbers !== []
+            ? $numbers
+            : throw new UsageException(
+                "option --{$name}: '' is not allowed; give one or more whole numbers between commas",
+            );
     }
 
     /**
@@ -138,7 +154,12 @@ final readonly class Options
 
         return $names !== [] && $wrong === []
             ? $names
-            : throw new UsageException(\sprintf("option --%s: '%s' is not allowed; give all, or of %s", $name, $wrong[0] ?? '', implode(', ', $allowed)));
+            : throw new UsageException(\sprintf(
+                "option --%s: '%s' is not allowed; give all, or of %s",
+                $name,
+                $wrong[0] ?? '',
+                implode(', ', $allowed),
+            ));
     }
 
     /** @throws UsageException when the value is not a number of seconds */
@@ -155,7 +176,9 @@ final readonly class Options
     {
         $dashes = \strlen($name) === 1 ? '-' : '--';
         if (preg_match('/^\d{1,15}$/D', $text) !== 1 || (int) $text < $minimum) {
-            throw new UsageException("option {$dashes}{$name}: '{$text}' is not allowed; give a whole number from {$minimum}");
+            throw new UsageException(
+                "option {$dashes}{$name}: '{$text}' is not allowed; give a whole number from {$minimum}",
+            );
         }
 
         return (int) $text;

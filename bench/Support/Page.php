@@ -36,9 +36,19 @@ final class Page
     {
         $list = '';
         foreach ($facts as $name => $fact) {
-            $list .= '<dt>' . self::text($name) . '</dt><dd>' . self::text(\is_string($fact) ? $fact : json_encode($fact, \JSON_THROW_ON_ERROR | \JSON_UNESCAPED_UNICODE | \JSON_UNESCAPED_SLASHES)) . "</dd>\n";
+            $list .= '<dt>' . self::text($name) . '</dt><dd>' . self::text(
+                \is_string($fact)
+                    ? $fact
+                    : json_encode($fact, \JSON_THROW_ON_ERROR | \JSON_UNESCAPED_UNICODE | \JSON_UNESCAPED_SLASHES),
+            ) . "</dd>\n";
         }
-        $told = implode('', array_map(static fn(string $warning): string => '<p class="warning">' . self::text($warning) . "</p>\n", $warnings));
+        $told = implode(
+            '',
+            array_map(
+                static fn(string $warning): string => '<p class="warning">' . self::text($warning) . "</p>\n",
+                $warnings,
+            ),
+        );
         [$name, $style, $body, $date] = [self::text($title), self::STYLE, implode('', $fragments), gmdate('Y-m-d H:i')];
 
         return <<<HTML

@@ -28,7 +28,13 @@ final readonly class ProcessStatus
             // The name in parentheses may contain anything, so fields are counted after it.
             $stat = (string) @file_get_contents((string) $file);
             $parent = (int) (explode(' ', substr($stat, (int) strrpos($stat, ')')))[2] ?? 0);
-            if ($parent === getmypid() && str_contains((string) @file_get_contents(\dirname((string) $file) . '/cmdline'), 'Launcher/Process/main.php')) {
+            if (
+                $parent === getmypid()
+                && str_contains(
+                    (string) @file_get_contents(\dirname((string) $file) . '/cmdline'),
+                    'Launcher/Process/main.php',
+                )
+            ) {
                 return new self((int) basename(\dirname((string) $file)));
             }
         }

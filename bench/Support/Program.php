@@ -31,8 +31,12 @@ final class Program
      *
      * @return array{int, string} exit code and standard output
      */
-    public static function run(array $command, iterable $lines = [], string $separator = "\n", ?array $errors = null): array
-    {
+    public static function run(
+        array $command,
+        iterable $lines = [],
+        string $separator = "\n",
+        ?array $errors = null,
+    ): array {
         $input = tmpfile();
         \assert($input !== false);
         foreach ($lines as $line) {

@@ -47,15 +47,24 @@ final class Report
      * @param Metric|null  $figure compares checkouts; null without a comparison
      * @param Metric|null  $cpu    the same for CPU time
      */
-    public function table(string $title, array $series, array $columns, ?Metric $figure = null, ?Metric $cpu = null): void
-    {
+    public function table(
+        string $title,
+        array $series,
+        array $columns,
+        ?Metric $figure = null,
+        ?Metric $cpu = null,
+    ): void {
         $rows = array_map(
-            static fn(Series $one): array => [$one->label, ...array_map(static fn(Column $column): string => $column->cell($one), $columns)],
+            static fn(Series $one): array
+                => [$one->label, ...array_map(static fn(Column $column): string => $column->cell($one), $columns)],
             $series,
         );
         $this->rows($title, ['', ...array_map(static fn(Column $column): string => $column->title, $columns)], $rows);
         $this->series = [...$this->series, ...$series];
-        $this->warnings = array_merge($this->warnings, ...array_map(static fn(Series $one): array => $one->problems(), $series));
+        $this->warnings = array_merge(
+            $this->warnings,
+            ...array_map(static fn(Series $one): array => $one->problems(), $series),
+        );
         if ($figure !== null && $this->entrants?->areCompared() === true) {
             $this->compare($series, $figure, $cpu);
         }
@@ -115,10 +124,19 @@ final class Report
             if ($this->lines !== []) {
                 $data['lines'] = array_map(static fn(Line $one): array => $one->toArray(), $this->lines);
             }
-            file_put_contents($json, json_encode($data, \JSON_PRETTY_PRINT | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_THROW_ON_ERROR) . "\n");
+            file_put_contents(
+                $json,
+                json_encode(
+                    $data,
+                    \JSON_PRETTY_PRINT | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_THROW_ON_ERROR,
+                ) . "\n",
+            );
         }
         if ($html !== '') {
-            file_put_contents($html, Page::of($title, $this->environment + $this->options, $this->html, $this->warnings));
+            file_put_contents(
+                $html,
+                Page::of($title, $this->environment + $this->options, $this->html, $this->warnings),
+            );
         }
     }
 
@@ -156,7 +174,10 @@ final class Report
     {
         $rounds = max([0, ...array_map(static fn(Line $line): int => $line->rounds(), $this->lines)]);
         if ($rounds < self::ROUNDS) {
-            $this->warn(\sprintf('quartiles of fewer than %d rounds say little: take more with --rounds', self::ROUNDS));
+            $this->warn(\sprintf(
+                'quartiles of fewer than %d rounds say little: take more with --rounds',
+                self::ROUNDS,
+            ));
         }
     }
 
@@ -171,7 +192,11 @@ final class Report
             }
         }
         if ($wide !== []) {
-            $this->warn('the slowest and the fastest lie far apart for ' . implode(', ', $wide) . ': quieten the machine, or take more rounds');
+            $this->warn(
+                'the slowest and the fastest lie far apart for '
+                    . implode(', ', $wide)
+                    . ': quieten the machine, or take more rounds',
+            );
         }
     }
 }

@@ -110,7 +110,13 @@ final class Series
     /** @return array<int, float> a figure of the raw data for each successful round */
     public function byRound(string $figure): array
     {
-        return array_combine(array_keys($this->values), array_map(static fn(array $one): float => is_numeric($one[$figure] ?? null) ? (float) $one[$figure] : 0.0, $this->raw));
+        return array_combine(
+            array_keys($this->values),
+            array_map(
+                static fn(array $one): float => is_numeric($one[$figure] ?? null) ? (float) $one[$figure] : 0.0,
+                $this->raw,
+            ),
+        );
     }
 
     /** @return list<string> */
@@ -119,7 +125,9 @@ final class Series
         return array_map(fn(string $problem): string => "{$this->name()}: {$problem}", array_keys($this->problems));
     }
 
-    /** @return array{label: string, context: string, values: array<int, float>, statistics: Statistics|null, problems: list<string>, raw: list<array<string, mixed>>} */
+    /**
+     * @return array{label: string, context: string, values: array<int, float>, statistics: Statistics|null, problems: list<string>, raw: list<array<string, mixed>>}
+     */
     public function toArray(): array
     {
         return [

@@ -58,7 +58,9 @@ final class Tally
         return $this->results === $this->workload->count && $this->failed === 0 && $this->wrong === 0;
     }
 
-    /** @return array{rate: float, seconds: float, first: float|null, results: int, failed: int, wrong: int, right: bool} */
+    /**
+     * @return array{rate: float, seconds: float, first: float|null, results: int, failed: int, wrong: int, right: bool}
+     */
     public function toArray(): array
     {
         $seconds = $this->stop();

@@ -18,9 +18,15 @@ final class TaskRunnerTables
     {
         Environment::print();
         foreach (self::TABLES as $title => $options) {
-            $figures = array_map(static fn(int $memory): array => self::measure([...$options, "-n{$count}", "-m{$memory}"], $rounds), self::MEMORY);
+            $figures = array_map(
+                static fn(int $memory): array => self::measure([...$options, "-n{$count}", "-m{$memory}"], $rounds),
+                self::MEMORY,
+            );
             echo "\n{$title}\n\n", Table::markdown(['Memory (MB)', ...array_keys($figures[0])], array_map(
-                static fn(int $memory, array $row): array => [(string) $memory, ...array_values(array_map(static fn(float $rate): string => number_format($rate, 1), $row))],
+                static fn(int $memory, array $row): array => [
+                    (string) $memory,
+                    ...array_values(array_map(static fn(float $rate): string => number_format($rate, 1), $row)),
+                ],
                 self::MEMORY,
                 $figures,
             ));

@@ -22,7 +22,10 @@ final readonly class Usage
     {
         [$own, $children] = [self::read(0), self::read(1)];
 
-        return new self(self::cpu($own) + self::cpu($children), $own['ru_maxrss'] * (\PHP_OS_FAMILY === 'Darwin' ? 1 : 1024));
+        return new self(
+            self::cpu($own) + self::cpu($children),
+            $own['ru_maxrss'] * (\PHP_OS_FAMILY === 'Darwin' ? 1 : 1024),
+        );
     }
 
     /**

@@ -29,7 +29,9 @@ final readonly class Workload
             'command' => self::repeat($command, $count),
             'echo' => self::echoes($count),
             'sleep' => self::sleeps($count),
-            default => throw new UsageException("option --tasks: '{$tasks}' is not allowed; give command, echo or sleep"),
+            default => throw new UsageException(
+                "option --tasks: '{$tasks}' is not allowed; give command, echo or sleep",
+            ),
         };
     }
 
@@ -42,7 +44,9 @@ final readonly class Workload
     {
         [$status, $output] = Program::run(['/bin/sh', '-c', $line]);
         if ($status !== 0) {
-            throw new UsageException("option --command: '{$line}' fails with exit code {$status}; give a line that succeeds");
+            throw new UsageException(
+                "option --command: '{$line}' fails with exit code {$status}; give a line that succeeds",
+            );
         }
 
         return new self($count, static fn(): string => $line, static fn(): string => $output);

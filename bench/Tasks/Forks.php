@@ -33,7 +33,9 @@ final class Forks
     {
         $pair = stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
 
-        return $pair !== false && isset($pair[0], $pair[1]) ? [$pair[0], $pair[1]] : throw new \RuntimeException('There are no sockets left');
+        return $pair !== false && isset($pair[0], $pair[1])
+            ? [$pair[0], $pair[1]]
+            : throw new \RuntimeException('There are no sockets left');
     }
 
     /** @param resource $stream in blocking mode */

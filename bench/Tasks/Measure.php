@@ -63,7 +63,11 @@ final readonly class Measure
     /** @return Figures tasks per second */
     private function bulk(TaskPool $pool): array
     {
-        return $this->numbered($pool, Work::same(...), static fn(int $count, float $seconds): float => $count / $seconds);
+        return $this->numbered(
+            $pool,
+            Work::same(...),
+            static fn(int $count, float $seconds): float => $count / $seconds,
+        );
     }
 
     /** @return Figures seconds */
@@ -173,12 +177,16 @@ final readonly class Measure
             }
         })();
         [$results, $sum, $wrong, $begin] = [0, 0, 0, hrtime(true)];
-        $pool->each($strings, [Work::class, 'echo'], static function (mixed $string) use ($rest, &$results, &$sum, &$wrong): void {
-            \assert(\is_string($string));
-            ++$results;
-            $sum += (int) substr($string, 0, 16);
-            $wrong += \strlen($string) === 16 + \strlen($rest) && substr_compare($string, $rest, 16) === 0 ? 0 : 1;
-        });
+        $pool->each(
+            $strings,
+            [Work::class, 'echo'],
+            static function (mixed $string) use ($rest, &$results, &$sum, &$wrong): void {
+                \assert(\is_string($string));
+                ++$results;
+                $sum += (int) substr($string, 0, 16);
+                $wrong += \strlen($string) === 16 + \strlen($rest) && substr_compare($string, $rest, 16) === 0 ? 0 : 1;
+            },
+        );
 
         return [
             'figure' => $this->count / self::since($begin),
@@ -192,19 +200,23 @@ final readonly class Measure
     {
         $process = ProcessStatus::ofThis();
         [$results, $sum, $marks, $begin, $tenth] = [0, 0, [], hrtime(true), max(1, intdiv($this->count, 10))];
-        $pool->each($this->numbers(), [Work::class, 'same'], function (mixed $number) use ($process, $begin, $tenth, &$results, &$sum, &$marks): void {
-            \assert(\is_int($number));
-            $sum += $number;
-            if (++$results % $tenth === 0 || $results === $this->count) {
-                $marks[] = [
-                    'tasks' => $results,
-                    'rate' => $results / self::since($begin),
-                    'resident' => $process->memory() / self::MEGABYTE,
-                    'peak' => $process->peak() / self::MEGABYTE,
-                    'php' => memory_get_peak_usage() / self::MEGABYTE,
-                ];
-            }
-        });
+        $pool->each(
+            $this->numbers(),
+            [Work::class, 'same'],
+            function (mixed $number) use ($process, $begin, $tenth, &$results, &$sum, &$marks): void {
+                \assert(\is_int($number));
+                $sum += $number;
+                if (++$results % $tenth === 0 || $results === $this->count) {
+                    $marks[] = [
+                        'tasks' => $results,
+                        'rate' => $results / self::since($begin),
+                        'resident' => $process->memory() / self::MEGABYTE,
+                        'peak' => $process->peak() / self::MEGABYTE,
+                        'php' => memory_get_peak_usage() / self::MEGABYTE,
+                    ];
+                }
+            },
+        );
         [$first, $last] = [$marks[0] ?? [], $marks[array_key_last($marks) ?? 0] ?? []];
 
         return [
@@ -224,11 +236,15 @@ final readonly class Measure
     {
         [$results, $total, $begin] = [[], 0.0, hrtime(true)];
         $pool = $this->contestant->pool($this->workers);
-        $pool->each(array_fill(0, $this->count, $this->iterations), [Work::class, 'calculate'], static function (mixed $result) use (&$results, &$total): void {
-            \assert(\is_float($result));
-            $results[] = $result;
-            $total += $result;
-        });
+        $pool->each(
+            array_fill(0, $this->count, $this->iterations),
+            [Work::class, 'calculate'],
+            static function (mixed $result) use (&$results, &$total): void {
+                \assert(\is_float($result));
+                $results[] = $result;
+                $total += $result;
+            },
+        );
         $seconds = self::since($begin);
         $pool->close();
 
@@ -253,9 +269,13 @@ final readonly class Measure
             $pool->close();
             [$begin, $times, $pause] = [hrtime(true), [], 20];
             $pool = $this->contestant->pool($this->workers);
-            $pool->each(array_fill(0, $this->workers, 1000 * $pause), [Work::class, 'pause'], static function () use ($begin, &$times): void {
-                $times[] = 1e3 * self::since($begin);
-            });
+            $pool->each(
+                array_fill(0, $this->workers, 1000 * $pause),
+                [Work::class, 'pause'],
+                static function () use ($begin, &$times): void {
+                    $times[] = 1e3 * self::since($begin);
+                },
+            );
             $pool->close();
             $right = $right && \count($times) === $this->workers;
             [$first[$i], $last[$i]] = [min([\INF, ...$times]) - $pause, max([0.0, ...$times]) - $pause];

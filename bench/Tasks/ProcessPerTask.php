@@ -36,7 +36,11 @@ final class ProcessPerTask implements TaskPool
     /** @param Call<mixed> $call */
     private function start(Call $call): void
     {
-        $process = proc_open([\PHP_BINARY, \dirname(__DIR__) . '/process-per-task.php', base64_encode(serialize($call))], [1 => ['pipe', 'w']], $pipes);
+        $process = proc_open(
+            [\PHP_BINARY, \dirname(__DIR__) . '/process-per-task.php', base64_encode(serialize($call))],
+            [1 => ['pipe', 'w']],
+            $pipes,
+        );
         if ($process === false || !isset($pipes[1])) {
             throw new \RuntimeException('No process could be started');
         }

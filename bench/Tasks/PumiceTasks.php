@@ -29,7 +29,10 @@ final readonly class PumiceTasks implements TaskPool
         foreach (['Pumice.php', 'worker.php'] as $file) {
             copy("{$source}/src/{$file}", "{$this->directory}/src/{$file}");
         }
-        file_put_contents("{$this->directory}/vendor/autoload.php", '<?php require ' . var_export(\dirname(__DIR__) . '/autoload.php', true) . ';');
+        file_put_contents(
+            "{$this->directory}/vendor/autoload.php",
+            '<?php require ' . var_export(\dirname(__DIR__) . '/autoload.php', true) . ';',
+        );
         symlink(\PHP_BINARY, "{$this->directory}/bin/php");
         putenv("PATH={$this->directory}/bin:" . getenv('PATH'));
     }

@@ -26,15 +26,32 @@ final class Python
 
     public static function label(string $contestant): string
     {
-        return \sprintf('Python %s, %s', self::version(), $contestant === self::POOL ? 'multiprocessing.Pool' : 'ProcessPoolExecutor');
+        return \sprintf(
+            'Python %s, %s',
+            self::version(),
+            $contestant === self::POOL ? 'multiprocessing.Pool' : 'ProcessPoolExecutor',
+        );
     }
 
     /** @return list<string> */
-    public static function command(string $contestant, TaskMeasurement $what, int $count, int $workers, int $bytes): array
-    {
+    public static function command(
+        string $contestant,
+        TaskMeasurement $what,
+        int $count,
+        int $workers,
+        int $bytes,
+    ): array {
         $kind = substr($contestant, \strlen('python-'));
 
-        return ['python3', \dirname(__DIR__) . '/peers.py', $what->value, $kind, (string) $count, (string) $workers, (string) $bytes];
+        return [
+            'python3',
+            \dirname(__DIR__) . '/peers.py',
+            $what->value,
+            $kind,
+            (string) $count,
+            (string) $workers,
+            (string) $bytes,
+        ];
     }
 
     private static function version(): string

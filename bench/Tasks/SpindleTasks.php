@@ -14,9 +14,15 @@ final readonly class SpindleTasks implements SubmittingPool, IterablePool
     private WorkerPool $pool;
 
     /** @param bool $inOrder whether to use `map()` (results in the order of inputs) instead of `mapUnordered()` */
-    public function __construct(int $workers, WorkerContext $context = WorkerContext::Process, private bool $inOrder = false)
-    {
-        $this->pool = new WorkerPool($workers, options: new WorkerPoolOptions(context: $context, bootstrap: Bootstrap::file()));
+    public function __construct(
+        int $workers,
+        WorkerContext $context = WorkerContext::Process,
+        private bool $inOrder = false,
+    ) {
+        $this->pool = new WorkerPool(
+            $workers,
+            options: new WorkerPoolOptions(context: $context, bootstrap: Bootstrap::file()),
+        );
     }
 
     public function each(iterable $inputs, callable $task, \Closure $take): void

@@ -77,11 +77,24 @@ final readonly class TaskComparison
             $count = $this->count($what, $name);
             foreach ($this->options->entrants->some($ways) as [$title, $closure]) {
                 foreach ($this->options->entrants->checkouts as $checkout) {
-                    $series[] = $this->process->series($what, $name, $count, 2, $what->value, $title, $closure, $checkout);
+                    $series[] = $this->process->series(
+                        $what,
+                        $name,
+                        $count,
+                        2,
+                        $what->value,
+                        $title,
+                        $closure,
+                        $checkout,
+                    );
                 }
             }
         }
-        $series = $this->measured($what, [...$series, ...$this->series($what, $this->peers('amp', Python::EXECUTOR), 2)], $this->options->rounds);
+        $series = $this->measured(
+            $what,
+            [...$series, ...$this->series($what, $this->peers('amp', Python::EXECUTOR), 2)],
+            $this->options->rounds,
+        );
         $this->report->table($what->title(), $series, [
             Column::median('µs', 1),
             Column::range(1),
@@ -120,7 +133,13 @@ final readonly class TaskComparison
         if ($names[0] === 'forks') {
             $columns[] = Column::ratioTo('÷ plain forks', $series[0]);
         }
-        $this->report->table("{$what->title()}; {$count} tasks, workers: 2", [$ideal, ...$series], $columns, Metric::figure('s', 3), self::cpuEach());
+        $this->report->table(
+            "{$what->title()}; {$count} tasks, workers: 2",
+            [$ideal, ...$series],
+            $columns,
+            Metric::figure('s', 3),
+            self::cpuEach(),
+        );
     }
 
     private function cpu(): void
@@ -136,19 +155,29 @@ final readonly class TaskComparison
         if (\count($totals) > 1) {
             $this->report->warn('the sums of the CPU-bound tasks differ: ' . implode(', ', $totals));
         }
-        $this->report->table("{$what->title()}: {$this->count($what, '')} tasks, workers: 2, iterations of each: {$this->options->iterations}", $series, [
-            Column::median('s', 3),
-            Column::range(3),
-            Column::ratioOf('times as fast as one after the other', $series[0]),
-            Column::ratioTo('÷ ' . $series[$spindle]->label, $series[$spindle]),
-            Column::figure('CPU s', static fn(Series $one): ?float => $one->medianOf('cpu'), 2),
-        ], Metric::figure('s', 3), self::cpuEach());
+        $this->report->table(
+            "{$what->title()}: {$this->count($what, '')} tasks, workers: 2, iterations of each: {$this->options->iterations}",
+            $series,
+            [
+                Column::median('s', 3),
+                Column::range(3),
+                Column::ratioOf('times as fast as one after the other', $series[0]),
+                Column::ratioTo('÷ ' . $series[$spindle]->label, $series[$spindle]),
+                Column::figure('CPU s', static fn(Series $one): ?float => $one->medianOf('cpu'), 2),
+            ],
+            Metric::figure('s', 3),
+            self::cpuEach(),
+        );
     }
 
     private function echo(): void
     {
         $what = TaskMeasurement::Echo;
-        $names = [...$this->limit('socket'), ...$this->spindle(false), ...$this->peers('amp', Python::POOL, Python::EXECUTOR)];
+        $names = [
+            ...$this->limit('socket'),
+            ...$this->spindle(false),
+            ...$this->peers('amp', Python::POOL, Python::EXECUTOR),
+        ];
         $series = $this->measured($what, $this->series($what, $names, 2), $this->options->rounds);
         $this->report->table("{$what->title()}, {$this->options->bytes} bytes, workers: 2", $series, [
             Column::median('strings/s', 1),
@@ -163,14 +192,21 @@ final readonly class TaskComparison
     {
         $what = TaskMeasurement::Memory;
         $series = $this->measured($what, $this->series($what, $this->spindle(true), 2), 1);
-        $column = static fn(string $title, string $figure): Column => Column::figure($title, static fn(Series $one): ?float => $one->medianOf($figure), 1);
-        $this->report->table(\sprintf('%s: MB of %s tasks, workers: 2', $what->title(), number_format($this->count($what, ''))), $series, [
-            $column('peak after a tenth', 'first peak'),
-            Column::median('at the end', 1),
-            $column('of PHP after a tenth', 'first php'),
-            $column('at the end', 'php'),
-            Column::figure('tasks/s', static fn(Series $one): ?float => $one->medianOf('rate'), 0),
-        ], Metric::figure('MB', 1), self::cpuEach());
+        $column = static fn(string $title, string $figure): Column
+            => Column::figure($title, static fn(Series $one): ?float => $one->medianOf($figure), 1);
+        $this->report->table(
+            \sprintf('%s: MB of %s tasks, workers: 2', $what->title(), number_format($this->count($what, ''))),
+            $series,
+            [
+                $column('peak after a tenth', 'first peak'),
+                Column::median('at the end', 1),
+                $column('of PHP after a tenth', 'first php'),
+                $column('at the end', 'php'),
+                Column::figure('tasks/s', static fn(Series $one): ?float => $one->medianOf('rate'), 0),
+            ],
+            Metric::figure('MB', 1),
+            self::cpuEach(),
+        );
     }
 
     private function start(): void
@@ -178,7 +214,8 @@ final readonly class TaskComparison
         $what = TaskMeasurement::Start;
         $names = [...$this->everyContext(), ...$this->peers(Python::POOL, Python::EXECUTOR)];
         $series = $this->measured($what, $this->series($what, $names, 8), $this->options->rounds);
-        $column = static fn(string $title, string $figure): Column => Column::figure($title, static fn(Series $one): ?float => $one->medianOf($figure), 1);
+        $column = static fn(string $title, string $figure): Column
+            => Column::figure($title, static fn(Series $one): ?float => $one->medianOf($figure), 1);
         $this->report->table("{$what->title()}, milliseconds", $series, [
             Column::median('of one task', 1),
             Column::range(1),
@@ -190,7 +227,11 @@ final readonly class TaskComparison
     private function death(): void
     {
         $what = TaskMeasurement::Death;
-        $series = $this->measured($what, $this->series($what, [...$this->everyContext(), ...$this->peers(Python::EXECUTOR)], 2), $this->options->rounds);
+        $series = $this->measured(
+            $what,
+            $this->series($what, [...$this->everyContext(), ...$this->peers(Python::EXECUTOR)], 2),
+            $this->options->rounds,
+        );
         $this->report->table("{$what->title()}, milliseconds", $series, [
             Column::median('median', 2),
             Column::range(2),
@@ -207,7 +248,9 @@ final readonly class TaskComparison
     {
         \assert($series !== []);
 
-        return Rounds::run($series, $rounds) === [] ? throw new \LogicException("Nobody takes part in {$what->value}") : $series;
+        return Rounds::run($series, $rounds) === []
+            ? throw new \LogicException("Nobody takes part in {$what->value}")
+            : $series;
     }
 
     /**
@@ -256,9 +299,15 @@ final readonly class TaskComparison
     /** @return non-empty-list<string> */
     private function everyContext(): array
     {
-        $there = array_filter(WorkerContext::cases(), static fn(WorkerContext $context): bool => TaskContestants::missing($context) === null);
+        $there = array_filter(
+            WorkerContext::cases(),
+            static fn(WorkerContext $context): bool => TaskContestants::missing($context) === null,
+        );
 
-        $names = array_values(array_map(static fn(WorkerContext $context): string => self::SPINDLE . strtolower($context->name), $there));
+        $names = array_values(array_map(
+            static fn(WorkerContext $context): string => self::SPINDLE . strtolower($context->name),
+            $there,
+        ));
         \assert($names !== []);
 
         return $this->options->entrants->some($names);
@@ -275,7 +324,9 @@ final readonly class TaskComparison
     {
         return $this->options->entrants->peers(array_values(array_filter(
             array_values($names),
-            fn(string $name): bool => \in_array(explode('-', $name)[0], $this->options->peers, true) && $this->process->missing($name) === null,
+            fn(string $name): bool
+                => \in_array(explode('-', $name)[0], $this->options->peers, true)
+                && $this->process->missing($name) === null,
         )));
     }
 
@@ -292,7 +343,11 @@ final readonly class TaskComparison
 
     private static function megabytes(): Column
     {
-        return Column::figure('peak MB', static fn(Series $one): ?float => self::scaled($one->medianOf('peak'), 1 / (1 << 20)), 0);
+        return Column::figure(
+            'peak MB',
+            static fn(Series $one): ?float => self::scaled($one->medianOf('peak'), 1 / (1 << 20)),
+            0,
+        );
     }
 
     /** Returns the CPU time per task. */

@@ -24,7 +24,10 @@ final class TaskContestants
     {
         $all = self::all($pumice);
 
-        return $all[$name] ?? throw new UsageException("contestant '{$name}' is not allowed; give of " . implode(', ', array_keys($all)));
+        return $all[$name]
+            ?? throw new UsageException(
+                "contestant '{$name}' is not allowed; give of " . implode(', ', array_keys($all)),
+            );
     }
 
     /** Returns why workers of this kind are not available; null when they are. */
@@ -51,18 +54,46 @@ final class TaskContestants
         foreach (WorkerContext::cases() as $context) {
             $name = strtolower($context->name);
             $label = $context === WorkerContext::Process ? 'Spindle' : "Spindle, {$name}";
-            $all["spindle-{$name}"] = new TaskContestant($label, static fn(int $workers) => new SpindleTasks($workers, $context));
-            $all["spindle-{$name}-map"] = new TaskContestant("{$label}, map", static fn(int $workers) => new SpindleTasks($workers, $context, inOrder: true));
+            $all["spindle-{$name}"] = new TaskContestant(
+                $label,
+                static fn(int $workers) => new SpindleTasks($workers, $context),
+            );
+            $all["spindle-{$name}-map"] = new TaskContestant(
+                "{$label}, map",
+                static fn(int $workers) => new SpindleTasks($workers, $context, inOrder: true),
+            );
         }
 
         return $all + [
-            'spindle-tasks' => new TaskContestant('Spindle, its Tasks', static fn(int $workers) => new SpindleTaskList($workers)),
-            'amp' => new TaskContestant(Package::label('amphp/parallel'), static fn(int $workers) => new AmpTasks($workers), Package::missing('amphp/parallel', ContextWorkerPool::class)),
-            'forks' => new TaskContestant('plain forks, no pool', static fn(int $workers) => new PlainForks($workers), Forks::missing()),
-            'socket' => new TaskContestant('socket pair, one at a time', static fn() => new SocketLoop(), Forks::missing()),
+            'spindle-tasks' => new TaskContestant(
+                'Spindle, its Tasks',
+                static fn(int $workers) => new SpindleTaskList($workers),
+            ),
+            'amp' => new TaskContestant(
+                Package::label('amphp/parallel'),
+                static fn(int $workers) => new AmpTasks($workers),
+                Package::missing('amphp/parallel', ContextWorkerPool::class),
+            ),
+            'forks' => new TaskContestant(
+                'plain forks, no pool',
+                static fn(int $workers) => new PlainForks($workers),
+                Forks::missing(),
+            ),
+            'socket' => new TaskContestant(
+                'socket pair, one at a time',
+                static fn() => new SocketLoop(),
+                Forks::missing(),
+            ),
             'sequential' => new TaskContestant('one after the other', static fn() => new Sequential()),
-            'process-per-task' => new TaskContestant('process per task', static fn(int $workers) => new ProcessPerTask($workers)),
-            'pumice' => new TaskContestant('Pumice', static fn(int $workers) => new PumiceTasks($workers, $pumice), PumiceTasks::missing($pumice)),
+            'process-per-task' => new TaskContestant(
+                'process per task',
+                static fn(int $workers) => new ProcessPerTask($workers),
+            ),
+            'pumice' => new TaskContestant(
+                'Pumice',
+                static fn(int $workers) => new PumiceTasks($workers, $pumice),
+                PumiceTasks::missing($pumice),
+            ),
         ];
     }
 }

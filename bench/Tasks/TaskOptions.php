@@ -49,11 +49,17 @@ final readonly class TaskOptions
         }
 
         return new self(
-            array_map(TaskMeasurement::from(...), $options->names('only', array_column(TaskMeasurement::cases(), 'value'))),
+            array_map(
+                TaskMeasurement::from(...),
+                $options->names('only', array_column(TaskMeasurement::cases(), 'value')),
+            ),
             $options->has('n') ? $options->int('n') : null,
             $options->ints('workers', 1),
             $options->int('rounds'),
-            array_map(static fn(string $name): WorkerContext => $contexts[ucfirst($name)], $options->names('contexts', array_map(strtolower(...), array_keys($contexts)))),
+            array_map(
+                static fn(string $name): WorkerContext => $contexts[ucfirst($name)],
+                $options->names('contexts', array_map(strtolower(...), array_keys($contexts))),
+            ),
             $options->text('peers') === 'none' ? [] : $options->names('peers', self::PEERS),
             $options->int('bytes'),
             $options->int('iterations'),

@@ -19,7 +19,9 @@ final readonly class TaskProcess
     /** Returns why the contestant is not available; null when it is. */
     public function missing(string $contestant): ?string
     {
-        return Python::is($contestant) ? Python::missing() : TaskContestants::named($contestant, $this->options->pumice)->missing;
+        return Python::is($contestant)
+            ? Python::missing()
+            : TaskContestants::named($contestant, $this->options->pumice)->missing;
     }
 
     /**
@@ -27,10 +29,20 @@ final readonly class TaskProcess
      * @param bool   $closure whether to submit a closure, for measurements with that choice
      * @param Checkout|null $checkout the measured Spindle; null for other contestants
      */
-    public function series(TaskMeasurement $what, string $contestant, int $count, int $workers, string $context, string $label = '', bool $closure = false, ?Checkout $checkout = null): Series
-    {
+    public function series(
+        TaskMeasurement $what,
+        string $contestant,
+        int $count,
+        int $workers,
+        string $context,
+        string $label = '',
+        bool $closure = false,
+        ?Checkout $checkout = null,
+    ): Series {
         if ($label === '') {
-            $label = Python::is($contestant) ? Python::label($contestant) : TaskContestants::named($contestant, $this->options->pumice)->label;
+            $label = Python::is($contestant)
+                ? Python::label($contestant)
+                : TaskContestants::named($contestant, $this->options->pumice)->label;
         }
         $command = Python::is($contestant)
             ? Python::command($contestant, $what, $count, $workers, $this->options->bytes)

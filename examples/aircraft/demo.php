@@ -73,9 +73,21 @@ const TRIES = [
     ['ten statements of a second each, side by side', 'GET', '/sleep?n=10', '', ''],
     ['changes as they happen', 'GET', '/aircraft/events', '', ''],
     ['a document that is rendered by a worker', 'GET', '/aircraft/S-000000/certificate', '', ''],
-    ['what types there are, counted by a pipeline of commands', 'POST', '/reports', '{"by":"title","top":5}', 'application/json'],
+    [
+        'what types there are, counted by a pipeline of commands',
+        'POST',
+        '/reports',
+        '{"by":"title","top":5}',
+        'application/json',
+    ],
     ['all of them, streamed', 'GET', '/aircraft/export', '', ''],
-    ['some more, streamed into the table', 'POST', '/aircraft/import', "number,title,serial_number,assembly_date\nD-AIMA,Airbus A380,MSN 38,2010-05-19\n", 'text/csv'],
+    [
+        'some more, streamed into the table',
+        'POST',
+        '/aircraft/import',
+        "number,title,serial_number,assembly_date\nD-AIMA,Airbus A380,MSN 38,2010-05-19\n",
+        'text/csv',
+    ],
 ];
 
 /** Ends the demonstration with a message. */
@@ -100,7 +112,9 @@ function number(array $options, string $name, int $default): int
     $value = $options[$name] ?? $default;
     $number = filter_var($value, FILTER_VALIDATE_INT, ['options' => ['min_range' => 1, 'max_range' => 1_000_000]]);
 
-    return $number !== false ? $number : throw new UnexpectedValueException("--{$name} takes a whole number from 1 to 1000000, not \"{$value}\"");
+    return $number !== false
+        ? $number
+        : throw new UnexpectedValueException("--{$name} takes a whole number from 1 to 1000000, not \"{$value}\"");
 }
 
 /** Fails early if the address is in use. */
@@ -108,7 +122,9 @@ function checkFree(string $option, string $address, string $other): void
 {
     $socket = @stream_socket_server("tcp://{$address}", $code, $why);
     if ($socket === false) {
-        throw new DemoException("{$address} can't be used: {$why}. Give another address: ./demo aircraft --{$option} {$other}");
+        throw new DemoException(
+            "{$address} can't be used: {$why}. Give another address: ./demo aircraft --{$option} {$other}",
+        );
     }
     fclose($socket);
 }
@@ -120,8 +136,14 @@ function checkFree(string $option, string $address, string $other): void
  *
  * @return array{Future<CommandResult>, string, string} the server's end, and the two addresses
  */
-function serve(string $database, string $listen, string $admin, int $processes, Closure $warn, Cancellation $cancellation): array
-{
+function serve(
+    string $database,
+    string $listen,
+    string $admin,
+    int $processes,
+    Closure $warn,
+    Cancellation $cancellation,
+): array {
     $command = Command::of(
         PHP_BINARY,
         dirname(__DIR__, 2) . '/bin/spindle',
@@ -141,7 +163,11 @@ function serve(string $database, string $listen, string $admin, int $processes, 
         $log .= $piece;
         for (; ($length = strpos($log, "\n")) !== false; $log = substr($log, $length + 1)) {
             $line = substr($log, 0, $length);
-            if (preg_match('~ Listening on http://(\S+) with \d+ process(?:es)?, and on http://(\S+) for operators$~', $line, $match) === 1) {
+            if (preg_match(
+                '~ Listening on http://(\S+) with \d+ process(?:es)?, and on http://(\S+) for operators$~',
+                $line,
+                $match,
+            ) === 1) {
                 $up->complete([$match[1], $match[2]]);
             } elseif (preg_match('~^\S+ (?:info|notice|debug) ~', $line) !== 1) {
                 $warn($line);
@@ -149,8 +175,15 @@ function serve(string $database, string $listen, string $admin, int $processes, 
         }
     };
     /** @var Future<CommandResult> $end */
-    $end = async(static fn(): CommandResult => (new CommandPool(1, options: new CommandPoolOptions(grace: 5.0)))->execute($command->withStdout($listener)->withStderr($listener), $cancellation));
-    $end->map(static fn() => $up->isComplete() ? null : $up->error(new DemoException('The server did not start')))->ignore();
+    $end = async(
+        static fn(): CommandResult => (new CommandPool(1, options: new CommandPoolOptions(grace: 5.0)))->execute(
+            $command->withStdout($listener)->withStderr($listener),
+            $cancellation,
+        ),
+    );
+    $end->map(
+        static fn() => $up->isComplete() ? null : $up->error(new DemoException('The server did not start')),
+    )->ignore();
     /** @var array{string, string} $addresses */
     $addresses = $up->getFuture()->await($cancellation);
 
@@ -187,7 +220,13 @@ function curl(string $url, string $method, string $body, string $type): string
 /** Tries every request that the demonstration shows. */
 function check(string $application, string $admin, int $aircraft, string $database): void
 {
-    foreach (["{$application}/", "{$application}/openapi.json", "{$admin}/", "{$admin}/metrics", "{$admin}/healthz"] as $url) {
+    foreach ([
+        "{$application}/",
+        "{$application}/openapi.json",
+        "{$admin}/",
+        "{$admin}/metrics",
+        "{$admin}/healthz",
+    ] as $url) {
         ask($url);
     }
     foreach (TRIES as [, $method, $target, $body, $type]) {
@@ -197,7 +236,9 @@ function check(string $application, string $admin, int $aircraft, string $databa
         }
     }
     if (PostgresConnection::connect($database)->query('SELECT count(*) FROM aircraft')->value() !== $aircraft + 1) {
-        throw new DemoException('The table does not have the aircraft that it had before the load, and the one that was imported');
+        throw new DemoException(
+            'The table does not have the aircraft that it had before the load, and the one that was imported',
+        );
     }
 }
 
@@ -221,7 +262,8 @@ if ($options['help'] === true) {
 
 $console = new ConsoleOutput();
 $output = $options['json'] === true ? $console->getErrorOutput() : $console;
-$warn = static fn(string $line) => $console->getErrorOutput()->writeln('<comment>' . OutputFormatter::escape($line) . '</comment>');
+$warn = static fn(string $line)
+    => $console->getErrorOutput()->writeln('<comment>' . OutputFormatter::escape($line) . '</comment>');
 $stop = new DeferredCancellation();
 $signals = [];
 if (function_exists('pcntl_signal')) {
@@ -253,7 +295,12 @@ try {
     [$server, $listen, $admin] = serve($cluster->dsn(), $listen, $admin, $processes, $warn, $stop->getCancellation());
 
     $output->writeln([
-        sprintf('PostgreSQL %s has %s aircraft, %d processes serve them.', $version, number_format($aircraft), $processes),
+        sprintf(
+            'PostgreSQL %s has %s aircraft, %d processes serve them.',
+            $version,
+            number_format($aircraft),
+            $processes,
+        ),
         '',
         "  page       <info>http://{$listen}/</info>",
         "  OpenAPI    <info>http://{$listen}/openapi.json</info>",
@@ -268,7 +315,10 @@ try {
     if (stream_isatty(STDERR)) {
         $since = hrtime(true);
         $progress = EventLoop::repeat(0.1, static function () use ($since, $load): void {
-            fwrite(STDERR, sprintf("\r  %.1f s  %s cycles\e[K", (hrtime(true) - $since) / 1e9, number_format($load->cycles())));
+            fwrite(
+                STDERR,
+                sprintf("\r  %.1f s  %s cycles\e[K", (hrtime(true) - $since) / 1e9, number_format($load->cycles())),
+            );
         });
     }
     try {
@@ -281,15 +331,27 @@ try {
     }
     $result = $load->result();
     $output->writeln([
-        sprintf('%s cycles, <info>%s per second</info>; p50 %.1f ms, p99 %.1f ms; errors: %d.', number_format($result['cycles']), number_format($result['cycles_per_second'], 1), $result['p50_ms'], $result['p99_ms'], $result['errors']),
+        sprintf(
+            '%s cycles, <info>%s per second</info>; p50 %.1f ms, p99 %.1f ms; errors: %d.',
+            number_format($result['cycles']),
+            number_format($result['cycles_per_second'], 1),
+            $result['p50_ms'],
+            $result['p99_ms'],
+            $result['errors'],
+        ),
         '',
         'What else there is to try:',
     ]);
     foreach (TRIES as [$remark, $method, $target, $body, $type]) {
-        $output->writeln(OutputFormatter::escape('  ' . curl("http://{$listen}{$target}", $method, $body, $type) . "   # {$remark}"));
+        $output->writeln(OutputFormatter::escape(
+            '  ' . curl("http://{$listen}{$target}", $method, $body, $type) . "   # {$remark}",
+        ));
     }
     if ($options['json'] === true) {
-        echo json_encode($result, JSON_THROW_ON_ERROR | JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES | JSON_PRESERVE_ZERO_FRACTION), "\n";
+        echo json_encode(
+            $result,
+            JSON_THROW_ON_ERROR | JSON_PRETTY_PRINT | JSON_UNESCAPED_SLASHES | JSON_PRESERVE_ZERO_FRACTION,
+        ), "\n";
     }
     if ($result['errors'] > 0 || $result['cycles'] === 0) {
         throw new DemoException("The load went wrong {$result['errors']} times, at first: {$result['first_error']}");

@@ -41,7 +41,10 @@ function phpFiles(string $directory): array
 {
     $files = [];
     /** @var SplFileInfo $file */
-    foreach (new RecursiveIteratorIterator(new RecursiveDirectoryIterator($directory, FilesystemIterator::SKIP_DOTS)) as $file) {
+    foreach (new RecursiveIteratorIterator(new RecursiveDirectoryIterator(
+        $directory,
+        FilesystemIterator::SKIP_DOTS,
+    )) as $file) {
         if ($file->isFile() && $file->getExtension() === 'php') {
             $files[] = $file->getPathname();
         }
@@ -109,7 +112,13 @@ $concurrency = is_string($options['concurrency'] ?? null) ? (int) $options['conc
 $total = 3 * count($files);
 
 $output = new ConsoleOutput();
-$output->writeln(sprintf('<info>%s</info> PHP files: lint, compress, SHA-256. %s commands, %d at once on %d CPUs.', number_format(count($files)), number_format($total), $concurrency, $cpus));
+$output->writeln(sprintf(
+    '<info>%s</info> PHP files: lint, compress, SHA-256. %s commands, %d at once on %d CPUs.',
+    number_format(count($files)),
+    number_format($total),
+    $concurrency,
+    $cpus,
+));
 
 $failed = 0;
 /** @var float $rate average commands per second */
@@ -157,11 +166,27 @@ foreach (array_slice($failures, 0, 10) as $failure) {
     $output->writeln("<error>failed</error> {$failure}");
 }
 ksort($sums);
-$output->writeln(sprintf('%s commands in %.1f s (%s/s), %d failed.', number_format($total), $elapsed, number_format($total / $elapsed), $failed));
-$output->writeln(sprintf('%.1f MB of PHP compress to %.1f MB; %s files summed, all together %s.', $before / 1e6, $after / 1e6, number_format(count($sums)), substr(hash('sha256', implode("\n", $sums)), 0, 16)));
+$output->writeln(sprintf(
+    '%s commands in %.1f s (%s/s), %d failed.',
+    number_format($total),
+    $elapsed,
+    number_format($total / $elapsed),
+    $failed,
+));
+$output->writeln(sprintf(
+    '%.1f MB of PHP compress to %.1f MB; %s files summed, all together %s.',
+    $before / 1e6,
+    $after / 1e6,
+    number_format(count($sums)),
+    substr(hash('sha256', implode("\n", $sums)), 0, 16),
+));
 
 $output->write('A plain loop of exec() on a sample of the same commands ... ');
 $sequential = plainLoop($files);
-$output->writeln(sprintf('would take %.1f s for all: <info>%.2f times as long</info>.', $sequential, $sequential / $elapsed));
+$output->writeln(sprintf(
+    'would take %.1f s for all: <info>%.2f times as long</info>.',
+    $sequential,
+    $sequential / $elapsed,
+));
 
 exit($failed === 0 ? 0 : 1);

@@ -64,8 +64,28 @@ function digitSum(int $number): int
  */
 function agent(string $name, array $environment)
 {
-    $command = [PHP_BINARY, dirname(__DIR__, 2) . '/bin/spindle', 'work', '--queue', QUEUE, '--workers', '2', '--bootstrap', __FILE__, '--lease', (string) LEASE, '--quiet', '--allow-root'];
-    $process = proc_open($command, [['file', '/dev/null', 'r'], STDERR, STDERR], $pipes, null, ['DEMO_AGENT' => $name, ...$environment]);
+    $command = [
+        PHP_BINARY,
+        dirname(__DIR__, 2) . '/bin/spindle',
+        'work',
+        '--queue',
+        QUEUE,
+        '--workers',
+        '2',
+        '--bootstrap',
+        __FILE__,
+        '--lease',
+        (string) LEASE,
+        '--quiet',
+        '--allow-root',
+    ];
+    $process = proc_open(
+        $command,
+        [['file', '/dev/null', 'r'], STDERR, STDERR],
+        $pipes,
+        null,
+        ['DEMO_AGENT' => $name, ...$environment],
+    );
 
     return $process === false ? throw new RuntimeException("The agent {$name} does not start") : $process;
 }
@@ -80,8 +100,14 @@ $keyFile = "{$redis->directory}/key";
 touch($keyFile);
 chmod($keyFile, 0600);
 file_put_contents($keyFile, bin2hex(random_bytes(32)));
-$environment = ['SPINDLE_BROKER' => $redis->address(), 'SPINDLE_KEY_FILE' => $keyFile, ...array_filter(getenv(), is_string(...))];
-$output->writeln("Redis listens on 127.0.0.1:{$redis->port}. Two agents start: spindle work --queue " . QUEUE . ' --workers 2');
+$environment = [
+    'SPINDLE_BROKER' => $redis->address(),
+    'SPINDLE_KEY_FILE' => $keyFile,
+    ...array_filter(getenv(), is_string(...)),
+];
+$output->writeln(
+    "Redis listens on 127.0.0.1:{$redis->port}. Two agents start: spindle work --queue " . QUEUE . ' --workers 2',
+);
 $agents = ['first' => agent('first', $environment), 'second' => agent('second', $environment)];
 
 $broker = new RedisBroker($redis->address());
@@ -100,7 +126,9 @@ foreach ($executor->mapUnordered(range(1, $tasks), digits(...)) as $key => [$sum
     $bar->advance();
     if (count($seen) === intdiv($tasks, 3)) {
         proc_terminate($agents['first'], SIGKILL);
-        $output->writeln("\nThe first agent is killed, with what it has in hand. Its lease ends after " . LEASE . ' seconds.');
+        $output->writeln(
+            "\nThe first agent is killed, with what it has in hand. Its lease ends after " . LEASE . ' seconds.',
+        );
     }
 }
 $bar->finish();
@@ -122,6 +150,14 @@ $output->writeln('');
 if (isset($options['json'])) {
     echo json_encode($result, JSON_THROW_ON_ERROR), "\n";
 } else {
-    printf("%s tasks, %s results, %d wrong or twice. %s by the first agent, %s by the second; %d were in the first one's hands when it died, and ran again.\n", number_format($tasks), number_format(count($seen)), $wrong, number_format($done['first']), number_format($done['second']), $figures['lost_total']);
+    printf(
+        "%s tasks, %s results, %d wrong or twice. %s by the first agent, %s by the second; %d were in the first one's hands when it died, and ran again.\n",
+        number_format($tasks),
+        number_format(count($seen)),
+        $wrong,
+        number_format($done['first']),
+        number_format($done['second']),
+        $figures['lost_total'],
+    );
 }
 exit($wrong === 0 && count($seen) === $tasks ? 0 : 1);

@@ -65,7 +65,10 @@ final class Application extends ConsoleApplication
         } catch (UsageException $exception) {
             return self::fail($exception->getMessage(), ExitStatus::USAGE);
         } catch (ExceptionInterface $exception) {
-            return self::fail(UsageException::withoutPassword(rtrim($exception->getMessage(), '.')) . ' (see --help)', ExitStatus::USAGE);
+            return self::fail(
+                UsageException::withoutPassword(rtrim($exception->getMessage(), '.')) . ' (see --help)',
+                ExitStatus::USAGE,
+            );
         } catch (LauncherException $exception) {
             // The message advises changing CommandPoolOptions, which is for PHP code.
             $message = (string) preg_replace('/[.;:]? [^.;:]*CommandPoolOptions\(.*$/s', '', $exception->getMessage());
@@ -74,7 +77,10 @@ final class Application extends ConsoleApplication
         } catch (BrokerRefusedException $exception) {
             return self::fail($exception->getMessage(), ExitStatus::REFUSED);
         } catch (\Throwable $exception) {
-            return self::fail($exception instanceof SpindleException ? $exception->getMessage() : (string) $exception, ExitStatus::TROUBLE);
+            return self::fail(
+                $exception instanceof SpindleException ? $exception->getMessage() : (string) $exception,
+                ExitStatus::TROUBLE,
+            );
         }
     }
 
@@ -93,14 +99,32 @@ final class Application extends ConsoleApplication
             new InputArgument('command', InputArgument::REQUIRED, 'The command'),
             new InputOption('help', 'h', InputOption::VALUE_NONE, 'Show the help of a command'),
             new InputOption('version', 'V', InputOption::VALUE_NONE, 'Show the version'),
-            new InputOption('ansi', null, InputOption::VALUE_NEGATABLE, "Use colours, or none; else they are used\non a terminal unless NO_COLOR is set"),
-            new InputOption('verbose', 'v|vv|vvv', InputOption::VALUE_NONE, "With -vvv, spindle run logs each step to\nstandard error"),
+            new InputOption(
+                'ansi',
+                null,
+                InputOption::VALUE_NEGATABLE,
+                "Use colours, or none; else they are used\non a terminal unless NO_COLOR is set",
+            ),
+            new InputOption(
+                'verbose',
+                'v|vv|vvv',
+                InputOption::VALUE_NONE,
+                "With -vvv, spindle run logs each step to\nstandard error",
+            ),
         ]);
     }
 
     protected function getDefaultCommands(): array
     {
-        return [new HelpCommand(), new ListCommand(), new RunCommand(), new ServeCommand(), new WorkCommand(), new QueueCommand(), new BenchCommand()];
+        return [
+            new HelpCommand(),
+            new ListCommand(),
+            new RunCommand(),
+            new ServeCommand(),
+            new WorkCommand(),
+            new QueueCommand(),
+            new BenchCommand(),
+        ];
     }
 
     /** @return list<string> */
@@ -116,7 +140,12 @@ final class Application extends ConsoleApplication
                 $command = $this->find($word);
                 $command->mergeApplicationDefinition();
                 $order = new ArgumentOrder($command->getDefinition(), self::OWN_ORDER[$word], self::ONCE[$word]);
-                array_splice($arguments, $position + 1, null, $order->normalise(\array_slice($arguments, $position + 1)));
+                array_splice(
+                    $arguments,
+                    $position + 1,
+                    null,
+                    $order->normalise(\array_slice($arguments, $position + 1)),
+                );
             }
             break;
         }
@@ -135,7 +164,9 @@ final class Application extends ConsoleApplication
 
     private static function version(): string
     {
-        $version = InstalledVersions::isInstalled('spindle/spindle') ? InstalledVersions::getPrettyVersion('spindle/spindle') : null;
+        $version = InstalledVersions::isInstalled('spindle/spindle')
+            ? InstalledVersions::getPrettyVersion('spindle/spindle')
+            : null;
 
         return $version === null || str_contains($version, 'no-version-set') ? 'dev' : $version;
     }

@@ -68,35 +68,99 @@ final class BenchCommand extends Command
         Options that are for one of them are refused by the others.
         HELP;
 
-    private const SCRIPTS = ['commands' => 'commands.php', 'tasks' => 'tasks.php', 'postgres' => 'postgres.php', 'http' => 'http.php', 'aircraft' => 'aircraft.php', 'remote' => 'remote.php', 'contexts' => 'contexts.php'];
+    private const SCRIPTS = [
+        'commands' => 'commands.php',
+        'tasks' => 'tasks.php',
+        'postgres' => 'postgres.php',
+        'http' => 'http.php',
+        'aircraft' => 'aircraft.php',
+        'remote' => 'remote.php',
+        'contexts' => 'contexts.php',
+    ];
 
     /** Options of this command, by name: the script's option, a shortcut, the help text. */
     private const OPTIONS = [
-        'memory' => ['--memory', null, 'commands: megabytes that the measuring process holds, between commas [default: 0]'],
-        'count' => ['-n', 'n', 'Commands, tasks or queries for each measurement, requests of soak, rows of bulk [default: 3000 commands; 1000000 requests and rows; 100000 tasks of remote; the others have a number for each]'],
+        'memory' => [
+            '--memory',
+            null,
+            'commands: megabytes that the measuring process holds, between commas [default: 0]',
+        ],
+        'count' => [
+            '-n',
+            'n',
+            'Commands, tasks or queries for each measurement, requests of soak, rows of bulk [default: 3000 commands; 1000000 requests and rows; 100000 tasks of remote; the others have a number for each]',
+        ],
         'jobs' => ['-j', 'j', 'commands: so many at once [default: 8]'],
-        'rounds' => ['--rounds', null, 'commands, tasks, postgres, http, aircraft, remote: measurements of each contestant [default: 5]'],
-        'command' => ['--command', null, 'commands: the line to run; its output has to be the same each time [default: echo hi]'],
+        'rounds' => [
+            '--rounds',
+            null,
+            'commands, tasks, postgres, http, aircraft, remote: measurements of each contestant [default: 5]',
+        ],
+        'command' => [
+            '--command',
+            null,
+            'commands: the line to run; its output has to be the same each time [default: echo hi]',
+        ],
         'tasks' => ['--tasks', null, "commands: command, or TaskRunner.php's tasks: echo or sleep [default: command]"],
-        'start' => ['--start', null, 'commands: how Spindle starts them, posix_spawn or proc_open; auto measures what there is [default: auto]'],
-        'peers' => ['--peers', null, 'Names between commas, or none; all takes those that are installed [default: all]'],
-        'only' => ['--only', null, 'tasks: of bulk, single, objects, mix, cpu, echo, memory, start, death, between commas; postgres: of select, cells, far, unit, update, rows, parameter, stream, copy, sleep, gaps, cancel, acquire; http: of text, text-same, json, echo, one, connections, two, wait, idle, soak, slow, tls; aircraft: of crud, latency, sleep, certificates, bulk; remote: of bulk, single, recovery, backlog [default: all]'],
+        'start' => [
+            '--start',
+            null,
+            'commands: how Spindle starts them, posix_spawn or proc_open; auto measures what there is [default: auto]',
+        ],
+        'peers' => [
+            '--peers',
+            null,
+            'Names between commas, or none; all takes those that are installed [default: all]',
+        ],
+        'only' => [
+            '--only',
+            null,
+            'tasks: of bulk, single, objects, mix, cpu, echo, memory, start, death, between commas; postgres: of select, cells, far, unit, update, rows, parameter, stream, copy, sleep, gaps, cancel, acquire; http: of text, text-same, json, echo, one, connections, two, wait, idle, soak, slow, tls; aircraft: of crud, latency, sleep, certificates, bulk; remote: of bulk, single, recovery, backlog [default: all]',
+        ],
         'workers' => ['--workers', null, 'tasks: workers of bulk, between commas [default: 1,2,4,8]'],
-        'contexts' => ['--contexts', null, 'tasks: what workers are, of process, fork, thread, between commas [default: process]'],
-        'connections' => ['--connections', null, 'postgres: of select, cells, unit and update, between commas [default: some of 1, 4 and 8]; http: of the client [default: 50]; aircraft: of Spindle to the database in latency and sleep [default: 100]'],
-        'fibers' => ['--fibers', null, 'postgres: that share these connections, between commas [default: some of 1, 64 and 256]'],
-        'bytes' => ['--bytes', null, 'tasks: of each string of echo [default: 1048576]; postgres: of the large parameter [default: 33554432]'],
+        'contexts' => [
+            '--contexts',
+            null,
+            'tasks: what workers are, of process, fork, thread, between commas [default: process]',
+        ],
+        'connections' => [
+            '--connections',
+            null,
+            'postgres: of select, cells, unit and update, between commas [default: some of 1, 4 and 8]; http: of the client [default: 50]; aircraft: of Spindle to the database in latency and sleep [default: 100]',
+        ],
+        'fibers' => [
+            '--fibers',
+            null,
+            'postgres: that share these connections, between commas [default: some of 1, 64 and 256]',
+        ],
+        'bytes' => [
+            '--bytes',
+            null,
+            'tasks: of each string of echo [default: 1048576]; postgres: of the large parameter [default: 33554432]',
+        ],
         'iterations' => ['--iterations', null, 'Of a CPU-bound task [default: 10000000; contexts: 1000000]'],
         'pumice' => ['--pumice', null, "tasks: the folder of Pumice's source, so that it takes part in cpu"],
-        'limit' => ['--limit', null, 'tasks, postgres: seconds that a measurement may take, for there are peers that hang [default: 900; postgres: 600]'],
+        'limit' => [
+            '--limit',
+            null,
+            'tasks, postgres: seconds that a measurement may take, for there are peers that hang [default: 900; postgres: 600]',
+        ],
         'dsn' => ['--dsn', null, 'postgres: the server to measure, by a DSN [default: a temporary cluster]'],
         'clients' => ['--clients', null, 'aircraft: at once [default: 50]'],
         'cycles' => ['--cycles', null, 'aircraft: of each client of crud [default: 200]'],
         'seconds' => ['--seconds', null, 'http, aircraft: of load for each measurement [default: 3; aircraft: 5]'],
         'swoole' => ['--swoole', null, "aircraft: the file of Swoole's extension, so that it takes part in crud"],
         'autoload' => ['--autoload', null, 'http: a file by which PHP finds peers; may be given several times'],
-        'deadline' => ['--deadline', null, 'http: seconds for the head of a request, which slow clients do not keep [default: 10]'],
-        'kills' => ['--kills', null, 'remote: workers that are killed in recovery, and a quarter as many agents [default: 20]'],
+        'deadline' => [
+            '--deadline',
+            null,
+            'http: seconds for the head of a request, which slow clients do not keep [default: 10]',
+        ],
+        'kills' => [
+            '--kills',
+            null,
+            'remote: workers that are killed in recovery, and a quarter as many agents [default: 20]',
+        ],
         'backlog' => ['--backlog', null, 'remote: jobs of the long queue [default: 1000000]'],
         'max' => ['--max', null, 'contexts: created at once [default: 100]'],
         'samples' => ['--samples', null, 'contexts: measurements of each [default: 5]'],
@@ -115,7 +179,11 @@ final class BenchCommand extends Command
     {
         $this->setDescription('Measures Spindle against its peers on this machine')
             ->setHelp(self::HELP)
-            ->addArgument('what', InputArgument::REQUIRED, 'What is measured: ' . implode(', ', array_keys(self::SCRIPTS)))
+            ->addArgument(
+                'what',
+                InputArgument::REQUIRED,
+                'What is measured: ' . implode(', ', array_keys(self::SCRIPTS)),
+            )
             ->addOption('cold', null, InputOption::VALUE_NONE, 'commands: take the start of a pool into its figure')
             ->addOption(
                 'first',
@@ -124,13 +192,25 @@ final class BenchCommand extends Command
                 "all except contexts: only Spindle's first contestant, no peers",
             );
         foreach (self::OPTIONS as $name => [, $shortcut, $help]) {
-            $this->addOption($name, $shortcut, InputOption::VALUE_REQUIRED | (\in_array($name, ['php', 'autoload'], true) ? InputOption::VALUE_IS_ARRAY : 0), $help);
+            $this->addOption(
+                $name,
+                $shortcut,
+                InputOption::VALUE_REQUIRED | (\in_array(
+                    $name,
+                    ['php', 'autoload'],
+                    true,
+                ) ? InputOption::VALUE_IS_ARRAY : 0),
+                $help,
+            );
         }
     }
 
     protected function execute(InputInterface $input, OutputInterface $output): int
     {
-        return self::runScript([\PHP_BINARY, self::script($input->getArgument('what')), ...self::arguments($input)], $output);
+        return self::runScript(
+            [\PHP_BINARY, self::script($input->getArgument('what')), ...self::arguments($input)],
+            $output,
+        );
     }
 
     /** @throws UsageException */
@@ -138,11 +218,15 @@ final class BenchCommand extends Command
     {
         $what = \is_string($what) ? $what : '';
         if (!isset(self::SCRIPTS[$what])) {
-            throw new UsageException("argument '{$what}' is not allowed; give " . implode(', ', array_keys(self::SCRIPTS)));
+            throw new UsageException(
+                "argument '{$what}' is not allowed; give " . implode(', ', array_keys(self::SCRIPTS)),
+            );
         }
         $file = \dirname(__DIR__, 2) . '/bench/' . self::SCRIPTS[$what];
 
-        return is_file($file) ? $file : throw new UsageException('the benchmarks are not part of this installation; take a checkout of Spindle');
+        return is_file($file)
+            ? $file
+            : throw new UsageException('the benchmarks are not part of this installation; take a checkout of Spindle');
     }
 
     /** @return list<string> */

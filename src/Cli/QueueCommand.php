@@ -67,7 +67,12 @@ final class QueueCommand extends Command
             ->addArgument('action', InputArgument::REQUIRED, 'show, retry, delete or purge')
             ->addArgument('queue', InputArgument::REQUIRED, 'The name of the queue')
             ->addArgument('id', InputArgument::IS_ARRAY, 'retry, delete: dead letters'))
-            ->addOption('status', null, $value | InputOption::VALUE_IS_ARRAY, "show: jobs that are waiting, running,\ndelayed or dead [default: all but waiting]\n")
+            ->addOption(
+                'status',
+                null,
+                $value | InputOption::VALUE_IS_ARRAY,
+                "show: jobs that are waiting, running,\ndelayed or dead [default: all but waiting]\n",
+            )
             ->addOption('most', null, $value, "show: so many jobs of each status at most\n[default: 50]")
             ->addOption('all', null, $flag, 'retry, delete: all dead letters')
             ->addOption('yes', null, $flag, 'purge: that is meant')
@@ -112,7 +117,10 @@ final class QueueCommand extends Command
         if ($options->ids === null || $missing === 0) {
             return ExitStatus::OK;
         }
-        fwrite(\STDERR, "spindle: {$missing} of the ids " . ($missing === 1 ? 'is' : 'are') . " not among the dead letters\n");
+        fwrite(
+            \STDERR,
+            "spindle: {$missing} of the ids " . ($missing === 1 ? 'is' : 'are') . " not among the dead letters\n",
+        );
 
         return ExitStatus::ofFailures(1);
     }

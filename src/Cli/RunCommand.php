@@ -93,24 +93,62 @@ final class RunCommand extends Command
             ->setHelp(self::HELP)
             ->addUsage('[options] [--] [command template] < input')
             ->addUsage('[options] [--] [command template] ::: [argument...]')
-            ->addArgument(GivenOptions::WORDS, InputArgument::IS_ARRAY, 'The command, and ::: with an argument for each')
-            ->addOption('jobs', 'j', $value, "Jobs at once: a number, 0 for as many as\npossible, a percentage of the usable CPUs such\nas 200%, or a file with one of these, read\nagain while jobs run (also -P) [default: 100%]")
+            ->addArgument(
+                GivenOptions::WORDS,
+                InputArgument::IS_ARRAY,
+                'The command, and ::: with an argument for each',
+            )
+            ->addOption(
+                'jobs',
+                'j',
+                $value,
+                "Jobs at once: a number, 0 for as many as\npossible, a percentage of the usable CPUs such\nas 200%, or a file with one of these, read\nagain while jobs run (also -P) [default: 100%]",
+            )
             ->addOption('arg-file', 'a', $value, "Read the input from this file, - for standard\ninput")
             ->addOption('null', null, $flag, 'Lines of input end with NUL (also -0)')
             ->addOption('keep-order', 'k', $flag, 'Print outputs in the order of the input')
             ->addOption('tag', null, $flag, "Begin each line of output with the input and a\ntab")
-            ->addOption('timeout', null, $value, "End a job after so many seconds (90, 1.5, 10m,\n2h), or after a percentage of the median\nruntime such as 200%")
+            ->addOption(
+                'timeout',
+                null,
+                $value,
+                "End a job after so many seconds (90, 1.5, 10m,\n2h), or after a percentage of the median\nruntime such as 200%",
+            )
             ->addOption('retries', null, $value, 'Try a failed job so many times more at most')
-            ->addOption('halt', null, $value, "never, or when to stop: soon (what runs may\nfinish) or now, then fail=N, fail=N%,\nsuccess=N, success=N% or done=N, as in\nsoon,fail=1")
+            ->addOption(
+                'halt',
+                null,
+                $value,
+                "never, or when to stop: soon (what runs may\nfinish) or now, then fail=N, fail=N%,\nsuccess=N, success=N% or done=N, as in\nsoon,fail=1",
+            )
             ->addOption('delay', null, $value, "Leave so many seconds between two starts,\nfurther attempts included")
-            ->addOption('joblog', null, $value, "Write a line for each finished job to this\nfile, in GNU parallel's format")
+            ->addOption(
+                'joblog',
+                null,
+                $value,
+                "Write a line for each finished job to this\nfile, in GNU parallel's format",
+            )
             ->addOption('resume', null, $flag, 'Leave out the jobs that the job log has')
             ->addOption('resume-failed', null, $flag, "Leave out the jobs that succeeded by the job\nlog")
             ->addOption('results', null, $value, "Keep the outputs as files in this folder,\n"
                 . 'which is new, empty or of an earlier run')
             ->addOption('dry-run', null, $flag, 'Print the commands instead of running them')
-            ->addOption('progress', null, $value, "Show the progress on standard error: bar,\nplain, json or none [default: none]")
-            ->addOption('jsonl', null, $flag, 'Read lines {"id":...,"cmd":...}, write lines' . "\n" . '{"id":...,"status":...,"stdout":...,' . "\n" . '"stderr":...}')
+            ->addOption(
+                'progress',
+                null,
+                $value,
+                "Show the progress on standard error: bar,\nplain, json or none [default: none]",
+            )
+            ->addOption(
+                'jsonl',
+                null,
+                $flag,
+                'Read lines {"id":...,"cmd":...}, write lines'
+                    . "\n"
+                    . '{"id":...,"status":...,"stdout":...,'
+                    . "\n"
+                    . '"stderr":...}',
+            )
             ->addOption('strict', null, $flag, "Start no more jobs after a line of input that\nis no command")
             ->addOption('queue', null, $value, 'Run on the machines that serve this queue'));
     }
@@ -134,7 +172,9 @@ final class RunCommand extends Command
     private static function logger(OutputInterface $output): ?EscapedLogger
     {
         return $output->isDebug()
-            ? new EscapedLogger(new ConsoleLogger($output instanceof ConsoleOutputInterface ? $output->getErrorOutput() : $output))
+            ? new EscapedLogger(new ConsoleLogger(
+                $output instanceof ConsoleOutputInterface ? $output->getErrorOutput() : $output,
+            ))
             : null;
     }
 }

@@ -72,19 +72,74 @@ final class ServeCommand extends Command
         $this->setDescription('Serves an application over HTTP')
             ->setHelp(self::HELP)
             ->addArgument('app', InputArgument::REQUIRED, 'The PHP file that returns it')
-            ->addOption('listen', 'l', $value | InputOption::VALUE_IS_ARRAY, "An address [default: 127.0.0.1:8080]:\nhost:port, [IPv6]:port, tls://host:port\nor unix:///path")
-            ->addOption('processes', 'p', $value, "So many processes [default: as many as\nusable CPUs; 1 with --watch]")
-            ->addOption('watch', 'w', $flag, "Reload when a PHP file changes in or below\nthe application's folder, vendor left out")
-            ->addOption('admin', null, $value, "An address for /metrics, /healthz and\n/livez, which speak for all processes")
-            ->addOption('admin-host', null, $value | InputOption::VALUE_IS_ARRAY, "A name by which it may be asked, beside IP\naddresses and localhost; * for any;\nseveral times")
+            ->addOption(
+                'listen',
+                'l',
+                $value | InputOption::VALUE_IS_ARRAY,
+                "An address [default: 127.0.0.1:8080]:\nhost:port, [IPv6]:port, tls://host:port\nor unix:///path",
+            )
+            ->addOption(
+                'processes',
+                'p',
+                $value,
+                "So many processes [default: as many as\nusable CPUs; 1 with --watch]",
+            )
+            ->addOption(
+                'watch',
+                'w',
+                $flag,
+                "Reload when a PHP file changes in or below\nthe application's folder, vendor left out",
+            )
+            ->addOption(
+                'admin',
+                null,
+                $value,
+                "An address for /metrics, /healthz and\n/livez, which speak for all processes",
+            )
+            ->addOption(
+                'admin-host',
+                null,
+                $value | InputOption::VALUE_IS_ARRAY,
+                "A name by which it may be asked, beside IP\naddresses and localhost; * for any;\nseveral times",
+            )
             ->addOption('status', null, $flag, 'A status page at the admin address')
-            ->addOption('certificate', null, $value, "The certificate chain for tls:// addresses,\na PEM file; read anew for each connection")
+            ->addOption(
+                'certificate',
+                null,
+                $value,
+                "The certificate chain for tls:// addresses,\na PEM file; read anew for each connection",
+            )
             ->addOption('key', null, $value, "Its private key, a PEM file, where the\nchain's file does not have it")
-            ->addOption('max-requests', null, $value, "Replace a process after so many requests,\nor up to a tenth less")
-            ->addOption('max-memory', null, $value, "Replace a process when PHP uses so many\nbytes in it, such as 500M (K, M or G)")
-            ->addOption('memory-limit', null, $value, "PHP's memory_limit of a process, such as\n256M; =-1 for none [default: PHP's own, or\na share of the memory, 128M at least]")
-            ->addOption('start-timeout', null, $value, "Seconds in which a process has to load the\napplication [default: 30]")
-            ->addOption('stall-timeout', null, $value, "Kill a process whose event loop stands\nstill for so many seconds [default: 30]")
+            ->addOption(
+                'max-requests',
+                null,
+                $value,
+                "Replace a process after so many requests,\nor up to a tenth less",
+            )
+            ->addOption(
+                'max-memory',
+                null,
+                $value,
+                "Replace a process when PHP uses so many\nbytes in it, such as 500M (K, M or G)",
+            )
+            ->addOption(
+                'memory-limit',
+                null,
+                $value,
+                "PHP's memory_limit of a process, such as\n256M; =-1 for none [default: PHP's own, or\na share of the memory, 128M at least]",
+            )
+            ->addOption(
+                'start-timeout',
+                null,
+                $value,
+                "Seconds in which a process has to load the\napplication [default: 30]",
+            )
+            ->addOption(
+                'stall-timeout',
+                null,
+                $value,
+                "Kill a process whose event loop stands\nstill for so many seconds [default: 30]",
+            )
             ->addOption('log-format', null, $value, "Lines on standard error: text or json\n[default: text]")
             ->addOption('quiet', null, $flag, 'Log warnings and errors only');
     }
@@ -97,7 +152,9 @@ final class ServeCommand extends Command
         $log = new ServeLog($options->json, $error->isDecorated(), $options->quiet);
         PhpMessages::logTo($log);
         if ($problem !== null) {
-            $log->warning("What header(), setcookie(), http_response_code() and session_start() do in a handler is not noticed: {$problem}");
+            $log->warning(
+                "What header(), setcookie(), http_response_code() and session_start() do in a handler is not noticed: {$problem}",
+            );
         }
 
         return match ((new Supervisor($options->app, $options->addresses, $options->supervisor, $log))->run()) {

@@ -73,21 +73,56 @@ final class WorkCommand extends Command
             ->setDescription('Runs the tasks of a queue that other processes submit to')
             ->setHelp(self::HELP)
             ->addUsage('--queue thumbnails [options]')
-            ->addOption('queue', null, $value | InputOption::VALUE_IS_ARRAY, "The name of the queue; several share the\nworkers, by weights such as NAME=3\n"))
+            ->addOption(
+                'queue',
+                null,
+                $value | InputOption::VALUE_IS_ARRAY,
+                "The name of the queue; several share the\nworkers, by weights such as NAME=3\n",
+            ))
             ->addOption('workers', null, $value, "Tasks at once [default: as many as usable\nCPUs]")
             ->addOption('bootstrap', null, $value, "A PHP file that each worker loads before\nits first task")
-            ->addOption('memory-limit', null, $value, "PHP's memory_limit of each worker, such\nas 256M [default: this PHP's own]")
-            ->addOption('lease', null, $value, "Seconds after which its tasks are others',\nif it is not heard of [default: 10]")
+            ->addOption(
+                'memory-limit',
+                null,
+                $value,
+                "PHP's memory_limit of each worker, such\nas 256M [default: this PHP's own]",
+            )
+            ->addOption(
+                'lease',
+                null,
+                $value,
+                "Seconds after which its tasks are others',\nif it is not heard of [default: 10]",
+            )
             ->addOption('beat', null, $value, "Seconds between two renewals of the lease\n[default: 1]")
-            ->addOption('margin', null, $value, "Seconds before the end of a lease that could\nnot be renewed at which tasks are ended\n[default: 3]")
+            ->addOption(
+                'margin',
+                null,
+                $value,
+                "Seconds before the end of a lease that could\nnot be renewed at which tasks are ended\n[default: 3]",
+            )
             ->addOption('no-guard', null, $flag, "Start no process that ends tasks when this\none stands still")
             ->addOption('retention', null, $value, "Seconds that outcomes are kept [default:\n3600]")
             ->addOption('max-result', null, $value, "Bytes that a result may have [default:\n16777216]")
-            ->addOption('max-dead', null, $value, "Dead letters that the queue keeps; the\noldest of more are dropped [default: 100000]")
+            ->addOption(
+                'max-dead',
+                null,
+                $value,
+                "Dead letters that the queue keeps; the\noldest of more are dropped [default: 100000]",
+            )
             ->addOption('dead-age', null, $value, "Seconds that it keeps them, or 30d\n[default: 30d]")
-            ->addOption('stop-timeout', null, $value, "Seconds that tasks have to finish once it is\ntold to stop; what runs then is given back\n[default: 25]")
+            ->addOption(
+                'stop-timeout',
+                null,
+                $value,
+                "Seconds that tasks have to finish once it is\ntold to stop; what runs then is given back\n[default: 25]",
+            )
             ->addOption('admin', null, $value, "An address for /metrics, /healthz, /livez\nand a status page")
-            ->addOption('admin-host', null, $value | InputOption::VALUE_IS_ARRAY, "A name by which it may be asked, beside IP\naddresses and localhost; * for any;\nseveral times")
+            ->addOption(
+                'admin-host',
+                null,
+                $value | InputOption::VALUE_IS_ARRAY,
+                "A name by which it may be asked, beside IP\naddresses and localhost; * for any;\nseveral times",
+            )
             ->addOption('allow-root', null, $flag, 'Run as root, which is refused otherwise')
             ->addOption('log-format', null, $value, "Lines on standard error: text or json\n[default: text]")
             ->addOption('quiet', null, $flag, 'Log warnings and errors only');

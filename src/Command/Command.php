@@ -108,7 +108,10 @@ final class Command
     {
         foreach ($variables as $name => $value) {
             if (preg_match(self::VARIABLE_NAME, (string) $name) !== 1) {
-                throw new \ValueError(\sprintf("'%s' can't name an environment variable: it must not be empty or hold '=' or NUL", addcslashes((string) $name, "\0..\37\177..\377")));
+                throw new \ValueError(\sprintf(
+                    "'%s' can't name an environment variable: it must not be empty or hold '=' or NUL",
+                    addcslashes((string) $name, "\0..\37\177..\377"),
+                ));
             }
             if ($value !== null && str_contains($value, "\0")) {
                 throw self::nul("The environment variable {$name}", $value);
@@ -147,7 +150,10 @@ final class Command
     public function withInput(#[\SensitiveParameter] mixed $input): self
     {
         if ($input !== null && !\is_string($input) && !\is_resource($input) && !is_iterable($input)) {
-            throw new \ValueError(\sprintf('The input must be a string, an open stream or an iterable of strings, not %s', get_debug_type($input)));
+            throw new \ValueError(\sprintf(
+                'The input must be a string, an open stream or an iterable of strings, not %s',
+                get_debug_type($input),
+            ));
         }
 
         return $this->with(input: $input);
@@ -189,7 +195,10 @@ final class Command
     public function __debugInfo(): array
     {
         return [
-            'environment' => array_map(static fn(?string $value): ?string => $value === null ? null : '***', $this->environment),
+            'environment' => array_map(
+                static fn(?string $value): ?string => $value === null ? null : '***',
+                $this->environment,
+            ),
             'input' => $this->input === null ? null : '***',
         ] + get_object_vars($this);
     }
@@ -212,7 +221,11 @@ final class Command
     private static function target(string $which, mixed $target): mixed
     {
         if (!$target instanceof Output && !$target instanceof \Closure && !\is_resource($target)) {
-            throw new \ValueError(\sprintf('Standard %s goes to an Output, a closure or an open stream, not to %s', $which, get_debug_type($target)));
+            throw new \ValueError(\sprintf(
+                'Standard %s goes to an Output, a closure or an open stream, not to %s',
+                $which,
+                get_debug_type($target),
+            ));
         }
 
         return $target;
@@ -220,6 +233,10 @@ final class Command
 
     private static function nul(string $what, #[\SensitiveParameter] string $value): \ValueError
     {
-        return new \ValueError(\sprintf("%s holds a NUL byte at offset %d, which the system can't pass on", $what, strpos($value, "\0")));
+        return new \ValueError(\sprintf(
+            "%s holds a NUL byte at offset %d, which the system can't pass on",
+            $what,
+            strpos($value, "\0"),
+        ));
     }
 }

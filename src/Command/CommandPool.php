@@ -40,7 +40,9 @@ final class CommandPool implements Statistics
         CommandPoolOptions $options = new CommandPoolOptions(),
     ) {
         $this->dispatcher = new CommandDispatcher(
-            self::atLeastOne($concurrency ?? ($options->on === null ? (new CpuCount())->usable() : CommandCarrier::CONCURRENCY)),
+            self::atLeastOne(
+                $concurrency ?? ($options->on === null ? (new CpuCount())->usable() : CommandCarrier::CONCURRENCY),
+            ),
             \is_int($retries) ? new RetryPolicy($retries) : $retries,
             $options,
         );
@@ -115,10 +117,12 @@ final class CommandPool implements Statistics
         $ticket = $this->dispatcher->submit($this->dispatcher->open($execution), 0, $command, $execution);
         $this->dispatcher->flush();
         $cancelled = null;
-        $subscription = $cancellation?->subscribe(function (CancelledException $exception) use ($ticket, &$cancelled): void {
-            $cancelled = $exception;
-            $this->dispatcher->cancel([$ticket]);
-        });
+        $subscription = $cancellation?->subscribe(
+            function (CancelledException $exception) use ($ticket, &$cancelled): void {
+                $cancelled = $exception;
+                $this->dispatcher->cancel([$ticket]);
+            },
+        );
         try {
             $result = $execution->wait();
         } finally {
@@ -201,7 +205,11 @@ final class CommandPool implements Statistics
     /** @return array<string, mixed> no environment and no commands, because they may be secret */
     public function __debugInfo(): array
     {
-        return ['concurrency' => $this->dispatcher->concurrency(), 'retry' => $this->dispatcher->retry, 'options' => $this->dispatcher->options];
+        return [
+            'concurrency' => $this->dispatcher->concurrency(),
+            'retry' => $this->dispatcher->retry,
+            'options' => $this->dispatcher->options,
+        ];
     }
 
     /**

@@ -29,7 +29,11 @@ final class PortableCommand
         }
         foreach (['output' => $command->stdout, 'error' => $command->stderr] as $which => $target) {
             if ($target !== Output::Capture && $target !== Output::Discard) {
-                throw self::stays($command, "its standard {$which} goes to " . self::what($target), 'have it captured, which is the default, or discarded');
+                throw self::stays(
+                    $command,
+                    "its standard {$which} goes to " . self::what($target),
+                    'have it captured, which is the default, or discarded',
+                );
             }
         }
 
@@ -48,9 +52,21 @@ final class PortableCommand
 
     public static function decode(#[\SensitiveParameter] string $bytes): self
     {
-        /** @var array{list<string>, string|null, float|null, float|null, array<array-key, string|null>, string|null, string|null, bool, bool} $parts */
+        /**
+         * @var array{list<string>, string|null, float|null, float|null, array<array-key, string|null>, string|null, string|null, bool, bool} $parts
+         */
         $parts = unserialize($bytes, ['allowed_classes' => false]);
-        [$arguments, $line, $timeout, $idleTimeout, $environment, $directory, $input, $withoutOutput, $withoutErrors] = $parts;
+        [
+            $arguments,
+            $line,
+            $timeout,
+            $idleTimeout,
+            $environment,
+            $directory,
+            $input,
+            $withoutOutput,
+            $withoutErrors,
+        ] = $parts;
         $command = ($line === null ? Command::of(...$arguments) : Command::shell($line))
             ->withTimeout($timeout)
             ->withIdleTimeout($idleTimeout)
@@ -95,7 +111,9 @@ final class PortableCommand
             $result->exitCode,
             $result->signal,
             $result->timedOut,
-            $fits ? $result->error : "its output has {$size} bytes, and an outcome may have {$most} (AgentOptions::\$maxResult)",
+            $fits
+                ? $result->error
+                : "its output has {$size} bytes, and an outcome may have {$most} (AgentOptions::\$maxResult)",
             $result->startedAt,
             $result->duration,
             $fits ? stream_get_contents($output) : '',
@@ -111,7 +129,9 @@ final class PortableCommand
 
     private static function stays(Command $command, string $why, string $advice): \ValueError
     {
-        return new \ValueError("The command can't be sent to another machine, because {$why}; {$advice}: {$command->toString()}");
+        return new \ValueError(
+            "The command can't be sent to another machine, because {$why}; {$advice}: {$command->toString()}",
+        );
     }
 
     private static function what(mixed $target): string

@@ -36,6 +36,11 @@ final class SpoolException extends \RuntimeException implements SpindleException
         $message = error_get_last()['message'] ?? 'unknown error';
         error_clear_last();
 
-        return preg_replace('/^f\w+\([^)]*\): (?:Failed to open stream: |Write of \d+ bytes failed with errno=\d+ )?/', '', $message) ?? $message;
+        return preg_replace(
+            '/^f\w+\([^)]*\): (?:Failed to open stream: |Write of \d+ bytes failed with errno=\d+ )?/',
+            '',
+            $message,
+        )
+            ?? $message;
     }
 }

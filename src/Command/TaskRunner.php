@@ -47,7 +47,9 @@ final class TaskRunner
     public function add(mixed $id, string $cmd): void
     {
         if ($this->started) {
-            throw new \LogicException('A task can\'t be added while the runner runs: add it before runAndWait(), or after it has returned');
+            throw new \LogicException(
+                'A task can\'t be added while the runner runs: add it before runAndWait(), or after it has returned',
+            );
         }
         Command::shell($cmd);
         $task = serialize([$id, $cmd]);

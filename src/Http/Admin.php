@@ -82,7 +82,10 @@ final readonly class Admin implements RequestHandlerInterface
     public function handle(ServerRequestInterface $request): Response
     {
         if (!$this->hosts->allow($request)) { // RFC 9110, 15.5.20
-            return Response::text("Misdirected Request: this address answers to IP addresses, localhost and the names it was given (--admin-host)\n", 421);
+            return Response::text(
+                "Misdirected Request: this address answers to IP addresses, localhost and the names it was given (--admin-host)\n",
+                421,
+            );
         }
         $answer = $this->answerTo($request->getUri()->getPath());
         if ($answer === null) {
@@ -110,13 +113,19 @@ final readonly class Admin implements RequestHandlerInterface
 
     private function metrics(): Response
     {
-        return Response::binary(Metrics::of($this->overview->figures()), Metrics::TYPE, headers: ['Cache-Control' => 'no-store']);
+        return Response::binary(
+            Metrics::of($this->overview->figures()),
+            Metrics::TYPE,
+            headers: ['Cache-Control' => 'no-store'],
+        );
     }
 
     private function events(ServerRequestInterface $request): Response
     {
         $leaving = $request->getAttribute(Cancellation::class);
 
-        return Response::events((new Snapshots($this->overview))->follow($leaving instanceof Cancellation ? $leaving : null));
+        return Response::events(
+            (new Snapshots($this->overview))->follow($leaving instanceof Cancellation ? $leaving : null),
+        );
     }
 }

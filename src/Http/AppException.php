@@ -26,13 +26,23 @@ final class AppException extends \RuntimeException implements SpindleException
     /** @internal */
     public static function malformed(string $app, \ParseError $error): self
     {
-        return new self($app, "{$error->getFile()} does not parse: {$error->getMessage()} on line {$error->getLine()}", $error);
+        return new self(
+            $app,
+            "{$error->getFile()} does not parse: {$error->getMessage()} on line {$error->getLine()}",
+            $error,
+        );
     }
 
     /** @internal */
     public static function threw(string $app, \Throwable $failure): self
     {
-        return new self($app, "{$app} threw " . $failure::class . ": {$failure->getMessage()} ({$failure->getFile()}, line {$failure->getLine()})", $failure);
+        return new self(
+            $app,
+            "{$app} threw "
+                . $failure::class
+                . ": {$failure->getMessage()} ({$failure->getFile()}, line {$failure->getLine()})",
+            $failure,
+        );
     }
 
     /**

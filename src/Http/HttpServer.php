@@ -64,11 +64,18 @@ final class HttpServer
      * @param LoggerInterface|null   $logger  gets the exceptions of handlers and what an operator should know, but no
      *                                        access log
      */
-    public function __construct(RequestHandlerInterface|\Closure $handler, ?HttpServerOptions $options = null, ?LoggerInterface $logger = null)
-    {
+    public function __construct(
+        RequestHandlerInterface|\Closure $handler,
+        ?HttpServerOptions $options = null,
+        ?LoggerInterface $logger = null,
+    ) {
         $this->application = $handler instanceof Application ? $handler : new Application($handler);
         $this->options = $options ?? $this->application->options;
-        $this->service = new Service($this->application->handler, $this->options, $logger ?? $this->application->logger);
+        $this->service = new Service(
+            $this->application->handler,
+            $this->options,
+            $logger ?? $this->application->logger,
+        );
         $this->checks = new Checks($this->application->checks);
         $this->started = microtime(true);
         $this->begunToStop = new DeferredFuture();
@@ -168,7 +175,10 @@ final class HttpServer
             abandoned: $counters->abandoned,
             durations: array_values($counters->durations),
             duration: $counters->duration / 1e9,
-            routes: array_map(static fn(array $route): array => [$route[0], $route[1] / 1e9, $route[2]], $counters->routes),
+            routes: array_map(
+                static fn(array $route): array => [$route[0], $route[1] / 1e9, $route[2]],
+                $counters->routes,
+            ),
             lag: $this->service->lag->last(),
             maxLag: $this->service->lag->longest(),
             memory: memory_get_usage(true),
@@ -217,7 +227,9 @@ final class HttpServer
         ignore_user_abort(true);
         $service = \WeakReference::create($this->service);
         $pid = getmypid(); // a process that a handler forks does not own the connections
-        register_shutdown_function(static fn() => getmypid() === $pid ? $service->get()?->abandon() : $service->get()?->disown());
+        register_shutdown_function(
+            static fn() => getmypid() === $pid ? $service->get()?->abandon() : $service->get()?->disown(),
+        );
         foreach ($sockets as $name => $socket) {
             $this->acceptors[$name] = new Acceptor($socket, $name, $this->service, $shared);
         }
@@ -254,7 +266,10 @@ final class HttpServer
     {
         $idleGrace = min($this->options->idleTimeout, $this->options->stopTimeout);
 
-        return [$this->options->stopTimeout, $idleGrace + max($this->options->stopTimeout, $this->options->handlerTimeout)];
+        return [
+            $this->options->stopTimeout,
+            $idleGrace + max($this->options->stopTimeout, $this->options->handlerTimeout),
+        ];
     }
 
     /** @internal Returns whether connections have waited for some time because there is no room for them. */
@@ -294,7 +309,9 @@ final class HttpServer
             $figures = $pool->statistics();
             $numbers = array_filter($figures, self::isNumber(...));
             foreach (array_keys(array_diff_key($figures, $numbers)) as $name) {
-                $this->service->tellOnce("The figure {$name} of " . $pool::class . " can't be told: it is no finite number");
+                $this->service->tellOnce(
+                    "The figure {$name} of " . $pool::class . " can't be told: it is no finite number",
+                );
             }
 
             return $numbers;
@@ -313,7 +330,10 @@ final class HttpServer
 
     private function uncaught(\Throwable $failure): void
     {
-        $this->service->logger->error('Nothing caught {class}: ' . HandlerFailure::message($failure), ['class' => $failure::class, 'exception' => $failure]);
+        $this->service->logger->error(
+            'Nothing caught {class}: ' . HandlerFailure::message($failure),
+            ['class' => $failure::class, 'exception' => $failure],
+        );
     }
 
     private function end(bool $othersServe, float $idleGrace, float $timeout): void
@@ -334,11 +354,18 @@ final class HttpServer
 
     private function giveUp(float $timeout): void
     {
-        $awaited = array_filter($this->service->connections, static fn(Connection $connection): bool => $connection->isAwaited());
+        $awaited = array_filter(
+            $this->service->connections,
+            static fn(Connection $connection): bool => $connection->isAwaited(),
+        );
         $unanswered = \count($awaited);
         if ($unanswered > 0) {
             $this->unanswered += $unanswered;
-            $this->service->logger->warning("{$unanswered} " . ($unanswered === 1 ? 'request was' : 'requests were') . " not answered within {$timeout} s, and given up as the server stops");
+            $this->service->logger->warning(
+                "{$unanswered} "
+                    . ($unanswered === 1 ? 'request was' : 'requests were')
+                    . " not answered within {$timeout} s, and given up as the server stops",
+            );
         }
         foreach ($awaited as $connection) {
             $connection->giveUp();

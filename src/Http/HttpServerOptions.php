@@ -73,15 +73,30 @@ final readonly class HttpServerOptions
         public float $idleGrace = 0.5,
         public float $stopTimeout = 30.0,
     ) {
-        $seconds = ['headTimeout' => $headTimeout, 'tlsTimeout' => $tlsTimeout, 'idleTimeout' => $idleTimeout, 'handlerTimeout' => $handlerTimeout,
-            'rateWindow' => $rateWindow, 'writeTimeout' => $writeTimeout, 'idleGrace' => $idleGrace, 'stopTimeout' => $stopTimeout];
+        $seconds = [
+            'headTimeout' => $headTimeout,
+            'tlsTimeout' => $tlsTimeout,
+            'idleTimeout' => $idleTimeout,
+            'handlerTimeout' => $handlerTimeout,
+            'rateWindow' => $rateWindow,
+            'writeTimeout' => $writeTimeout,
+            'idleGrace' => $idleGrace,
+            'stopTimeout' => $stopTimeout,
+        ];
         foreach ($seconds as $name => $number) {
             if (!($number > 0)) {
                 throw new \ValueError("The option {$name} must be more than 0 seconds, not {$number}");
             }
         }
-        $counts = ['maxTarget' => $maxTarget, 'maxHead' => $maxHead, 'maxFields' => $maxFields, 'maxRequests' => $maxRequests,
-            'maxConnections' => $maxConnections, 'maxConnectionsPerAddress' => $maxConnectionsPerAddress, 'maxInFlight' => $maxInFlight];
+        $counts = [
+            'maxTarget' => $maxTarget,
+            'maxHead' => $maxHead,
+            'maxFields' => $maxFields,
+            'maxRequests' => $maxRequests,
+            'maxConnections' => $maxConnections,
+            'maxConnectionsPerAddress' => $maxConnectionsPerAddress,
+            'maxInFlight' => $maxInFlight,
+        ];
         foreach ($counts as $name => $number) {
             if ($number !== null && $number < 1) {
                 throw new \ValueError("The option {$name} must be at least 1, not {$number}");

@@ -8,7 +8,24 @@ namespace Spindle\Http;
 final readonly class HttpServerStatistics
 {
     /** Upper bounds of the buckets of {@see $durations}, in seconds; the last bucket has none. */
-    public const BOUNDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+    public const BOUNDS = [
+        0.0001,
+        0.00025,
+        0.0005,
+        0.001,
+        0.0025,
+        0.005,
+        0.01,
+        0.025,
+        0.05,
+        0.1,
+        0.25,
+        0.5,
+        1.0,
+        2.5,
+        5.0,
+        10.0,
+    ];
 
     /**
      * @param float                          $started     Unix time
@@ -65,7 +82,9 @@ final readonly class HttpServerStatistics
     /** @internal */
     public static function fromJson(string $json): self
     {
-        /** @var array{pid: int, started: float, stopping: bool, inFlight: int, connections: int, accepted: int, rejected: int, evicted: int, maxConnections: int, full: bool, handshakesFailed: int, answered: array<int, int>, refused: array<int, int>, abandoned: int, durations: list<int>, duration: float, routes: array<string, array{int, float, int}>, lag: float, maxLag: float, memory: int, pools: array<string, array<string, int|float>>} $figures */
+        /**
+         * @var array{pid: int, started: float, stopping: bool, inFlight: int, connections: int, accepted: int, rejected: int, evicted: int, maxConnections: int, full: bool, handshakesFailed: int, answered: array<int, int>, refused: array<int, int>, abandoned: int, durations: list<int>, duration: float, routes: array<string, array{int, float, int}>, lag: float, maxLag: float, memory: int, pools: array<string, array<string, int|float>>} $figures
+         */
         $figures = json_decode($json, true, flags: \JSON_THROW_ON_ERROR);
 
         return new self(...$figures);
@@ -74,6 +93,9 @@ final readonly class HttpServerStatistics
     /** @internal Encodes the statistics. Numbers that JSON does not support, such as INF, become 0. */
     public function toJson(): string
     {
-        return (string) json_encode($this, \JSON_PRESERVE_ZERO_FRACTION | \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_PARTIAL_OUTPUT_ON_ERROR);
+        return (string) json_encode(
+            $this,
+            \JSON_PRESERVE_ZERO_FRACTION | \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_PARTIAL_OUTPUT_ON_ERROR,
+        );
     }
 }

@@ -17,13 +17,18 @@ final class ListenException extends \RuntimeException implements SpindleExceptio
     /** @internal */
     public static function malformed(string $address): self
     {
-        return new self($address, "\"{$address}\" is no address to listen on: give host:port, [IPv6]:port, tls://host:port or unix:///path");
+        return new self(
+            $address,
+            "\"{$address}\" is no address to listen on: give host:port, [IPv6]:port, tls://host:port or unix:///path",
+        );
     }
 
     /** @internal */
     public static function because(string $address, string $reason): self
     {
-        $advice = str_contains($reason, 'already in use') ? ': another program listens there; end it, or choose another port' : '';
+        $advice = str_contains($reason, 'already in use')
+            ? ': another program listens there; end it, or choose another port'
+            : '';
 
         return new self($address, "The server can't listen on {$address}: {$reason}{$advice}");
     }
@@ -31,6 +36,9 @@ final class ListenException extends \RuntimeException implements SpindleExceptio
     /** @internal */
     public static function withoutCertificate(string $address): self
     {
-        return new self($address, "The server can't listen on {$address} without a certificate: give HttpServerOptions(certificate: ...)");
+        return new self(
+            $address,
+            "The server can't listen on {$address} without a certificate: give HttpServerOptions(certificate: ...)",
+        );
     }
 }

@@ -96,7 +96,12 @@ final class Response implements ResponseInterface
      */
     public static function json(mixed $value, int $status = 200, array $headers = []): self
     {
-        return self::of(self::JSON, json_encode($value, \JSON_THROW_ON_ERROR | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE), $status, $headers);
+        return self::of(
+            self::JSON,
+            json_encode($value, \JSON_THROW_ON_ERROR | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE),
+            $status,
+            $headers,
+        );
     }
 
     /** @param array<string, string|list<string>> $headers */
@@ -115,7 +120,11 @@ final class Response implements ResponseInterface
     public static function redirect(string $location, int $status = 303, array $headers = []): self
     {
         // RFC 3986, appendix A. "%" is allowed, for characters that are already encoded.
-        $location = (string) preg_replace_callback('/[^!#$%&\'()*+,\/:;=?@\[\]A-Za-z0-9\-._~]/', static fn(array $match): string => rawurlencode($match[0]), $location);
+        $location = (string) preg_replace_callback(
+            '/[^!#$%&\'()*+,\/:;=?@\[\]A-Za-z0-9\-._~]/',
+            static fn(array $match): string => rawurlencode($match[0]),
+            $location,
+        );
 
         return new self($status, ['Location' => $location] + $headers);
     }
@@ -130,8 +139,12 @@ final class Response implements ResponseInterface
      * @param iterable<string>                   $chunks
      * @param array<string, string|list<string>> $headers
      */
-    public static function stream(iterable $chunks, string $type = self::ANY, int $status = 200, array $headers = []): self
-    {
+    public static function stream(
+        iterable $chunks,
+        string $type = self::ANY,
+        int $status = 200,
+        array $headers = [],
+    ): self {
         return self::of($type, new IterableStream($chunks), $status, $headers);
     }
 
@@ -150,8 +163,12 @@ final class Response implements ResponseInterface
      * @throws HttpException 404 when the file does not exist, 403 when it can't be read
      * @throws \RuntimeException when no file can be opened at present
      */
-    public static function file(string $path, ServerRequestInterface $request, ?string $type = null, array $headers = []): self
-    {
+    public static function file(
+        string $path,
+        ServerRequestInterface $request,
+        ?string $type = null,
+        array $headers = [],
+    ): self {
         return FileAnswer::of(OpenFile::at($path), $type ?? MediaType::of($path), $request, $headers);
     }
 

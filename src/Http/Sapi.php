@@ -52,7 +52,14 @@ final class Sapi
         $environment = new SapiEnvironment($_SERVER);
         $head = $environment->head();
         $logger = $application->logger instanceof NullLogger ? null : $application->logger;
-        $exchange = new SapiExchange($head, $environment->peer(), $environment->time(), new FormReader($application->options->forms), $warning, $logger);
+        $exchange = new SapiExchange(
+            $head,
+            $environment->peer(),
+            $environment->time(),
+            new FormReader($application->options->forms),
+            $warning,
+            $logger,
+        );
         // Output of a handler is not part of its response. In the server it goes to the terminal.
         $level = ob_get_level();
         ob_start(static fn(): string => '');
@@ -107,7 +114,11 @@ final class Sapi
         $hasBody = ResponseWriter::hasBody($status, $head);
         $line = match (true) {
             $hasBody => $length === null ? '' : "Content-Length: {$length}",
-            default => rtrim(ResponseWriter::lengthWithoutBody($status, $response->getHeaderLine('Content-Length'), $length)),
+            default => rtrim(ResponseWriter::lengthWithoutBody(
+                $status,
+                $response->getHeaderLine('Content-Length'),
+                $length,
+            )),
         };
         if ($line !== '') {
             header($line);

@@ -20,11 +20,18 @@ final readonly class ServerSentEvent implements \Stringable
      *
      * @throws \ValueError when the event or the id has a line break or a NUL, or $retry is negative
      */
-    public function __construct(public string $data, public ?string $event = null, public ?string $id = null, public ?int $retry = null)
-    {
+    public function __construct(
+        public string $data,
+        public ?string $event = null,
+        public ?string $id = null,
+        public ?int $retry = null,
+    ) {
         foreach (['event' => $event, 'id' => $id] as $name => $value) {
             if ($value !== null && strpbrk($value, "\r\n\0") !== false) {
-                throw new \ValueError("The {$name} of a server-sent event has neither line breaks nor NUL: " . json_encode($value, \JSON_INVALID_UTF8_SUBSTITUTE));
+                throw new \ValueError(
+                    "The {$name} of a server-sent event has neither line breaks nor NUL: "
+                        . json_encode($value, \JSON_INVALID_UTF8_SUBSTITUTE),
+                );
             }
         }
         if ($retry !== null && $retry < 0) {
@@ -35,12 +42,17 @@ final readonly class ServerSentEvent implements \Stringable
     /** Returns the event in the format of the protocol. */
     public function __toString(): string
     {
-        $lines = array_filter(['event' => $this->event, 'id' => $this->id, 'retry' => $this->retry], static fn(string|int|null $value): bool => $value !== null);
+        $lines = array_filter(
+            ['event' => $this->event, 'id' => $this->id, 'retry' => $this->retry],
+            static fn(string|int|null $value): bool => $value !== null,
+        );
         $head = '';
         foreach ($lines as $name => $value) {
             $head .= "{$name}: {$value}\n";
         }
 
-        return "{$head}data: " . strtr($this->data, ["\r\n" => "\ndata: ", "\r" => "\ndata: ", "\n" => "\ndata: "]) . "\n\n";
+        return "{$head}data: "
+            . strtr($this->data, ["\r\n" => "\ndata: ", "\r" => "\ndata: ", "\n" => "\ndata: "])
+            . "\n\n";
     }
 }

@@ -96,7 +96,9 @@ final readonly class Supervisor
     public function run(): int
     {
         RequestFunctions::logTo($this->logger);
-        $canFork = \function_exists('pcntl_fork') && \function_exists('pcntl_signal') && \function_exists('pcntl_waitpid');
+        $canFork = \function_exists('pcntl_fork')
+            && \function_exists('pcntl_signal')
+            && \function_exists('pcntl_waitpid');
         $processes = $this->options->processes ?? ($canFork && !$this->options->watch ? (new CpuCount())->usable() : 1);
         if (!$canFork) {
             $this->checkThatOneProcessWillDo($processes);
@@ -106,7 +108,9 @@ final readonly class Supervisor
         $sockets = array_diff_key($sockets, $admin);
         $ready = self::describe($processes, array_keys($sockets), array_keys($admin));
 
-        return $canFork ? $this->superviseAll($processes, $sockets, $admin, $ready) : $this->serveHere($sockets, $admin, $ready);
+        return $canFork
+            ? $this->superviseAll($processes, $sockets, $admin, $ready)
+            : $this->serveHere($sockets, $admin, $ready);
     }
 
     private function checkThatOneProcessWillDo(int $processes): void
@@ -125,9 +129,16 @@ final readonly class Supervisor
     /** @return array<string, resource> the socket of the admin address is last */
     private function listen(): array
     {
-        $options = new HttpServerOptions(certificate: $this->options->certificate, key: $this->options->key, certificates: $this->options->certificates);
+        $options = new HttpServerOptions(
+            certificate: $this->options->certificate,
+            key: $this->options->key,
+            certificates: $this->options->certificates,
+        );
 
-        return Listeners::open([...$this->addresses, ...($this->options->admin === null ? [] : [$this->options->admin])], $options);
+        return Listeners::open(
+            [...$this->addresses, ...($this->options->admin === null ? [] : [$this->options->admin])],
+            $options,
+        );
     }
 
     /**
@@ -136,7 +147,10 @@ final readonly class Supervisor
      */
     private static function describe(int $processes, array $addresses, array $admin): string
     {
-        $text = 'Listening on ' . implode(', ', $addresses) . " with {$processes} " . ($processes === 1 ? 'process' : 'processes')
+        $text = 'Listening on '
+            . implode(', ', $addresses)
+            . " with {$processes} "
+            . ($processes === 1 ? 'process' : 'processes')
             . ($admin === [] ? '' : ', and on ' . implode(', ', $admin) . ' for operators');
 
         return strtr($text, ['tcp://' => 'http://', 'tls://' => 'https://']);
@@ -156,9 +170,18 @@ final readonly class Supervisor
             return $this->server($app, $link);
         };
         $limit = MemoryLimit::of($this->options, $processes);
-        $duties = array_map(static fn(int $number): ProcessRole => new ProcessRole("worker {$number}", $sockets, $serve, memoryLimit: $limit), range(1, $processes));
+        $duties = array_map(
+            static fn(int $number): ProcessRole
+                => new ProcessRole("worker {$number}", $sockets, $serve, memoryLimit: $limit),
+            range(1, $processes),
+        );
         if ($admin !== []) {
-            $duties[] = new ProcessRole('admin', $admin, fn(SupervisorLink $link): HttpServer => $this->adminServer(Admin::from(new ProcessServers($link))), false);
+            $duties[] = new ProcessRole(
+                'admin',
+                $admin,
+                fn(SupervisorLink $link): HttpServer => $this->adminServer(Admin::from(new ProcessServers($link))),
+                false,
+            );
         }
         $files = $this->options->watch ? new FileWatch(\dirname($app)) : null;
 
@@ -173,7 +196,9 @@ final readonly class Supervisor
     {
         $named = (string) getenv('PWD');
         [$there, $here] = [str_starts_with($named, '/') ? @stat($named) : false, stat('.')];
-        $isHere = $there !== false && $here !== false && [$there['dev'], $there['ino']] === [$here['dev'], $here['ino']];
+        $isHere = $there !== false
+            && $here !== false
+            && [$there['dev'], $there['ino']] === [$here['dev'], $here['ino']];
 
         return $isHere ? $named : (string) getcwd();
     }
@@ -207,8 +232,19 @@ final readonly class Supervisor
     {
         $application = AppLoader::load($app);
         if ($link !== null && ($this->options->maxRequests ?? $this->options->maxMemory) !== null) {
-            $counted = ProcessLifetime::of($application->handler, $this->options->maxRequests, $this->options->maxMemory, $link->spent(...));
-            $application = new Application($counted, $application->statistics, $application->checks, $application->options, $application->logger);
+            $counted = ProcessLifetime::of(
+                $application->handler,
+                $this->options->maxRequests,
+                $this->options->maxMemory,
+                $link->spent(...),
+            );
+            $application = new Application(
+                $counted,
+                $application->statistics,
+                $application->checks,
+                $application->options,
+                $application->logger,
+            );
         }
 
         return new HttpServer($application, logger: $application->logger instanceof NullLogger ? $this->logger : null);
@@ -216,7 +252,10 @@ final readonly class Supervisor
 
     private function adminServer(Admin $admin): HttpServer
     {
-        $admin = $admin->withLogger($this->logger)->withHosts(self::host((string) $this->options->admin), ...$this->options->adminHosts);
+        $admin = $admin->withLogger($this->logger)->withHosts(
+            self::host((string) $this->options->admin),
+            ...$this->options->adminHosts,
+        );
 
         $options = new HttpServerOptions(stopTimeout: self::ADMIN_STOP_TIMEOUT);
 

@@ -17,6 +17,8 @@ final class SupervisorException extends \RuntimeException implements SpindleExce
     /** @internal */
     public static function withoutPcntl(string $what): self
     {
-        return new self("{$what} takes the extension pcntl, which this PHP does not have: without it one process serves, which is neither reloaded nor replaced");
+        return new self(
+            "{$what} takes the extension pcntl, which this PHP does not have: without it one process serves, which is neither reloaded nor replaced",
+        );
     }
 }

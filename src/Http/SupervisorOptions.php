@@ -48,7 +48,11 @@ final readonly class SupervisorOptions
         public array $adminHosts = [],
         public ?string $memoryLimit = null,
     ) {
-        foreach (['processes' => $processes, 'maxRequests' => $maxRequests, 'maxMemory' => $maxMemory] as $name => $number) {
+        foreach ([
+            'processes' => $processes,
+            'maxRequests' => $maxRequests,
+            'maxMemory' => $maxMemory,
+        ] as $name => $number) {
             if ($number !== null && $number < 1) {
                 throw new \ValueError("The option {$name} must be at least 1, not {$number}");
             }
@@ -59,13 +63,16 @@ final readonly class SupervisorOptions
             }
         }
         if ($memoryLimit !== null && !self::isLimit($memoryLimit)) {
-            throw new \ValueError("The option memoryLimit must be a number of bytes from 32M on, with K, M or G after it if wanted, or -1, not {$memoryLimit}");
+            throw new \ValueError(
+                "The option memoryLimit must be a number of bytes from 32M on, with K, M or G after it if wanted, or -1, not {$memoryLimit}",
+            );
         }
     }
 
     /** Returns whether a memory limit is valid. With less than the minimum, PHP could not load the application. */
     private static function isLimit(string $limit): bool
     {
-        return $limit === '-1' || preg_match('/^[1-9]\d{0,11}[KMG]?$/D', $limit) === 1 && ini_parse_quantity($limit) >= 32 << 20;
+        return $limit === '-1'
+            || preg_match('/^[1-9]\d{0,11}[KMG]?$/D', $limit) === 1 && ini_parse_quantity($limit) >= 32 << 20;
     }
 }

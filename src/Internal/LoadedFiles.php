@@ -111,7 +111,9 @@ final class LoadedFiles
         if ($isCli) {
             return $loaded;
         }
-        /** @var array{preload_statistics?: array{scripts?: list<string>}, opcache_statistics?: array<string, int>} $status */
+        /**
+         * @var array{preload_statistics?: array{scripts?: list<string>}, opcache_statistics?: array<string, int>} $status
+         */
         $status = (array) @opcache_get_status(false);
         $preloaded = $status['preload_statistics']['scripts'] ?? [];
         if ($isValidated && !\in_array($file, $preloaded, true)) {

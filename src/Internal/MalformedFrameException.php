@@ -14,6 +14,9 @@ final class MalformedFrameException extends \UnexpectedValueException
 
     public static function at(string $bytes, int $at): self
     {
-        return new self('it wrote something that is no frame: ' . json_encode(substr($bytes, $at, 200), \JSON_INVALID_UTF8_SUBSTITUTE));
+        return new self(
+            'it wrote something that is no frame: '
+                . json_encode(substr($bytes, $at, 200), \JSON_INVALID_UTF8_SUBSTITUTE),
+        );
     }
 }

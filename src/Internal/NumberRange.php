@@ -24,7 +24,9 @@ final class NumberRange
     {
         return $seconds >= 0 && $seconds <= self::MAX_SECONDS
             ? $seconds
-            : throw new \ValueError("{$what} must be 0 or more seconds, at most " . self::MAX_SECONDS . ", not {$seconds}");
+            : throw new \ValueError(
+                "{$what} must be 0 or more seconds, at most " . self::MAX_SECONDS . ", not {$seconds}",
+            );
     }
 
     /** @throws \ValueError unless it is above 0 and up to {@see MAX_SECONDS} */
@@ -32,7 +34,9 @@ final class NumberRange
     {
         return $seconds > 0 && $seconds <= self::MAX_SECONDS
             ? $seconds
-            : throw new \ValueError("{$what} must be more than 0 seconds, at most " . self::MAX_SECONDS . ", not {$seconds}");
+            : throw new \ValueError(
+                "{$what} must be more than 0 seconds, at most " . self::MAX_SECONDS . ", not {$seconds}",
+            );
     }
 
     /** @throws \ValueError unless it is from the least to {@see MAX_COUNT} */

@@ -34,13 +34,17 @@ final class OutputBuffers
         $buffers = ob_get_status(true);
         foreach (\array_slice($buffers, self::$shared) as $buffer) {
             if ($buffer['name'] !== self::PLAIN || ($buffer['flags'] & \PHP_OUTPUT_HANDLER_REMOVABLE) === 0) {
-                throw new \LogicException('This fiber can not wait while an output buffer is open that has a callback or can not be removed (ob_start() with arguments):'
-                    . ' what other fibers print would get into it. Wait before the buffer is opened, or use ob_start() without arguments');
+                throw new \LogicException(
+                    'This fiber can not wait while an output buffer is open that has a callback or can not be removed (ob_start() with arguments):'
+                        . ' what other fibers print would get into it. Wait before the buffer is opened, or use ob_start() without arguments',
+                );
             }
         }
         if (!self::isOfTheLoop()) {
-            throw new \LogicException('This fiber can not wait while an output buffer is open that the fiber may have opened which has started it:'
-                . ' what other fibers print would get into it. Wait before the buffer is opened, or start the fiber by Amp\async()');
+            throw new \LogicException(
+                'This fiber can not wait while an output buffer is open that the fiber may have opened which has started it:'
+                    . ' what other fibers print would get into it. Wait before the buffer is opened, or start the fiber by Amp\async()',
+            );
         }
     }
 

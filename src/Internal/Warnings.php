@@ -32,7 +32,18 @@ final class Warnings
     /** Returns the reason in a warning of a stream function, such as "connection refused". */
     public static function clause(string $warning): string
     {
-        $text = trim((string) preg_replace(['~^[\w\\\\]+\(\): ~', '~^SSL operation failed with code \d+\. OpenSSL Error messages:~', '~\berror:[0-9A-F]+:[^:]*:[^:]*:~', '~\s+~'], ['', '', '', ' '], $warning));
+        $text = trim(
+            (string) preg_replace(
+                [
+                    '~^[\w\\\\]+\(\): ~',
+                    '~^SSL operation failed with code \d+\. OpenSSL Error messages:~',
+                    '~\berror:[0-9A-F]+:[^:]*:[^:]*:~',
+                    '~\s+~',
+                ],
+                ['', '', '', ' '],
+                $warning,
+            ),
+        );
         if (preg_match('~ \(([^()]+)\)$~', $text, $part) === 1) {
             $text = $part[1];
         }

@@ -26,11 +26,14 @@ final class WeakTimer
     {
         $weak = \WeakReference::create($owner);
 
-        return EventLoop::unreference(EventLoop::delay(max(0.0, min($seconds, self::LONGEST)), static function () use ($weak, $callback): void {
-            $owner = $weak->get();
-            if ($owner !== null) {
-                $callback($owner);
-            }
-        }));
+        return EventLoop::unreference(EventLoop::delay(
+            max(0.0, min($seconds, self::LONGEST)),
+            static function () use ($weak, $callback): void {
+                $owner = $weak->get();
+                if ($owner !== null) {
+                    $callback($owner);
+                }
+            },
+        ));
     }
 }

@@ -13,8 +13,11 @@ final class AuthenticationException extends \RuntimeException implements Postgre
     /**
      * @param string|null $sqlState the server's SQLSTATE, such as "28P01"; null when the client refused
      */
-    private function __construct(string $message, public readonly ?string $sqlState = null, ?\Throwable $previous = null)
-    {
+    private function __construct(
+        string $message,
+        public readonly ?string $sqlState = null,
+        ?\Throwable $previous = null,
+    ) {
         parent::__construct($message, 0, $previous);
     }
 

@@ -10,8 +10,11 @@ final class ConnectionFailedException extends \RuntimeException implements Postg
     /**
      * @param string|null $sqlState SQLSTATE of the last server that refused, such as "53300" for too many connections
      */
-    private function __construct(string $message, public readonly ?string $sqlState = null, ?\Throwable $previous = null)
-    {
+    private function __construct(
+        string $message,
+        public readonly ?string $sqlState = null,
+        ?\Throwable $previous = null,
+    ) {
         parent::__construct($message, 0, $previous);
     }
 

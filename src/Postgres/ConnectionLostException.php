@@ -34,6 +34,10 @@ class ConnectionLostException extends \RuntimeException implements PostgresExcep
     /** @internal */
     final public static function committing(self|ConnectionClosedException $loss): CommitUnknownException
     {
-        return new CommitUnknownException("Whether the transaction was committed is not known. {$loss->getMessage()}", $loss instanceof self ? $loss->sqlState : null, $loss);
+        return new CommitUnknownException(
+            "Whether the transaction was committed is not known. {$loss->getMessage()}",
+            $loss instanceof self ? $loss->sqlState : null,
+            $loss,
+        );
     }
 }

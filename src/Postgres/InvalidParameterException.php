@@ -53,12 +53,15 @@ final class InvalidParameterException extends \InvalidArgumentException implemen
     /** @internal */
     public static function tooLarge(int $bytes): self
     {
-        return new self("The parameters take {$bytes} bytes, which is more than a message to PostgreSQL can have. Use COPY, or large objects");
+        return new self(
+            "The parameters take {$bytes} bytes, which is more than a message to PostgreSQL can have. Use COPY, or large objects",
+        );
     }
 
     private static function of(string $what, int $position, string $phpType, string $postgresType, string $reason): self
     {
-        $message = "{$what} is of the type {$phpType}, which can't be sent as {$postgresType}" . ($reason === '' ? '' : ": {$reason}");
+        $message = "{$what} is of the type {$phpType}, which can't be sent as {$postgresType}"
+            . ($reason === '' ? '' : ": {$reason}");
 
         return new self($message, $position, $phpType, $postgresType);
     }

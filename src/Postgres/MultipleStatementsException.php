@@ -15,6 +15,9 @@ final class MultipleStatementsException extends \InvalidArgumentException implem
     /** @internal */
     public static function in(string $second, int $position): self
     {
-        return new self("One statement is taken at a time; the second begins at character {$position}: {$second}. Use executeScript() for several", $second);
+        return new self(
+            "One statement is taken at a time; the second begins at character {$position}: {$second}. Use executeScript() for several",
+            $second,
+        );
     }
 }

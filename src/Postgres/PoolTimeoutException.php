@@ -13,14 +13,29 @@ final class PoolTimeoutException extends \RuntimeException implements PostgresEx
     }
 
     /** @internal */
-    public static function after(float $seconds, int $connections, int $opening, int $waiting, ?\Throwable $previous): self
-    {
+    public static function after(
+        float $seconds,
+        int $connections,
+        int $opening,
+        int $waiting,
+        ?\Throwable $previous,
+    ): self {
         if ($connections === 0 && $previous !== null) {
-            return new self(\sprintf('No connection to PostgreSQL could be opened within %s s. The last attempt failed: %s', round($seconds, 3), $previous->getMessage()), $previous);
+            return new self(
+                \sprintf(
+                    'No connection to PostgreSQL could be opened within %s s. The last attempt failed: %s',
+                    round($seconds, 3),
+                    $previous->getMessage(),
+                ),
+                $previous,
+            );
         }
 
         if ($connections === 0) {
-            return new self(\sprintf('No connection to PostgreSQL could be opened within %s s: no server has answered yet. Is it running, and can it be reached?', round($seconds, 3)));
+            return new self(\sprintf(
+                'No connection to PostgreSQL could be opened within %s s: no server has answered yet. Is it running, and can it be reached?',
+                round($seconds, 3),
+            ));
         }
 
         return new self(\sprintf(

@@ -33,13 +33,21 @@ final class PooledConnection implements PostgresLink
      *
      * @param \Closure(string): void $warn
      */
-    public function __construct(private readonly SessionPool $roster, private readonly Session $session, ?float $leakAfter, private readonly \Closure $warn)
-    {
+    public function __construct(
+        private readonly SessionPool $roster,
+        private readonly Session $session,
+        ?float $leakAfter,
+        private readonly \Closure $warn,
+    ) {
         $this->lease = new SessionLease($session);
         $this->held = new ConnectionSession($this->lease);
         $this->borrower = self::stack();
         if ($leakAfter !== null) {
-            $this->timer = WeakTimer::after($leakAfter, $this, static fn(self $self) => $self->report("has not been given back for {$leakAfter} s"));
+            $this->timer = WeakTimer::after(
+                $leakAfter,
+                $this,
+                static fn(self $self) => $self->report("has not been given back for {$leakAfter} s"),
+            );
         }
     }
 
@@ -57,23 +65,39 @@ final class PooledConnection implements PostgresLink
     /** Forbidden: closing a copy would close the original. */
     private function __clone() {}
 
-    public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result
-    {
+    public function query(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters = [],
+        ?Cancellation $cancellation = null,
+    ): Result {
         return $this->held()->query($sql, $parameters, $cancellation);
     }
 
-    public function execute(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): int
-    {
+    public function execute(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters = [],
+        ?Cancellation $cancellation = null,
+    ): int {
         return $this->held()->query($sql, $parameters, $cancellation)->affected;
     }
 
-    public function stream(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): \Generator
-    {
+    public function stream(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters = [],
+        ?Cancellation $cancellation = null,
+    ): \Generator {
         yield from TransactionRun::stream($this->held(), $sql, $parameters, $cancellation);
     }
 
-    public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation = null): int
-    {
+    public function copyFrom(
+        string $sql,
+        #[\SensitiveParameter]
+        iterable $data,
+        ?Cancellation $cancellation = null,
+    ): int {
         return $this->held()->copyFrom($sql, $data, $cancellation);
     }
 
@@ -87,8 +111,12 @@ final class PooledConnection implements PostgresLink
         $this->held()->script($sql, $cancellation);
     }
 
-    public function transaction(\Closure $work, ?Isolation $isolation = null, int $retries = 0, ?Cancellation $cancellation = null): mixed
-    {
+    public function transaction(
+        \Closure $work,
+        ?Isolation $isolation = null,
+        int $retries = 0,
+        ?Cancellation $cancellation = null,
+    ): mixed {
         return TransactionRun::outermost($this->held(), $work, $isolation, $retries, $cancellation);
     }
 
@@ -133,7 +161,15 @@ final class PooledConnection implements PostgresLink
     {
         $lines = [];
         foreach (\array_slice(debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS, 22), 2) as $index => $frame) {
-            $lines[] = \sprintf('#%d %s:%s %s%s%s()', $index, $frame['file'] ?? '[internal]', $frame['line'] ?? '', $frame['class'] ?? '', $frame['type'] ?? '', $frame['function']);
+            $lines[] = \sprintf(
+                '#%d %s:%s %s%s%s()',
+                $index,
+                $frame['file'] ?? '[internal]',
+                $frame['line'] ?? '',
+                $frame['class'] ?? '',
+                $frame['type'] ?? '',
+                $frame['function'],
+            );
         }
 
         return implode("\n", $lines);

@@ -21,7 +21,11 @@ final class Postgres
     {
         return implode('.', array_map(static function (string $one): string {
             if ($one === '' || \strlen($one) > self::LONGEST || str_contains($one, "\0")) {
-                throw new \ValueError(\sprintf('A name in SQL has 1 to %d bytes and no NUL byte: %s', self::LONGEST, json_encode($one, \JSON_INVALID_UTF8_SUBSTITUTE)));
+                throw new \ValueError(\sprintf(
+                    'A name in SQL has 1 to %d bytes and no NUL byte: %s',
+                    self::LONGEST,
+                    json_encode($one, \JSON_INVALID_UTF8_SUBSTITUTE),
+                ));
             }
 
             return '"' . str_replace('"', '""', $one) . '"';

@@ -45,30 +45,49 @@ final class PostgresConnection implements PostgresLink
      * @throws AuthenticationException when the server refuses the login, or does not prove that it knows the password
      * @throws CancelledException
      */
-    public static function connect(#[\SensitiveParameter] string|PostgresOptions $options = '', ?Cancellation $cancellation = null): self
-    {
+    public static function connect(
+        #[\SensitiveParameter]
+        string|PostgresOptions $options = '',
+        ?Cancellation $cancellation = null,
+    ): self {
         $options = \is_string($options) ? PostgresOptions::of($options) : $options;
 
         return new self(new ConnectionSession((new Sessions($options))->open($cancellation)), $options);
     }
 
-    public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result
-    {
+    public function query(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters = [],
+        ?Cancellation $cancellation = null,
+    ): Result {
         return $this->held->query($sql, $parameters, $cancellation);
     }
 
-    public function execute(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): int
-    {
+    public function execute(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters = [],
+        ?Cancellation $cancellation = null,
+    ): int {
         return $this->held->query($sql, $parameters, $cancellation)->affected;
     }
 
-    public function stream(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): \Generator
-    {
+    public function stream(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters = [],
+        ?Cancellation $cancellation = null,
+    ): \Generator {
         yield from TransactionRun::stream($this->held, $sql, $parameters, $cancellation);
     }
 
-    public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation = null): int
-    {
+    public function copyFrom(
+        string $sql,
+        #[\SensitiveParameter]
+        iterable $data,
+        ?Cancellation $cancellation = null,
+    ): int {
         return $this->held->copyFrom($sql, $data, $cancellation);
     }
 
@@ -82,8 +101,12 @@ final class PostgresConnection implements PostgresLink
         $this->held->script($sql, $cancellation);
     }
 
-    public function transaction(\Closure $work, ?Isolation $isolation = null, int $retries = 0, ?Cancellation $cancellation = null): mixed
-    {
+    public function transaction(
+        \Closure $work,
+        ?Isolation $isolation = null,
+        int $retries = 0,
+        ?Cancellation $cancellation = null,
+    ): mixed {
         return TransactionRun::outermost($this->held, $work, $isolation, $retries, $cancellation);
     }
 

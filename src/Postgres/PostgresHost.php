@@ -23,11 +23,17 @@ final readonly class PostgresHost implements \Stringable
         public ?string $address = null,
     ) {
         // No message repeats the value: it may be part of a password that was not percent-encoded.
-        if ($host === '' || str_contains($host, "\0") || !$this->isSocket() && preg_match('~[\0-\x20\x7f]~', $host) === 1) {
+        if (
+            $host === ''
+            || str_contains($host, "\0")
+            || !$this->isSocket() && preg_match('~[\0-\x20\x7f]~', $host) === 1
+        ) {
             throw new \ValueError('A host of PostgreSQL must be a name, an IP address or a folder');
         }
         if (!$this->isSocket() && strpbrk($host, '@/?#[]') !== false) {
-            throw new \ValueError("A host of PostgreSQL has no '@', '/', '?', '#' or bracket in it: in a URI the user, the password and the folder of a socket are percent-encoded");
+            throw new \ValueError(
+                "A host of PostgreSQL has no '@', '/', '?', '#' or bracket in it: in a URI the user, the password and the folder of a socket are percent-encoded",
+            );
         }
         if ($port < 1 || $port > 65535) {
             throw new \ValueError("A port must be from 1 to 65535, not {$port}");

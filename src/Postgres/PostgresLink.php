@@ -29,14 +29,24 @@ interface PostgresLink
      * @throws ConnectionLostException when the connection is lost during the call
      * @throws CancelledException
      */
-    public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result;
+    public function query(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters = [],
+        ?Cancellation $cancellation = null,
+    ): Result;
 
     /**
      * Executes one statement and returns the number of rows that it wrote or returned.
      *
      * @param list<mixed> $parameters
      */
-    public function execute(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): int;
+    public function execute(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters = [],
+        ?Cancellation $cancellation = null,
+    ): int;
 
     /**
      * Executes one statement, and fetches its rows while they are taken, in constant memory.
@@ -48,7 +58,12 @@ interface PostgresLink
      *
      * @return \Generator<int, array<string, mixed>>
      */
-    public function stream(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): \Generator;
+    public function stream(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters = [],
+        ?Cancellation $cancellation = null,
+    ): \Generator;
 
     /**
      * Runs COPY … FROM STDIN. Copies all rows or none: none when the input throws, or the call is cancelled.
@@ -59,7 +74,12 @@ interface PostgresLink
      *
      * @return int number of rows
      */
-    public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation = null): int;
+    public function copyFrom(
+        string $sql,
+        #[\SensitiveParameter]
+        iterable $data,
+        ?Cancellation $cancellation = null,
+    ): int;
 
     /**
      * Runs COPY … TO STDOUT, in constant memory. Nothing else may be sent until the data are read or the loop is left.
@@ -94,5 +114,10 @@ interface PostgresLink
      * @throws \LogicException when a statement began a transaction before, or ended this one
      * @throws \Throwable exception of the function
      */
-    public function transaction(\Closure $work, ?Isolation $isolation = null, int $retries = 0, ?Cancellation $cancellation = null): mixed;
+    public function transaction(
+        \Closure $work,
+        ?Isolation $isolation = null,
+        int $retries = 0,
+        ?Cancellation $cancellation = null,
+    ): mixed;
 }

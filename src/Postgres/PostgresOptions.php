@@ -89,7 +89,11 @@ final readonly class PostgresOptions
         public ?int $maxValueBytes = null,
         public JsonMode $json = JsonMode::Arrays,
     ) {
-        $this->hosts = self::hosts(\is_string($hosts) ? array_filter(explode(',', $hosts), static fn(string $host): bool => $host !== '') : $hosts);
+        $this->hosts = self::hosts(
+            \is_string($hosts)
+                ? array_filter(explode(',', $hosts), static fn(string $host): bool => $host !== '')
+                : $hosts,
+        );
         $this->user = $user ?? self::systemUser();
         $this->database = $database ?? $this->user;
         $this->password = \is_string($password) ? new \SensitiveParameterValue($password) : $password;
@@ -170,7 +174,9 @@ final readonly class PostgresOptions
             $list[] = \is_string($host) ? PostgresHost::of(trim($host)) : $host;
         }
 
-        return $list !== [] ? $list : [new PostgresHost(is_dir(self::SOCKET_FOLDERS[0]) ? self::SOCKET_FOLDERS[0] : self::SOCKET_FOLDERS[1])];
+        return $list !== []
+            ? $list
+            : [new PostgresHost(is_dir(self::SOCKET_FOLDERS[0]) ? self::SOCKET_FOLDERS[0] : self::SOCKET_FOLDERS[1])];
     }
 
     private static function systemUser(): string
@@ -191,7 +197,12 @@ final readonly class PostgresOptions
                 throw new \ValueError("The option {$name} must not be empty");
             }
         }
-        $texts = ['user' => $this->user, 'database' => $this->database, 'password' => $this->password() ?? '', 'applicationName' => $this->applicationName];
+        $texts = [
+            'user' => $this->user,
+            'database' => $this->database,
+            'password' => $this->password() ?? '',
+            'applicationName' => $this->applicationName,
+        ];
         foreach ([...$texts, ...$this->settings] as $name => $value) {
             if (str_contains($value, "\0")) {
                 throw new \ValueError("The option {$name} must not contain NUL bytes");
@@ -199,27 +210,39 @@ final readonly class PostgresOptions
         }
         foreach (array_keys($this->settings) as $name) {
             if (preg_match('~^[a-z_][a-z0-9_$]*(?:\.[a-z_][a-z0-9_$]*)*$~iD', "{$name}") !== 1) {
-                throw new \ValueError('The option settings has names of PostgreSQL\'s settings for keys, which ' . json_encode($name, \JSON_INVALID_UTF8_SUBSTITUTE) . ' is not');
+                throw new \ValueError(
+                    'The option settings has names of PostgreSQL\'s settings for keys, which '
+                        . json_encode($name, \JSON_INVALID_UTF8_SUBSTITUTE)
+                        . ' is not',
+                );
             }
         }
     }
 
     private function checkNumbers(): void
     {
-        foreach (['connectTimeout' => $this->connectTimeout, 'statementTimeout' => $this->statementTimeout, 'readTimeout' => $this->readTimeout] as $name => $seconds) {
+        foreach ([
+            'connectTimeout' => $this->connectTimeout,
+            'statementTimeout' => $this->statementTimeout,
+            'readTimeout' => $this->readTimeout,
+        ] as $name => $seconds) {
             if ($seconds !== null && !($seconds > 0)) {
                 throw new \ValueError("The option {$name} must be more than 0 seconds, not {$seconds}");
             }
         }
         // PostgreSQL's limit is a number of milliseconds in 31 bits.
         if ($this->statementTimeout !== null && $this->statementTimeout > 2_147_483) {
-            throw new \ValueError('The option statementTimeout must be at most 2147483 seconds; null leaves it to the server');
+            throw new \ValueError(
+                'The option statementTimeout must be at most 2147483 seconds; null leaves it to the server',
+            );
         }
         if ($this->statementCache !== null && $this->statementCache < 0) {
             throw new \ValueError("The option statementCache must be 0 or more, not {$this->statementCache}");
         }
         if ($this->maxValueBytes !== null && $this->maxValueBytes < SizeLimits::FLOOR) {
-            throw new \ValueError('The option maxValueBytes must be at least ' . SizeLimits::FLOOR . ", not {$this->maxValueBytes}");
+            throw new \ValueError(
+                'The option maxValueBytes must be at least ' . SizeLimits::FLOOR . ", not {$this->maxValueBytes}",
+            );
         }
         if ($this->persistent && $this->driver !== PostgresDriver::ExtPgsql) {
             throw new \ValueError('The option persistent is of the driver PostgresDriver::ExtPgsql only');
@@ -231,7 +254,11 @@ final readonly class PostgresOptions
 
     private function checkFiles(): void
     {
-        foreach (['tlsRootCertificate' => $this->tlsRootCertificate, 'tlsCertificate' => $this->tlsCertificate, 'tlsKey' => $this->tlsKey] as $name => $file) {
+        foreach ([
+            'tlsRootCertificate' => $this->tlsRootCertificate,
+            'tlsCertificate' => $this->tlsCertificate,
+            'tlsKey' => $this->tlsKey,
+        ] as $name => $file) {
             if ($file !== null && !is_file($file)) {
                 throw new \ValueError("The file '{$file}' of the option {$name} is not there");
             }

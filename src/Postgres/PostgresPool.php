@@ -60,7 +60,9 @@ final class PostgresPool implements PostgresLink, Statistics
         $this->options = \is_string($options) ? PostgresOptions::of($options) : $options;
         $this->poolOptions = $poolOptions ?? new PostgresPoolOptions();
         if ($maxConnections < 1 || $maxConnections < $this->poolOptions->minConnections) {
-            throw new \ValueError("The option maxConnections must be 1 or more, and not below minConnections, not {$maxConnections}");
+            throw new \ValueError(
+                "The option maxConnections must be 1 or more, and not below minConnections, not {$maxConnections}",
+            );
         }
         $logger = $this->options->logger;
         $this->warn = $this->poolOptions->onWarning ?? static function (string $warning) use ($logger): void {
@@ -81,23 +83,39 @@ final class PostgresPool implements PostgresLink, Statistics
     /** Forbidden: closing a copy would close the original. */
     private function __clone() {}
 
-    public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result
-    {
+    public function query(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters = [],
+        ?Cancellation $cancellation = null,
+    ): Result {
         return $this->queries->run($sql, $parameters, $cancellation);
     }
 
-    public function execute(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): int
-    {
+    public function execute(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters = [],
+        ?Cancellation $cancellation = null,
+    ): int {
         return $this->query($sql, $parameters, $cancellation)->affected;
     }
 
-    public function stream(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): \Generator
-    {
+    public function stream(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters = [],
+        ?Cancellation $cancellation = null,
+    ): \Generator {
         yield from TransactionRun::stream($this->roster, $sql, $parameters, $cancellation);
     }
 
-    public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation = null): int
-    {
+    public function copyFrom(
+        string $sql,
+        #[\SensitiveParameter]
+        iterable $data,
+        ?Cancellation $cancellation = null,
+    ): int {
         $session = $this->roster->take($cancellation);
         try {
             return $session->copyFrom($sql, $data, $cancellation);
@@ -126,8 +144,12 @@ final class PostgresPool implements PostgresLink, Statistics
         }
     }
 
-    public function transaction(\Closure $work, ?Isolation $isolation = null, int $retries = 0, ?Cancellation $cancellation = null): mixed
-    {
+    public function transaction(
+        \Closure $work,
+        ?Isolation $isolation = null,
+        int $retries = 0,
+        ?Cancellation $cancellation = null,
+    ): mixed {
         return TransactionRun::outermost($this->roster, $work, $isolation, $retries, $cancellation);
     }
 

@@ -32,7 +32,12 @@ final readonly class PostgresPoolOptions
         public ?float $leakAfter = 60.0,
         public ?\Closure $onWarning = null,
     ) {
-        foreach (['acquireTimeout' => $acquireTimeout, 'idleTimeout' => $idleTimeout, 'maxLifetime' => $maxLifetime, 'leakAfter' => $leakAfter] as $name => $seconds) {
+        foreach ([
+            'acquireTimeout' => $acquireTimeout,
+            'idleTimeout' => $idleTimeout,
+            'maxLifetime' => $maxLifetime,
+            'leakAfter' => $leakAfter,
+        ] as $name => $seconds) {
             if ($seconds !== null && !($seconds > 0)) {
                 throw new \ValueError("The option {$name} must be more than 0 seconds, not {$seconds}");
             }

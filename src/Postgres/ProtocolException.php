@@ -30,7 +30,9 @@ final class ProtocolException extends \RuntimeException implements PostgresExcep
      */
     public static function unexpected(string $type, string $when): self
     {
-        return new self("PostgreSQL's protocol is broken: the server sent a message of type " . self::printable($type) . " {$when}");
+        return new self(
+            "PostgreSQL's protocol is broken: the server sent a message of type " . self::printable($type) . " {$when}",
+        );
     }
 
     /** @internal */
@@ -42,7 +44,9 @@ final class ProtocolException extends \RuntimeException implements PostgresExcep
     /** @internal */
     public static function encoding(string $encoding): self
     {
-        return new self("client_encoding was changed to {$encoding}, and texts travel as UTF-8. Have the server convert them instead, by convert_to() and convert_from()");
+        return new self(
+            "client_encoding was changed to {$encoding}, and texts travel as UTF-8. Have the server convert them instead, by convert_to() and convert_from()",
+        );
     }
 
     /**
@@ -52,7 +56,9 @@ final class ProtocolException extends \RuntimeException implements PostgresExcep
      */
     public static function value(string $type, string $reason = ''): self
     {
-        return new self("PostgreSQL sent a value of the type {$type} that can't be read" . ($reason === '' ? '' : ": {$reason}"));
+        return new self(
+            "PostgreSQL sent a value of the type {$type} that can't be read" . ($reason === '' ? '' : ": {$reason}"),
+        );
     }
 
     private static function printable(string $bytes): string

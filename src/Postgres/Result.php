@@ -17,7 +17,8 @@ use Spindle\Postgres\Internal\Rows;
  * | numeric | string, as exact as it is |
  * | bytea | string of bytes |
  * | json, jsonb | what json_decode() makes, objects as arrays |
- * | date, timestamp, timestamptz | DateTimeImmutable with microseconds, the first two in UTC; INF and -INF for infinity |
+ * | date, timestamp, timestamptz | DateTimeImmutable with microseconds, the first two in UTC; INF and -INF for infinity
+ * |
  * | interval | DateInterval |
  * | arrays; ranges; multiranges | lists; {@see Range}; lists of them |
  * | text, uuid, enums and all others | string |
@@ -32,7 +33,12 @@ final class Result implements \IteratorAggregate, \Countable
      * @param int<0, max> $count number of rows
      * @param int $affected number of rows that the statement wrote or returned
      */
-    public function __construct(private readonly ?Columns $columns, private readonly Rows $rows, private readonly int $count, public readonly int $affected) {}
+    public function __construct(
+        private readonly ?Columns $columns,
+        private readonly Rows $rows,
+        private readonly int $count,
+        public readonly int $affected,
+    ) {}
 
     /** @return list<string> names of the columns */
     public function columns(): array
@@ -71,7 +77,9 @@ final class Result implements \IteratorAggregate, \Countable
     public function lists(): array
     {
         /** @var list<list<mixed>> $rows whose keys are those of a list */
-        $rows = $this->columns === null ? [] : array_merge(...$this->rows->batches($this->columns, array_keys($this->columns->names)));
+        $rows = $this->columns === null
+            ? []
+            : array_merge(...$this->rows->batches($this->columns, array_keys($this->columns->names)));
 
         return $rows;
     }

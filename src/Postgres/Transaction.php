@@ -22,23 +22,39 @@ final class Transaction implements PostgresLink
     /** @internal */
     public function __construct(private readonly ConnectionSession $held, private readonly int $depth) {}
 
-    public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result
-    {
+    public function query(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters = [],
+        ?Cancellation $cancellation = null,
+    ): Result {
         return $this->held->query($sql, $parameters, $cancellation);
     }
 
-    public function execute(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): int
-    {
+    public function execute(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters = [],
+        ?Cancellation $cancellation = null,
+    ): int {
         return $this->held->query($sql, $parameters, $cancellation)->affected;
     }
 
-    public function stream(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): \Generator
-    {
+    public function stream(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters = [],
+        ?Cancellation $cancellation = null,
+    ): \Generator {
         yield from $this->held->stream($sql, $parameters, $cancellation);
     }
 
-    public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation = null): int
-    {
+    public function copyFrom(
+        string $sql,
+        #[\SensitiveParameter]
+        iterable $data,
+        ?Cancellation $cancellation = null,
+    ): int {
         return $this->held->copyFrom($sql, $data, $cancellation);
     }
 
@@ -52,8 +68,12 @@ final class Transaction implements PostgresLink
         $this->held->script($sql, $cancellation);
     }
 
-    public function transaction(\Closure $work, ?Isolation $isolation = null, int $retries = 0, ?Cancellation $cancellation = null): mixed
-    {
+    public function transaction(
+        \Closure $work,
+        ?Isolation $isolation = null,
+        int $retries = 0,
+        ?Cancellation $cancellation = null,
+    ): mixed {
         if ($isolation !== null || $retries !== 0) {
             throw new \LogicException('An isolation level and retries belong to the outermost transaction');
         }

@@ -9,7 +9,9 @@ final class TransactionAbortedException extends \RuntimeException implements Pos
 {
     private function __construct()
     {
-        parent::__construct('A statement of the transaction failed before, so it was rolled back rather than committed. Put what may fail in a nested transaction()');
+        parent::__construct(
+            'A statement of the transaction failed before, so it was rolled back rather than committed. Put what may fail in a nested transaction()',
+        );
     }
 
     /** @internal */

@@ -51,7 +51,9 @@ final class UnexpectedResultException extends \RuntimeException implements Postg
     /** @internal */
     public static function sameName(string $column): self
     {
-        return new self("Two columns are named \"{$column}\"; give one another name with AS, or read them with lists()");
+        return new self(
+            "Two columns are named \"{$column}\"; give one another name with AS, or read them with lists()",
+        );
     }
 
     /**

@@ -68,9 +68,14 @@ final class Agent implements Statistics
         $budget = $options->pool->budget ?? self::budget($options);
         $this->maxResult = min($options->maxResult, $options->pool->maxResult ?? \PHP_INT_MAX, $budget->bytes);
         $grace = $options->margin / self::SHARE_OF_MARGIN;
-        $ofPool = ['maxResult' => $this->maxResult + self::BESIDE_RESULT, 'budget' => $budget, 'grace' => min($options->pool->grace, $grace)];
+        $ofPool = [
+            'maxResult' => $this->maxResult + self::BESIDE_RESULT,
+            'budget' => $budget,
+            'grace' => min($options->pool->grace, $grace),
+        ];
         $this->workshop = new JobRunner(
-            $pool ?? static fn(\Closure $report): WorkerPool => new WorkerPool($workers, 0, $options->pool->with(...$ofPool, onReport: $report)),
+            $pool ?? static fn(\Closure $report): WorkerPool
+                => new WorkerPool($workers, 0, $options->pool->with(...$ofPool, onReport: $report)),
             $workers,
             min(self::GRACE, $grace),
             $budget,
@@ -90,7 +95,9 @@ final class Agent implements Statistics
     {
         $memory = ini_parse_quantity(\ini_get('memory_limit'));
 
-        return new ResultBudget($memory > 0 ? intdiv($memory, self::SHARE_OF_MEMORY) : max(self::MAX_RESULTS, $options->maxResult));
+        return new ResultBudget(
+            $memory > 0 ? intdiv($memory, self::SHARE_OF_MEMORY) : max(self::MAX_RESULTS, $options->maxResult),
+        );
     }
 
     /**
@@ -106,7 +113,10 @@ final class Agent implements Statistics
     public function run(Cancellation $stop, ?Cancellation $end = null): void
     {
         if ($this->maxResult < min($this->options->maxResult, $this->options->pool->maxResult ?? \PHP_INT_MAX)) {
-            $this->logger->warning('A result may have {bytes} bytes here, because of PHP\'s memory_limit of {limit}', ['bytes' => $this->maxResult, 'limit' => \ini_get('memory_limit')]);
+            $this->logger->warning(
+                'A result may have {bytes} bytes here, because of PHP\'s memory_limit of {limit}',
+                ['bytes' => $this->maxResult, 'limit' => \ini_get('memory_limit')],
+            );
         }
         try {
             $this->serve($stop, $end ?? new NullCancellation());
@@ -129,7 +139,10 @@ final class Agent implements Statistics
     {
         $queue = $this->workshop->queue;
         $ofQueue = $queue === [] ? [] : [
-            ...array_intersect_key($queue, ['waiting' => 0, 'delayed' => 0, 'blocked' => 0, 'dead' => 0, 'agents' => 0]),
+            ...array_intersect_key(
+                $queue,
+                ['waiting' => 0, 'delayed' => 0, 'blocked' => 0, 'dead' => 0, 'agents' => 0],
+            ),
             'oldest_seconds' => ($queue['oldest_ms'] ?? 0) / 1000,
         ];
 
@@ -147,7 +160,16 @@ final class Agent implements Statistics
         $backoff = new Backoff(0.1, 2.0, 5.0, 0.5);
         $former = null;
         for ($failures = 0; !$stop->isRequested();) {
-            $tenure = new AgentLease($this->broker, $this->queue, $this->workers, $this->workshop, $this->keys, $this->options, $this->maxResult, $this->logger);
+            $tenure = new AgentLease(
+                $this->broker,
+                $this->queue,
+                $this->workers,
+                $this->workshop,
+                $this->keys,
+                $this->options,
+                $this->maxResult,
+                $this->logger,
+            );
             try {
                 if ($former !== null) {
                     $this->broker->leave($this->queue, $former); // the jobs of that lease were ended and did not crash
@@ -162,7 +184,9 @@ final class Agent implements Statistics
                 if ($failure instanceof BrokerRefusedException && !$this->hasServed) {
                     throw $failure; // the agent has never served: an operator must change the setup
                 }
-                $failure instanceof BrokerRefusedException ? $this->logger->error($failure->getMessage()) : $this->logger->warning($failure->getMessage());
+                $failure instanceof BrokerRefusedException
+                    ? $this->logger->error($failure->getMessage())
+                    : $this->logger->warning($failure->getMessage());
                 $this->workshop->queue = [];
                 $former ??= $tenure->ended();
                 if ($former !== null) {

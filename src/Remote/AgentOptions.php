@@ -50,7 +50,9 @@ final class AgentOptions
             throw new \ValueError('A queue keeps 1 dead letter or more, for a second or more');
         }
         if (!($beat > 0 && $margin > 0 && $lease > $beat + $margin && $retention >= 1)) {
-            throw new \ValueError('A lease is longer than the time between two renewals and the margin together, which are more than 0 seconds, and outcomes are kept for a second or more');
+            throw new \ValueError(
+                'A lease is longer than the time between two renewals and the margin together, which are more than 0 seconds, and outcomes are kept for a second or more',
+            );
         }
     }
 

@@ -115,7 +115,15 @@ interface Broker
      * @throws LeaseLostException when its lease has ended, and other agents may claim its jobs
      * @throws BrokerException
      */
-    public function renew(string $queue, string $owner, float $lease, bool $joins, string $about, int $mostDead = \PHP_INT_MAX, float $oldestDead = \INF): ?float;
+    public function renew(
+        string $queue,
+        string $owner,
+        float $lease,
+        bool $joins,
+        string $about,
+        int $mostDead = \PHP_INT_MAX,
+        float $oldestDead = \INF,
+    ): ?float;
 
     /**
      * Settles jobs and claims others, the most urgent first. An owner that gets too few receives a letter about new
@@ -131,7 +139,15 @@ interface Broker
      * @throws LeaseLostException when its lease has ended: nothing was settled
      * @throws BrokerException
      */
-    public function settle(string $queue, string $owner, array $settlements, int $want, float $retention, int $first = 0, ?int $begun = null): Claim;
+    public function settle(
+        string $queue,
+        string $owner,
+        array $settlements,
+        int $want,
+        float $retention,
+        int $first = 0,
+        ?int $begun = null,
+    ): Claim;
 
     /**
      * Returns the owner's jobs that are not among the known claims, because the answer that gave them was lost. Also

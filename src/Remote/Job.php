@@ -29,7 +29,9 @@ final class Job
             throw new \ValueError('The key of a job has at most ' . self::LONGEST_NAME . ' bytes');
         }
         if (!($delay >= 0 && $delay <= self::LONGEST_DELAY)) {
-            throw new \ValueError("The delay of a job is from 0 to 31,622,400 seconds, which is a year of 366 days, not {$delay}");
+            throw new \ValueError(
+                "The delay of a job is from 0 to 31,622,400 seconds, which is a year of 366 days, not {$delay}",
+            );
         }
     }
 
@@ -67,7 +69,11 @@ final class Job
     public static function checkId(string $id): void
     {
         if (preg_match('/^(?!-?\d+$)[\x21-\x7e]{1,' . self::LONGEST_NAME . '}$/D', $id) !== 1) {
-            throw new \ValueError('The id of a job has 1 to ' . self::LONGEST_NAME . ' printable characters of ASCII, not all of them digits');
+            throw new \ValueError(
+                'The id of a job has 1 to '
+                    . self::LONGEST_NAME
+                    . ' printable characters of ASCII, not all of them digits',
+            );
         }
     }
 }

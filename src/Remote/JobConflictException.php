@@ -16,6 +16,9 @@ final class JobConflictException extends \RuntimeException implements SpindleExc
 
     public static function of(string $queue, string $id): self
     {
-        return new self($id, "The queue {$queue} has a different task with the id {$id}, or keeps its outcome, so this one was not taken in: give it an id of its own. A task is the same if its code, its values, its retry policy and its timeout are");
+        return new self(
+            $id,
+            "The queue {$queue} has a different task with the id {$id}, or keeps its outcome, so this one was not taken in: give it an id of its own. A task is the same if its code, its values, its retry policy and its timeout are",
+        );
     }
 }

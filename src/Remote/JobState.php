@@ -12,5 +12,9 @@ final class JobState
      * @param string|null $outcome the frame; null while there is none, or when it did not fit into the answer
      * @param bool        $over    whether the job has an outcome; without $outcome, ask for that job alone
      */
-    public function __construct(public readonly bool $known, public readonly ?string $outcome, public readonly bool $over) {}
+    public function __construct(
+        public readonly bool $known,
+        public readonly ?string $outcome,
+        public readonly bool $over,
+    ) {}
 }

@@ -13,7 +13,10 @@ final class KeyFileException extends \RuntimeException implements SpindleExcepti
 
     public static function unnamed(): self
     {
-        return new self('SPINDLE_KEY_FILE does not name the file with the keys that sign what is sent to the broker; ' . self::ADVICE);
+        return new self(
+            'SPINDLE_KEY_FILE does not name the file with the keys that sign what is sent to the broker; '
+                . self::ADVICE,
+        );
     }
 
     public static function unreadable(string $file): self
@@ -23,7 +26,11 @@ final class KeyFileException extends \RuntimeException implements SpindleExcepti
 
     public static function exposed(string $file, int $mode): self
     {
-        return new self(\sprintf("Others than its owner can get at the key file '%s' (its mode is %04o): make new keys, and set the mode to 0600", $file, $mode));
+        return new self(\sprintf(
+            "Others than its owner can get at the key file '%s' (its mode is %04o): make new keys, and set the mode to 0600",
+            $file,
+            $mode,
+        ));
     }
 
     public static function tooShort(int $bytes): self
@@ -33,7 +40,9 @@ final class KeyFileException extends \RuntimeException implements SpindleExcepti
 
     public static function notUsable(): self
     {
-        return new self('Keys can\'t be used by this PHP, which is without ext-sodium: what is sent to the broker is signed with its BLAKE2b');
+        return new self(
+            'Keys can\'t be used by this PHP, which is without ext-sodium: what is sent to the broker is signed with its BLAKE2b',
+        );
     }
 
     public static function none(): self

@@ -30,7 +30,15 @@ final class Keys
             if (\strlen($secret) < self::SHORTEST) {
                 throw KeyFileException::tooShort(self::SHORTEST);
             }
-            $this->secrets[substr(hash('sha256', "spindle key name\0{$secret}", true), 0, 4)] = new \SensitiveParameterValue(sodium_crypto_generichash($secret, '', \SODIUM_CRYPTO_GENERICHASH_KEYBYTES_MAX));
+            $this->secrets[substr(
+                hash('sha256', "spindle key name\0{$secret}", true),
+                0,
+                4,
+            )] = new \SensitiveParameterValue(sodium_crypto_generichash(
+                $secret,
+                '',
+                \SODIUM_CRYPTO_GENERICHASH_KEYBYTES_MAX,
+            ));
         }
         if ($this->secrets === []) {
             throw KeyFileException::none();
@@ -56,7 +64,10 @@ final class Keys
             throw KeyFileException::unreadable($file);
         }
 
-        return new self(array_values(array_filter(array_map(trim(...), $lines), static fn(string $line): bool => $line !== '' && $line[0] !== '#')));
+        return new self(array_values(array_filter(
+            array_map(trim(...), $lines),
+            static fn(string $line): bool => $line !== '' && $line[0] !== '#',
+        )));
     }
 
     /**
@@ -105,6 +116,9 @@ final class Keys
     {
         $secret = $this->secrets[$name]->getValue();
 
-        return sodium_crypto_generichash($text, \is_string($secret) ? $secret : throw new \LogicException('It is a string'));
+        return sodium_crypto_generichash(
+            $text,
+            \is_string($secret) ? $secret : throw new \LogicException('It is a string'),
+        );
     }
 }

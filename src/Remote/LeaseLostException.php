@@ -11,6 +11,8 @@ final class LeaseLostException extends \RuntimeException implements SpindleExcep
 {
     public static function of(string $owner): self
     {
-        return new self("The lease of {$owner} has ended: it was cut off from the broker, or was stopped, for longer than that");
+        return new self(
+            "The lease of {$owner} has ended: it was cut off from the broker, or was stopped, for longer than that",
+        );
     }
 }

@@ -11,7 +11,9 @@ final class QueueFullException extends \RuntimeException implements SpindleExcep
 {
     public static function of(string $queue, int $limit): self
     {
-        return new self("The queue {$queue} has {$limit} jobs, which is as many as it may have: start more agents, delete what is among its dead letters, or submit less");
+        return new self(
+            "The queue {$queue} has {$limit} jobs, which is as many as it may have: start more agents, delete what is among its dead letters, or submit less",
+        );
     }
 
     public static function engine(string $queue, string $why, ?\Throwable $previous = null): self

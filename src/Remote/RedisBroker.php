@@ -47,8 +47,12 @@ final class RedisBroker implements Broker
      *
      * @throws \ValueError
      */
-    public function __construct(#[\SensitiveParameter] string $address, ?ClientTlsContext $tls = null, float $timeout = 5.0)
-    {
+    public function __construct(
+        #[\SensitiveParameter]
+        string $address,
+        ?ClientTlsContext $tls = null,
+        float $timeout = 5.0,
+    ) {
         $this->engine = new Engine(Address::parse($address), $tls, $timeout);
     }
 
@@ -64,15 +68,29 @@ final class RedisBroker implements Broker
     {
         $connection = (string) $this->engine->connection();
         try {
-            $answer = $this->engine->run('submit', $queue, Codec::jobs($jobs), (string) \count($jobs), (string) $limit, $mailbox, $maybeKnown ? '1' : '0', $connection);
+            $answer = $this->engine->run(
+                'submit',
+                $queue,
+                Codec::jobs($jobs),
+                (string) \count($jobs),
+                (string) $limit,
+                $mailbox,
+                $maybeKnown ? '1' : '0',
+                $connection,
+            );
         } catch (BrokerUnavailableException $failure) {
             $error = $failure->getPrevious();
 
-            throw $error instanceof EngineError && $error->kind === 'OOM' ? QueueFullException::engine($queue, $error->explanation(), $failure) : $failure;
+            throw $error instanceof EngineError && $error->kind === 'OOM'
+                ? QueueFullException::engine($queue, $error->explanation(), $failure)
+                : $failure;
         }
 
         if ($answer === 'late') {
-            throw BrokerUnavailableException::at((string) $this->engine->address, 'another connection was made meanwhile');
+            throw BrokerUnavailableException::at(
+                (string) $this->engine->address,
+                'another connection was made meanwhile',
+            );
         }
         $numbers = array_map(intval(...), explode(' ', $answer));
 
@@ -81,7 +99,10 @@ final class RedisBroker implements Broker
 
     public function look(string $queue, array $ids, string $mailbox): array
     {
-        return Codec::states($this->engine->run('look', $queue, Codec::ids($ids), (string) \count($ids), $mailbox), $ids);
+        return Codec::states(
+            $this->engine->run('look', $queue, Codec::ids($ids), (string) \count($ids), $mailbox),
+            $ids,
+        );
     }
 
     public function withdraw(string $queue, array $ids): array
@@ -95,7 +116,10 @@ final class RedisBroker implements Broker
     {
         $at = 0;
 
-        return Codec::readIds($this->engine->run('withdraw', $queue, Codec::ids($ids), (string) \count($ids), 'unclaimed'), $at);
+        return Codec::readIds(
+            $this->engine->run('withdraw', $queue, Codec::ids($ids), (string) \count($ids), 'unclaimed'),
+            $at,
+        );
     }
 
     public function forget(string $queue, array $ids): void
@@ -110,9 +134,26 @@ final class RedisBroker implements Broker
         return $box->close(...);
     }
 
-    public function renew(string $queue, string $owner, float $lease, bool $joins, string $about, int $mostDead = \PHP_INT_MAX, float $oldestDead = \INF): ?float
-    {
-        $answer = $this->engine->runInTime($lease * self::RENEWAL, 'beat', $queue, $owner, (string) (int) ($lease * 1000), $joins ? '1' : '0', $about, (string) min(self::NEVER, $mostDead), (string) (int) min(self::NEVER, ceil($oldestDead)));
+    public function renew(
+        string $queue,
+        string $owner,
+        float $lease,
+        bool $joins,
+        string $about,
+        int $mostDead = \PHP_INT_MAX,
+        float $oldestDead = \INF,
+    ): ?float {
+        $answer = $this->engine->runInTime(
+            $lease * self::RENEWAL,
+            'beat',
+            $queue,
+            $owner,
+            (string) (int) ($lease * 1000),
+            $joins ? '1' : '0',
+            $about,
+            (string) min(self::NEVER, $mostDead),
+            (string) (int) min(self::NEVER, ceil($oldestDead)),
+        );
         if ($answer === 'gone') {
             throw LeaseLostException::of($owner);
         }
@@ -121,9 +162,26 @@ final class RedisBroker implements Broker
         return $due < 0 ? null : $due / 1000;
     }
 
-    public function settle(string $queue, string $owner, array $settlements, int $want, float $retention, int $first = 0, ?int $begun = null): Claim
-    {
-        $answer = $this->engine->run('settle', $queue, $owner, Codec::settlements($settlements), (string) \count($settlements), (string) $want, (string) (int) ceil($retention), (string) $first, (string) $begun);
+    public function settle(
+        string $queue,
+        string $owner,
+        array $settlements,
+        int $want,
+        float $retention,
+        int $first = 0,
+        ?int $begun = null,
+    ): Claim {
+        $answer = $this->engine->run(
+            'settle',
+            $queue,
+            $owner,
+            Codec::settlements($settlements),
+            (string) \count($settlements),
+            (string) $want,
+            (string) (int) ceil($retention),
+            (string) $first,
+            (string) $begun,
+        );
         if ($answer === 'gone') {
             throw LeaseLostException::of($owner);
         }
@@ -215,7 +273,10 @@ final class RedisBroker implements Broker
         $repaired = 0;
         [$step, $cursor] = ['check', ''];
         while ($step !== 'ok') {
-            [$more, $step, $cursor] = [...explode(' ', $this->engine->run('audit', $queue, $step, $cursor, $auditor), 3), ''];
+            [$more, $step, $cursor] = [
+                ...explode(' ', $this->engine->run('audit', $queue, $step, $cursor, $auditor), 3),
+                '',
+            ];
             $repaired += (int) $more;
         }
 

@@ -46,7 +46,13 @@ final class RemoteCommands implements CommandCarrier
         if ($options->onReport !== null) {
             throw new \ValueError('Commands report nothing: $onReport is for tasks');
         }
-        $this->sender = new JobFactory($broker, QueueName::check($queue), $keys ?? Keys::fromEnvironment(), new JobRetryPolicy(1, $crashes), $options);
+        $this->sender = new JobFactory(
+            $broker,
+            QueueName::check($queue),
+            $keys ?? Keys::fromEnvironment(),
+            new JobRetryPolicy(1, $crashes),
+            $options,
+        );
     }
 
     /**
@@ -57,6 +63,9 @@ final class RemoteCommands implements CommandCarrier
      */
     public function carry(string $command, Cancellation $recall, Cancellation $cancellation): string
     {
-        return (new PendingRemoteCommand($this->sender, $this->sender->commandJob($command)))->run($recall, $cancellation);
+        return (new PendingRemoteCommand($this->sender, $this->sender->commandJob($command)))->run(
+            $recall,
+            $cancellation,
+        );
     }
 }

@@ -39,7 +39,13 @@ final class RemoteExecutor implements Executor
         RemoteOptions $options = new RemoteOptions(),
     ) {
         LoadedFiles::mark();
-        $this->sender = new JobFactory($broker, QueueName::check($queue), $keys ?? Keys::fromEnvironment(), $retries, $options);
+        $this->sender = new JobFactory(
+            $broker,
+            QueueName::check($queue),
+            $keys ?? Keys::fromEnvironment(),
+            $retries,
+            $options,
+        );
     }
 
     /** Forbids copies, which would share the original's resources. */
@@ -78,7 +84,12 @@ final class RemoteExecutor implements Executor
      */
     public function dispatch(callable $task, ?string $id = null, string $key = '', float $delay = 0.0): string
     {
-        return $this->sender->dispatch(PortableTask::encode($task), $id ?? bin2hex(random_bytes(12)) . '-', $key, $delay);
+        return $this->sender->dispatch(
+            PortableTask::encode($task),
+            $id ?? bin2hex(random_bytes(12)) . '-',
+            $key,
+            $delay,
+        );
     }
 
     /**

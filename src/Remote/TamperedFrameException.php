@@ -17,7 +17,11 @@ final class TamperedFrameException extends \RuntimeException implements SpindleE
     /** @internal */
     public static function never(string $queue, self $last): self
     {
-        return new self("This agent was given jobs of the queue {$queue} again and again and could verify none, so it gave them back and stops. Give it the key that signs them, by SPINDLE_KEY_FILE, and the version of Spindle that submits them. The last refusal: {$last->getMessage()}", 0, $last);
+        return new self(
+            "This agent was given jobs of the queue {$queue} again and again and could verify none, so it gave them back and stops. Give it the key that signs them, by SPINDLE_KEY_FILE, and the version of Spindle that submits them. The last refusal: {$last->getMessage()}",
+            0,
+            $last,
+        );
     }
 
     /** @internal */

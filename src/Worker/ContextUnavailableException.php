@@ -16,11 +16,15 @@ final class ContextUnavailableException extends \RuntimeException implements Spi
 
     public static function forks(): self
     {
-        return new self('Workers that are forks need ext-pcntl and ext-posix in the command-line PHP: install them, or use WorkerContext::Process');
+        return new self(
+            'Workers that are forks need ext-pcntl and ext-posix in the command-line PHP: install them, or use WorkerContext::Process',
+        );
     }
 
     public static function threads(): self
     {
-        return new self('Workers that are threads need a thread-safe command-line PHP with ext-parallel: see docs/how-to/run-callables.md, or use WorkerContext::Process');
+        return new self(
+            'Workers that are threads need a thread-safe command-line PHP with ext-parallel: see docs/how-to/run-callables.md, or use WorkerContext::Process',
+        );
     }
 }

@@ -47,12 +47,22 @@ final class InlineExecutor implements Executor
         $code = TaskCode::encode($task, $this->key);
         $key = $this->key;
 
-        return InlineTask::start(static fn(): mixed => TaskCode::decode($code, $key)(), null, $this->onReport, $cancellation);
+        return InlineTask::start(
+            static fn(): mixed => TaskCode::decode($code, $key)(),
+            null,
+            $this->onReport,
+            $cancellation,
+        );
     }
 
     public function map(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
     {
-        return (new InlineMap($input, TaskCode::encode($task, $this->key), $this->key, $this->onReport))->results($cancellation);
+        return (new InlineMap(
+            $input,
+            TaskCode::encode($task, $this->key),
+            $this->key,
+            $this->onReport,
+        ))->results($cancellation);
     }
 
     public function mapUnordered(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator

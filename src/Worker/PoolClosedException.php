@@ -26,16 +26,22 @@ final class PoolClosedException extends \RuntimeException implements SpindleExce
 
     public static function left(): self
     {
-        return new self('The loop that the task belongs to was left or cancelled before the task had ended; it was ended');
+        return new self(
+            'The loop that the task belongs to was left or cancelled before the task had ended; it was ended',
+        );
     }
 
     public static function unread(): self
     {
-        return new self('The pool was closed before all of the input was read; the results of what had been read came before this');
+        return new self(
+            'The pool was closed before all of the input was read; the results of what had been read came before this',
+        );
     }
 
     public static function forked(): self
     {
-        return new self('This pool belongs to the process that this one was forked from: make a pool of your own after a fork');
+        return new self(
+            'This pool belongs to the process that this one was forked from: make a pool of your own after a fork',
+        );
     }
 }

@@ -76,7 +76,16 @@ final class PortableOutcome
     public static function failed(WorkerCrashedException|TaskTimeoutException $failure, ?float $timeout): string
     {
         return $failure instanceof WorkerCrashedException
-            ? \chr(self::CRASHED) . serialize([$failure->exitCode, $failure->signal, $failure->error, $failure->exited, $failure->stderr, $failure->memoryPeak])
+            ? \chr(self::CRASHED) . serialize(
+                [
+                    $failure->exitCode,
+                    $failure->signal,
+                    $failure->error,
+                    $failure->exited,
+                    $failure->stderr,
+                    $failure->memoryPeak,
+                ],
+            )
             : \chr(self::LATE) . serialize($timeout);
     }
 
@@ -116,7 +125,16 @@ final class PortableOutcome
             $how = unserialize($rest, ['allowed_classes' => false]);
             [$exitCode, $signal, $error, $exited, $stderr, $memoryPeak] = $how;
 
-            throw WorkerCrashedException::died($exitCode, $signal, $error, $exited, $stderr, $memoryPeak, $attempts, $key);
+            throw WorkerCrashedException::died(
+                $exitCode,
+                $signal,
+                $error,
+                $exited,
+                $stderr,
+                $memoryPeak,
+                $attempts,
+                $key,
+            );
         }
         if ($kind === self::LATE) {
             /** @var float $timeout */

@@ -72,18 +72,27 @@ final class PortableTask
     public function __invoke(): string|\Generator
     {
         $outer = TaskContext::current();
-        TaskContext::enter(new TaskContext($this->attempt, $outer->cancellation(...), $this->report($outer), $this->idempotencyKey));
+        TaskContext::enter(new TaskContext(
+            $this->attempt,
+            $outer->cancellation(...),
+            $this->report($outer),
+            $this->idempotencyKey,
+        ));
         if ($this->announced) {
             $outer->report([$this->idempotencyKey]);
         }
         $isRead = false;
         try {
             $task = $this->argument === null ? TaskCode::decode($this->code, self::KEY) : $this->kept();
-            $argument = $this->argument === null ? null : ValueSerializer::unserialize($this->argument, TaskCode::MISSING);
+            $argument = $this->argument === null
+                ? null
+                : ValueSerializer::unserialize($this->argument, TaskCode::MISSING);
             $isRead = true;
             $result = $this->argument === null ? $task() : $task($argument);
 
-            $outcome = $result instanceof \Generator ? $this->items($result, $outer) : PortableOutcome::returned($result);
+            $outcome = $result instanceof \Generator
+                ? $this->items($result, $outer)
+                : PortableOutcome::returned($result);
         } catch (\Throwable $thrown) {
             $outcome = $isRead ? PortableOutcome::threw($thrown) : PortableOutcome::unreadable($thrown);
         }
@@ -126,7 +135,9 @@ final class PortableTask
 
     private function limited(string $outcome): string
     {
-        return \strlen($outcome) > ($this->maxResult ?? \PHP_INT_MAX) ? PortableOutcome::tooLarge(\strlen($outcome)) : $outcome;
+        return \strlen($outcome) > ($this->maxResult ?? \PHP_INT_MAX)
+            ? PortableOutcome::tooLarge(\strlen($outcome))
+            : $outcome;
     }
 
     /** @return \Closure(mixed): void */

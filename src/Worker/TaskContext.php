@@ -40,7 +40,9 @@ final class TaskContext
 
         return ($fiber === null ? null : self::$ofFibers[$fiber] ?? null)
             ?? self::$current
-            ?? throw new \LogicException('There is no task here: ask for its context inside of one, or see TaskContext::isThere()');
+            ?? throw new \LogicException(
+                'There is no task here: ask for its context inside of one, or see TaskContext::isThere()',
+            );
     }
 
     public static function isThere(): bool

@@ -10,8 +10,12 @@ use Spindle\SpindleException;
 abstract class TaskException extends \RuntimeException implements SpindleException
 {
     /** @param mixed $key key of the task's input in a map; null outside of a map */
-    protected function __construct(string $message, public readonly int $attempts, public readonly mixed $key, ?\Throwable $previous = null)
-    {
+    protected function __construct(
+        string $message,
+        public readonly int $attempts,
+        public readonly mixed $key,
+        ?\Throwable $previous = null,
+    ) {
         parent::__construct($message, 0, $previous);
     }
 
@@ -20,7 +24,10 @@ abstract class TaskException extends \RuntimeException implements SpindleExcepti
     {
         return match (true) {
             $key === null => 'The task',
-            \is_scalar($key) => 'The task for ' . json_encode($key, \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PARTIAL_OUTPUT_ON_ERROR),
+            \is_scalar($key) => 'The task for ' . json_encode(
+                $key,
+                \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PARTIAL_OUTPUT_ON_ERROR,
+            ),
             default => 'The task for a key of type ' . get_debug_type($key),
         };
     }

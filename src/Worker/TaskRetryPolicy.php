@@ -49,7 +49,9 @@ final class TaskRetryPolicy
         return $attempts <= $this->retries && match (true) {
             $failure instanceof WorkerCrashedException => $this->onCrash && $crashes < 2,
             $failure instanceof TaskTimeoutException => $this->onTimeout,
-            $failure instanceof TaskFailedException => \is_bool($this->onThrow) ? $this->onThrow : $failure->thrown->isA(...$this->onThrow),
+            $failure instanceof TaskFailedException => \is_bool($this->onThrow)
+                ? $this->onThrow
+                : $failure->thrown->isA(...$this->onThrow),
             default => false,
         };
     }

@@ -10,6 +10,12 @@ final class TaskTimeoutException extends TaskException
     /** @param float $timeout in seconds */
     public static function after(float $timeout, int $attempts, mixed $key): self
     {
-        return new self(self::subject($key) . " ran for more than {$timeout} seconds and was ended" . parent::afterAttempts($attempts), $attempts, $key);
+        return new self(
+            self::subject($key)
+                . " ran for more than {$timeout} seconds and was ended"
+                . parent::afterAttempts($attempts),
+            $attempts,
+            $key,
+        );
     }
 }

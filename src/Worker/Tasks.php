@@ -84,7 +84,9 @@ final class Tasks
     public function wait(?Cancellation $cancellation = null): void
     {
         if ($this->underWay) {
-            throw new \LogicException('These tasks are being waited for: what a callback adds runs without another wait()');
+            throw new \LogicException(
+                'These tasks are being waited for: what a callback adds runs without another wait()',
+            );
         }
         $this->underWay = true;
         $this->failures = [];

@@ -41,7 +41,11 @@ final class Thrown
 
         return new self(
             $throwable::class,
-            [$throwable::class, ...array_values(class_parents($throwable)), ...array_values(class_implements($throwable))],
+            [
+                $throwable::class,
+                ...array_values(class_parents($throwable)),
+                ...array_values(class_implements($throwable)),
+            ],
             self::message($throwable),
             self::code($throwable->getCode()),
             $file,
@@ -103,7 +107,10 @@ final class Thrown
     /** Returns whether the exception is an instance of one of these, by the class hierarchy where it was thrown. */
     public function isA(string ...$types): bool
     {
-        return array_intersect(array_map(strtolower(...), $this->types), array_map(static fn(string $type): string => strtolower(ltrim($type, '\\')), $types)) !== [];
+        return array_intersect(
+            array_map(strtolower(...), $this->types),
+            array_map(static fn(string $type): string => strtolower(ltrim($type, '\\')), $types),
+        ) !== [];
     }
 
     public function traceAsString(): string
@@ -111,7 +118,11 @@ final class Thrown
         $lines = [];
         foreach ($this->trace as $i => $frame) {
             $where = isset($frame['file']) ? "{$frame['file']}(" . ($frame['line'] ?? 0) . ')' : '[internal function]';
-            $lines[] = "#{$i} {$where}: " . ($frame['class'] ?? '') . ($frame['type'] ?? '') . ($frame['function'] ?? '') . '()';
+            $lines[] = "#{$i} {$where}: "
+                . ($frame['class'] ?? '')
+                . ($frame['type'] ?? '')
+                . ($frame['function'] ?? '')
+                . '()';
         }
 
         return implode("\n", [...$lines, '#' . \count($lines) . ' {main}']);

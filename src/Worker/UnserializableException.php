@@ -22,6 +22,11 @@ final class UnserializableException extends \RuntimeException implements Spindle
 
     public static function at(string $path, string $what, ?\Throwable $previous = null, string $advice = ''): self
     {
-        return new self("{$path} is {$what}, which can't be sent to another process" . ($advice === '' ? '' : ": {$advice}"), $path, $what, $previous);
+        return new self(
+            "{$path} is {$what}, which can't be sent to another process" . ($advice === '' ? '' : ": {$advice}"),
+            $path,
+            $what,
+            $previous,
+        );
     }
 }

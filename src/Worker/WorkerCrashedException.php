@@ -28,11 +28,29 @@ final class WorkerCrashedException extends TaskException
     }
 
     /** @param string|null $error text of a fatal error of PHP */
-    public static function died(?int $exitCode, ?int $signal, ?string $error, bool $exit, string $stderr, int $memoryPeak, int $attempts, mixed $key): self
-    {
+    public static function died(
+        ?int $exitCode,
+        ?int $signal,
+        ?string $error,
+        bool $exit,
+        string $stderr,
+        int $memoryPeak,
+        int $attempts,
+        mixed $key,
+    ): self {
         $isKnown = $exitCode !== null || $signal !== null || $exit || $memoryPeak > 0;
         if (!$isKnown && $error !== null) {
-            return new self(self::subject($key) . " has no result: {$error}" . self::afterAttempts($attempts), null, null, false, $error, $stderr, 0, $attempts, $key);
+            return new self(
+                self::subject($key) . " has no result: {$error}" . self::afterAttempts($attempts),
+                null,
+                null,
+                false,
+                $error,
+                $stderr,
+                0,
+                $attempts,
+                $key,
+            );
         }
         $how = match (true) {
             $error !== null => "died of a fatal error: {$error}",
@@ -40,7 +58,10 @@ final class WorkerCrashedException extends TaskException
             $exit => "called exit({$exitCode})",
             default => "ended its worker with exit code {$exitCode}",
         };
-        $message = self::subject($key) . " {$how}" . self::afterAttempts($attempts) . \sprintf('; memory peak %.1f MiB', $memoryPeak / (1 << 20));
+        $message = self::subject($key)
+            . " {$how}"
+            . self::afterAttempts($attempts)
+            . \sprintf('; memory peak %.1f MiB', $memoryPeak / (1 << 20));
         $tail = trim($stderr);
         if ($tail !== '' && ($error === null || !str_contains($tail, $error))) {
             $message .= "; its last words:\n{$tail}";

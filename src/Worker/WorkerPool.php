@@ -54,7 +54,11 @@ final class WorkerPool implements Executor, Statistics
     ) {
         $size = self::atLeastOne($workers ?? max(1, intdiv((new CpuCount())->usable(), WorkerBoot::siblings())));
         if (WorkerBoot::depth() >= self::DEPTH) {
-            throw WorkerStartException::impossible('this task runs in a pool that was made by a task that runs in a pool, and so on: ' . self::DEPTH . ' is as deep as it may be');
+            throw WorkerStartException::impossible(
+                'this task runs in a pool that was made by a task that runs in a pool, and so on: '
+                    . self::DEPTH
+                    . ' is as deep as it may be',
+            );
         }
         $this->owner = (int) getmypid();
         $this->settings = $settings = new WorkerSettings($options);
@@ -178,12 +182,14 @@ final class WorkerPool implements Executor, Statistics
     {
         $dispatcher = \WeakReference::create($this->dispatcher);
         $watched = \WeakReference::create($submission);
-        $id = $cancellation->subscribe(static function (CancelledException $cancelled) use ($dispatcher, $watched): void {
-            $submission = $watched->get();
-            if ($submission !== null) {
-                $dispatcher->get()?->cancel($submission, $cancelled);
-            }
-        });
+        $id = $cancellation->subscribe(
+            static function (CancelledException $cancelled) use ($dispatcher, $watched): void {
+                $submission = $watched->get();
+                if ($submission !== null) {
+                    $dispatcher->get()?->cancel($submission, $cancelled);
+                }
+            },
+        );
         $submission->ended = static fn() => $cancellation->unsubscribe($id);
     }
 
@@ -202,11 +208,15 @@ final class WorkerPool implements Executor, Statistics
     }
 
     /** @throws ContextUnavailableException */
-    private static function context(WorkerPoolOptions $options, WorkerSettings $settings, ContextEvents $events): Context
-    {
+    private static function context(
+        WorkerPoolOptions $options,
+        WorkerSettings $settings,
+        ContextEvents $events,
+    ): Context {
         // otherwise the workers' PHP may have extensions that this one lacks
         $isHere = $options->php === null && \PHP_SAPI === 'cli';
-        $processes = static fn(ContextEvents $events): ProcessContext => new ProcessContext($events, $options->php, $settings->phpOptions(), $options->grace);
+        $processes = static fn(ContextEvents $events): ProcessContext
+            => new ProcessContext($events, $options->php, $settings->phpOptions(), $options->grace);
 
         return match ($options->context) {
             WorkerContext::Process => $processes($events),

@@ -63,7 +63,11 @@ final class WorkerPoolOptions
         public readonly ?ResultBudget $budget = null,
     ) {
         $endless = ['idleTimeout' => $idleTimeout, 'maxAge' => $maxAge];
-        foreach (['timeout' => $timeout, 'startTimeout' => $startTimeout, ...array_diff($endless, [\INF])] as $name => $seconds) {
+        foreach ([
+            'timeout' => $timeout,
+            'startTimeout' => $startTimeout,
+            ...array_diff($endless, [\INF]),
+        ] as $name => $seconds) {
             if ($seconds !== null) {
                 NumberRange::positiveSeconds("The option {$name}", $seconds);
             }

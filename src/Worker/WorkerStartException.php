@@ -16,7 +16,10 @@ final class WorkerStartException extends \RuntimeException implements SpindleExc
 
     public static function threw(Thrown $thrown): self
     {
-        return new self("A worker could not be made ready: its bootstrap threw {$thrown->class}: {$thrown->message} in {$thrown->file}:{$thrown->line}", $thrown);
+        return new self(
+            "A worker could not be made ready: its bootstrap threw {$thrown->class}: {$thrown->message} in {$thrown->file}:{$thrown->line}",
+            $thrown,
+        );
     }
 
     /** @param string $how such as "exit code 3" */
@@ -24,13 +27,17 @@ final class WorkerStartException extends \RuntimeException implements SpindleExc
     {
         $tail = trim($stderr);
 
-        return new self("A worker ended before it was ready ({$how})" . ($tail === '' ? '' : "; its last words:\n{$tail}"));
+        return new self(
+            "A worker ended before it was ready ({$how})" . ($tail === '' ? '' : "; its last words:\n{$tail}"),
+        );
     }
 
     /** @param float $seconds start timeout of the pool */
     public static function late(float $seconds): self
     {
-        return new self("A worker was not ready within {$seconds} seconds: see what WorkerPoolOptions(bootstrap:, initialize:) do, or allow more (startTimeout:)");
+        return new self(
+            "A worker was not ready within {$seconds} seconds: see what WorkerPoolOptions(bootstrap:, initialize:) do, or allow more (startTimeout:)",
+        );
     }
 
     public static function otherCredentials(): self

@@ -19,6 +19,8 @@ trait AircraftCode
             $settings .= 'putenv(' . var_export("{$name}={$value}", true) . ');';
         }
 
-        return "{$settings} return require " . var_export(\dirname(__DIR__, 2) . '/examples/aircraft/app.php', true) . ';';
+        return "{$settings} return require "
+            . var_export(\dirname(__DIR__, 2) . '/examples/aircraft/app.php', true)
+            . ';';
     }
 }

@@ -72,7 +72,9 @@ final readonly class AircraftPage
     public function rows(): array
     {
         /** @var list<list<mixed>> $rows */
-        $rows = $this->evaluate("[...document.querySelectorAll('#aircraft tbody tr')].map(row => [0, 1, 2, 3].map(column => row.cells[column].textContent))");
+        $rows = $this->evaluate(
+            "[...document.querySelectorAll('#aircraft tbody tr')].map(row => [0, 1, 2, 3].map(column => row.cells[column].textContent))",
+        );
 
         return $rows;
     }
@@ -81,7 +83,9 @@ final readonly class AircraftPage
     public function faults(): array
     {
         /** @var array<string, string> $faults */
-        $faults = $this->evaluate("Object.fromEntries([...document.querySelectorAll('#editor .field')].map(field => [field.querySelector('input').name, field.querySelector('.error').innerText]))");
+        $faults = $this->evaluate(
+            "Object.fromEntries([...document.querySelectorAll('#editor .field')].map(field => [field.querySelector('input').name, field.querySelector('.error').innerText]))",
+        );
 
         return $faults;
     }
@@ -95,14 +99,19 @@ final readonly class AircraftPage
     public function fill(string $form, array $values): void
     {
         $json = json_encode($values, \JSON_THROW_ON_ERROR);
-        $this->evaluate("Object.entries({$json}).forEach(([name, value]) => { document.querySelector('{$form}').elements[name].value = value; })");
+        $this->evaluate(
+            "Object.entries({$json}).forEach(([name, value]) => { document.querySelector('{$form}').elements[name].value = value; })",
+        );
     }
 
     /** @param key-of<self::KEYS> $key */
     public function press(string $key): void
     {
         $event = ['key' => $key, 'code' => $key, 'windowsVirtualKeyCode' => self::KEYS[$key]];
-        $this->call('Input.dispatchKeyEvent', ['type' => 'keyDown'] + $event + ($key === 'Enter' ? ['text' => "\r"] : []));
+        $this->call(
+            'Input.dispatchKeyEvent',
+            ['type' => 'keyDown'] + $event + ($key === 'Enter' ? ['text' => "\r"] : []),
+        );
         $this->call('Input.dispatchKeyEvent', ['type' => 'keyUp'] + $event);
     }
 
@@ -118,7 +127,10 @@ final readonly class AircraftPage
     {
         /** @var list<array{role?: array{value: string}, name?: array{value: string}}> $nodes */
         $nodes = $this->call('Accessibility.getFullAXTree')['nodes'];
-        $used = array_filter($nodes, static fn(array $node): bool => \in_array($node['role']['value'] ?? '', self::USED, true));
+        $used = array_filter(
+            $nodes,
+            static fn(array $node): bool => \in_array($node['role']['value'] ?? '', self::USED, true),
+        );
         Assert::assertGreaterThan(5, \count($used));
         $nameless = array_filter($used, static fn(array $node): bool => ($node['name']['value'] ?? '') === '');
 
@@ -128,7 +140,10 @@ final readonly class AircraftPage
     /** @return list<string> complaints of the browser, without the expected `$refusals` error responses */
     public function complaints(int $refusals = 0): array
     {
-        $ofNetwork = array_filter($this->browser->complaints, static fn(string $complaint): bool => str_contains($complaint, '"source":"network"'));
+        $ofNetwork = array_filter(
+            $this->browser->complaints,
+            static fn(string $complaint): bool => str_contains($complaint, '"source":"network"'),
+        );
         Assert::assertCount($refusals, $ofNetwork, implode("\n", $ofNetwork));
 
         return array_values(array_diff($this->browser->complaints, $ofNetwork));

@@ -24,7 +24,9 @@ final class Description
     public function __construct()
     {
         $document = json_decode((string) file_get_contents(self::FILE), flags: \JSON_THROW_ON_ERROR);
-        $this->document = $document instanceof \stdClass ? $document : throw new \UnexpectedValueException('The description is no object');
+        $this->document = $document instanceof \stdClass
+            ? $document
+            : throw new \UnexpectedValueException('The description is no object');
         $this->validator = new Validator();
         $this->validator->resolver()?->registerRaw($document, self::URI);
     }
@@ -74,7 +76,14 @@ final class Description
                     if (\is_array($request)) {
                         /** @var array{target: string, headers?: array<string, string>, body?: string} $request */
                         [$method, , $status] = explode(' ', $name) + [2 => ''];
-                        yield "{$name} {$key}" => [$method, $request['target'], $request['headers'] ?? [], $request['body'] ?? '', (int) $status, json_decode((string) json_encode($example->value), true)];
+                        yield "{$name} {$key}" => [
+                            $method,
+                            $request['target'],
+                            $request['headers'] ?? [],
+                            $request['body'] ?? '',
+                            (int) $status,
+                            json_decode((string) json_encode($example->value), true),
+                        ];
                     }
                 }
             }
@@ -86,7 +95,11 @@ final class Description
     {
         preg_match_all('/"\$ref": "([^"]*)"/', (string) file_get_contents(self::FILE), $found);
 
-        return array_values(array_filter(array_unique($found[1]), fn(string $reference): bool => !str_starts_with($reference, '#/') || $this->at(explode('/', substr($reference, 2))) === null));
+        return array_values(array_filter(
+            array_unique($found[1]),
+            fn(string $reference): bool
+                => !str_starts_with($reference, '#/') || $this->at(explode('/', substr($reference, 2))) === null,
+        ));
     }
 
     /** @return string|null difference between a response and its description; null if there is none */
@@ -109,7 +122,12 @@ final class Description
             $types === [] => $type === '' && $response->body === '' ? null : "It should have no body, and has {$type}",
             !\in_array($type, $types, true) => "It is of the type \"{$type}\"",
             $method === 'HEAD' => $response->body === '' ? null : 'It has a body',
-            default => $this->schemaFault(str_ends_with($type, 'json') ? json_decode($response->body, flags: \JSON_THROW_ON_ERROR) : $response->body, [...$pointer, 'content', $type, 'schema']),
+            default => $this->schemaFault(
+                str_ends_with($type, 'json')
+                    ? json_decode($response->body, flags: \JSON_THROW_ON_ERROR)
+                    : $response->body,
+                [...$pointer, 'content', $type, 'schema'],
+            ),
         };
     }
 
@@ -120,7 +138,13 @@ final class Description
      */
     public function schemaFault(mixed $data, array $pointer): ?string
     {
-        $fragment = implode('/', array_map(static fn(int|string $name): string => rawurlencode(strtr((string) $name, ['~' => '~0', '/' => '~1'])), $pointer));
+        $fragment = implode(
+            '/',
+            array_map(
+                static fn(int|string $name): string => rawurlencode(strtr((string) $name, ['~' => '~0', '/' => '~1'])),
+                $pointer,
+            ),
+        );
         $error = $this->validator->validate($data, self::URI . "#/{$fragment}")->error();
 
         return $error === null ? null : json_encode((new ErrorFormatter())->format($error), \JSON_THROW_ON_ERROR);
@@ -158,7 +182,19 @@ final class Description
     {
         foreach (array_keys(iterator_to_array($this->operations())) as $name) {
             [$of, $pattern] = explode(' ', $name);
-            if ($of === $method && preg_match('~^' . str_replace('\{number\}', '(?!(?:import|export|events)(?:/|$))[^/]+', preg_quote($pattern, '~')) . '$~D', $path) === 1) {
+            if (
+                $of === $method
+                && preg_match(
+                    '~^'
+                        . str_replace(
+                            '\{number\}',
+                            '(?!(?:import|export|events)(?:/|$))[^/]+',
+                            preg_quote($pattern, '~'),
+                        )
+                        . '$~D',
+                    $path,
+                ) === 1
+            ) {
                 return $this->followed(['paths', $pattern, strtolower($method), 'responses', (string) $status]);
             }
         }

@@ -77,8 +77,14 @@ final class BoundariesTest extends TestCase
 
     private static function declare(string $folder, string $class, string $body): void
     {
-        [$namespace, $name] = [substr($class, 0, (int) strrpos($class, '\\')), substr((string) strrchr($class, '\\'), 1)];
-        file_put_contents("{$folder}/" . strtr($class, '\\', '.') . '.php', "<?php\nnamespace {$namespace};\nfinal class {$name} { {$body} }\n");
+        [$namespace, $name] = [
+            substr($class, 0, (int) strrpos($class, '\\')),
+            substr((string) strrchr($class, '\\'), 1),
+        ];
+        file_put_contents(
+            "{$folder}/" . strtr($class, '\\', '.') . '.php',
+            "<?php\nnamespace {$namespace};\nfinal class {$name} { {$body} }\n",
+        );
     }
 
     private static function analyse(string $folder): string

@@ -146,7 +146,9 @@ final class PlainLanguage
                 continue;
             }
             $isLine = str_starts_with($token->text, '//');
-            $words = $isLine ? substr($token->text, 2) : preg_replace('~^\s*\*(?!/) ?~m', '', trim(substr($token->text, 2, -2), '*'));
+            $words = $isLine
+                ? substr($token->text, 2)
+                : preg_replace('~^\s*\*(?!/) ?~m', '', trim(substr($token->text, 2, -2), '*'));
             $comment = [$token->line, trim((string) $words)];
             if ($isLine && $token->line === $last + 1) {
                 [$line, $before] = array_pop($comments) ?? [$token->line, ''];
@@ -192,7 +194,11 @@ final class PlainLanguage
         $plain = (string) preg_replace(['~`[^`\n]*`~', '~\{@\w+ [^}]*\}~', '~"[^"\n]*"~'], '', $part);
         foreach (self::WORDS as $words => $instead) {
             if (preg_match("~(?<![\\w\$'-])(?:{$words})(?![\\w'-])~i", $plain, $match, \PREG_OFFSET_CAPTURE) === 1) {
-                $found[] = ['line' => $line, 'rule' => "\"{$match[0][0]}\": {$instead}", 'text' => self::excerpt($plain, $match[0][1])];
+                $found[] = [
+                    'line' => $line,
+                    'rule' => "\"{$match[0][0]}\": {$instead}",
+                    'text' => self::excerpt($plain, $match[0][1]),
+                ];
             }
         }
 

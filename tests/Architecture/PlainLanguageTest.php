@@ -16,9 +16,15 @@ final class PlainLanguageTest extends TestCase
         yield 'a question word first' => ['/** What came of it. */', ['begins with "What"']];
         yield 'a pronoun first' => ['// It ends here.', ['begins with "It"']];
         yield 'a preposition first' => ["// of a task's input", ['begins with "of"']];
-        yield 'a person for a thing' => ['/** Returns the fiber, for nobody waits. */', ['"nobody": the name of the thing']];
+        yield 'a person for a thing' => [
+            '/** Returns the fiber, for nobody waits. */',
+            ['"nobody": the name of the thing'],
+        ];
         yield 'a tag' => ['/** @param int $n who has it */', ['"who": "it", or the name of the thing']];
-        yield 'the second of two lines' => ["// Returns the value,\n// for whoever waits.", ['"whoever": "it", or the name of the thing']];
+        yield 'the second of two lines' => [
+            "// Returns the value,\n// for whoever waits.",
+            ['"whoever": "it", or the name of the thing'],
+        ];
         yield 'a plain sentence' => ['/** Returns the number of workers that have started. */', []];
         yield 'a word in code' => ['/** Reads `nobody` and {@see Somebody}, which "whoever" quotes. */', []];
         yield 'a hyphen' => ['/** It-like names are no pronouns. */', []];
@@ -54,7 +60,10 @@ final class PlainLanguageTest extends TestCase
     {
         $found = $this->check('page.md', "Nobody waits.\n```php\n// nobody\n```\nThe name `nobody` is a word.\n");
 
-        self::assertSame([['line' => 1, 'rule' => '"Nobody": the name of the thing', 'text' => 'Nobody waits.']], $found);
+        self::assertSame(
+            [['line' => 1, 'rule' => '"Nobody": the name of the thing', 'text' => 'Nobody waits.']],
+            $found,
+        );
     }
 
     /** @return list<array{line: int, rule: string, text: string}> */

@@ -45,7 +45,9 @@ final class PublicApi
             ...self::methods($class),
         ];
 
-        return self::heading($class) . "\n" . implode('', array_map(static fn(string $m): string => "    {$m}\n", $members));
+        return self::heading($class)
+            . "\n"
+            . implode('', array_map(static fn(string $m): string => "    {$m}\n", $members));
     }
 
     /** @param \ReflectionClass<object> $class */
@@ -63,10 +65,16 @@ final class PublicApi
             $class->isEnum() => "enum {$class->getName()}" . self::backing($class->getName()),
             $class->isInterface() => "interface {$class->getName()}",
             $class->isTrait() => "trait {$class->getName()}",
-            default => implode(' ', [...\Reflection::getModifierNames($class->getModifiers()), "class {$class->getName()}"]),
+            default => implode(
+                ' ',
+                [...\Reflection::getModifierNames($class->getModifiers()), "class {$class->getName()}"],
+            ),
         }
         . ($parents === [] ? '' : ' extends ' . implode(', ', $parents))
-        . ($interfaces === [] ? '' : ($class->isInterface() ? ' extends ' : ' implements ') . implode(', ', $interfaces));
+        . ($interfaces === [] ? '' : ($class->isInterface() ? ' extends ' : ' implements ') . implode(
+            ', ',
+            $interfaces,
+        ));
     }
 
     private static function backing(string $enum): string
@@ -110,11 +118,18 @@ final class PublicApi
             if (!self::isOurs($property->getDeclaringClass())) {
                 continue;
             }
-            $modifiers = ['public', ...($property->isStatic() ? ['static'] : []), ...($property->isReadOnly() ? ['readonly'] : [])];
+            $modifiers = [
+                'public',
+                ...($property->isStatic() ? ['static'] : []),
+                ...($property->isReadOnly() ? ['readonly'] : []),
+            ];
             $default = $property->hasDefaultValue() && $property->getDefaultValue() !== null
                 ? ' = ' . self::value($property->getDefaultValue())
                 : '';
-            $lines[] = implode(' ', [...$modifiers, ...self::type($property->getType()), "\${$property->getName()}"]) . $default;
+            $lines[] = implode(
+                ' ',
+                [...$modifiers, ...self::type($property->getType()), "\${$property->getName()}"],
+            ) . $default;
         }
         sort($lines);
 
@@ -138,7 +153,8 @@ final class PublicApi
             ));
             $parameters = implode(', ', array_map(self::parameter(...), $method->getParameters()));
             $return = implode('', self::type($method->getReturnType()));
-            $lines[] = "{$modifiers} function {$method->getName()}({$parameters})" . ($return === '' ? '' : ": {$return}");
+            $lines[] = "{$modifiers} function {$method->getName()}({$parameters})"
+                . ($return === '' ? '' : ": {$return}");
         }
         sort($lines);
 
@@ -147,10 +163,13 @@ final class PublicApi
 
     private static function parameter(\ReflectionParameter $parameter): string
     {
-        $name = ($parameter->isPassedByReference() ? '&' : '') . ($parameter->isVariadic() ? '...' : '') . "\${$parameter->getName()}";
+        $name = ($parameter->isPassedByReference() ? '&' : '')
+            . ($parameter->isVariadic() ? '...' : '')
+            . "\${$parameter->getName()}";
         $default = match (true) {
             !$parameter->isDefaultValueAvailable() => '',
-            $parameter->isDefaultValueConstant() => ' = ' . self::constantName((string) $parameter->getDefaultValueConstantName()),
+            $parameter->isDefaultValueConstant() => ' = '
+                . self::constantName((string) $parameter->getDefaultValueConstantName()),
             default => ' = ' . self::value($parameter->getDefaultValue()),
         };
 

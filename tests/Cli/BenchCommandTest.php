@@ -14,7 +14,19 @@ final class BenchCommandTest extends TestCase
         $json = tempnam(sys_get_temp_dir(), 'bench');
         self::assertIsString($json);
         try {
-            $process = self::spindle('commands', '-n', '20', '--rounds', '1', '--memory', '0,10', '--peers', 'proc_open', '--json', $json);
+            $process = self::spindle(
+                'commands',
+                '-n',
+                '20',
+                '--rounds',
+                '1',
+                '--memory',
+                '0,10',
+                '--peers',
+                'proc_open',
+                '--json',
+                $json,
+            );
             $data = json_decode((string) file_get_contents($json), true, flags: \JSON_THROW_ON_ERROR);
         } finally {
             unlink($json);
@@ -35,7 +47,19 @@ final class BenchCommandTest extends TestCase
 
     public function testTheCommandIsTheUsers(): void
     {
-        $process = self::spindle('commands', '-n', '5', '--rounds', '1', '--peers', 'none', '--start', 'proc_open', '--command', 'printf "a b" | wc -c');
+        $process = self::spindle(
+            'commands',
+            '-n',
+            '5',
+            '--rounds',
+            '1',
+            '--peers',
+            'none',
+            '--start',
+            'proc_open',
+            '--command',
+            'printf "a b" | wc -c',
+        );
 
         self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
         self::assertStringNotContainsString('not all right', $process->getOutput());
@@ -46,15 +70,47 @@ final class BenchCommandTest extends TestCase
         $json = tempnam(sys_get_temp_dir(), 'bench');
         self::assertIsString($json);
         try {
-            $process = self::spindle('tasks', '-n', '20', '--rounds', '1', '--only', 'bulk,single,objects,mix,cpu,echo,memory', '--workers', '1,2', '--bytes', '4096', '--iterations', '1000', '--peers', 'amp', '--limit', '20', '--json', $json);
+            $process = self::spindle(
+                'tasks',
+                '-n',
+                '20',
+                '--rounds',
+                '1',
+                '--only',
+                'bulk,single,objects,mix,cpu,echo,memory',
+                '--workers',
+                '1,2',
+                '--bytes',
+                '4096',
+                '--iterations',
+                '1000',
+                '--peers',
+                'amp',
+                '--limit',
+                '20',
+                '--json',
+                $json,
+            );
             $data = json_decode((string) file_get_contents($json), true, flags: \JSON_THROW_ON_ERROR);
         } finally {
             unlink($json);
         }
 
         self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
-        foreach (['Tasks in bulk that do nothing, workers: 1', 'Tasks in bulk that do nothing, workers: 2', 'One at a time', 'Invokable objects', 'One task in 100', 'The CPU-bound tasks', 'A string there and back', 'The memory of this process'] as $title) {
-            self::assertMatchesRegularExpression("/^{$title}.*\n\n(?:\|.*\n)*\| Spindle\b[^|]*\| +[\\d,.]+ \|/m", $process->getOutput());
+        foreach ([
+            'Tasks in bulk that do nothing, workers: 1',
+            'Tasks in bulk that do nothing, workers: 2',
+            'One at a time',
+            'Invokable objects',
+            'One task in 100',
+            'The CPU-bound tasks',
+            'A string there and back',
+            'The memory of this process',
+        ] as $title) {
+            self::assertMatchesRegularExpression(
+                "/^{$title}.*\n\n(?:\|.*\n)*\| Spindle\b[^|]*\| +[\\d,.]+ \|/m",
+                $process->getOutput(),
+            );
         }
         self::assertIsArray($data);
         self::assertSame(['environment', 'options', 'series', 'warnings'], array_keys($data));
@@ -63,7 +119,11 @@ final class BenchCommandTest extends TestCase
             self::assertIsArray($series);
             // amphp/parallel sometimes hangs when its pool ends. No other contestant may.
             $label = (string) json_encode($series['label'], \JSON_UNESCAPED_SLASHES);
-            self::assertContains($series['problems'], str_starts_with($label, '"amphp/') ? [[], ['it was not done after 20 seconds']] : [[]], $label);
+            self::assertContains(
+                $series['problems'],
+                str_starts_with($label, '"amphp/') ? [[], ['it was not done after 20 seconds']] : [[]],
+                $label,
+            );
             self::assertIsArray($series['raw']);
             self::assertNotContains(false, array_column($series['raw'], 'right'));
         }
@@ -71,14 +131,37 @@ final class BenchCommandTest extends TestCase
 
     public function testItCountsWhatCanBeCreatedAndSaysWhatIsNotAvailable(): void
     {
-        $process = self::spindle('contexts', '--max', '4', '--samples', '1', '--iterations', '1000', '--php', \PHP_BINARY, '--php', '/nowhere/php');
+        $process = self::spindle(
+            'contexts',
+            '--max',
+            '4',
+            '--samples',
+            '1',
+            '--iterations',
+            '1000',
+            '--php',
+            \PHP_BINARY,
+            '--php',
+            '/nowhere/php',
+        );
 
         self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
-        foreach (['forks, waited for', "forks by Threads against processes' count", 'proc_open, /bin/true', 'tasks through one worker, one at a time'] as $way) {
+        foreach ([
+            'forks, waited for',
+            "forks by Threads against processes' count",
+            'proc_open, /bin/true',
+            'tasks through one worker, one at a time',
+        ] as $way) {
             self::assertMatchesRegularExpression("~^\| {$way} +\| +[\\d,]+ \|~m", $process->getOutput());
         }
-        self::assertMatchesRegularExpression('/^(\| )?threads \(ext-parallel\), joined(: not available: | +\| +[\d,]+ \|)/m', $process->getOutput());
-        self::assertStringContainsString("\n/nowhere/php: not available: there is no such program\n", $process->getOutput());
+        self::assertMatchesRegularExpression(
+            '/^(\| )?threads \(ext-parallel\), joined(: not available: | +\| +[\d,]+ \|)/m',
+            $process->getOutput(),
+        );
+        self::assertStringContainsString(
+            "\n/nowhere/php: not available: there is no such program\n",
+            $process->getOutput(),
+        );
     }
 
     public function testAMistakeIsOneLineAndNothingIsMeasured(): void
@@ -86,27 +169,54 @@ final class BenchCommandTest extends TestCase
         $mistakes = [
             "argument 'servers' is not allowed; give commands, tasks, postgres, http, aircraft, remote, contexts" => ['servers'],
             "option --memory: 'much' is not allowed; give a whole number from 0" => ['commands', '--memory', 'much'],
-            "option --start: 'fork' is not allowed; give auto, posix_spawn or proc_open" => ['commands', '--start', 'fork'],
+            "option --start: 'fork' is not allowed; give auto, posix_spawn or proc_open" => [
+                'commands',
+                '--start',
+                'fork',
+            ],
             "option --only: 'everything' is not allowed; give all, or of bulk, single, objects, mix, cpu, echo, memory, start, death" => ['tasks', '--only', 'everything'],
             "option --pumice: there is no src/Pumice.php in '/nowhere'" => ['tasks', '--pumice', '/nowhere'],
             'option --memory: there is none; --help lists them' => ['tasks', '--memory', '10'],
             "option --only: 'joins' is not allowed; give all, or of select, cells, far, unit, update, rows, parameter, stream, copy, sleep, gaps, cancel, acquire" => ['postgres', '--only', 'joins'],
             "option --fibers: '0' is not allowed; give a whole number from 1" => ['postgres', '--fibers', '0'],
-            'option --dsn: No connection to PostgreSQL: /nowhere/.s.PGSQL.5432: no such file or directory' => ['postgres', '--dsn', 'host=/nowhere port=5432'],
-            "option --only: 'fly' is not allowed; give all, or of crud, latency, sleep, certificates, bulk" => ['aircraft', '--only', 'fly'],
+            'option --dsn: No connection to PostgreSQL: /nowhere/.s.PGSQL.5432: no such file or directory' => [
+                'postgres',
+                '--dsn',
+                'host=/nowhere port=5432',
+            ],
+            "option --only: 'fly' is not allowed; give all, or of crud, latency, sleep, certificates, bulk" => [
+                'aircraft',
+                '--only',
+                'fly',
+            ],
             "option --cycles: '0' is not allowed; give a whole number from 1" => ['aircraft', '--cycles', '0'],
-            "option --html: '/nowhere/report.html' can't be written; give a file in a folder that is there" => ['aircraft', '--html', '/nowhere/report.html'],
+            "option --html: '/nowhere/report.html' can't be written; give a file in a folder that is there" => [
+                'aircraft',
+                '--html',
+                '/nowhere/report.html',
+            ],
             'option --dsn: there is none; --help lists them' => ['aircraft', '--dsn', 'host=/tmp'],
             'option --html: there is none; --help lists them' => ['http', '--html', 'report.html'],
-            "option --only: 'speed' is not allowed; give all, or of bulk, single, recovery, backlog" => ['remote', '--only', 'speed'],
+            "option --only: 'speed' is not allowed; give all, or of bulk, single, recovery, backlog" => [
+                'remote',
+                '--only',
+                'speed',
+            ],
             "option --backlog: '10' is not allowed; give a whole number from 1000" => ['remote', '--backlog', '10'],
             "option --max: '0' is not allowed; give a whole number from 1" => ['contexts', '--max', '0'],
-            "option --command: 'exit 3' fails with exit code 3; give a line that succeeds" => ['commands', '--command', 'exit 3'],
+            "option --command: 'exit 3' fails with exit code 3; give a line that succeeds" => [
+                'commands',
+                '--command',
+                'exit 3',
+            ],
         ];
         foreach ($mistakes as $message => $arguments) {
             $process = self::spindle(...$arguments);
 
-            self::assertSame([255, '', "spindle: {$message}\n"], [$process->getExitCode(), $process->getOutput(), $process->getErrorOutput()]);
+            self::assertSame(
+                [255, '', "spindle: {$message}\n"],
+                [$process->getExitCode(), $process->getOutput(), $process->getErrorOutput()],
+            );
         }
     }
 
@@ -115,7 +225,10 @@ final class BenchCommandTest extends TestCase
         $process = self::spindle('commands', '--peers', 'gearman');
 
         self::assertSame(255, $process->getExitCode());
-        self::assertMatchesRegularExpression("/^spindle: contestant 'gearman' is not allowed; give .*symfony, amp, react.*\n\$/", $process->getErrorOutput());
+        self::assertMatchesRegularExpression(
+            "/^spindle: contestant 'gearman' is not allowed; give .*symfony, amp, react.*\n\$/",
+            $process->getErrorOutput(),
+        );
     }
 
     private static function spindle(string ...$arguments): ProgramResult

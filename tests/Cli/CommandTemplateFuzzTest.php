@@ -86,11 +86,17 @@ final class CommandTemplateFuzzTest extends TestCase
     {
         $parsed = CommandTemplate::fromWords([$template]);
         $values = ['', 'a', '1', 'if', 'x=1', ...self::HOSTILE, ...self::randomValues(Scale::of(self::VALUES))];
-        $script = implode("\n", array_map(static fn(string $value): string => (string) $parsed->command($value, 1, 1)->line, $values));
+        $script = implode(
+            "\n",
+            array_map(static fn(string $value): string => (string) $parsed->command($value, 1, 1)->line, $values),
+        );
 
         $process = $this->execute($shell, $script);
 
-        $expected = implode('', array_map(static fn(string $value): string => str_repeat("{$value}\0", $count), $values));
+        $expected = implode(
+            '',
+            array_map(static fn(string $value): string => str_repeat("{$value}\0", $count), $values),
+        );
         self::assertSame([bin2hex($expected), ''], [bin2hex($process->getOutput()), $process->getErrorOutput()]);
         self::assertSame(['.', '..'], scandir($this->path()));
     }
@@ -224,7 +230,9 @@ final class CommandTemplateFuzzTest extends TestCase
         while (\count($values) < $count) {
             $value = '';
             for ($length = $random->getInt(0, 40); $length > 0; --$length) {
-                $value .= $random->getInt(0, 1) === 1 ? \chr($random->getInt(1, 255)) : "'\"\\$`(){}#;&|<> \n\t*?![]~=-"[$random->getInt(0, 25)];
+                $value .= $random->getInt(0, 1) === 1
+                    ? \chr($random->getInt(1, 255))
+                    : "'\"\\$`(){}#;&|<> \n\t*?![]~=-"[$random->getInt(0, 25)];
             }
             $values[] = $value;
         }

@@ -176,7 +176,11 @@ final class InterruptTest extends TestCase
             30.0,
         );
         $process->start();
-        Eventually::holdsByItself(static fn(): bool => str_contains($process->getErrorOutput(), 'Ended: '), 'the job is over', 10.0);
+        Eventually::holdsByItself(
+            static fn(): bool => str_contains($process->getErrorOutput(), 'Ended: '),
+            'the job is over',
+            10.0,
+        );
 
         $process->signal(\SIGTERM);
 
@@ -218,7 +222,11 @@ final class InterruptTest extends TestCase
         $this->waitForFile('started1');
 
         $input->write("\x03");
-        Eventually::holdsByItself(static fn(): bool => str_contains($process->getOutput(), rtrim(self::NOTICE)), 'it says so', 10.0);
+        Eventually::holdsByItself(
+            static fn(): bool => str_contains($process->getOutput(), rtrim(self::NOTICE)),
+            'it says so',
+            10.0,
+        );
         $this->file('go', '');
         $input->close();
         $process->wait();
@@ -230,7 +238,11 @@ final class InterruptTest extends TestCase
 
     private static function waitForNotice(Process $process): void
     {
-        Eventually::holdsByItself(static fn(): bool => str_ends_with($process->getErrorOutput(), "\n"), 'it says so', 10.0);
+        Eventually::holdsByItself(
+            static fn(): bool => str_ends_with($process->getErrorOutput(), "\n"),
+            'it says so',
+            10.0,
+        );
         self::assertSame(self::NOTICE, $process->getErrorOutput());
     }
 }

@@ -20,7 +20,9 @@ final class JobLogTest extends TestCase
     public function testEachJobThatIsOverHasALineInGnuParallelsFormat(): void
     {
         $before = microtime(true);
-        $process = $this->spindle(['-k', '--joblog', 'log', ':::', "echo a\necho b", 'exit 3', 'kill -9 $$', 'no-such-program']);
+        $process = $this->spindle(
+            ['-k', '--joblog', 'log', ':::', "echo a\necho b", 'exit 3', 'kill -9 $$', 'no-such-program'],
+        );
 
         self::assertSame(3, $process->getExitCode());
         $lines = $this->lines();
@@ -28,7 +30,15 @@ final class JobLogTest extends TestCase
         $expected = ["4\t0\t0\techo a\0echo b", "0\t3\t0\texit 3", "0\t0\t9\tkill -9 $$", "0\t127\t0\tno-such-program"];
         foreach ($expected as $i => $end) {
             $number = $i + 1;
-            self::assertSame(1, preg_match("/^{$number}\t:\t(\\d+\\.\\d{3})\t +\\d+\\.\\d{3}\t0\t" . preg_quote($end, '/') . '$/D', rtrim($lines[$i], "\n"), $match), $lines[$i]);
+            self::assertSame(
+                1,
+                preg_match(
+                    "/^{$number}\t:\t(\\d+\\.\\d{3})\t +\\d+\\.\\d{3}\t0\t" . preg_quote($end, '/') . '$/D',
+                    rtrim($lines[$i], "\n"),
+                    $match,
+                ),
+                $lines[$i],
+            );
             self::assertEqualsWithDelta($before, (float) $match[1], 10.0);
         }
     }
@@ -48,7 +58,12 @@ final class JobLogTest extends TestCase
         foreach ([[], ['--resume']] as $options) {
             $process = $this->spindle([...$options, '--joblog', 'commands.txt', '-a', 'commands.txt']);
 
-            self::assertOutcome(255, '', $process, "spindle: option --joblog: 'commands.txt' is there and is no job log; name another file\n");
+            self::assertOutcome(
+                255,
+                '',
+                $process,
+                "spindle: option --joblog: 'commands.txt' is there and is no job log; name another file\n",
+            );
         }
         self::assertStringEqualsFile($this->path('commands.txt'), "touch ran\n");
         self::assertFileDoesNotExist($this->path('ran'));
@@ -100,12 +115,31 @@ final class JobLogTest extends TestCase
         $this->spindle(['-j1', '--joblog', 'log', 'echo', ':::', 'a', 'b', 'c']);
         $log = implode('', array_filter($this->lines(), static fn(string $line): bool => !str_starts_with($line, '1')));
         $this->file('log', $log);
-        $refused = fn(string $job, string $was, string $is): string => "spindle: option --resume: job {$job} is '{$was}' in the job log 'log', but {$is}; give the same input and command as before\n";
+        $refused = fn(
+            string $job,
+            string $was,
+            string $is,
+        ): string => "spindle: option --resume: job {$job} is '{$was}' in the job log 'log', but {$is}; give the same input and command as before\n";
 
         $other = ['touch ran; echo', ':::', 'a', 'b', 'c'];
-        self::assertOutcome(255, '', $this->spindle(['--joblog', 'log', '--resume', ...$other]), $refused('2', 'echo b', "the input has 'touch ran; echo b'"));
-        self::assertOutcome(255, '', $this->spindle(['--joblog', 'log', '--resume', 'echo'], "a\nb\nx\n"), $refused('3', 'echo c', "the input has 'echo x'"));
-        self::assertOutcome(255, '', $this->spindle(['--joblog', 'log', '--resume', 'echo'], "a\nb\n"), $refused('3', 'echo c', 'the input ends after job 2'));
+        self::assertOutcome(
+            255,
+            '',
+            $this->spindle(['--joblog', 'log', '--resume', ...$other]),
+            $refused('2', 'echo b', "the input has 'touch ran; echo b'"),
+        );
+        self::assertOutcome(
+            255,
+            '',
+            $this->spindle(['--joblog', 'log', '--resume', 'echo'], "a\nb\nx\n"),
+            $refused('3', 'echo c', "the input has 'echo x'"),
+        );
+        self::assertOutcome(
+            255,
+            '',
+            $this->spindle(['--joblog', 'log', '--resume', 'echo'], "a\nb\n"),
+            $refused('3', 'echo c', 'the input ends after job 2'),
+        );
         self::assertStringEqualsFile($this->path('log'), $log);
         self::assertFileDoesNotExist($this->path('ran'));
     }
@@ -128,8 +162,16 @@ final class JobLogTest extends TestCase
 
     public function testTheSlotOfAJobDoesNotMatterForResuming(): void
     {
-        self::assertOutcome(0, "1 a\n1 b\n", $this->spindle(['-j1', '--joblog', 'log', 'echo', '{%}', '{}', ':::', 'a', 'b']));
-        self::assertOutcome(0, "1 c\n", $this->spindle(['-j1', '--joblog', 'log', '--resume', 'echo', '{%}', '{}', ':::', 'a', 'b', 'c']));
+        self::assertOutcome(
+            0,
+            "1 a\n1 b\n",
+            $this->spindle(['-j1', '--joblog', 'log', 'echo', '{%}', '{}', ':::', 'a', 'b']),
+        );
+        self::assertOutcome(
+            0,
+            "1 c\n",
+            $this->spindle(['-j1', '--joblog', 'log', '--resume', 'echo', '{%}', '{}', ':::', 'a', 'b', 'c']),
+        );
         self::assertSame(["echo '{%}' a", "echo '{%}' b", "echo '{%}' c"], $this->commands());
     }
 
@@ -138,16 +180,40 @@ final class JobLogTest extends TestCase
         $this->spindle(['-j1', '--joblog', 'log', 'test a =', ':::', 'a', 'b']);
         $log = file_get_contents($this->path('log'));
 
-        self::assertOutcome(0, "test a = c\n", $this->spindle(['--dry-run', '--joblog', 'log', '--resume', 'test a =', ':::', 'a', 'b', 'c']));
-        self::assertOutcome(0, "test a = b\ntest a = c\n", $this->spindle(['--dry-run', '--joblog', 'log', '--resume-failed', 'test a =', ':::', 'a', 'b', 'c']));
+        self::assertOutcome(
+            0,
+            "test a = c\n",
+            $this->spindle(['--dry-run', '--joblog', 'log', '--resume', 'test a =', ':::', 'a', 'b', 'c']),
+        );
+        self::assertOutcome(
+            0,
+            "test a = b\ntest a = c\n",
+            $this->spindle(['--dry-run', '--joblog', 'log', '--resume-failed', 'test a =', ':::', 'a', 'b', 'c']),
+        );
         self::assertStringEqualsFile($this->path('log'), (string) $log);
     }
 
     public function testLinesAreInTheOrderOfTheOutput(): void
     {
-        $this->spindle(['-j4', '-k', '--joblog', 'log', 'while [ {} -lt 4 ] && [ ! -e $(({#} + 1)) ]; do sleep 0.01; done; touch {}', ':::', '1', '2', '3', '4']);
+        $this->spindle(
+            [
+                '-j4',
+                '-k',
+                '--joblog',
+                'log',
+                'while [ {} -lt 4 ] && [ ! -e $(({#} + 1)) ]; do sleep 0.01; done; touch {}',
+                ':::',
+                '1',
+                '2',
+                '3',
+                '4',
+            ],
+        );
 
-        self::assertSame(['1', '2', '3', '4'], array_map(static fn(string $line): string => explode("\t", $line)[0], \array_slice($this->lines(), 1)));
+        self::assertSame(
+            ['1', '2', '3', '4'],
+            array_map(static fn(string $line): string => explode("\t", $line)[0], \array_slice($this->lines(), 1)),
+        );
     }
 
     public function testALogOfGnuParallelWithQuotedValuesIsResumed(): void
@@ -242,13 +308,25 @@ final class JobLogTest extends TestCase
             self::assertSame('', $process->getErrorOutput());
             $this->assertNothingRuns();
             if ($random->getInt(0, 3) === 0 && $this->logged() !== []) {
-                file_put_contents($this->path('log'), substr("61\t:\t1.0\t 1.0\t0\t0\t0\t0\techo 1\n", 0, $random->getInt(1, 25)), \FILE_APPEND);
+                file_put_contents(
+                    $this->path('log'),
+                    substr("61\t:\t1.0\t 1.0\t0\t0\t0\t0\techo 1\n", 0, $random->getInt(1, 25)),
+                    \FILE_APPEND,
+                );
             }
 
             foreach ($logged as $job) {
-                self::assertSame($counts[$job], $this->counts()[$job], "Job {$job} had a line in the log and ran again");
+                self::assertSame(
+                    $counts[$job],
+                    $this->counts()[$job],
+                    "Job {$job} had a line in the log and ran again",
+                );
             }
-            self::assertSame([], array_diff($this->logged(), $this->printed()), 'What has a line in the log is printed');
+            self::assertSame(
+                [],
+                array_diff($this->logged(), $this->printed()),
+                'What has a line in the log is printed',
+            );
         }
         self::assertSame(0, $this->resumable($jobs)->run());
         $this->assertAllRan($jobs);
@@ -313,7 +391,10 @@ final class JobLogTest extends TestCase
     /** @return list<string> */
     private function commands(): array
     {
-        return array_map(static fn(string $line): string => explode("\t", rtrim($line, "\n"), 9)[8] ?? '', \array_slice($this->lines(), 1));
+        return array_map(
+            static fn(string $line): string => explode("\t", rtrim($line, "\n"), 9)[8] ?? '',
+            \array_slice($this->lines(), 1),
+        );
     }
 
     /** @return list<string> lines with their ends */

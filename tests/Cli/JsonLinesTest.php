@@ -32,7 +32,10 @@ final class JsonLinesTest extends TestCase
 
     public function testALineThatIsNoTaskIsAFailedJobAndStopsNoOther(): void
     {
-        $process = $this->spindle(['-k', '--jsonl'], "{\"id\":1,\"cmd\":\"true\"}\necho 2\n{\n{\"id\":4,\"cmd\":\"true\"}\n{\"id\":5}\n");
+        $process = $this->spindle(
+            ['-k', '--jsonl'],
+            "{\"id\":1,\"cmd\":\"true\"}\necho 2\n{\n{\"id\":4,\"cmd\":\"true\"}\n{\"id\":5}\n",
+        );
 
         self::assertOutcome(
             3,
@@ -44,7 +47,10 @@ final class JsonLinesTest extends TestCase
 
     public function testAnIdThatNoResultCouldHaveStopsNoOther(): void
     {
-        $process = $this->spindle(['-k', '--jsonl'], "{\"id\":1,\"cmd\":\"echo a\"}\n{\"id\":1e999,\"cmd\":\"touch ran\"}\n{\"id\":3,\"cmd\":\"echo c\"}\n");
+        $process = $this->spindle(
+            ['-k', '--jsonl'],
+            "{\"id\":1,\"cmd\":\"echo a\"}\n{\"id\":1e999,\"cmd\":\"touch ran\"}\n{\"id\":3,\"cmd\":\"echo c\"}\n",
+        );
 
         self::assertOutcome(
             1,
@@ -57,9 +63,17 @@ final class JsonLinesTest extends TestCase
 
     public function testALineThatIsNoTaskEndsTheRunOnDemand(): void
     {
-        $process = $this->spindle(['--jsonl', '--strict'], "{\"id\":1,\"cmd\":\"echo 1\"}\nx\n{\"id\":3,\"cmd\":\"touch ran\"}\n");
+        $process = $this->spindle(
+            ['--jsonl', '--strict'],
+            "{\"id\":1,\"cmd\":\"echo 1\"}\nx\n{\"id\":3,\"cmd\":\"touch ran\"}\n",
+        );
 
-        self::assertOutcome(255, "{\"id\":1,\"status\":0,\"stdout\":\"1\\n\",\"stderr\":\"\"}\n", $process, "spindle: input line 2: not JSON: Syntax error\n");
+        self::assertOutcome(
+            255,
+            "{\"id\":1,\"status\":0,\"stdout\":\"1\\n\",\"stderr\":\"\"}\n",
+            $process,
+            "spindle: input line 2: not JSON: Syntax error\n",
+        );
         self::assertFileDoesNotExist($this->path('ran'));
     }
 
@@ -79,7 +93,10 @@ final class JsonLinesTest extends TestCase
             JSON);
 
         self::assertSame(2, $process->getExitCode());
-        self::assertSame("{\"id\":1,\"status\":143,\"stdout\":\"\",\"stderr\":\"\"}\n{\"id\":2,\"status\":124,\"stdout\":\"\",\"stderr\":\"\"}\n", $process->getOutput());
+        self::assertSame(
+            "{\"id\":1,\"status\":143,\"stdout\":\"\",\"stderr\":\"\"}\n{\"id\":2,\"status\":124,\"stdout\":\"\",\"stderr\":\"\"}\n",
+            $process->getOutput(),
+        );
         self::assertSame(2, substr_count($process->getErrorOutput(), ': timed out (0.2 s) after'));
     }
 
@@ -88,8 +105,16 @@ final class JsonLinesTest extends TestCase
         $input = "{\"id\":\"a\",\"cmd\":\"echo 1\"}\nx\n{\"id\":\"c\",\"cmd\":\"echo 3\"}\n";
         $this->spindle(['--jsonl', '--joblog', 'log'], $input);
 
-        $process = $this->spindle(['--jsonl', '--joblog', 'log', '--resume'], "{$input}{\"id\":\"d\",\"cmd\":\"echo 4\"}\n");
+        $process = $this->spindle(
+            ['--jsonl', '--joblog', 'log', '--resume'],
+            "{$input}{\"id\":\"d\",\"cmd\":\"echo 4\"}\n",
+        );
 
-        self::assertOutcome(1, "{\"id\":\"d\",\"status\":0,\"stdout\":\"4\\n\",\"stderr\":\"\"}\n", $process, "spindle: input line 2: not JSON: Syntax error\n");
+        self::assertOutcome(
+            1,
+            "{\"id\":\"d\",\"status\":0,\"stdout\":\"4\\n\",\"stderr\":\"\"}\n",
+            $process,
+            "spindle: input line 2: not JSON: Syntax error\n",
+        );
     }
 }

@@ -15,7 +15,10 @@ final class ProgressTest extends TestCase
         $process = $this->spindle(['-k', '--progress', 'plain', 'test', 'b', '!=', ':::', 'a', 'b', 'c']);
 
         self::assertSame([1, ''], [$process->getExitCode(), $process->getOutput()]);
-        self::assertMatchesRegularExpression("~^3/3 done, 1 failed, [\\d.]+/s, ETA 0:00\n\$~mD", $process->getErrorOutput());
+        self::assertMatchesRegularExpression(
+            "~^3/3 done, 1 failed, [\\d.]+/s, ETA 0:00\n\$~mD",
+            $process->getErrorOutput(),
+        );
     }
 
     public function testProgramsReadItAsJson(): void
@@ -49,7 +52,8 @@ final class ProgressTest extends TestCase
 
     public function testABarIsForATerminalOnly(): void
     {
-        $bar = fn(string $line): string => $this->shell("TERM=xterm script -qec '{$line}' /dev/null < /dev/null")->getOutput();
+        $bar = fn(string $line): string
+            => $this->shell("TERM=xterm script -qec '{$line}' /dev/null < /dev/null")->getOutput();
 
         $drawn = $bar('$SPINDLE run -j1 --progress bar echo ::: a b');
         self::assertMatchesRegularExpression('~2/2 \[=+\] 100%  [\d.]+/s  ETA 0:00  failed 0\r\n$~', $drawn);
@@ -58,7 +62,10 @@ final class ProgressTest extends TestCase
         self::assertMatchesRegularExpression('~^a\r\n1/2 [^\r\n]+\e\[2Kb\r\n~', $drawn);
         self::assertStringContainsString('[=', $bar('NO_COLOR=1 $SPINDLE run --progress bar echo ::: a b 2>&1'));
 
-        self::assertMatchesRegularExpression("~^2/2 done, 0 failed, [\\d.]+/s, ETA 0:00\n\$~mD", $this->spindle(['--progress', 'bar', 'true', ':::', 'a', 'b'])->getErrorOutput());
+        self::assertMatchesRegularExpression(
+            "~^2/2 done, 0 failed, [\\d.]+/s, ETA 0:00\n\$~mD",
+            $this->spindle(['--progress', 'bar', 'true', ':::', 'a', 'b'])->getErrorOutput(),
+        );
         self::assertStringNotContainsString("\e[", $bar('TERM=dumb $SPINDLE run --progress bar echo ::: a b 2>&1'));
     }
 

@@ -56,7 +56,10 @@ final class QueueTest extends TestCase
         $options = ['--status', 'waiting', '--most', '2', '--no-ansi'];
         $process = $this->ranRemote(['queue', 'show', $this->filled(), ...$options]);
 
-        self::assertMatchesRegularExpression("~\nwaiting\n  id         since\n  waiting-1  \\S+\n  waiting-2  \\S+\n  and 1 more \\(see --most\\)\n$~D", $process->getOutput());
+        self::assertMatchesRegularExpression(
+            "~\nwaiting\n  id         since\n  waiting-1  \\S+\n  waiting-2  \\S+\n  and 1 more \\(see --most\\)\n$~D",
+            $process->getOutput(),
+        );
         self::assertStringNotContainsString('dead-', $process->getOutput());
     }
 
@@ -77,7 +80,15 @@ final class QueueTest extends TestCase
 
         self::assertSame($queue, $shown['queue'] ?? null);
         $figures = (array) ($shown['figures'] ?? null);
-        self::assertSame([3, 1, 1, 2], [$figures['waiting'] ?? null, $figures['running'] ?? null, $figures['delayed'] ?? null, $figures['dead'] ?? null]);
+        self::assertSame(
+            [3, 1, 1, 2],
+            [
+                $figures['waiting'] ?? null,
+                $figures['running'] ?? null,
+                $figures['delayed'] ?? null,
+                $figures['dead'] ?? null,
+            ],
+        );
         $jobs = (array) ($shown['jobs'] ?? null);
         self::assertSame(['running', 'delayed', 'dead'], array_keys($jobs));
         $running = (array) ((array) $jobs['running'])[0];
@@ -92,10 +103,18 @@ final class QueueTest extends TestCase
     public function testDeadLettersAreRetriedOrDeletedByTheirIds(): void
     {
         $queue = $this->filled();
-        foreach ([['retry', 'dead-1', 'retried', [4, 1]], ['delete', 'dead-2', 'deleted', [4, 0]]] as [$action, $id, $done, $expected]) {
+        foreach ([
+            ['retry', 'dead-1', 'retried', [4, 1]],
+            ['delete', 'dead-2', 'deleted', [4, 0]],
+        ] as [$action, $id, $done, $expected]) {
             $process = $this->ranRemote(['queue', $action, $queue, $id, "no-{$id}", 'waiting-1', $id]);
 
-            self::assertOutcome(1, "1 job {$done}\n", $process, "spindle: 2 of the ids are not among the dead letters\n");
+            self::assertOutcome(
+                1,
+                "1 job {$done}\n",
+                $process,
+                "spindle: 2 of the ids are not among the dead letters\n",
+            );
             $figures = self::broker()->figures($queue);
             self::assertSame($expected, [$figures['waiting'], $figures['dead']]);
         }
@@ -118,8 +137,12 @@ final class QueueTest extends TestCase
         $queue = self::newQueue();
         $this->work($queue);
         $file = $this->path('disk');
-        $task = static fn(): bool => file_exists($file) ? touch("{$file}.done") : throw new \RuntimeException('no disk');
-        $this->executor($queue, JobRetryPolicy::none())->submit($task)->catch(static fn(\Throwable $failure): bool => true)->await();
+        $task = static fn(): bool
+            => file_exists($file) ? touch("{$file}.done") : throw new \RuntimeException('no disk');
+        $this->executor($queue, JobRetryPolicy::none())
+            ->submit($task)
+            ->catch(static fn(\Throwable $failure): bool => true)
+            ->await();
         touch($file);
 
         $process = $this->ranRemote(['queue', 'retry', $queue, '--all']);
@@ -137,7 +160,10 @@ final class QueueTest extends TestCase
 
         self::assertOutcome(0, "1203 jobs purged\n", $process);
         $figures = self::broker()->figures($queue);
-        self::assertSame([0, 1, 1, 2, 0], [$figures['waiting'], $figures['running'], $figures['delayed'], $figures['dead'], $figures['oldest_ms']]);
+        self::assertSame(
+            [0, 1, 1, 2, 0],
+            [$figures['waiting'], $figures['running'], $figures['delayed'], $figures['dead'], $figures['oldest_ms']],
+        );
     }
 
     public function testABrokerThatIsNotThereIsOneLine(): void
@@ -145,7 +171,10 @@ final class QueueTest extends TestCase
         $process = $this->ranRemote(['queue', 'show', 'q'], ['SPINDLE_BROKER' => 'redis://:pAssw0rd@127.0.0.1:1']);
 
         self::assertSame(254, $process->getExitCode());
-        self::assertMatchesRegularExpression("~^spindle: The broker at 127\\.0\\.0\\.1:1 is not available: [^\n]+\n$~D", $process->getErrorOutput());
+        self::assertMatchesRegularExpression(
+            "~^spindle: The broker at 127\\.0\\.0\\.1:1 is not available: [^\n]+\n$~D",
+            $process->getErrorOutput(),
+        );
         self::assertStringNotContainsString('pAssw0rd', $process->getErrorOutput());
     }
 
@@ -153,18 +182,48 @@ final class QueueTest extends TestCase
     public static function mistakes(): iterable
     {
         yield 'no queue' => [['show'], 'Not enough arguments (missing: "queue") (see --help)'];
-        yield 'an action' => [['list', 'q'], "argument 'list': give show, retry, delete, purge, and then the name of the queue"];
-        yield 'a queue' => [['show', 'a}b'], "the name of the queue: 'a}b' is not allowed; give 1 to 64 letters, digits, dots, hyphens and underscores"];
-        yield 'an address for a queue' => [['show', 'redis://:pAssw0rd@host'], "the name of the queue: 'redis://***@host' is not allowed; give 1 to 64 letters, digits, dots, hyphens and underscores"];
+        yield 'an action' => [
+            ['list', 'q'],
+            "argument 'list': give show, retry, delete, purge, and then the name of the queue",
+        ];
+        yield 'a queue' => [
+            ['show', 'a}b'],
+            "the name of the queue: 'a}b' is not allowed; give 1 to 64 letters, digits, dots, hyphens and underscores",
+        ];
+        yield 'an address for a queue' => [
+            ['show', 'redis://:pAssw0rd@host'],
+            "the name of the queue: 'redis://***@host' is not allowed; give 1 to 64 letters, digits, dots, hyphens and underscores",
+        ];
         yield 'ids to show' => [['show', 'q', 'x'], "argument 'x': spindle queue show takes a queue, and no ids"];
         yield 'nothing to retry' => [['retry', 'q'], 'spindle queue retry: give the ids of dead letters, or --all'];
-        yield 'ids and all' => [['delete', 'q', 'x', '--all'], 'spindle queue delete: give the ids of dead letters, or --all'];
-        yield 'an id' => [['retry', 'q', str_repeat('x', 129)], "argument '" . str_repeat('x', 129) . "': no job has an id of more than 128 characters"];
-        yield 'a purge by accident' => [['purge', 'q'], 'spindle queue purge: all that waits in the queue would be gone for good; give --yes if that is meant'];
-        yield 'an option of another' => [['show', 'q', '--all'], 'option --all: it is not for spindle queue show, but for spindle queue retry'];
-        yield 'a status' => [['show', 'q', '--status', 'done'], "option --status: 'done' is not allowed; give waiting, running, delayed, dead"];
-        yield 'none' => [['show', 'q', '--most', '0'], "option --most: '0' is not allowed; give a number of jobs from 1 to 10000"];
-        yield 'a password' => [['show', 'q', '--broker', 'redis://:pAssw0rd@host'], 'option --broker: all users of this machine can read a password in a command line; give the address with the password in the environment as SPINDLE_BROKER, or in a file by --broker-file, and change the password'];
+        yield 'ids and all' => [
+            ['delete', 'q', 'x', '--all'],
+            'spindle queue delete: give the ids of dead letters, or --all',
+        ];
+        yield 'an id' => [
+            ['retry', 'q', str_repeat('x', 129)],
+            "argument '" . str_repeat('x', 129) . "': no job has an id of more than 128 characters",
+        ];
+        yield 'a purge by accident' => [
+            ['purge', 'q'],
+            'spindle queue purge: all that waits in the queue would be gone for good; give --yes if that is meant',
+        ];
+        yield 'an option of another' => [
+            ['show', 'q', '--all'],
+            'option --all: it is not for spindle queue show, but for spindle queue retry',
+        ];
+        yield 'a status' => [
+            ['show', 'q', '--status', 'done'],
+            "option --status: 'done' is not allowed; give waiting, running, delayed, dead",
+        ];
+        yield 'none' => [
+            ['show', 'q', '--most', '0'],
+            "option --most: '0' is not allowed; give a number of jobs from 1 to 10000",
+        ];
+        yield 'a password' => [
+            ['show', 'q', '--broker', 'redis://:pAssw0rd@host'],
+            'option --broker: all users of this machine can read a password in a command line; give the address with the password in the environment as SPINDLE_BROKER, or in a file by --broker-file, and change the password',
+        ];
     }
 
     /** @param list<string> $arguments */
@@ -191,7 +250,13 @@ final class QueueTest extends TestCase
 
     private static function submit(string $queue, int $jobs, string $name): void
     {
-        self::broker()->submit($queue, array_map(static fn(int $number): Job => new Job("{$name}-{$number}", 'frame'), range(1, $jobs)), 10_000, '', false);
+        self::broker()->submit(
+            $queue,
+            array_map(static fn(int $number): Job => new Job("{$name}-{$number}", 'frame'), range(1, $jobs)),
+            10_000,
+            '',
+            false,
+        );
     }
 
     /** Creates dead jobs, and an agent. */
@@ -200,9 +265,13 @@ final class QueueTest extends TestCase
         self::submit($queue, $jobs, 'dead');
         self::broker()->renew($queue, self::OWNER, 60.0, true, '{}');
         $deliveries = self::broker()->settle($queue, self::OWNER, [], $jobs, 60.0)->deliveries;
-        $why = json_encode(['why' => "no\e[2J\u{9b} disk\n#0 trace", 'attempts' => 5, 'owner' => self::OWNER], \JSON_THROW_ON_ERROR);
+        $why = json_encode(
+            ['why' => "no\e[2J\u{9b} disk\n#0 trace", 'attempts' => 5, 'owner' => self::OWNER],
+            \JSON_THROW_ON_ERROR,
+        );
         self::broker()->settle($queue, self::OWNER, array_map(
-            static fn($delivery): Settlement => new Settlement($delivery->id, $delivery->number, SettlementKind::Dead, 0, 0, 0.0, 'outcome', $why),
+            static fn($delivery): Settlement
+                => new Settlement($delivery->id, $delivery->number, SettlementKind::Dead, 0, 0, 0.0, 'outcome', $why),
             $deliveries,
         ), 0, 60.0);
     }

@@ -30,16 +30,43 @@ final class RemoteRunTest extends TestCase
     {
         $queue = self::newQueue();
         $agent = $this->work($queue, ['--workers', '3']);
-        $process = $this->runs($queue, ['-k', '--joblog', 'log', '--tag', 'echo out {}; echo err >&2; test $PPID != {} && exit {}', ':::', '0', '3', '0']);
+        $process = $this->runs(
+            $queue,
+            [
+                '-k',
+                '--joblog',
+                'log',
+                '--tag',
+                'echo out {}; echo err >&2; test $PPID != {} && exit {}',
+                ':::',
+                '0',
+                '3',
+                '0',
+            ],
+        );
 
         self::assertSame("0\tout 0\n3\tout 3\n0\tout 0\n", $process->getOutput());
         self::assertSame("0\terr\n3\terr\n0\terr\n", $process->getErrorOutput());
         self::assertSame(1, $process->getExitCode());
-        self::assertSame(['Exitval', '0', '3', '0'], array_map(static fn(string $line): string => explode("\t", $line)[6], Text::lines($this->path('log'))));
+        self::assertSame(
+            ['Exitval', '0', '3', '0'],
+            array_map(static fn(string $line): string => explode("\t", $line)[6], Text::lines($this->path('log'))),
+        );
         self::assertSame('', $agent->getOutput());
 
-        $process = $this->runs($queue, ['-k', '--jsonl'], '{"id":"a","cmd":"echo 1; exit 2"}' . "\n" . '{"id":"b","cmd":"kill -9 $$"}' . "\n");
-        self::assertOutcome(2, '{"id":"a","status":2,"stdout":"1\n","stderr":""}' . "\n" . '{"id":"b","status":137,"stdout":"","stderr":""}' . "\n", $process);
+        $process = $this->runs(
+            $queue,
+            ['-k', '--jsonl'],
+            '{"id":"a","cmd":"echo 1; exit 2"}' . "\n" . '{"id":"b","cmd":"kill -9 $$"}' . "\n",
+        );
+        self::assertOutcome(
+            2,
+            '{"id":"a","status":2,"stdout":"1\n","stderr":""}'
+                . "\n"
+                . '{"id":"b","status":137,"stdout":"","stderr":""}'
+                . "\n",
+            $process,
+        );
         self::assertSame(5, (new RedisBroker(Redis::shared()->address()))->figures($queue)['done_total']);
     }
 
@@ -47,9 +74,28 @@ final class RemoteRunTest extends TestCase
     {
         $queue = self::newQueue();
         $this->work($queue, ['--workers', '2']);
-        $process = $this->runs($queue, ['-j1', '--retries', '2', '--halt', 'soon,fail=1', "echo {} >> {$this->path('tries')}; test {} != 2", ':::', '1', '2', '3']);
+        $process = $this->runs(
+            $queue,
+            [
+                '-j1',
+                '--retries',
+                '2',
+                '--halt',
+                'soon,fail=1',
+                "echo {} >> {$this->path('tries')}; test {} != 2",
+                ':::',
+                '1',
+                '2',
+                '3',
+            ],
+        );
 
-        self::assertOutcome(1, '', $process, "spindle: halted after 2 jobs, 1 of them failed; the running ones may finish\n");
+        self::assertOutcome(
+            1,
+            '',
+            $process,
+            "spindle: halted after 2 jobs, 1 of them failed; the running ones may finish\n",
+        );
         self::assertSame(['1', '2', '2', '2'], Text::lines($this->path('tries')));
     }
 
@@ -87,14 +133,21 @@ final class RemoteRunTest extends TestCase
         $process = $this->lingering($queue, ['-j3', '--joblog', 'log']);
         foreach ($signals as $i => $signal) {
             $process->signal($signal);
-            Eventually::holdsByItself(static fn(): bool => $i > 0 || $signal !== \SIGINT || $process->getErrorOutput() === self::NOTICE, 'it says so', 10.0);
+            Eventually::holdsByItself(
+                static fn(): bool => $i > 0 || $signal !== \SIGINT || $process->getErrorOutput() === self::NOTICE,
+                'it says so',
+                10.0,
+            );
         }
         $process->wait();
 
         self::assertSame([$status, ''], [$process->getExitCode(), $process->getOutput()]);
         self::assertCount(1, Text::lines($this->path('log')));
         self::assertFalse(Processes::isAlive((int) file_get_contents($this->path('started1'))));
-        self::assertSame([0, 0, 0], array_values(array_intersect_key($this->figures($queue), ['waiting' => 0, 'running' => 0, 'dead' => 0])));
+        self::assertSame(
+            [0, 0, 0],
+            array_values(array_intersect_key($this->figures($queue), ['waiting' => 0, 'running' => 0, 'dead' => 0])),
+        );
     }
 
     public function testAReaderThatGoesAwayEndsWhatRunsThere(): void
@@ -103,7 +156,11 @@ final class RemoteRunTest extends TestCase
         $this->work($queue, ['--workers', '3']);
         $job = "cd {$this->path()}; case {} in long) echo \$\$ > pid; exec sleep 100;; again) until test -e read; do sleep 0.01; done;; esac; echo {}";
         $inner = $this->remote(['run', '--queue', $queue, '-j3', $job, ':::', 'long', 'once', 'again']);
-        $process = Process::fromShellCommandline("{$inner->getCommandLine()} | { head -n 1; exec <&-; touch read; }", $this->path(), $inner->getEnv());
+        $process = Process::fromShellCommandline(
+            "{$inner->getCommandLine()} | { head -n 1; exec <&-; touch read; }",
+            $this->path(),
+            $inner->getEnv(),
+        );
         $process->run();
 
         self::assertSame("once\n", $process->getOutput());
@@ -126,13 +183,36 @@ final class RemoteRunTest extends TestCase
     /** @return iterable<string, array{list<string>, string, 2?: array<string, string>}> */
     public static function mistakes(): iterable
     {
-        yield 'a broker without a queue' => [['--broker', 'redis://host'], 'option --broker: jobs run here unless a queue is given as well (--queue NAME)'];
-        yield 'a file without a queue' => [['--broker-file', 'x'], 'option --broker-file: jobs run here unless a queue is given as well (--queue NAME)'];
-        yield 'a queue' => [['--queue', 'a b'], "option --queue: 'a b' is not allowed; give 1 to 64 letters, digits, dots, hyphens and underscores"];
-        yield 'no broker' => [['--queue', 'q'], "there is no broker: give its address by --broker, by --broker-file, or in the environment's SPINDLE_BROKER (redis://:password@host:port)", ['SPINDLE_BROKER' => '']];
-        yield 'a password' => [['--queue', 'q', '--broker', 'redis://:pAssw0rd@host'], 'option --broker: all users of this machine can read a password in a command line; give the address with the password in the environment as SPINDLE_BROKER, or in a file by --broker-file, and change the password'];
-        yield 'no keys' => [['--queue', 'q'], 'SPINDLE_KEY_FILE does not name the file with the keys that sign what is sent to the broker; make one with: (umask 077; head -c 32 /dev/urandom | base64 > spindle.key)', ['SPINDLE_KEY_FILE' => '']];
-        yield 'too many' => [['--queue', 'q', '-j', '10001'], "option --jobs: '10001' is not allowed; give at most 10000"];
+        yield 'a broker without a queue' => [
+            ['--broker', 'redis://host'],
+            'option --broker: jobs run here unless a queue is given as well (--queue NAME)',
+        ];
+        yield 'a file without a queue' => [
+            ['--broker-file', 'x'],
+            'option --broker-file: jobs run here unless a queue is given as well (--queue NAME)',
+        ];
+        yield 'a queue' => [
+            ['--queue', 'a b'],
+            "option --queue: 'a b' is not allowed; give 1 to 64 letters, digits, dots, hyphens and underscores",
+        ];
+        yield 'no broker' => [
+            ['--queue', 'q'],
+            "there is no broker: give its address by --broker, by --broker-file, or in the environment's SPINDLE_BROKER (redis://:password@host:port)",
+            ['SPINDLE_BROKER' => ''],
+        ];
+        yield 'a password' => [
+            ['--queue', 'q', '--broker', 'redis://:pAssw0rd@host'],
+            'option --broker: all users of this machine can read a password in a command line; give the address with the password in the environment as SPINDLE_BROKER, or in a file by --broker-file, and change the password',
+        ];
+        yield 'no keys' => [
+            ['--queue', 'q'],
+            'SPINDLE_KEY_FILE does not name the file with the keys that sign what is sent to the broker; make one with: (umask 077; head -c 32 /dev/urandom | base64 > spindle.key)',
+            ['SPINDLE_KEY_FILE' => ''],
+        ];
+        yield 'too many' => [
+            ['--queue', 'q', '-j', '10001'],
+            "option --jobs: '10001' is not allowed; give at most 10000",
+        ];
     }
 
     /**
@@ -140,8 +220,11 @@ final class RemoteRunTest extends TestCase
      * @param array<string, string> $environment
      */
     #[DataProvider('mistakes')]
-    public function testAMistakeIsOneLineAndNothingStarts(array $options, string $message, array $environment = []): void
-    {
+    public function testAMistakeIsOneLineAndNothingStarts(
+        array $options,
+        string $message,
+        array $environment = [],
+    ): void {
         $process = $this->ranRemote(['run', ...$options, 'touch', $this->path('started'), ':::', '1'], $environment);
 
         self::assertOutcome(255, '', $process, "spindle: {$message}\n");
@@ -151,16 +234,30 @@ final class RemoteRunTest extends TestCase
     public function testWithoutAQueueNothingOfThisIsLoaded(): void
     {
         $prepended = $this->file('prepended.php', '<?php register_shutdown_function(static function () {
-            file_put_contents(' . var_export($this->path('classes'), true) . ', implode("\n", [...get_declared_classes(), ...get_declared_interfaces()]));
-        });');
+            file_put_contents('
+                . var_export($this->path('classes'), true)
+                . ', implode("\n", [...get_declared_classes(), ...get_declared_interfaces()]));
+        });', );
         $inner = $this->remote(['run', 'echo', ':::', '1']);
-        $process = Process::fromShellCommandline(str_replace("'error_reporting=-1'", "'auto_prepend_file={$prepended}'", $inner->getCommandLine()), $this->path(), $inner->getEnv());
+        $process = Process::fromShellCommandline(
+            str_replace("'error_reporting=-1'", "'auto_prepend_file={$prepended}'", $inner->getCommandLine()),
+            $this->path(),
+            $inner->getEnv(),
+        );
         $process->run();
         $classes = Text::lines($this->path('classes'));
 
         self::assertOutcome(0, "1\n", $process);
         self::assertContains('Spindle\Command\CommandPool', $classes);
-        self::assertSame([], array_values((array) preg_grep('/^(Spindle\\\\Remote|Predis|Spindle\\\\Worker)\\\\|Elsewhere|CommandCarrier|PortableCommand/', $classes)));
+        self::assertSame(
+            [],
+            array_values(
+                (array) preg_grep(
+                    '/^(Spindle\\\\Remote|Predis|Spindle\\\\Worker)\\\\|Elsewhere|CommandCarrier|PortableCommand/',
+                    $classes,
+                ),
+            ),
+        );
     }
 
     /** @param list<string> $arguments after the queue */

@@ -78,7 +78,10 @@ final class ResultsTest extends TestCase
             self::assertStringEqualsFile($this->path("out/{$name}"), 'mine');
         }
         $ours = ['command', 'exitval', 'seq', 'stderr', 'stdout'];
-        self::assertSame(['.DS_Store', ...\array_slice($ours, 0, 2), 'photos', ...\array_slice($ours, 2)], $this->entries('out/1'));
+        self::assertSame(
+            ['.DS_Store', ...\array_slice($ours, 0, 2), 'photos', ...\array_slice($ours, 2)],
+            $this->entries('out/1'),
+        );
         self::assertSame($ours, $this->entries('out/2'));
         self::assertSame(['.DS_Store', ...$ours], $this->entries('out/3'));
         foreach ([1, 2, 3] as $job) {
@@ -135,7 +138,9 @@ final class ResultsTest extends TestCase
 
     public function testTwoRunsDoNotShareAFolder(): void
     {
-        $first = $this->start(['--results', 'out', 'touch started; while [ ! -e go ]; do sleep 0.01; done; echo', ':::', 'a']);
+        $first = $this->start(
+            ['--results', 'out', 'touch started; while [ ! -e go ]; do sleep 0.01; done; echo', ':::', 'a'],
+        );
         $this->waitForFile('started');
 
         $second = $this->spindle(['--results', 'out', 'touch ran', ':::', 'a']);

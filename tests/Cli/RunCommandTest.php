@@ -51,7 +51,11 @@ final class RunCommandTest extends TestCase
         self::assertOutcome(0, "a\nb\n", $this->spindle(['-k', '--joblog', 'log'], "echo a\n\n \t\necho b\n"));
         self::assertSame(['1', '4'], $this->column('log', 'Seq'));
         self::assertOutcome(0, '', $this->spindle(['--joblog', 'log', '--resume'], "echo a\n\n \t\necho b\n"));
-        self::assertOutcome(0, '{"id":1,"status":0,"stdout":"","stderr":""}' . "\n", $this->spindle(['--jsonl'], '{"id":1,"cmd":"true"}' . "\n\r\n\n"));
+        self::assertOutcome(
+            0,
+            '{"id":1,"status":0,"stdout":"","stderr":""}' . "\n",
+            $this->spindle(['--jsonl'], '{"id":1,"cmd":"true"}' . "\n\r\n\n"),
+        );
         self::assertOutcome(0, "echo a\n", $this->spindle(['--dry-run'], "\necho a\n"));
     }
 
@@ -98,7 +102,11 @@ final class RunCommandTest extends TestCase
         foreach (['a', 'b', 'c'] as $line) {
             $input->write("{$line}\n");
             // The next line is written only after this one has run.
-            Eventually::holdsByItself(static fn(): bool => str_contains($process->getOutput(), "{$line}\n"), "{$line} has run", 10.0);
+            Eventually::holdsByItself(
+                static fn(): bool => str_contains($process->getOutput(), "{$line}\n"),
+                "{$line} has run",
+                10.0,
+            );
         }
         $input->close();
         $process->wait();
@@ -135,7 +143,19 @@ final class RunCommandTest extends TestCase
     public function testOutputsAreInTheOrderOfTheInputOnDemand(): void
     {
         // Each job waits for the one after it.
-        $process = $this->spindle(['-j5', '-k', 'while [ {} -lt 5 ] && [ ! -e $(({#} + 1)) ]; do sleep 0.01; done; touch {}; echo {}', ':::', '1', '2', '3', '4', '5']);
+        $process = $this->spindle(
+            [
+                '-j5',
+                '-k',
+                'while [ {} -lt 5 ] && [ ! -e $(({#} + 1)) ]; do sleep 0.01; done; touch {}; echo {}',
+                ':::',
+                '1',
+                '2',
+                '3',
+                '4',
+                '5',
+            ],
+        );
 
         self::assertOutcome(0, "1\n2\n3\n4\n5\n", $process);
     }
@@ -143,14 +163,19 @@ final class RunCommandTest extends TestCase
     public function testOutputsComeAsJobsEndOtherwise(): void
     {
         // The first job ends only after the second one's output is written.
-        $process = $this->shell('$SPINDLE run -j2 "while [ {} = 1 ] && ! grep -q 2 output; do sleep 0.01; done; echo {}" ::: 1 2 > output; cat output');
+        $process = $this->shell(
+            '$SPINDLE run -j2 "while [ {} = 1 ] && ! grep -q 2 output; do sleep 0.01; done; echo {}" ::: 1 2 > output; cat output',
+        );
 
         self::assertOutcome(0, "2\n1\n", $process);
     }
 
     public function testASlowFirstJobDoesNotKeepLaterOnesFromRunning(): void
     {
-        $process = $this->spindle(['-j2', '-k', 'while [ {} = 1 ] && [ ! -e 50 ]; do sleep 0.01; done; touch {}; echo {}'], implode("\n", range(1, 50)));
+        $process = $this->spindle(
+            ['-j2', '-k', 'while [ {} = 1 ] && [ ! -e 50 ]; do sleep 0.01; done; touch {}; echo {}'],
+            implode("\n", range(1, 50)),
+        );
 
         self::assertOutcome(0, implode("\n", range(1, 50)) . "\n", $process);
     }
@@ -158,7 +183,12 @@ final class RunCommandTest extends TestCase
     public function testOutputOfTwoJobsIsNeverMixed(): void
     {
         $process = $this->spindle(
-            ['-j8', 'for i in 1 2 3 4 5 6 7 8 9; do echo {} $i; echo {} $i >&2; sleep 0.00{}; done', ':::', ...array_map(strval(...), range(1, 40))],
+            [
+                '-j8',
+                'for i in 1 2 3 4 5 6 7 8 9; do echo {} $i; echo {} $i >&2; sleep 0.00{}; done',
+                ':::',
+                ...array_map(strval(...), range(1, 40)),
+            ],
         );
 
         self::assertSame(0, $process->getExitCode());
@@ -209,7 +239,9 @@ final class RunCommandTest extends TestCase
 
     public function testSlotsAreNumberedAndNoTwoJobsShareOne(): void
     {
-        $process = $this->spindle(['-j3', 'mkdir slot{%} && echo {%} && rmdir slot{%}', ...[':::', ...array_map(strval(...), range(1, 30))]]);
+        $process = $this->spindle(
+            ['-j3', 'mkdir slot{%} && echo {%} && rmdir slot{%}', ...[':::', ...array_map(strval(...), range(1, 30))]],
+        );
 
         self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
         self::assertSame(['1', '2', '3'], self::sorted(array_unique(explode("\n", trim($process->getOutput())))));
@@ -220,7 +252,10 @@ final class RunCommandTest extends TestCase
         $process = $this->spindle(['--retries', '2', 'echo x >> {}; test $(wc -l < {}) -gt {}', ':::', '1', '2', '3']);
 
         self::assertSame(1, $process->getExitCode());
-        self::assertSame([2, 3, 3], array_map(fn(string $file): int => \count((array) file($this->path($file))), ['1', '2', '3']));
+        self::assertSame(
+            [2, 3, 3],
+            array_map(fn(string $file): int => \count((array) file($this->path($file))), ['1', '2', '3']),
+        );
     }
 
     public function testAJobIsEndedWhenItsTimeIsOver(): void
@@ -228,7 +263,10 @@ final class RunCommandTest extends TestCase
         $process = $this->spindle(['-k', '--timeout', '0.2', 'echo {}; sleep {}', ':::', '0', '60']);
 
         self::assertSame([1, "0\n60\n"], [$process->getExitCode(), $process->getOutput()]);
-        self::assertMatchesRegularExpression("/^spindle: echo 60; sleep 60: timed out \\(0\\.2 s\\) after 0\\.\\d+ s\n\$/", $process->getErrorOutput());
+        self::assertMatchesRegularExpression(
+            "/^spindle: echo 60; sleep 60: timed out \\(0\\.2 s\\) after 0\\.\\d+ s\n\$/",
+            $process->getErrorOutput(),
+        );
     }
 
     public function testAJobIsEndedWhenItTakesMuchLongerThanTheMedian(): void
@@ -236,12 +274,19 @@ final class RunCommandTest extends TestCase
         $process = $this->spindle(['-j1', '--timeout', '300%', 'sleep', ':::', '0.1', '0.1', '0.1', '60']);
 
         self::assertSame(1, $process->getExitCode());
-        self::assertMatchesRegularExpression('/^spindle: sleep 60: timed out \(0\.\d{1,3} s\) after/', $process->getErrorOutput());
+        self::assertMatchesRegularExpression(
+            '/^spindle: sleep 60: timed out \(0\.\d{1,3} s\) after/',
+            $process->getErrorOutput(),
+        );
     }
 
     public function testStartsAreApartOnDemand(): void
     {
-        self::assertOutcome(0, '', $this->spindle(['-j4', '--delay', '0.1', '--joblog', 'log', 'true', ':::', '1', '2', '3']));
+        self::assertOutcome(
+            0,
+            '',
+            $this->spindle(['-j4', '--delay', '0.1', '--joblog', 'log', 'true', ':::', '1', '2', '3']),
+        );
 
         $starts = $this->column('log', 'Starttime');
         sort($starts);
@@ -267,7 +312,9 @@ final class RunCommandTest extends TestCase
     public function testAsManyRunAtOnceAsTheFileSaysAtTheTime(): void
     {
         $this->file('jobs', "1\n");
-        $process = $this->start(['-j', 'jobs', 'touch started{}; while [ ! -e go ]; do sleep 0.01; done', ':::', '1', '2', '3', '4', '5']);
+        $process = $this->start(
+            ['-j', 'jobs', 'touch started{}; while [ ! -e go ]; do sleep 0.01; done', ':::', '1', '2', '3', '4', '5'],
+        );
         $started = fn(): int => \count((array) glob($this->path('started*')));
         $this->waitForFile('started1');
         self::assertSame(1, $started());
@@ -282,7 +329,14 @@ final class RunCommandTest extends TestCase
 
     public function testAsManyAsPossibleRunAtOnceOnDemand(): void
     {
-        $process = $this->spindle(['-j0', 'touch {}; while [ $(ls | wc -l) -lt 20 ]; do sleep 0.01; done', ':::', ...array_map(strval(...), range(1, 20))]);
+        $process = $this->spindle(
+            [
+                '-j0',
+                'touch {}; while [ $(ls | wc -l) -lt 20 ]; do sleep 0.01; done',
+                ':::',
+                ...array_map(strval(...), range(1, 20)),
+            ],
+        );
 
         self::assertSame(0, $process->getExitCode());
     }
@@ -306,17 +360,53 @@ final class RunCommandTest extends TestCase
 
     public function testAHaltSoonStartsNoMoreAndLetsFinishWhatRuns(): void
     {
-        $process = $this->spindle(['-j2', '-k', '--halt', 'soon,fail=1', '[ {} = 1 ] && while [ ! -e 2 ]; do sleep 0.01; done; touch {}; echo {}; [ {} = 1 ]', ':::', '1', '2', '3', '4']);
+        $process = $this->spindle(
+            [
+                '-j2',
+                '-k',
+                '--halt',
+                'soon,fail=1',
+                '[ {} = 1 ] && while [ ! -e 2 ]; do sleep 0.01; done; touch {}; echo {}; [ {} = 1 ]',
+                ':::',
+                '1',
+                '2',
+                '3',
+                '4',
+            ],
+        );
 
-        self::assertOutcome(1, "1\n2\n", $process, "spindle: halted after 1 jobs, 1 of them failed; the running ones may finish\n");
+        self::assertOutcome(
+            1,
+            "1\n2\n",
+            $process,
+            "spindle: halted after 1 jobs, 1 of them failed; the running ones may finish\n",
+        );
         self::assertFileDoesNotExist($this->path('3'));
     }
 
     public function testAHaltNowEndsWhatRunsAndForgetsIt(): void
     {
-        $process = $this->spindle(['-j2', '--joblog', 'log', '--halt', 'now,fail=1', 'if [ {} = 1 ]; then echo 1; touch 1; sleep 60; fi; while [ ! -e 1 ]; do sleep 0.01; done; exit 3', ':::', '1', '2', '3']);
+        $process = $this->spindle(
+            [
+                '-j2',
+                '--joblog',
+                'log',
+                '--halt',
+                'now,fail=1',
+                'if [ {} = 1 ]; then echo 1; touch 1; sleep 60; fi; while [ ! -e 1 ]; do sleep 0.01; done; exit 3',
+                ':::',
+                '1',
+                '2',
+                '3',
+            ],
+        );
 
-        self::assertOutcome(1, '', $process, "spindle: halted after 1 jobs, 1 of them failed; the running ones are ended\n");
+        self::assertOutcome(
+            1,
+            '',
+            $process,
+            "spindle: halted after 1 jobs, 1 of them failed; the running ones are ended\n",
+        );
         self::assertSame(['2'], $this->column('log', 'Seq'));
     }
 
@@ -342,9 +432,25 @@ final class RunCommandTest extends TestCase
 
     public function testADryRunPrintsWhatWouldRun(): void
     {
-        $process = $this->spindle(['--dry-run', '--joblog', 'log', '--results', 'results', 'touch {} {#}; gzip {} > {.}.gz', ':::', 'a b.c', "it's"]);
+        $process = $this->spindle(
+            [
+                '--dry-run',
+                '--joblog',
+                'log',
+                '--results',
+                'results',
+                'touch {} {#}; gzip {} > {.}.gz',
+                ':::',
+                'a b.c',
+                "it's",
+            ],
+        );
 
-        self::assertOutcome(0, "touch 'a b.c' 1; gzip 'a b.c' > 'a b'.gz\ntouch 'it'\\''s' 2; gzip 'it'\\''s' > 'it'\\''s'.gz\n", $process);
+        self::assertOutcome(
+            0,
+            "touch 'a b.c' 1; gzip 'a b.c' > 'a b'.gz\ntouch 'it'\\''s' 2; gzip 'it'\\''s' > 'it'\\''s'.gz\n",
+            $process,
+        );
         self::assertSame(['.', '..'], scandir($this->path()));
         self::assertOutcome(0, "echo 'a b'\n", $this->spindle(['--dry-run', 'echo', ':::', 'a b']));
     }
@@ -356,7 +462,9 @@ final class RunCommandTest extends TestCase
 
     public function testJobsHaveTheEnvironmentOfTheCaller(): void
     {
-        $process = $this->shell('unset COLUMNS LINES SHELL_VERBOSITY; export A=1; env | grep -v "^_=" | sort > before; $SPINDLE run "env | grep -Ev \"^(_|SPINDLE_COMMAND)=\" | sort >" ::: inside; diff before inside');
+        $process = $this->shell(
+            'unset COLUMNS LINES SHELL_VERBOSITY; export A=1; env | grep -v "^_=" | sort > before; $SPINDLE run "env | grep -Ev \"^(_|SPINDLE_COMMAND)=\" | sort >" ::: inside; diff before inside',
+        );
 
         self::assertOutcome(0, '', $process);
     }
@@ -366,14 +474,22 @@ final class RunCommandTest extends TestCase
         $process = $this->spindle(['-k', 'no-such-program', ':::', '1']);
 
         self::assertSame([1, ''], [$process->getExitCode(), $process->getOutput()]);
-        self::assertStringStartsWith("spindle: no-such-program 1: could not be started: 'no-such-program': ", $process->getErrorOutput());
+        self::assertStringStartsWith(
+            "spindle: no-such-program 1: could not be started: 'no-such-program': ",
+            $process->getErrorOutput(),
+        );
     }
 
     public function testAnInputThatCannotBeACommandIsAFailedJob(): void
     {
         $process = $this->spindle(['-k', 'echo'], "a\nb\0\nc\n");
 
-        self::assertOutcome(1, "a\nc\n", $process, "spindle: input line 2: Argument 1 of 'echo' holds a NUL byte at offset 1, which the system can't pass on\n");
+        self::assertOutcome(
+            1,
+            "a\nc\n",
+            $process,
+            "spindle: input line 2: Argument 1 of 'echo' holds a NUL byte at offset 1, which the system can't pass on\n",
+        );
     }
 
     public function testALineWithoutAnEndIsRefusedWhenItIsTooLong(): void
@@ -385,7 +501,9 @@ final class RunCommandTest extends TestCase
 
     public function testAReaderThatLeavesEndsTheRunQuietly(): void
     {
-        $process = $this->shell('seq 100000 2>/dev/null | $SPINDLE run -j4 "echo {}; sleep 0.1" | head -n2; echo ${PIPESTATUS[1]}');
+        $process = $this->shell(
+            'seq 100000 2>/dev/null | $SPINDLE run -j4 "echo {}; sleep 0.1" | head -n2; echo ${PIPESTATUS[1]}',
+        );
 
         self::assertMatchesRegularExpression('/^\d\n\d\n141\n$/', $process->getOutput());
         self::assertSame('', $process->getErrorOutput());
@@ -411,9 +529,14 @@ final class RunCommandTest extends TestCase
     }
 
     #[DataProvider('closedDescriptors')]
-    public function testNoFileTakesThePlaceOfAClosedStandardDescriptor(string $redirections, int $status, string $log): void
-    {
-        $process = $this->shell("(\$SPINDLE run -k --joblog log 'echo out; echo err >&2; :' ::: a b {$redirections}); echo \$?; tail -n +2 log | cut -f 1 | xargs; grep -c '^[oe]' log");
+    public function testNoFileTakesThePlaceOfAClosedStandardDescriptor(
+        string $redirections,
+        int $status,
+        string $log,
+    ): void {
+        $process = $this->shell(
+            "(\$SPINDLE run -k --joblog log 'echo out; echo err >&2; :' ::: a b {$redirections}); echo \$?; tail -n +2 log | cut -f 1 | xargs; grep -c '^[oe]' log",
+        );
 
         self::assertStringEndsWith("{$status}\n{$log}0\n", $process->getOutput());
     }
@@ -423,7 +546,10 @@ final class RunCommandTest extends TestCase
         $process = $this->spindle(['kill -9 $PPID; sleep 60', ':::', '1']);
 
         self::assertSame(254, $process->getExitCode());
-        self::assertMatchesRegularExpression("/^spindle: The launcher died \\(signal 9\\) with 1 commands under way; they were ended and have no outcome\n\$/D", $process->getErrorOutput());
+        self::assertMatchesRegularExpression(
+            "/^spindle: The launcher died \\(signal 9\\) with 1 commands under way; they were ended and have no outcome\n\$/D",
+            $process->getErrorOutput(),
+        );
         $this->assertNothingRuns();
     }
 

@@ -105,7 +105,11 @@ trait RunsSpindle
 
     private function assertNothingRuns(): void
     {
-        Eventually::holdsByItself(fn(): bool => Processes::withVariable(self::MARK, $this->mark) === [], 'nothing runs', 5.0);
+        Eventually::holdsByItself(
+            fn(): bool => Processes::withVariable(self::MARK, $this->mark) === [],
+            'nothing runs',
+            5.0,
+        );
     }
 
     /** @param string $errors expected standard error */

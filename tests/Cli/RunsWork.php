@@ -67,11 +67,22 @@ trait RunsWork
      * @param list<string>          $options
      * @param array<string, string> $environment
      */
-    private function work(string $queue, array $options = [], string $serves = 'Serves the queue', array $environment = []): Process
-    {
-        $this->works[] = $process = $this->remote(['work', '--queue', $queue, '--workers', '1', '--allow-root', ...$options], $environment);
+    private function work(
+        string $queue,
+        array $options = [],
+        string $serves = 'Serves the queue',
+        array $environment = [],
+    ): Process {
+        $this->works[] = $process = $this->remote(
+            ['work', '--queue', $queue, '--workers', '1', '--allow-root', ...$options],
+            $environment,
+        );
         $process->start();
-        Eventually::holds(static fn(): bool => str_contains($process->getErrorOutput(), $serves) || !$process->isRunning(), 'it serves', 15.0);
+        Eventually::holds(
+            static fn(): bool => str_contains($process->getErrorOutput(), $serves) || !$process->isRunning(),
+            'it serves',
+            15.0,
+        );
         self::assertTrue($process->isRunning(), $process->getErrorOutput());
 
         return $process;

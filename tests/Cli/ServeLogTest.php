@@ -25,22 +25,41 @@ final class ServeLogTest extends TestCase
         [$process, $pid] = $this->served(['--processes', '1']);
 
         self::assertSame('', $process->getOutput());
-        self::assertMatchesRegularExpression('~^' . self::TIME . " \\[{$pid}\\] info Listening on unix://\\S+, http://127\\.0\\.0\\.1:\\d+ with 1 process\n~", $process->getErrorOutput());
-        self::assertMatchesRegularExpression('~^' . self::TIME . ' \[\d+\] error The handler of GET /x failed: no\\\\ndatabase\n    RuntimeException: no\n    database in \S+/app\.php:1\n    Stack trace:\n    #0 ~m', $process->getErrorOutput());
-        self::assertMatchesRegularExpression('~^' . self::TIME . " \\[{$pid}\\] info Stopping~m", $process->getErrorOutput());
+        self::assertMatchesRegularExpression(
+            '~^'
+                . self::TIME
+                . " \\[{$pid}\\] info Listening on unix://\\S+, http://127\\.0\\.0\\.1:\\d+ with 1 process\n~",
+            $process->getErrorOutput(),
+        );
+        self::assertMatchesRegularExpression(
+            '~^'
+                . self::TIME
+                . ' \[\d+\] error The handler of GET /x failed: no\\\\ndatabase\n    RuntimeException: no\n    database in \S+/app\.php:1\n    Stack trace:\n    #0 ~m',
+            $process->getErrorOutput(),
+        );
+        self::assertMatchesRegularExpression(
+            '~^' . self::TIME . " \\[{$pid}\\] info Stopping~m",
+            $process->getErrorOutput(),
+        );
     }
 
     public function testAnEntryIsAnObjectInALineOfJson(): void
     {
         [$process, $pid] = $this->served(['--processes', '1', '--log-format', 'json']);
 
-        $entries = array_map(static fn(string $line): mixed => json_decode($line, true, flags: \JSON_THROW_ON_ERROR), explode("\n", rtrim($process->getErrorOutput())));
+        $entries = array_map(
+            static fn(string $line): mixed => json_decode($line, true, flags: \JSON_THROW_ON_ERROR),
+            explode("\n", rtrim($process->getErrorOutput())),
+        );
         self::assertCount(3, $entries);
         self::assertIsArray($entries[0]);
         self::assertSame(['time', 'level', 'pid', 'message'], array_keys($entries[0]));
         self::assertSame(['info', $pid], [$entries[0]['level'], $entries[0]['pid']]);
         self::assertIsArray($entries[1]);
-        self::assertSame(['error', "The handler of GET /x failed: no\ndatabase"], [$entries[1]['level'], $entries[1]['message']]);
+        self::assertSame(
+            ['error', "The handler of GET /x failed: no\ndatabase"],
+            [$entries[1]['level'], $entries[1]['message']],
+        );
         self::assertIsString($entries[1]['exception']);
         self::assertStringContainsString('Stack trace', $entries[1]['exception']);
     }
@@ -58,8 +77,14 @@ final class ServeLogTest extends TestCase
         $this->file('app.php', '<?php posix_kill(posix_getppid(), SIGTERM); sleep(10);');
         $line = '$SPINDLE serve app.php --listen 127.0.0.1:0';
 
-        self::assertStringContainsString("\e[32minfo\e[0m Stopping", $this->shell("TERM=xterm script -qefc '{$line}' /dev/null < /dev/null")->getOutput());
-        self::assertStringContainsString('] info Stopping', $this->shell("NO_COLOR=1 TERM=xterm script -qefc '{$line}' /dev/null < /dev/null")->getOutput());
+        self::assertStringContainsString(
+            "\e[32minfo\e[0m Stopping",
+            $this->shell("TERM=xterm script -qefc '{$line}' /dev/null < /dev/null")->getOutput(),
+        );
+        self::assertStringContainsString(
+            '] info Stopping',
+            $this->shell("NO_COLOR=1 TERM=xterm script -qefc '{$line}' /dev/null < /dev/null")->getOutput(),
+        );
         self::assertStringContainsString("\e[32minfo\e[0m Stopping", $this->shell("{$line} --ansi")->getErrorOutput());
     }
 
@@ -69,8 +94,14 @@ final class ServeLogTest extends TestCase
         [$text] = $this->served(['--processes', '1'], $failing);
         [$json] = $this->served(['--processes', '1', '--log-format', 'json'], $failing);
 
-        self::assertStringContainsString("error The handler of GET /x failed: no \\x7bmethod\\x7d \\302\\23331m \u{e9}\n    RuntimeException: no {method} \\302\\23331m \u{e9} in ", $text->getErrorOutput());
-        self::assertStringContainsString("\"The handler of GET /x failed: no \\\\x7bmethod\\\\x7d \\u009b31m \u{e9}\"", $json->getErrorOutput());
+        self::assertStringContainsString(
+            "error The handler of GET /x failed: no \\x7bmethod\\x7d \\302\\23331m \u{e9}\n    RuntimeException: no {method} \\302\\23331m \u{e9} in ",
+            $text->getErrorOutput(),
+        );
+        self::assertStringContainsString(
+            "\"The handler of GET /x failed: no \\\\x7bmethod\\\\x7d \\u009b31m \u{e9}\"",
+            $json->getErrorOutput(),
+        );
     }
 
     public function testOfALongExceptionTheMiddleIsLeftOut(): void
@@ -81,7 +112,10 @@ final class ServeLogTest extends TestCase
             $log = $process->getErrorOutput();
 
             self::assertLessThan(100_000, \strlen($log));
-            self::assertMatchesRegularExpression('/RuntimeException: beginx+ … \d+ bytes are left out … x+ in \S+app\.php:1\b/', $log);
+            self::assertMatchesRegularExpression(
+                '/RuntimeException: beginx+ … \d+ bytes are left out … x+ in \S+app\.php:1\b/',
+                $log,
+            );
             self::assertStringContainsString('{main}', $log);
         }
     }
@@ -107,16 +141,25 @@ final class ServeLogTest extends TestCase
             };
             PHP;
         [$process] = $this->served(['--processes', '1', '--log-format', 'json'], $app);
-        $entries = array_map(static fn(string $line): array => (array) json_decode($line, true, flags: \JSON_THROW_ON_ERROR), explode("\n", rtrim($process->getErrorOutput())));
+        $entries = array_map(
+            static fn(string $line): array => (array) json_decode($line, true, flags: \JSON_THROW_ON_ERROR),
+            explode("\n", rtrim($process->getErrorOutput())),
+        );
         $file = $this->path('app.php');
 
         self::assertSame(
             [
                 ['warning', "PHP: {message} of a warning ({$file}, line 4)"],
                 ['notice', "PHP: a deprecation ({$file}, line 5)"],
-                ['critical', "PHP: 'continue' not in the 'loop' or 'switch' context ({$file}(12) : eval()'d code, line 1)"],
+                [
+                    'critical',
+                    "PHP: 'continue' not in the 'loop' or 'switch' context ({$file}(12) : eval()'d code, line 1)",
+                ],
             ],
-            array_map(static fn(array $entry): array => [$entry['level'], $entry['message']], \array_slice($entries, 1, 3)),
+            array_map(
+                static fn(array $entry): array => [$entry['level'], $entry['message']],
+                \array_slice($entries, 1, 3),
+            ),
         );
         self::assertSame('for a handler of its own', file_get_contents($this->path('own')));
         self::assertSame(1, substr_count($process->getErrorOutput(), "failed: 'break' not in"));
@@ -125,14 +168,24 @@ final class ServeLogTest extends TestCase
 
     public function testAFatalErrorOfAProcessThatIsEndingAnywayIsLogged(): void
     {
-        [$process] = $this->served(['--processes', '1'], '<?php return static function ($request) { posix_kill(getmypid(), SIGTERM); Amp\delay(0.1); eval("break;"); };');
+        [$process] = $this->served(
+            ['--processes', '1'],
+            '<?php return static function ($request) { posix_kill(getmypid(), SIGTERM); Amp\delay(0.1); eval("break;"); };',
+        );
 
-        self::assertSame(1, substr_count($process->getErrorOutput(), "failed: 'break' not in the 'loop'"), $process->getErrorOutput());
+        self::assertSame(
+            1,
+            substr_count($process->getErrorOutput(), "failed: 'break' not in the 'loop'"),
+            $process->getErrorOutput(),
+        );
     }
 
     public function testWhatFailsWhenAProcessHasSaidItsLastWordsIsNotLost(): void
     {
-        [$process] = $this->served(['--processes', '1'], '<?php register_shutdown_function(static fn() => eval("break;")); return static fn($request) => throw new RuntimeException();');
+        [$process] = $this->served(
+            ['--processes', '1'],
+            '<?php register_shutdown_function(static fn() => eval("break;")); return static fn($request) => throw new RuntimeException();',
+        );
 
         self::assertStringContainsString("\nFatal error: 'break' not in the 'loop'", $process->getErrorOutput());
     }
@@ -146,7 +199,12 @@ final class ServeLogTest extends TestCase
         $process = new Process($command, $this->path(), [self::MARK => $this->mark]);
         $process->run();
 
-        self::assertMatchesRegularExpression('~^' . self::TIME . ' \[\d+\] critical PHP: Allowed memory size of 67108864 bytes exhausted [^\n]+prepended\.php, line 1\)\n$~D', $process->getErrorOutput());
+        self::assertMatchesRegularExpression(
+            '~^'
+                . self::TIME
+                . ' \[\d+\] critical PHP: Allowed memory size of 67108864 bytes exhausted [^\n]+prepended\.php, line 1\)\n$~D',
+            $process->getErrorOutput(),
+        );
     }
 
     /** @return iterable<string, array{list<string>}> */
@@ -160,7 +218,10 @@ final class ServeLogTest extends TestCase
     #[DataProvider('channels')]
     public function testAReaderThatStallsHoldsUpNothingAndIsToldWhatItHasMissed(array $channel): void
     {
-        $this->file('app.php', '<?php return static fn($request) => throw new RuntimeException(str_repeat("x", 5000));');
+        $this->file(
+            'app.php',
+            '<?php return static fn($request) => throw new RuntimeException(str_repeat("x", 5000));',
+        );
         $options = ['--processes', '1', '--listen', "unix://{$this->path('socket')}"];
         $command = [\PHP_BINARY, Program::path(), 'serve', 'app.php', ...$options];
         $serve = proc_open($command, [2 => $channel], $pipes, $this->path(), [self::MARK => $this->mark]);
@@ -177,7 +238,14 @@ final class ServeLogTest extends TestCase
         $rest = (string) stream_get_contents($pipes[2]);
 
         self::assertSame(0, proc_close($serve));
-        self::assertMatchesRegularExpression('~^' . self::TIME . ' \[\d+\] warning \d+ entries are missing here: the log could not be written\n' . self::TIME . ' \[\d+\] error The handler~m', $rest);
+        self::assertMatchesRegularExpression(
+            '~^'
+                . self::TIME
+                . ' \[\d+\] warning \d+ entries are missing here: the log could not be written\n'
+                . self::TIME
+                . ' \[\d+\] error The handler~m',
+            $rest,
+        );
         self::assertStringContainsString(' info Stopping', $rest);
     }
 
@@ -191,9 +259,18 @@ final class ServeLogTest extends TestCase
     private function served(array $options, string $app = self::FAILING): array
     {
         $this->file('app.php', $app);
-        $process = $this->process(['serve', 'app.php', '--listen', "unix://{$this->path('socket')}", '--listen', '127.0.0.1:0', ...$options]);
+        $process = $this->process(
+            ['serve', 'app.php', '--listen', "unix://{$this->path('socket')}", '--listen', '127.0.0.1:0', ...$options],
+        );
         $process->start();
-        $ready = \in_array('--quiet', $options, true) ? fn(): bool => file_exists($this->path('socket')) : static fn(): bool => str_contains($process->getErrorOutput(), 'Listening');
+        $ready = \in_array(
+            '--quiet',
+            $options,
+            true,
+        ) ? fn(): bool => file_exists($this->path('socket')) : static fn(): bool => str_contains(
+            $process->getErrorOutput(),
+            'Listening',
+        );
         Eventually::holdsByItself($ready, 'it serves', 10.0);
         $this->ask();
         $pid = $process->getPid();

@@ -16,26 +16,80 @@ final class ServeUsageTest extends TestCase
     public static function mistakes(): iterable
     {
         $forms = 'give host:port, [IPv6]:port, tls://host:port or unix:///path';
-        yield 'processes' => [['--processes', '0'], "option --processes: '0' is not allowed; give a number of processes from 1 on"];
-        yield 'processes that are no number' => [['--processes', 'all'], "option --processes: 'all' is not allowed; give a number of processes from 1 on"];
+        yield 'processes' => [
+            ['--processes', '0'],
+            "option --processes: '0' is not allowed; give a number of processes from 1 on",
+        ];
+        yield 'processes that are no number' => [
+            ['--processes', 'all'],
+            "option --processes: 'all' is not allowed; give a number of processes from 1 on",
+        ];
         yield 'an address' => [['--listen', '8080'], "option --listen: '8080' is not allowed; {$forms}"];
-        yield 'an address with a path' => [['--listen', 'http://127.0.0.1:8080/'], "option --listen: 'http://127.0.0.1:8080/' is not allowed; {$forms}"];
-        yield 'one address of several' => [['--listen', '127.0.0.1:0', '--listen', ''], "option --listen: '' is not allowed; {$forms}"];
+        yield 'an address with a path' => [
+            ['--listen', 'http://127.0.0.1:8080/'],
+            "option --listen: 'http://127.0.0.1:8080/' is not allowed; {$forms}",
+        ];
+        yield 'one address of several' => [
+            ['--listen', '127.0.0.1:0', '--listen', ''],
+            "option --listen: '' is not allowed; {$forms}",
+        ];
         yield 'an admin address' => [['--admin', 'localhost'], "option --admin: 'localhost' is not allowed; {$forms}"];
-        yield 'a port' => [['--listen', '127.0.0.1:65536'], "option --listen: '127.0.0.1:65536' is not allowed; give a port from 0 to 65535"];
-        yield 'a port for operators' => [['--admin', '[::1]:99999'], "option --admin: '[::1]:99999' is not allowed; give a port from 0 to 65535"];
-        yield 'TLS without a certificate' => [['--listen', 'tls://127.0.0.1:0'], "option --listen: 'tls://127.0.0.1:0' takes a certificate; give --certificate chain.pem, and --key key.pem where the key has a file of its own"];
-        yield 'a key without a certificate' => [['--key', 'key.pem'], 'option --key: a key belongs to a certificate, so give that as well (--certificate chain.pem)'];
-        yield 'a certificate for nothing' => [['--certificate', 'chain.pem', '--admin', '127.0.0.1:0'], 'option --certificate: it is for tls:// addresses, and there is none; give one (--listen tls://0.0.0.0:443)'];
-        yield 'a status page nowhere' => [['--status'], 'option --status: the status page is at the admin address, so give one as well (--admin 127.0.0.1:9085)'];
-        yield 'a name for operators nowhere' => [['--admin-host', 'a'], 'option --admin-host: it is for the admin address, so give one as well (--admin 0.0.0.0:9085)'];
-        yield 'a name for operators' => [['--admin', '127.0.0.1:0', '--admin-host', 'a:9085'], "option --admin-host: 'a:9085' is not allowed; give a name as in the Host field, without a port, or *"];
-        yield 'requests' => [['--max-requests', '0'], "option --max-requests: '0' is not allowed; give a number of requests from 1 on"];
-        yield 'memory' => [['--max-memory', '1T'], "option --max-memory: '1T' is not allowed; give a number of bytes from 1 on, or one with K, M or G after it"];
-        yield 'more memory than there can be' => [['--max-memory', '9999999999G'], "option --max-memory: '9999999999G' is not allowed; give less than 8589934592G, which no machine has"];
-        yield 'no time to start' => [['--start-timeout', '0'], "option --start-timeout: '0' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s, from 0.1 on"];
-        yield 'hardly any time to stall' => [['--stall-timeout', '0.0001'], "option --stall-timeout: '0.0001' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s, from 0.1 on"];
-        yield 'time to stall' => [['--stall-timeout', 'x'], "option --stall-timeout: 'x' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s"];
+        yield 'a port' => [
+            ['--listen', '127.0.0.1:65536'],
+            "option --listen: '127.0.0.1:65536' is not allowed; give a port from 0 to 65535",
+        ];
+        yield 'a port for operators' => [
+            ['--admin', '[::1]:99999'],
+            "option --admin: '[::1]:99999' is not allowed; give a port from 0 to 65535",
+        ];
+        yield 'TLS without a certificate' => [
+            ['--listen', 'tls://127.0.0.1:0'],
+            "option --listen: 'tls://127.0.0.1:0' takes a certificate; give --certificate chain.pem, and --key key.pem where the key has a file of its own",
+        ];
+        yield 'a key without a certificate' => [
+            ['--key', 'key.pem'],
+            'option --key: a key belongs to a certificate, so give that as well (--certificate chain.pem)',
+        ];
+        yield 'a certificate for nothing' => [
+            ['--certificate', 'chain.pem', '--admin', '127.0.0.1:0'],
+            'option --certificate: it is for tls:// addresses, and there is none; give one (--listen tls://0.0.0.0:443)',
+        ];
+        yield 'a status page nowhere' => [
+            ['--status'],
+            'option --status: the status page is at the admin address, so give one as well (--admin 127.0.0.1:9085)',
+        ];
+        yield 'a name for operators nowhere' => [
+            ['--admin-host', 'a'],
+            'option --admin-host: it is for the admin address, so give one as well (--admin 0.0.0.0:9085)',
+        ];
+        yield 'a name for operators' => [
+            ['--admin', '127.0.0.1:0', '--admin-host', 'a:9085'],
+            "option --admin-host: 'a:9085' is not allowed; give a name as in the Host field, without a port, or *",
+        ];
+        yield 'requests' => [
+            ['--max-requests', '0'],
+            "option --max-requests: '0' is not allowed; give a number of requests from 1 on",
+        ];
+        yield 'memory' => [
+            ['--max-memory', '1T'],
+            "option --max-memory: '1T' is not allowed; give a number of bytes from 1 on, or one with K, M or G after it",
+        ];
+        yield 'more memory than there can be' => [
+            ['--max-memory', '9999999999G'],
+            "option --max-memory: '9999999999G' is not allowed; give less than 8589934592G, which no machine has",
+        ];
+        yield 'no time to start' => [
+            ['--start-timeout', '0'],
+            "option --start-timeout: '0' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s, from 0.1 on",
+        ];
+        yield 'hardly any time to stall' => [
+            ['--stall-timeout', '0.0001'],
+            "option --stall-timeout: '0.0001' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s, from 0.1 on",
+        ];
+        yield 'time to stall' => [
+            ['--stall-timeout', 'x'],
+            "option --stall-timeout: 'x' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s",
+        ];
         yield 'a format' => [['--log-format', 'xml'], "option --log-format: 'xml' is not allowed; give text or json"];
         yield 'an unknown option' => [['--port', '80'], 'The "--port" option does not exist (see --help)'];
     }
@@ -44,7 +98,10 @@ final class ServeUsageTest extends TestCase
     #[DataProvider('mistakes')]
     public function testAMistakeIsOneLineAndNothingStarts(array $options, string $message): void
     {
-        $this->file('app.php', '<?php touch(__DIR__ . "/ran"); return static fn($request) => Spindle\Http\Response::text("");');
+        $this->file(
+            'app.php',
+            '<?php touch(__DIR__ . "/ran"); return static fn($request) => Spindle\Http\Response::text("");',
+        );
         $process = $this->ran(['serve', 'app.php', ...$options]);
 
         self::assertOutcome(255, '', $process, "spindle: {$message}\n");
@@ -55,7 +112,12 @@ final class ServeUsageTest extends TestCase
     {
         $process = $this->ran(['serve', 'none.php']);
 
-        self::assertOutcome(255, '', $process, "spindle: argument 'none.php': it is not a file that can be read; give the PHP file that returns the application\n");
+        self::assertOutcome(
+            255,
+            '',
+            $process,
+            "spindle: argument 'none.php': it is not a file that can be read; give the PHP file that returns the application\n",
+        );
     }
 
     /** @return iterable<string, array{string, string}> content of app.php after its first line, and the message */
@@ -63,17 +125,44 @@ final class ServeUsageTest extends TestCase
     {
         $wanted = 'it has to return a Psr\Http\Server\RequestHandlerInterface (such as a Spindle\Http\Application), a closure that takes a request and returns a response,'
             . ' a Psr\Container\ContainerInterface that has a RequestHandlerInterface, or a closure without parameters that returns one of these';
-        yield 'it does not parse' => ["\$a = 1\nreturn 1;", '%s/app.php does not parse: syntax error, unexpected token "return" on line 3'];
-        yield 'another file does not parse' => ['file_put_contents(__DIR__ . "/other.php", "<?php return (;"); require __DIR__ . "/other.php";', '%s/other.php does not parse: syntax error, unexpected token ";" on line 1'];
-        yield 'it throws' => ["\nthrow new LogicException('no');", '%1$s/app.php threw LogicException: no (%1$s/app.php, line 3)'];
-        yield 'it returns nothing' => ['', "%s/app.php returned 1, as a file without a return statement does: {$wanted}"];
+        yield 'it does not parse' => [
+            "\$a = 1\nreturn 1;",
+            '%s/app.php does not parse: syntax error, unexpected token "return" on line 3',
+        ];
+        yield 'another file does not parse' => [
+            'file_put_contents(__DIR__ . "/other.php", "<?php return (;"); require __DIR__ . "/other.php";',
+            '%s/other.php does not parse: syntax error, unexpected token ";" on line 1',
+        ];
+        yield 'it throws' => [
+            "\nthrow new LogicException('no');",
+            '%1$s/app.php threw LogicException: no (%1$s/app.php, line 3)',
+        ];
+        yield 'it returns nothing' => [
+            '',
+            "%s/app.php returned 1, as a file without a return statement does: {$wanted}",
+        ];
         yield 'it returns something else' => ['return "app";', "%s/app.php returned string 'app': {$wanted}"];
-        yield 'it returns another object' => ['return new ArrayObject();', "%s/app.php returned ArrayObject: {$wanted}"];
-        yield 'its factory throws' => ['return static fn() => throw new LogicException("no");', '%1$s/app.php threw LogicException: no (%1$s/app.php, line 2)'];
-        yield 'its factory makes nothing' => ['return static fn() => null;', "The factory in %s/app.php returned null: {$wanted}"];
+        yield 'it returns another object' => [
+            'return new ArrayObject();',
+            "%s/app.php returned ArrayObject: {$wanted}",
+        ];
+        yield 'its factory throws' => [
+            'return static fn() => throw new LogicException("no");',
+            '%1$s/app.php threw LogicException: no (%1$s/app.php, line 2)',
+        ];
+        yield 'its factory makes nothing' => [
+            'return static fn() => null;',
+            "The factory in %s/app.php returned null: {$wanted}",
+        ];
         yield 'it exits' => ['exit(0);', "%s/app.php can't be served: worker 1 (pid #) called exit()"];
-        yield 'it is killed' => ['posix_kill(getmypid(), SIGKILL);', "%s/app.php can't be served: worker 1 (pid #) was killed by signal 9"];
-        yield 'it includes what is not there' => ['@require __DIR__ . "/none.php";', "%1\$s/app.php threw Error: Failed opening required '%1\$s/none.php' (include_path='.:/usr/share/php') (%1\$s/app.php, line 2)"];
+        yield 'it is killed' => [
+            'posix_kill(getmypid(), SIGKILL);',
+            "%s/app.php can't be served: worker 1 (pid #) was killed by signal 9",
+        ];
+        yield 'it includes what is not there' => [
+            '@require __DIR__ . "/none.php";',
+            "%1\$s/app.php threw Error: Failed opening required '%1\$s/none.php' (include_path='.:/usr/share/php') (%1\$s/app.php, line 2)",
+        ];
     }
 
     #[DataProvider('applications')]
@@ -83,7 +172,10 @@ final class ServeUsageTest extends TestCase
         $process = $this->ran(['serve', 'app.php', '--listen', '127.0.0.1:0', '--processes', '3']);
 
         self::assertSame([254, ''], [$process->getExitCode(), $process->getOutput()]);
-        self::assertSame('spindle: ' . \sprintf($message, $this->path()) . "\n", (string) preg_replace('/pid \d+/', 'pid #', $process->getErrorOutput()));
+        self::assertSame(
+            'spindle: ' . \sprintf($message, $this->path()) . "\n",
+            (string) preg_replace('/pid \d+/', 'pid #', $process->getErrorOutput()),
+        );
     }
 
     public function testAnAddressThatIsTakenIsOneLineAndNothingStarts(): void
@@ -95,7 +187,12 @@ final class ServeUsageTest extends TestCase
         $listen = ['--listen', "unix://{$this->path('socket')}", '--listen', (string) $address];
         $process = $this->ran(['serve', 'app.php', ...$listen]);
 
-        self::assertOutcome(254, '', $process, "spindle: The server can't listen on {$address}: address already in use: another program listens there; end it, or choose another port\n");
+        self::assertOutcome(
+            254,
+            '',
+            $process,
+            "spindle: The server can't listen on {$address}: address already in use: another program listens there; end it, or choose another port\n",
+        );
         self::assertFileDoesNotExist($this->path('ran'));
         self::assertFileDoesNotExist($this->path('socket'));
     }
@@ -110,7 +207,10 @@ final class ServeUsageTest extends TestCase
             $process->run();
 
             self::assertSame(254, $process->getExitCode());
-            self::assertMatchesRegularExpression("/^spindle: .* takes the extension pcntl, which this PHP does not have: without it one process serves, which is neither reloaded nor replaced\n$/D", $process->getErrorOutput());
+            self::assertMatchesRegularExpression(
+                "/^spindle: .* takes the extension pcntl, which this PHP does not have: without it one process serves, which is neither reloaded nor replaced\n$/D",
+                $process->getErrorOutput(),
+            );
         }
         self::assertFileDoesNotExist($this->path('ran'));
     }
@@ -120,7 +220,10 @@ final class ServeUsageTest extends TestCase
         foreach (['run', 'serve'] as $command) {
             $process = $this->ran([$command, '--help']);
 
-            self::assertMatchesRegularExpression('/-v\|vv\|vvv, --verbose\s+With -vvv, spindle run logs each step to\s+standard error$/m', $process->getOutput());
+            self::assertMatchesRegularExpression(
+                '/-v\|vv\|vvv, --verbose\s+With -vvv, spindle run logs each step to\s+standard error$/m',
+                $process->getOutput(),
+            );
         }
     }
 
@@ -129,9 +232,29 @@ final class ServeUsageTest extends TestCase
         $process = $this->ran(['serve', '--help']);
 
         self::assertSame(0, $process->getExitCode());
-        foreach (['--listen', '--processes', '--watch', '--admin', '--status', '--max-requests', 'HUP', 'TERM', '130', '143', '254', '255', 'spindle serve app.php --admin 127.0.0.1:9085 --status'] as $word) {
+        foreach ([
+            '--listen',
+            '--processes',
+            '--watch',
+            '--admin',
+            '--status',
+            '--max-requests',
+            'HUP',
+            'TERM',
+            '130',
+            '143',
+            '254',
+            '255',
+            'spindle serve app.php --admin 127.0.0.1:9085 --status',
+        ] as $word) {
             self::assertStringContainsString($word, $process->getOutput());
         }
-        self::assertSame([], array_values(array_filter(explode("\n", $process->getOutput()), static fn(string $line): bool => \strlen($line) > 80)));
+        self::assertSame(
+            [],
+            array_values(array_filter(
+                explode("\n", $process->getOutput()),
+                static fn(string $line): bool => \strlen($line) > 80,
+            )),
+        );
     }
 }

@@ -15,23 +15,65 @@ final class UsageTest extends TestCase
     public static function mistakes(): iterable
     {
         yield 'an unknown command' => [['runn'], 'Command "runn" is not defined. Did you mean this? run (see --help)'];
-        yield 'an unknown option' => [['run', '--jobz', '3', 'touch ran'], 'The "--jobz" option does not exist (see --help)'];
+        yield 'an unknown option' => [
+            ['run', '--jobz', '3', 'touch ran'],
+            'The "--jobz" option does not exist (see --help)',
+        ];
         yield 'an unknown letter' => [['run', '-kz', 'touch ran'], 'The "-z" option does not exist (see --help)'];
         yield 'a value that is missing' => [['run', '--jobs'], 'The "--jobs" option requires a value (see --help)'];
-        yield 'a value where there is none' => [['run', '--tag=x', 'touch ran'], 'The "--tag" option does not accept a value (see --help)'];
-        yield 'jobs' => [['run', '-j', 'x', 'touch ran'], "option --jobs: 'x' is not allowed; give a number of jobs (0 for as many as possible), a percentage of the CPUs such as 200%, or a file that holds one of these"];
+        yield 'a value where there is none' => [
+            ['run', '--tag=x', 'touch ran'],
+            'The "--tag" option does not accept a value (see --help)',
+        ];
+        yield 'jobs' => [
+            ['run', '-j', 'x', 'touch ran'],
+            "option --jobs: 'x' is not allowed; give a number of jobs (0 for as many as possible), a percentage of the CPUs such as 200%, or a file that holds one of these",
+        ];
         yield 'an empty value' => [['run', '--jobs=', 'touch ran'], 'option --jobs: the value is empty'];
-        yield 'timeout' => [['run', '--timeout', '-1', 'touch ran'], "option --timeout: '-1' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s, or a percentage of the median runtime such as 200%"];
-        yield 'retries' => [['run', '--retries', 'x', 'touch ran'], "option --retries: 'x' is not allowed; give a number of further attempts"];
-        yield 'halt' => [['run', '--halt', 'fail', 'touch ran'], "option --halt: 'fail' is not allowed; give never, or soon or now with fail=N, fail=N%, success=N, success=N% or done=N after a comma, such as soon,fail=1"];
-        yield 'a timeout of centuries' => [['run', '--timeout', '999999d', 'touch ran'], "option --timeout: '999999d' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s, or a percentage of the median runtime such as 200%"];
-        yield 'delay' => [['run', '--delay', 'x', 'touch ran'], "option --delay: 'x' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s"];
-        yield 'progress' => [['run', '--progress', 'pie', 'touch ran'], "option --progress: 'pie' is not allowed; give bar, plain, json or none"];
-        yield 'a file that is not there' => [['run', '-a', 'none', 'touch ran'], "option --arg-file: can't read 'none': no such file or directory"];
-        yield 'a folder for a file' => [['run', '-a', '/', 'touch ran'], "option --arg-file: can't read '/': it is a folder"];
-        yield 'two inputs' => [['run', '-a', 'x', 'touch ran', ':::', 'a'], "option --arg-file: 'x' is not allowed beside arguments after :::; give one of them"];
-        yield 'two lists' => [['run', 'touch ran', ':::', 'a', ':::', 'b'], "argument ':::': only one list of arguments can be given; give it after one :::, or a file by -a FILE"];
-        yield 'a list of files' => [['run', 'touch ran', '::::', 'a'], "argument '::::': only one list of arguments can be given; give it after one :::, or a file by -a FILE"];
+        yield 'timeout' => [
+            ['run', '--timeout', '-1', 'touch ran'],
+            "option --timeout: '-1' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s, or a percentage of the median runtime such as 200%",
+        ];
+        yield 'retries' => [
+            ['run', '--retries', 'x', 'touch ran'],
+            "option --retries: 'x' is not allowed; give a number of further attempts",
+        ];
+        yield 'halt' => [
+            ['run', '--halt', 'fail', 'touch ran'],
+            "option --halt: 'fail' is not allowed; give never, or soon or now with fail=N, fail=N%, success=N, success=N% or done=N after a comma, such as soon,fail=1",
+        ];
+        yield 'a timeout of centuries' => [
+            ['run', '--timeout', '999999d', 'touch ran'],
+            "option --timeout: '999999d' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s, or a percentage of the median runtime such as 200%",
+        ];
+        yield 'delay' => [
+            ['run', '--delay', 'x', 'touch ran'],
+            "option --delay: 'x' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s",
+        ];
+        yield 'progress' => [
+            ['run', '--progress', 'pie', 'touch ran'],
+            "option --progress: 'pie' is not allowed; give bar, plain, json or none",
+        ];
+        yield 'a file that is not there' => [
+            ['run', '-a', 'none', 'touch ran'],
+            "option --arg-file: can't read 'none': no such file or directory",
+        ];
+        yield 'a folder for a file' => [
+            ['run', '-a', '/', 'touch ran'],
+            "option --arg-file: can't read '/': it is a folder",
+        ];
+        yield 'two inputs' => [
+            ['run', '-a', 'x', 'touch ran', ':::', 'a'],
+            "option --arg-file: 'x' is not allowed beside arguments after :::; give one of them",
+        ];
+        yield 'two lists' => [
+            ['run', 'touch ran', ':::', 'a', ':::', 'b'],
+            "argument ':::': only one list of arguments can be given; give it after one :::, or a file by -a FILE",
+        ];
+        yield 'a list of files' => [
+            ['run', 'touch ran', '::::', 'a'],
+            "argument '::::': only one list of arguments can be given; give it after one :::, or a file by -a FILE",
+        ];
         $list = static fn(string $word): string => "argument '{$word}': only one list of arguments can be given;"
             . ' give it after one :::, or a file by -a FILE';
         yield 'a list of files beside a list' => [['run', 'touch ran', ':::', 'a', '::::', 'b'], $list('::::')];
@@ -74,15 +116,42 @@ final class UsageTest extends TestCase
                 . " one word, as in 'gzip -c {} > {}.gz'. There, a program gets {$word} if it is quoted",
             ];
         }
-        yield 'nothing to resume' => [['run', '--resume', 'touch ran'], 'option --resume: give the job log to go on with as well (--joblog FILE)'];
-        yield 'a log that cannot be' => [['run', '--joblog', 'no/log', 'touch ran', ':::', 'a'], "option --joblog: can't write 'no/log': No such file or directory"];
-        yield 'a log that is a folder' => [['run', '--joblog', '/', 'touch ran', ':::', 'a'], "option --joblog: can't write '/': Is a directory"];
-        yield 'results that cannot be' => [['run', '--results', '/dev/null/x', 'touch ran', ':::', 'a'], "option --results: the folder '/dev/null/x' can't be made"];
-        yield 'a template for JSON' => [['run', '--jsonl', 'touch ran'], 'option --jsonl: commands come from the input, so give no command template'];
-        yield 'tags for JSON' => [['run', '--jsonl', '--tag'], 'option --tag: it has no meaning with --jsonl: the lines carry their ids'];
-        yield 'no program' => [['run', '', 'x', ':::', 'a'], 'the command template begins with an empty word; give a program'];
-        yield 'a value for code' => [['run', 'touch ran; : # {}'], "the command template has {} in a comment, where a shell could take the input for code; pass it as an argument, as in: sh -c 'echo \"\$1\"' sh {}"];
-        yield 'more than one line' => [['run', '-j', "a\nb\e[31m", 'touch ran'], "option --jobs: 'a\\nb\\033[31m' is not allowed; give a number of jobs (0 for as many as possible), a percentage of the CPUs such as 200%, or a file that holds one of these"];
+        yield 'nothing to resume' => [
+            ['run', '--resume', 'touch ran'],
+            'option --resume: give the job log to go on with as well (--joblog FILE)',
+        ];
+        yield 'a log that cannot be' => [
+            ['run', '--joblog', 'no/log', 'touch ran', ':::', 'a'],
+            "option --joblog: can't write 'no/log': No such file or directory",
+        ];
+        yield 'a log that is a folder' => [
+            ['run', '--joblog', '/', 'touch ran', ':::', 'a'],
+            "option --joblog: can't write '/': Is a directory",
+        ];
+        yield 'results that cannot be' => [
+            ['run', '--results', '/dev/null/x', 'touch ran', ':::', 'a'],
+            "option --results: the folder '/dev/null/x' can't be made",
+        ];
+        yield 'a template for JSON' => [
+            ['run', '--jsonl', 'touch ran'],
+            'option --jsonl: commands come from the input, so give no command template',
+        ];
+        yield 'tags for JSON' => [
+            ['run', '--jsonl', '--tag'],
+            'option --tag: it has no meaning with --jsonl: the lines carry their ids',
+        ];
+        yield 'no program' => [
+            ['run', '', 'x', ':::', 'a'],
+            'the command template begins with an empty word; give a program',
+        ];
+        yield 'a value for code' => [
+            ['run', 'touch ran; : # {}'],
+            "the command template has {} in a comment, where a shell could take the input for code; pass it as an argument, as in: sh -c 'echo \"\$1\"' sh {}",
+        ];
+        yield 'more than one line' => [
+            ['run', '-j', "a\nb\e[31m", 'touch ran'],
+            "option --jobs: 'a\\nb\\033[31m' is not allowed; give a number of jobs (0 for as many as possible), a percentage of the CPUs such as 200%, or a file that holds one of these",
+        ];
     }
 
     /** @param list<string> $arguments */
@@ -118,7 +187,10 @@ final class UsageTest extends TestCase
         $process = $this->shell(Program::CLOSE_ALL . $line);
 
         self::assertSame([255, ''], [$process->getExitCode(), $process->getOutput()]);
-        self::assertMatchesRegularExpression("/^spindle: option --jobs: '500' is not allowed; give at most \\d\\d, for which there are descriptors \\(ulimit -n\\)\n\$/D", $process->getErrorOutput());
+        self::assertMatchesRegularExpression(
+            "/^spindle: option --jobs: '500' is not allowed; give at most \\d\\d, for which there are descriptors \\(ulimit -n\\)\n\$/D",
+            $process->getErrorOutput(),
+        );
         self::assertSame(['.', '..'], scandir($this->path()));
     }
 
@@ -127,7 +199,10 @@ final class UsageTest extends TestCase
         $process = $this->shell('script -qefc "$SPINDLE run echo" /dev/null < /dev/null');
 
         self::assertSame(255, $process->getExitCode());
-        self::assertSame("spindle: standard input is a terminal: give input by a pipe, by a file (-a FILE, -a - for the terminal) or as arguments (::: ARGUMENT...)\r\n", $process->getOutput());
+        self::assertSame(
+            "spindle: standard input is a terminal: give input by a pipe, by a file (-a FILE, -a - for the terminal) or as arguments (::: ARGUMENT...)\r\n",
+            $process->getOutput(),
+        );
     }
 
     public function testAClosedStandardInputIsRefused(): void
@@ -140,7 +215,19 @@ final class UsageTest extends TestCase
         $process = $this->ran(['run', '--help']);
 
         self::assertSame(0, $process->getExitCode());
-        foreach (['--jobs', '-0', '--keep-order', '--halt', '--resume-failed', '{/.}', ':::', '130', '254', '255', "find . -name '*.wav' | spindle run -j 8 --keep-order flac {} -o {.}.flac"] as $word) {
+        foreach ([
+            '--jobs',
+            '-0',
+            '--keep-order',
+            '--halt',
+            '--resume-failed',
+            '{/.}',
+            ':::',
+            '130',
+            '254',
+            '255',
+            "find . -name '*.wav' | spindle run -j 8 --keep-order flac {} -o {.}.flac",
+        ] as $word) {
             self::assertStringContainsString($word, $process->getOutput());
         }
         self::assertStringNotContainsString("\e[", $process->getOutput());
@@ -156,7 +243,10 @@ final class UsageTest extends TestCase
 
     public function testColoursAreForTerminalsAndOnDemand(): void
     {
-        $help = fn(string $before, string $option = ''): string => $this->shell("{$before} script -qec \"\$SPINDLE run --help {$option}\" /dev/null < /dev/null")->getOutput();
+        $help = fn(string $before, string $option = ''): string
+            => $this->shell(
+                "{$before} script -qec \"\$SPINDLE run --help {$option}\" /dev/null < /dev/null",
+            )->getOutput();
 
         self::assertStringContainsString("\e[32m", $help('TERM=xterm'));
         self::assertStringNotContainsString("\e[", $help('TERM=xterm NO_COLOR=1'));

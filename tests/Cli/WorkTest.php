@@ -41,7 +41,17 @@ final class WorkTest extends TestCase
     public function testWhatIsSubmittedIsRunAndPrintsWhereTheCommandDoes(): void
     {
         $queue = self::newQueue();
-        $process = $this->work($queue, ['--bootstrap', $this->file('app.php', '<?php const LOADED = "app";'), '--memory-limit', '77M', '--lease', '6']);
+        $process = $this->work(
+            $queue,
+            [
+                '--bootstrap',
+                $this->file('app.php', '<?php const LOADED = "app";'),
+                '--memory-limit',
+                '77M',
+                '--lease',
+                '6',
+            ],
+        );
 
         $outcome = $this->executor($queue)->submit(static function (): string {
             echo 'to standard output';
@@ -51,7 +61,13 @@ final class WorkTest extends TestCase
         })->await();
 
         self::assertSame('["app","77M"]', $outcome);
-        Eventually::holds(static fn(): bool => $process->getOutput() === 'to standard output' && str_contains($process->getErrorOutput(), 'to standard error'), 'it is printed');
+        Eventually::holds(
+            static fn(): bool => $process->getOutput() === 'to standard output' && str_contains(
+                $process->getErrorOutput(),
+                'to standard error',
+            ),
+            'it is printed',
+        );
         $process->signal(\SIGTERM);
         self::assertSame(0, $process->wait());
         self::assertStringNotContainsString(Redis::shared()->password, $process->getErrorOutput());
@@ -61,8 +77,23 @@ final class WorkTest extends TestCase
     {
         $queue = self::newQueue();
         $log = $this->path('log');
-        $arguments = [\PHP_BINARY, \dirname(__DIR__, 2) . '/bin/spindle', 'work', '--queue', $queue, '--workers', '1', '--allow-root'];
-        $work = proc_open($arguments, [['file', '/dev/null', 'r'], ['pipe', 'w'], ['file', $log, 'w']], $pipes, null, [...getenv(), ...$this->environment([])]);
+        $arguments = [
+            \PHP_BINARY,
+            \dirname(__DIR__, 2) . '/bin/spindle',
+            'work',
+            '--queue',
+            $queue,
+            '--workers',
+            '1',
+            '--allow-root',
+        ];
+        $work = proc_open(
+            $arguments,
+            [['file', '/dev/null', 'r'], ['pipe', 'w'], ['file', $log, 'w']],
+            $pipes,
+            null,
+            [...getenv(), ...$this->environment([])],
+        );
         self::assertIsResource($work);
         $print = static function (): string {
             echo str_repeat('x', 1 << 20);
@@ -74,7 +105,13 @@ final class WorkTest extends TestCase
         self::assertSame('printed', $executor->submit($print)->await());
         self::assertStringContainsString('x', (string) fread($pipes[1], 1 << 17));
         self::assertSame('printed', $executor->submit($print)->await());
-        Eventually::holds(static fn(): bool => str_contains((string) file_get_contents($log), 'bytes that tasks printed are missing: standard output was not read'), 'it is told');
+        Eventually::holds(
+            static fn(): bool => str_contains(
+                (string) file_get_contents($log),
+                'bytes that tasks printed are missing: standard output was not read',
+            ),
+            'it is told',
+        );
         proc_terminate($work);
         fclose($pipes[1]);
         proc_close($work);
@@ -86,7 +123,8 @@ final class WorkTest extends TestCase
         $this->work($queue);
         $secrets = static fn(): array => array_filter(
             [...getenv(), ...$_ENV, ...$_SERVER],
-            static fn(string $name): bool => str_starts_with($name, 'SPINDLE_KEY') || str_starts_with($name, 'SPINDLE_BROKER'),
+            static fn(string $name): bool
+                => str_starts_with($name, 'SPINDLE_KEY') || str_starts_with($name, 'SPINDLE_BROKER'),
             \ARRAY_FILTER_USE_KEY,
         );
 
@@ -97,13 +135,19 @@ final class WorkTest extends TestCase
     {
         [$often, $seldom] = [self::newQueue(), self::newQueue()];
         $process = $this->work("{$often}=3", ['--queue', $seldom, '--workers', '4']);
-        Eventually::holds(static fn(): bool => substr_count($process->getErrorOutput(), 'Serves the queue') === 2, 'both are served');
+        Eventually::holds(
+            static fn(): bool => substr_count($process->getErrorOutput(), 'Serves the queue') === 2,
+            'both are served',
+        );
         foreach ([$often => 3, $seldom => 1] as $queue => $workers) {
             for ($i = 0; $i < 5; ++$i) {
                 $this->executor($queue)->submit($this->gated("{$queue} {$i}"))->ignore();
             }
             $broker = new RedisBroker(Redis::shared()->address());
-            Eventually::holds(static fn(): bool => $broker->figures($queue)['running'] === $workers, "{$workers} workers serve it");
+            Eventually::holds(
+                static fn(): bool => $broker->figures($queue)['running'] === $workers,
+                "{$workers} workers serve it",
+            );
         }
         touch($this->path('open'));
         $process->signal(\SIGTERM);
@@ -116,18 +160,27 @@ final class WorkTest extends TestCase
         mkdir($this->path('ini'));
         file_put_contents($this->path('ini/memory.ini'), "memory_limit=64M\n");
         $queues = array_map(static fn(): string => self::newQueue(), range(1, 8));
-        $more = array_merge(...array_map(static fn(string $queue): array => ['--queue', $queue], \array_slice($queues, 1)));
-        $process = $this->work($queues[0], [...$more, '--workers', '8'], environment: ['PHP_INI_SCAN_DIR' => ":{$this->path('ini')}"]);
+        $more = array_merge(
+            ...array_map(static fn(string $queue): array => ['--queue', $queue], \array_slice($queues, 1)),
+        );
+        $process = $this->work(
+            $queues[0],
+            [...$more, '--workers', '8'],
+            environment: ['PHP_INI_SCAN_DIR' => ":{$this->path('ini')}"],
+        );
         $ready = $this->path('ready');
         mkdir($ready);
-        $futures = array_map(fn(string $queue) => $this->executor($queue)->submit(static function () use ($ready, $queue): string {
-            touch("{$ready}/{$queue}");
-            for ($end = microtime(true) + 20; \count((array) glob("{$ready}/*")) < 8 && microtime(true) < $end;) {
-                usleep(1000);
-            }
+        $futures = array_map(
+            fn(string $queue) => $this->executor($queue)->submit(static function () use ($ready, $queue): string {
+                touch("{$ready}/{$queue}");
+                for ($end = microtime(true) + 20; \count((array) glob("{$ready}/*")) < 8 && microtime(true) < $end;) {
+                    usleep(1000);
+                }
 
-            return str_repeat('x', 7 << 20);
-        }), $queues);
+                return str_repeat('x', 7 << 20);
+            }),
+            $queues,
+        );
         foreach ($futures as $future) {
             self::assertSame(7 << 20, \strlen($future->await()));
         }
@@ -141,8 +194,19 @@ final class WorkTest extends TestCase
     {
         [$lost, $kept] = [self::newQueue(), self::newQueue()];
         $process = $this->work($lost, ['--queue', $kept, '--workers', '2', '--lease', '6', '--margin', '4']);
-        $commands = new CommandPool(options: new CommandPoolOptions(on: new RemoteCommands(new RedisBroker(Redis::shared()->address()), $lost, new Keys([AgentProgram::KEY]), options: new RemoteOptions(patience: 0.5))));
-        $stubborn = async(static fn() => $commands->execute(Command::of('sh', '-c', 'trap "" TERM; while true; do sleep 0.1; done')));
+        $commands = new CommandPool(
+            options: new CommandPoolOptions(
+                on: new RemoteCommands(
+                    new RedisBroker(Redis::shared()->address()),
+                    $lost,
+                    new Keys([AgentProgram::KEY]),
+                    options: new RemoteOptions(patience: 0.5),
+                ),
+            ),
+        );
+        $stubborn = async(
+            static fn() => $commands->execute(Command::of('sh', '-c', 'trap "" TERM; while true; do sleep 0.1; done')),
+        );
         $open = $this->path('open');
         $future = $this->executor($kept)->submit(static function () use ($open): int {
             for ($end = microtime(true) + 25; !file_exists($open) && microtime(true) < $end;) {
@@ -158,7 +222,8 @@ final class WorkTest extends TestCase
         }
         Redis::shared()->command('DEL', "spindle:{{$lost}}:agents");
         Redis::shared()->command('SET', "spindle:{{$lost}}:agents", 'no lease can be renewed');
-        $hasEnded = static fn(): bool => preg_match('/has ended: it was cut off.*is not available/s', $process->getErrorOutput()) === 1;
+        $hasEnded = static fn(): bool
+            => preg_match('/has ended: it was cut off.*is not available/s', $process->getErrorOutput()) === 1;
         Eventually::holds($hasEnded, 'what it ran has ended, and another lease is asked for', 20.0);
         touch($open);
 
@@ -176,7 +241,13 @@ final class WorkTest extends TestCase
 
     public function testTheOptionsOfAnAgentAreChecked(): void
     {
-        foreach ([['--lease', '3'], ['--beat', '9'], ['--margin', '9.5'], ['--max-dead', '0'], ['--retention', '0']] as $options) {
+        foreach ([
+            ['--lease', '3'],
+            ['--beat', '9'],
+            ['--margin', '9.5'],
+            ['--max-dead', '0'],
+            ['--retention', '0'],
+        ] as $options) {
             $process = $this->remote(['work', '--queue', 'any', '--allow-root', ...$options]);
 
             self::assertSame(255, $process->run(), implode(' ', $options));
@@ -199,7 +270,16 @@ final class WorkTest extends TestCase
         self::assertSame(0, $process->wait(), $process->getErrorOutput());
         self::assertSame(['first', 1], $running->await());
         $figures = (new RedisBroker(Redis::shared()->address()))->figures($queue);
-        self::assertSame([2, 0, 0, 0, 0], [$figures['waiting'], $figures['running'], $figures['agents'], $figures['lost_total'], $figures['retried_total']]);
+        self::assertSame(
+            [2, 0, 0, 0, 0],
+            [
+                $figures['waiting'],
+                $figures['running'],
+                $figures['agents'],
+                $figures['lost_total'],
+                $figures['retried_total'],
+            ],
+        );
 
         $this->work($queue);
         self::assertSame([['second', 1], ['third', 1]], [$others[0]->await(), $others[1]->await()]);
@@ -209,7 +289,11 @@ final class WorkTest extends TestCase
     {
         $queue = self::newQueue();
         $inner = $this->remote(['work', '--queue', $queue, '--workers', '1', '--allow-root']);
-        $this->works[] = $process = Process::fromShellCommandline("exec setsid {$inner->getCommandLine()}", $inner->getWorkingDirectory(), $inner->getEnv());
+        $this->works[] = $process = Process::fromShellCommandline(
+            "exec setsid {$inner->getCommandLine()}",
+            $inner->getWorkingDirectory(),
+            $inner->getEnv(),
+        );
         $process->start();
         $running = $this->executor($queue)->submit($this->gated('first'));
         $this->waitForFile('first.runs');
@@ -227,7 +311,11 @@ final class WorkTest extends TestCase
         $queue = self::newQueue();
         $inner = $this->remote(['work', '--queue', $queue, '--workers', '1', '--allow-root']);
         $command = "trap '' INT; exec {$inner->getCommandLine()}";
-        $this->works[] = $process = Process::fromShellCommandline($command, $inner->getWorkingDirectory(), $inner->getEnv());
+        $this->works[] = $process = Process::fromShellCommandline(
+            $command,
+            $inner->getWorkingDirectory(),
+            $inner->getEnv(),
+        );
         $process->start();
         $running = $this->executor($queue)->submit($this->gated('first'));
         $this->waitForFile('first.runs');
@@ -255,7 +343,10 @@ final class WorkTest extends TestCase
             self::assertSame(0, $process->wait(), $process->getErrorOutput());
             self::assertStringContainsString('1 jobs that run are ended and given back', $process->getErrorOutput());
             $figures = (new RedisBroker(Redis::shared()->address()))->figures($queue);
-            self::assertSame([1, 0, 0, 0], [$figures['waiting'], $figures['agents'], $figures['lost_total'], $figures['dead']]);
+            self::assertSame(
+                [1, 0, 0, 0],
+                [$figures['waiting'], $figures['agents'], $figures['lost_total'], $figures['dead']],
+            );
         }
         touch($this->path('open'));
         $this->work($queue);
@@ -272,7 +363,10 @@ final class WorkTest extends TestCase
             $this->waitForFile("of {$signal}.runs");
 
             $process->signal(\SIGTERM);
-            Eventually::holds(static fn(): bool => str_contains($process->getErrorOutput(), 'Stopping'), 'it has heard');
+            Eventually::holds(
+                static fn(): bool => str_contains($process->getErrorOutput(), 'Stopping'),
+                'it has heard',
+            );
             self::assertTrue($process->isRunning());
             $process->signal($signal);
 
@@ -286,7 +380,10 @@ final class WorkTest extends TestCase
     public function testAfterSighupNewTasksRunNewCode(): void
     {
         $queue = self::newQueue();
-        $process = $this->work($queue, ['--bootstrap', $this->file('app.php', '<?php const VERSION = 1;'), '--workers', '2']);
+        $process = $this->work(
+            $queue,
+            ['--bootstrap', $this->file('app.php', '<?php const VERSION = 1;'), '--workers', '2'],
+        );
         $executor = $this->executor($queue);
         $task = static fn(): mixed => \constant('VERSION');
         self::assertSame(1, $executor->submit($task)->await());
@@ -308,7 +405,12 @@ final class WorkTest extends TestCase
         $queue = self::newQueue();
         $process = $this->work($queue, ['--admin', $address, '--admin-host', 'a']);
         $executor = $this->executor($queue);
-        self::assertSame(2, $executor->submit(static fn(): int => TaskContext::current()->attempt > 1 ? TaskContext::current()->attempt : exit(1))->await());
+        self::assertSame(
+            2,
+            $executor->submit(
+                static fn(): int => TaskContext::current()->attempt > 1 ? TaskContext::current()->attempt : exit(1),
+            )->await(),
+        );
         $executor->submit($this->gated('first'))->ignore();
         $this->waitForFile('first.runs');
 
@@ -320,7 +422,10 @@ final class WorkTest extends TestCase
         self::assertStringContainsString('<!doctype html>', self::get($address, '/'));
         self::assertStringStartsWith('HTTP/1.1 200 ', self::get($address, '/healthz'));
         $process->signal(\SIGTERM);
-        Eventually::holds(static fn(): bool => str_starts_with(self::get($address, '/healthz'), 'HTTP/1.1 503 '), 'it is not ready any more');
+        Eventually::holds(
+            static fn(): bool => str_starts_with(self::get($address, '/healthz'), 'HTTP/1.1 503 '),
+            'it is not ready any more',
+        );
         touch($this->path('open'));
 
         self::assertSame(0, $process->wait());
@@ -331,7 +436,9 @@ final class WorkTest extends TestCase
         $queue = self::newQueue();
         $address = self::freeAddress();
         $process = $this->work($queue, ['--workers', '2', '--beat', '0.1', '--admin', $address, '--admin-host', 'a']);
-        $dead = $this->executor($queue, JobRetryPolicy::none())->submit(static fn() => throw new \DomainException('bad'));
+        $dead = $this->executor($queue, JobRetryPolicy::none())->submit(
+            static fn() => throw new \DomainException('bad'),
+        );
         try {
             $dead->await();
         } catch (TaskFailedException) {
@@ -353,7 +460,11 @@ final class WorkTest extends TestCase
         $age = self::figure($address, $queue, 'oldest_seconds');
         self::assertGreaterThan(0.0, $age);
         self::assertLessThan(60.0, $age);
-        Eventually::holds(static fn(): bool => self::figure($address, $queue, 'oldest_seconds') > $age, 'it grows', 20.0);
+        Eventually::holds(
+            static fn(): bool => self::figure($address, $queue, 'oldest_seconds') > $age,
+            'it grows',
+            20.0,
+        );
         touch($this->path('open'));
         self::awaitFigures($address, $queue, [...array_combine($names, [0, 1, 0, 1, 1]), 'oldest_seconds' => 0]);
         $process->signal(\SIGTERM);
@@ -367,7 +478,10 @@ final class WorkTest extends TestCase
         $process->signal(\SIGTERM);
         self::assertSame(0, $process->wait());
 
-        $entries = array_map(static fn(string $line): array => (array) json_decode($line, true, flags: \JSON_THROW_ON_ERROR), explode("\n", rtrim($process->getErrorOutput())));
+        $entries = array_map(
+            static fn(string $line): array => (array) json_decode($line, true, flags: \JSON_THROW_ON_ERROR),
+            explode("\n", rtrim($process->getErrorOutput())),
+        );
         self::assertSame(['info', 'info', 'info'], array_column($entries, 'level'));
         self::assertIsString($entries[0]['message'] ?? null);
         self::assertStringStartsWith('Serves the queue test-', $entries[0]['message']);
@@ -383,11 +497,20 @@ final class WorkTest extends TestCase
     public function testABrokerThatRefusesHasAStatusOfItsOwn(): void
     {
         $port = Redis::shared()->port;
-        $work = $this->remote(['work', '--queue', 'q', '--allow-root'], ['SPINDLE_BROKER' => 'redis://:' . self::SECRET . "@127.0.0.1:{$port}"]);
-        $queue = $this->remote(['queue', 'show', 'q'], ['SPINDLE_BROKER' => 'redis://:' . self::SECRET . "@127.0.0.1:{$port}"]);
+        $work = $this->remote(
+            ['work', '--queue', 'q', '--allow-root'],
+            ['SPINDLE_BROKER' => 'redis://:' . self::SECRET . "@127.0.0.1:{$port}"],
+        );
+        $queue = $this->remote(
+            ['queue', 'show', 'q'],
+            ['SPINDLE_BROKER' => 'redis://:' . self::SECRET . "@127.0.0.1:{$port}"],
+        );
         foreach ([$work, $queue] as $process) {
             self::assertSame(253, $process->run());
-            self::assertStringContainsString("The broker at 127.0.0.1:{$port} can't be used: it does not accept who asks", $process->getErrorOutput());
+            self::assertStringContainsString(
+                "The broker at 127.0.0.1:{$port} can't be used: it does not accept who asks",
+                $process->getErrorOutput(),
+            );
             self::assertStringNotContainsString(self::SECRET, $process->getErrorOutput() . $process->getOutput());
         }
     }
@@ -395,7 +518,10 @@ final class WorkTest extends TestCase
     public function testABrokerThatWouldLoseJobsIsRefused(): void
     {
         $redis = TemporaryRedis::start(['maxmemory-policy' => 'allkeys-lru']);
-        $process = $this->remote(['work', '--queue', 'q', '--allow-root', '--log-format', 'json'], ['SPINDLE_BROKER' => $redis->socketAddress()]);
+        $process = $this->remote(
+            ['work', '--queue', 'q', '--allow-root', '--log-format', 'json'],
+            ['SPINDLE_BROKER' => $redis->socketAddress()],
+        );
         self::assertSame(253, $process->run());
 
         $entry = json_decode($process->getErrorOutput(), true, flags: \JSON_THROW_ON_ERROR);
@@ -416,7 +542,11 @@ final class WorkTest extends TestCase
         $process = $this->work($queue, ['--broker-file', $file], 'is not available');
         $redis->restart();
 
-        Eventually::holds(static fn(): bool => str_contains($process->getErrorOutput(), "Serves the queue {$queue} as"), 'it has found it', 10.0);
+        Eventually::holds(
+            static fn(): bool => str_contains($process->getErrorOutput(), "Serves the queue {$queue} as"),
+            'it has found it',
+            10.0,
+        );
         $process->signal(\SIGTERM);
         self::assertSame(0, $process->wait());
         $redis->stop();
@@ -428,7 +558,11 @@ final class WorkTest extends TestCase
         $file = $this->file('broker', "{$redis->address()}\n", 0o600);
         $process = $this->work(self::newQueue(), ['--broker-file', $file, '--lease', '600']);
         $redis->kill();
-        Eventually::holds(static fn(): bool => str_contains($process->getErrorOutput(), 'is not available'), 'it has noticed', 10.0);
+        Eventually::holds(
+            static fn(): bool => str_contains($process->getErrorOutput(), 'is not available'),
+            'it has noticed',
+            10.0,
+        );
         $process->signal(\SIGTERM);
         Eventually::holds(static fn(): bool => str_contains($process->getErrorOutput(), 'Stopping'), 'it stops');
         $process->signal(\SIGTERM);
@@ -443,36 +577,105 @@ final class WorkTest extends TestCase
         $address = (string) stream_socket_get_name($taken, false);
         $process = $this->ranRemote(['work', '--queue', 'q', '--allow-root', '--admin', $address]);
 
-        self::assertOutcome(254, '', $process, "spindle: The server can't listen on {$address}: address already in use: another program listens there; end it, or choose another port\n");
+        self::assertOutcome(
+            254,
+            '',
+            $process,
+            "spindle: The server can't listen on {$address}: address already in use: another program listens there; end it, or choose another port\n",
+        );
     }
 
-    /** @return iterable<string, array{list<string>, string, 2?: array<string, string>}> options, the message, the environment */
+    /**
+     * @return iterable<string, array{list<string>, string, 2?: array<string, string>}> options, the message, the
+     *     environment
+     */
     public static function mistakes(): iterable
     {
         $advice = 'make one with: (umask 077; head -c 32 /dev/urandom | base64 > spindle.key)';
         $password = 'option --broker: all users of this machine can read a password in a command line; give the address with the password in the environment as SPINDLE_BROKER, or in a file by --broker-file, and change the password';
         yield 'no queue' => [[], 'option --queue: give the name of the queue to serve (--queue thumbnails)'];
-        yield 'a queue' => [['--queue', 'a b'], "option --queue: 'a b' is not allowed; give 1 to 64 letters, digits, dots, hyphens and underscores"];
-        yield 'an address for a queue' => [['--queue', 'redis://:' . self::SECRET . '@host'], "option --queue: 'redis://***@host' is not allowed; give 1 to 64 letters, digits, dots, hyphens and underscores"];
-        yield 'no broker' => [['--queue', 'q'], "there is no broker: give its address by --broker, by --broker-file, or in the environment's SPINDLE_BROKER (redis://:password@host:port)", ['SPINDLE_BROKER' => '']];
+        yield 'a queue' => [
+            ['--queue', 'a b'],
+            "option --queue: 'a b' is not allowed; give 1 to 64 letters, digits, dots, hyphens and underscores",
+        ];
+        yield 'an address for a queue' => [
+            ['--queue', 'redis://:' . self::SECRET . '@host'],
+            "option --queue: 'redis://***@host' is not allowed; give 1 to 64 letters, digits, dots, hyphens and underscores",
+        ];
+        yield 'no broker' => [
+            ['--queue', 'q'],
+            "there is no broker: give its address by --broker, by --broker-file, or in the environment's SPINDLE_BROKER (redis://:password@host:port)",
+            ['SPINDLE_BROKER' => ''],
+        ];
         yield 'a password' => [['--queue', 'q', '--broker', 'redis://:' . self::SECRET . '@host'], $password];
-        yield 'a password that is not encoded' => [['--queue', 'q', '--broker', 'redis://jo:a/' . self::SECRET . '@host'], $password];
-        yield 'a password for a socket' => [['--queue', 'q', '--broker', 'unix://:' . self::SECRET . '@/run/redis.sock'], $password];
-        yield 'a password without an option' => [['--queue', 'q', 'redis://:' . self::SECRET . '@host'], 'No arguments expected for "work" command, got "redis://***@host" (see --help)'];
-        yield 'an address' => [['--queue', 'q', '--broker', 'host:6379'], "option --broker: the address of a broker is redis://:password@host:port/database, rediss:// for TLS, or unix://:password@/path/of/the/socket; a password's special characters are percent-encoded"];
-        yield 'an address in the environment' => [['--queue', 'q'], "SPINDLE_BROKER: the address of a broker is redis://:password@host:port/database, rediss:// for TLS, or unix://:password@/path/of/the/socket; a password's special characters are percent-encoded", ['SPINDLE_BROKER' => 'http://:' . self::SECRET . '@host']];
-        yield 'two brokers' => [['--queue', 'q', '--broker', 'redis://host', '--broker-file', 'x'], 'option --broker-file: it is not allowed beside --broker; give one of them'];
+        yield 'a password that is not encoded' => [
+            ['--queue', 'q', '--broker', 'redis://jo:a/' . self::SECRET . '@host'],
+            $password,
+        ];
+        yield 'a password for a socket' => [
+            ['--queue', 'q', '--broker', 'unix://:' . self::SECRET . '@/run/redis.sock'],
+            $password,
+        ];
+        yield 'a password without an option' => [
+            ['--queue', 'q', 'redis://:' . self::SECRET . '@host'],
+            'No arguments expected for "work" command, got "redis://***@host" (see --help)',
+        ];
+        yield 'an address' => [
+            ['--queue', 'q', '--broker', 'host:6379'],
+            "option --broker: the address of a broker is redis://:password@host:port/database, rediss:// for TLS, or unix://:password@/path/of/the/socket; a password's special characters are percent-encoded",
+        ];
+        yield 'an address in the environment' => [
+            ['--queue', 'q'],
+            "SPINDLE_BROKER: the address of a broker is redis://:password@host:port/database, rediss:// for TLS, or unix://:password@/path/of/the/socket; a password's special characters are percent-encoded",
+            ['SPINDLE_BROKER' => 'http://:' . self::SECRET . '@host'],
+        ];
+        yield 'two brokers' => [
+            ['--queue', 'q', '--broker', 'redis://host', '--broker-file', 'x'],
+            'option --broker-file: it is not allowed beside --broker; give one of them',
+        ];
         yield 'no file' => [['--queue', 'q', '--broker-file', 'none'], "option --broker-file: 'none' can't be read"];
-        yield 'a file that others can read' => [['--queue', 'q', '--broker-file', 'exposed'], "option --broker-file: others than its owner can get at 'exposed' (its mode is 0644); change the password in it, and set the mode to 0600"];
-        yield 'a file without an address' => [['--queue', 'q', '--broker-file', 'empty'], "option --broker-file: there is no address in 'empty'; write one into it, such as redis://:password@host:port"];
-        yield 'no key file' => [['--queue', 'q'], "SPINDLE_KEY_FILE does not name the file with the keys that sign what is sent to the broker; {$advice}", ['SPINDLE_KEY_FILE' => '']];
-        yield 'a key file that others can read' => [['--queue', 'q'], "Others than its owner can get at the key file 'exposed' (its mode is 0644): make new keys, and set the mode to 0600", ['SPINDLE_KEY_FILE' => 'exposed']];
-        yield 'workers' => [['--queue', 'q', '--workers', '0'], "option --workers: '0' is not allowed; give a number of workers from 1 on"];
-        yield 'a lease' => [['--queue', 'q', '--lease', '4'], "option --lease: '4' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s, more than 4, which is --beat and --margin together"];
-        yield 'a bootstrap' => [['--queue', 'q', '--bootstrap', 'none.php'], "option --bootstrap: 'none.php' is not a file that can be read; give a PHP file that each worker is to load"];
-        yield 'memory' => [['--queue', 'q', '--memory-limit', 'much'], "option --memory-limit: 'much' is not allowed; give a number of bytes from 1 on, or one with K, M or G after it, or -1 for no limit"];
-        yield 'an address for operators' => [['--queue', 'q', '--admin', '8080'], "option --admin: '8080' is not allowed; give host:port, [IPv6]:port, with a port from 0 to 65535, or unix:///path"];
-        yield 'a format' => [['--queue', 'q', '--log-format', 'xml'], "option --log-format: 'xml' is not allowed; give text or json"];
+        yield 'a file that others can read' => [
+            ['--queue', 'q', '--broker-file', 'exposed'],
+            "option --broker-file: others than its owner can get at 'exposed' (its mode is 0644); change the password in it, and set the mode to 0600",
+        ];
+        yield 'a file without an address' => [
+            ['--queue', 'q', '--broker-file', 'empty'],
+            "option --broker-file: there is no address in 'empty'; write one into it, such as redis://:password@host:port",
+        ];
+        yield 'no key file' => [
+            ['--queue', 'q'],
+            "SPINDLE_KEY_FILE does not name the file with the keys that sign what is sent to the broker; {$advice}",
+            ['SPINDLE_KEY_FILE' => ''],
+        ];
+        yield 'a key file that others can read' => [
+            ['--queue', 'q'],
+            "Others than its owner can get at the key file 'exposed' (its mode is 0644): make new keys, and set the mode to 0600",
+            ['SPINDLE_KEY_FILE' => 'exposed'],
+        ];
+        yield 'workers' => [
+            ['--queue', 'q', '--workers', '0'],
+            "option --workers: '0' is not allowed; give a number of workers from 1 on",
+        ];
+        yield 'a lease' => [
+            ['--queue', 'q', '--lease', '4'],
+            "option --lease: '4' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s, more than 4, which is --beat and --margin together",
+        ];
+        yield 'a bootstrap' => [
+            ['--queue', 'q', '--bootstrap', 'none.php'],
+            "option --bootstrap: 'none.php' is not a file that can be read; give a PHP file that each worker is to load",
+        ];
+        yield 'memory' => [
+            ['--queue', 'q', '--memory-limit', 'much'],
+            "option --memory-limit: 'much' is not allowed; give a number of bytes from 1 on, or one with K, M or G after it, or -1 for no limit",
+        ];
+        yield 'an address for operators' => [
+            ['--queue', 'q', '--admin', '8080'],
+            "option --admin: '8080' is not allowed; give host:port, [IPv6]:port, with a port from 0 to 65535, or unix:///path",
+        ];
+        yield 'a format' => [
+            ['--queue', 'q', '--log-format', 'xml'],
+            "option --log-format: 'xml' is not allowed; give text or json",
+        ];
     }
 
     /**
@@ -480,8 +683,11 @@ final class WorkTest extends TestCase
      * @param array<string, string> $environment
      */
     #[DataProvider('mistakes')]
-    public function testAMistakeIsOneLineAndNothingStarts(array $options, string $message, array $environment = []): void
-    {
+    public function testAMistakeIsOneLineAndNothingStarts(
+        array $options,
+        string $message,
+        array $environment = [],
+    ): void {
         $this->file('exposed', Redis::shared()->address());
         $this->file('empty', "# nothing\n", 0o600);
         $process = $this->ranRemote(['work', '--allow-root', ...$options], $environment);
@@ -497,19 +703,48 @@ final class WorkTest extends TestCase
         }
         $process = $this->ranRemote(['work', '--queue', 'q']);
 
-        self::assertOutcome(255, '', $process, "spindle: this is root, and whoever has a key could have anything run as root here; start it as a user of its own, or, where root is no more than that, as in a container, give --allow-root\n");
+        self::assertOutcome(
+            255,
+            '',
+            $process,
+            "spindle: this is root, and whoever has a key could have anything run as root here; start it as a user of its own, or, where root is no more than that, as in a container, give --allow-root\n",
+        );
     }
 
     public function testTheHelpNamesEverySignalAndExitStatusInLinesThatFitATerminal(): void
     {
-        foreach (['work' => ['--queue', '--broker', '--broker-file', '--workers', '--lease', '--admin', '--allow-root', 'HUP', 'TERM', '130', '143', '253', '254', '255'], 'queue' => ['show', 'retry', 'delete', 'purge', '--broker', '--json', '253', '254', '255']] as $command => $words) {
+        foreach ([
+            'work' => [
+                '--queue',
+                '--broker',
+                '--broker-file',
+                '--workers',
+                '--lease',
+                '--admin',
+                '--allow-root',
+                'HUP',
+                'TERM',
+                '130',
+                '143',
+                '253',
+                '254',
+                '255',
+            ],
+            'queue' => ['show', 'retry', 'delete', 'purge', '--broker', '--json', '253', '254', '255'],
+        ] as $command => $words) {
             $process = $this->ran([$command, '--help']);
 
             self::assertSame(0, $process->getExitCode());
             foreach ($words as $word) {
                 self::assertStringContainsString($word, $process->getOutput());
             }
-            self::assertSame([], array_values(array_filter(explode("\n", $process->getOutput()), static fn(string $line): bool => \strlen($line) > 80)));
+            self::assertSame(
+                [],
+                array_values(array_filter(
+                    explode("\n", $process->getOutput()),
+                    static fn(string $line): bool => \strlen($line) > 80,
+                )),
+            );
         }
     }
 
@@ -540,15 +775,26 @@ final class WorkTest extends TestCase
     /** @param array<string, int> $figures */
     private static function awaitFigures(string $address, string $queue, array $figures): void
     {
-        $lines = array_map(static fn(string $name, int $figure): string => "\nspindle_pool_{$name}{pool=\"{$queue}\"} {$figure}\n", array_keys($figures), $figures);
+        $lines = array_map(
+            static fn(string $name, int $figure): string => "\nspindle_pool_{$name}{pool=\"{$queue}\"} {$figure}\n",
+            array_keys($figures),
+            $figures,
+        );
         foreach ($lines as $line) {
-            Eventually::holds(static fn(): bool => str_contains(self::get($address, '/metrics'), $line), "there is{$line}", 20.0);
+            Eventually::holds(
+                static fn(): bool => str_contains(self::get($address, '/metrics'), $line),
+                "there is{$line}",
+                20.0,
+            );
         }
     }
 
     private static function figure(string $address, string $queue, string $name): float
     {
-        self::assertSame(1, preg_match("/^spindle_pool_{$name}\\{pool=\"{$queue}\"} (\S+)$/m", self::get($address, '/metrics'), $match));
+        self::assertSame(
+            1,
+            preg_match("/^spindle_pool_{$name}\\{pool=\"{$queue}\"} (\S+)$/m", self::get($address, '/metrics'), $match),
+        );
 
         return (float) $match[1];
     }

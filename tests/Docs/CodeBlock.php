@@ -68,7 +68,9 @@ final readonly class CodeBlock
         );
     }
 
-    /** @return array{file?: string, skipped?: string, exitStatus?: int, serves?: string, folder?: string, isServed?: bool} */
+    /**
+     * @return array{file?: string, skipped?: string, exitStatus?: int, serves?: string, folder?: string, isServed?: bool}
+     */
     private static function directives(string $text, int $line): array
     {
         $directives = [];
@@ -105,7 +107,12 @@ final readonly class CodeBlock
      */
     public function commands(): array
     {
-        preg_match_all('/^\$ ((?:[^\n]*\\\\\n)*[^\n]*)\n((?:(?!\$ )[^\n]*\n)*)/m', $this->content, $matches, PREG_SET_ORDER);
+        preg_match_all(
+            '/^\$ ((?:[^\n]*\\\\\n)*[^\n]*)\n((?:(?!\$ )[^\n]*\n)*)/m',
+            $this->content,
+            $matches,
+            PREG_SET_ORDER,
+        );
 
         return array_map(static fn(array $match): array => [$match[1], $match[2]], $matches);
     }

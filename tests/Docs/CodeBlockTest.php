@@ -35,7 +35,11 @@ final class CodeBlockTest extends TestCase
             MARKDOWN);
 
         self::assertSame(
-            [[3, 'php', "echo 1;\n\n"], [10, 'console', "\$ true\n  indented\n"], [15, 'text', "```php\nnot a block\n```\n"]],
+            [
+                [3, 'php', "echo 1;\n\n"],
+                [10, 'console', "\$ true\n  indented\n"],
+                [15, 'text', "```php\nnot a block\n```\n"],
+            ],
             array_map(static fn(CodeBlock $block): array => [$block->line, $block->language, $block->content], $blocks),
         );
     }
@@ -49,7 +53,10 @@ final class CodeBlockTest extends TestCase
 
         self::assertSame(
             [['a/b.txt', null, 0], [null, 'it takes an hour', 3], [null, null, 0]],
-            array_map(static fn(CodeBlock $block): array => [$block->file, $block->skipped, $block->exitStatus], $blocks),
+            array_map(
+                static fn(CodeBlock $block): array => [$block->file, $block->skipped, $block->exitStatus],
+                $blocks,
+            ),
         );
     }
 
@@ -59,7 +66,10 @@ final class CodeBlockTest extends TestCase
             "<!-- test: in=examples/x serves=127.0.0.1:80/y -->\n```console\n$ x\n```\n<!-- test: in=examples/x served -->\n```console\n$ y\n```\n",
         );
 
-        self::assertSame(['examples/x', '127.0.0.1:80/y', false], [$serving->folder, $serving->serves, $serving->isServed]);
+        self::assertSame(
+            ['examples/x', '127.0.0.1:80/y', false],
+            [$serving->folder, $serving->serves, $serving->isServed],
+        );
         self::assertSame(['examples/x', null, true], [$asking->folder, $asking->serves, $asking->isServed]);
     }
 

@@ -77,7 +77,11 @@ abstract class CodeBlocksTestCase extends TestCase
         foreach (self::pages() as $page) {
             $blocks = CodeBlock::allIn((string) file_get_contents(Workplace::project() . "/{$page}"));
             $files = array_values(array_filter($blocks, static fn(CodeBlock $block): bool => $block->file !== null));
-            $server = array_values(array_filter($blocks, static fn(CodeBlock $block): bool => $block->serves !== null))[0] ?? null;
+            $server = array_values(array_filter(
+                $blocks,
+                static fn(CodeBlock $block): bool => $block->serves !== null,
+            ))[0]
+                ?? null;
             foreach ($blocks as $block) {
                 if ($block->file === null && !\in_array($block->language, self::NOT_CODE, true)) {
                     yield "{$page}:{$block->line}" => [$block, $files, $server];
@@ -107,7 +111,8 @@ abstract class CodeBlocksTestCase extends TestCase
             'php' => $this->runPhp($block, $files),
             'console' => $this->runConsole($block, $server),
             default => self::fail(
-                "A block of \"{$block->language}\" is not run: make it php or console, or one of " . implode(', ', self::NOT_CODE),
+                "A block of \"{$block->language}\" is not run: make it php or console, or one of "
+                    . implode(', ', self::NOT_CODE),
             ),
         };
     }
@@ -140,7 +145,10 @@ abstract class CodeBlocksTestCase extends TestCase
             ? $this->workplace->script($file)
             : $this->workplace->server($file, $block->serves);
         self::assertExit($block->exitStatus, $process);
-        self::assertDoesNotMatchRegularExpression('/^(PHP )?(Warning|Notice|Deprecated): /m', $process->getErrorOutput());
+        self::assertDoesNotMatchRegularExpression(
+            '/^(PHP )?(Warning|Notice|Deprecated): /m',
+            $process->getErrorOutput(),
+        );
     }
 
     private static function agents(): Workplace
@@ -166,7 +174,9 @@ abstract class CodeBlocksTestCase extends TestCase
             $this->workplace->useDatabase('');
         }
         $free = self::freeAddress($block->isServed ? $server : $block);
-        $serving = $block->isServed ? $this->beginServing($server ?? self::fail('Nothing on the page has "serves"'), $free) : null;
+        $serving = $block->isServed
+            ? $this->beginServing($server ?? self::fail('Nothing on the page has "serves"'), $free)
+            : null;
         try {
             $this->runCommands($block, $free);
         } finally {
@@ -204,7 +214,9 @@ abstract class CodeBlocksTestCase extends TestCase
     {
         $commands = $block->commands();
         foreach ($commands as $number => [$command, $expected]) {
-            $serves = $number === \count($commands) - 1 && $block->serves !== null ? strtr($block->serves, $free) : null;
+            $serves = $number === \count($commands) - 1 && $block->serves !== null
+                ? strtr($block->serves, $free)
+                : null;
             $process = $this->workplace->shell(strtr($command, $free), $serves);
             self::assertExit($number === \count($commands) - 1 ? $block->exitStatus : 0, $process);
             if ($expected !== '') {

@@ -45,7 +45,10 @@ final class DemoTest extends TestCase
         self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
         self::assertStringContainsString('36 commands in ', $process->getOutput());
         self::assertStringContainsString('12 files summed', $process->getOutput());
-        self::assertMatchesRegularExpression('/would take [\d.]+ s for all: [\d.]+ times as long/', $process->getOutput());
+        self::assertMatchesRegularExpression(
+            '/would take [\d.]+ s for all: [\d.]+ times as long/',
+            $process->getOutput(),
+        );
     }
 
     public function testTheDemoOfManyMachinesLosesNothingWithAnAgent(): void
@@ -62,12 +65,21 @@ final class DemoTest extends TestCase
 
     public function testTheDemoOfTheAircraftApplicationChecksItselfAndEnds(): void
     {
-        $process = $this->workplace->php(Workplace::project() . self::AIRCRAFT, '--check', '--json', '--aircraft=5', '--clients=5');
+        $process = $this->workplace->php(
+            Workplace::project() . self::AIRCRAFT,
+            '--check',
+            '--json',
+            '--aircraft=5',
+            '--clients=5',
+        );
 
         self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
         $result = json_decode($process->getOutput(), true, flags: \JSON_THROW_ON_ERROR);
         self::assertIsArray($result);
-        self::assertSame(['clients', 'seconds', 'cycles', 'cycles_per_second', 'p50_ms', 'p99_ms', 'errors', 'first_error'], array_keys($result));
+        self::assertSame(
+            ['clients', 'seconds', 'cycles', 'cycles_per_second', 'p50_ms', 'p99_ms', 'errors', 'first_error'],
+            array_keys($result),
+        );
         self::assertSame([0, null], [$result['errors'], $result['first_error']]);
         self::assertGreaterThan(0, $result['cycles']);
         self::assertMatchesRegularExpression('~^PostgreSQL \d\S+ .*has 5 aircraft~m', $process->getErrorOutput());
@@ -87,7 +99,11 @@ final class DemoTest extends TestCase
 
     public function testTheDemoOfTheAircraftApplicationRefusesWhatItDoesNotKnow(): void
     {
-        foreach (['--lisen=1' => 'The "--lisen" option does not exist', '--clients=none' => '--clients takes a whole number from 1 to 1000000, not "none"', 'more' => 'No arguments expected'] as $argument => $message) {
+        foreach ([
+            '--lisen=1' => 'The "--lisen" option does not exist',
+            '--clients=none' => '--clients takes a whole number from 1 to 1000000, not "none"',
+            'more' => 'No arguments expected',
+        ] as $argument => $message) {
             $process = $this->workplace->php(Workplace::project() . self::AIRCRAFT, $argument);
 
             self::assertSame(64, $process->getExitCode(), $argument);
@@ -100,10 +116,17 @@ final class DemoTest extends TestCase
         $taken = Streams::server();
         $address = (string) stream_socket_get_name($taken, false);
         foreach (['listen', 'admin'] as $option) {
-            $process = $this->workplace->php(Workplace::project() . self::AIRCRAFT, '--check', "--{$option}={$address}");
+            $process = $this->workplace->php(
+                Workplace::project() . self::AIRCRAFT,
+                '--check',
+                "--{$option}={$address}",
+            );
 
             self::assertSame(1, $process->getExitCode());
-            self::assertMatchesRegularExpression("~^error: {$address} can't be used: Address already in use\. Give another address: ./demo aircraft --{$option} 127\.0\.0\.1:\d+$~m", $process->getErrorOutput());
+            self::assertMatchesRegularExpression(
+                "~^error: {$address} can't be used: Address already in use\. Give another address: ./demo aircraft --{$option} 127\.0\.0\.1:\d+$~m",
+                $process->getErrorOutput(),
+            );
         }
     }
 
@@ -111,7 +134,8 @@ final class DemoTest extends TestCase
     public function testTheDemoOfTheAircraftApplicationEndsByCtrlC(): void
     {
         $process = $this->runningDemo();
-        posix_kill(-(int) $process->getPid(), \SIGINT); // like a terminal, which signals all processes in its foreground
+        // like a terminal, which signals all processes in its foreground
+        posix_kill(-(int) $process->getPid(), \SIGINT);
 
         self::assertSame(0, $process->wait(), $process->getErrorOutput());
         self::assertStringEndsWith("\nStopping ...\n", $process->getOutput());
@@ -132,15 +156,36 @@ final class DemoTest extends TestCase
             return !is_dir($cluster) && self::processesOf($cluster) === [];
         }, 'the cluster is gone', 20);
         self::assertSame(1, preg_match('~ http://(\S+)/openapi\.json~', $process->getOutput(), $match));
-        Eventually::holds(static fn(): bool => @stream_socket_client("tcp://{$match[1]}") === false, 'the server is gone', 20);
+        Eventually::holds(
+            static fn(): bool => @stream_socket_client("tcp://{$match[1]}") === false,
+            'the server is gone',
+            20,
+        );
     }
 
     /** Starts the demo in a process group of its own, whose id is its pid. */
     private function runningDemo(): Process
     {
-        $process = new Process(['setsid', \PHP_BINARY, Workplace::project() . self::AIRCRAFT, '--listen=127.0.0.1:0', '--admin=127.0.0.1:0', '--aircraft=100', '--clients=2', '--seconds=1'], timeout: 60);
+        $process = new Process(
+            [
+                'setsid',
+                \PHP_BINARY,
+                Workplace::project() . self::AIRCRAFT,
+                '--listen=127.0.0.1:0',
+                '--admin=127.0.0.1:0',
+                '--aircraft=100',
+                '--clients=2',
+                '--seconds=1',
+            ],
+            timeout: 60,
+        );
         $process->start();
-        Eventually::holds(static fn(): bool => str_contains($process->getOutput(), "\nCtrl-C stops all of this") || !$process->isRunning(), 'the demo runs', 30);
+        Eventually::holds(
+            static fn(): bool
+                => str_contains($process->getOutput(), "\nCtrl-C stops all of this") || !$process->isRunning(),
+            'the demo runs',
+            30,
+        );
         self::assertTrue($process->isRunning(), $process->getErrorOutput());
 
         return $process;
@@ -156,6 +201,9 @@ final class DemoTest extends TestCase
     /** @return list<string> ids of processes with the folder in their command line */
     private static function processesOf(string $cluster): array
     {
-        return array_values(array_filter(Text::names('/proc'), static fn(string $name): bool => str_contains(Processes::commandLine((int) $name), $cluster)));
+        return array_values(array_filter(
+            Text::names('/proc'),
+            static fn(string $name): bool => str_contains(Processes::commandLine((int) $name), $cluster),
+        ));
     }
 }

@@ -36,10 +36,17 @@ final class ExamplesTest extends TestCase
         $process = $this->workplace->script($file);
 
         self::assertSame(0, $process->getExitCode(), $process->getOutput() . $process->getErrorOutput());
-        self::assertDoesNotMatchRegularExpression('/^(PHP )?(Warning|Notice|Deprecated): /m', $process->getErrorOutput());
+        self::assertDoesNotMatchRegularExpression(
+            '/^(PHP )?(Warning|Notice|Deprecated): /m',
+            $process->getErrorOutput(),
+        );
         $expected = (string) preg_replace('/\.php$/', '.out', $file);
         if (is_file($expected)) {
-            ExpectedOutput::assertMatches((string) file_get_contents($expected), $process->getOutput(), 'Standard output');
+            ExpectedOutput::assertMatches(
+                (string) file_get_contents($expected),
+                $process->getOutput(),
+                'Standard output',
+            );
         }
     }
 }

@@ -60,7 +60,12 @@ final class Workplace
         if ($script !== '') {
             Cluster::ask($script, $cluster->dsn(dbname: $name));
         }
-        $this->database = ['PGHOST' => $cluster->host, 'PGPORT' => (string) $cluster->port, 'PGUSER' => $cluster->user, 'PGDATABASE' => $name];
+        $this->database = [
+            'PGHOST' => $cluster->host,
+            'PGPORT' => (string) $cluster->port,
+            'PGUSER' => $cluster->user,
+            'PGDATABASE' => $name,
+        ];
     }
 
     /** Names a broker in the environment, and starts an agent for the queue. */
@@ -69,7 +74,19 @@ final class Workplace
         $key = $this->put('spindle.key', AgentProgram::KEY);
         chmod($key, 0600);
         $this->database += ['SPINDLE_BROKER' => Redis::shared()->address(), 'SPINDLE_KEY_FILE' => $key];
-        $this->agent = $this->process([\PHP_BINARY, self::project() . '/bin/spindle', 'work', '--queue', $queue, '--workers', '2', '--allow-root', '--quiet']);
+        $this->agent = $this->process(
+            [
+                \PHP_BINARY,
+                self::project() . '/bin/spindle',
+                'work',
+                '--queue',
+                $queue,
+                '--workers',
+                '2',
+                '--allow-root',
+                '--quiet',
+            ],
+        );
         $this->agent->start();
     }
 
@@ -177,7 +194,11 @@ final class Workplace
 
     private static function awaitAnswer(Process $process, string $url): void
     {
-        Eventually::holdsByItself(static fn(): bool => !$process->isRunning() || @file_get_contents("http://{$url}") !== false, "{$url} is served", 20);
+        Eventually::holdsByItself(
+            static fn(): bool => !$process->isRunning() || @file_get_contents("http://{$url}") !== false,
+            "{$url} is served",
+            20,
+        );
     }
 
     public function remove(): void

@@ -92,8 +92,11 @@ final class Load
             return $response->keepsConnection();
         } catch (\RuntimeException $failure) {
             $why = "{$failure->getMessage()} {$connection->warning()}";
-            $hadNothing = str_contains($failure->getMessage(), 'had come, after: ') && str_ends_with($failure->getMessage(), 'after: ');
-            !$isNew && $hadNothing ? $this->lostOnKept[$id] = $why : $this->failed[$id] = ($isNew ? 'new: ' : 'kept: ') . $why;
+            $hadNothing = str_contains($failure->getMessage(), 'had come, after: ')
+                && str_ends_with($failure->getMessage(), 'after: ');
+            !$isNew && $hadNothing
+                ? $this->lostOnKept[$id] = $why
+                : $this->failed[$id] = ($isNew ? 'new: ' : 'kept: ') . $why;
 
             return false;
         }

@@ -47,8 +47,17 @@ final class RawClient
      */
     public static function connect(string $address, array $context = []): self
     {
-        $transport = str_starts_with($address, 'unix://') ? $address : 'tcp://' . preg_replace('~^\w+://~', '', $address);
-        $stream = @stream_socket_client($transport, $code, $message, self::PATIENCE, \STREAM_CLIENT_CONNECT, stream_context_create($context));
+        $transport = str_starts_with($address, 'unix://')
+            ? $address
+            : 'tcp://' . preg_replace('~^\w+://~', '', $address);
+        $stream = @stream_socket_client(
+            $transport,
+            $code,
+            $message,
+            self::PATIENCE,
+            \STREAM_CLIENT_CONNECT,
+            stream_context_create($context),
+        );
         if ($stream === false) {
             throw new \RuntimeException("No connection to {$address}: {$message}");
         }
@@ -63,9 +72,15 @@ final class RawClient
      *
      * @param array<string, mixed> $options of the context, such as peer_name
      */
-    public static function connectSecurely(string $address, array $options = [], int $method = \STREAM_CRYPTO_METHOD_TLS_CLIENT): self
-    {
-        $client = self::connect($address, ['ssl' => $options + ['verify_peer' => false, 'verify_peer_name' => false, 'capture_peer_cert' => true]]);
+    public static function connectSecurely(
+        string $address,
+        array $options = [],
+        int $method = \STREAM_CRYPTO_METHOD_TLS_CLIENT,
+    ): self {
+        $client = self::connect(
+            $address,
+            ['ssl' => $options + ['verify_peer' => false, 'verify_peer_name' => false, 'capture_peer_cert' => true]],
+        );
         $client->secure($method);
 
         return $client;
@@ -219,7 +234,10 @@ final class RawClient
     /** Closes the connection with a reset. */
     public function reset(): void
     {
-        if ($this->socket === null || !socket_set_option($this->socket, \SOL_SOCKET, \SO_LINGER, ['l_onoff' => 1, 'l_linger' => 0])) {
+        if (
+            $this->socket === null
+            || !socket_set_option($this->socket, \SOL_SOCKET, \SO_LINGER, ['l_onoff' => 1, 'l_linger' => 0])
+        ) {
             throw new \RuntimeException('The connection can not be reset');
         }
         $this->close();
@@ -233,7 +251,9 @@ final class RawClient
     private function chunked(array $headers): array
     {
         if ($headers['transfer-encoding'] !== ['chunked'] || isset($headers['content-length'])) {
-            throw new \UnexpectedValueException('The length of the answer is ambiguous: ' . json_encode($headers, \JSON_THROW_ON_ERROR));
+            throw new \UnexpectedValueException(
+                'The length of the answer is ambiguous: ' . json_encode($headers, \JSON_THROW_ON_ERROR),
+            );
         }
         [$body, $count] = ['', 0];
         while (($size = $this->until("\r\n")) !== '0') {
@@ -263,7 +283,11 @@ final class RawClient
     {
         $fields = [];
         foreach ($lines as $line) {
-            if (preg_match('~^([!#$%&\'*+\-.^_`|\x7e0-9A-Za-z]+): ([\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?$~D', $line, $match) !== 1) {
+            if (preg_match(
+                '~^([!#$%&\'*+\-.^_`|\x7e0-9A-Za-z]+): ([\x21-\x7e\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?)?$~D',
+                $line,
+                $match,
+            ) !== 1) {
                 throw new \UnexpectedValueException("No header line looks so: {$line}");
             }
             $fields[strtolower($match[1])][] = $match[2] ?? '';
@@ -283,7 +307,9 @@ final class RawClient
     private function receiveMore(string $wanted): void
     {
         if (!$this->receive()) {
-            throw new \UnexpectedValueException("The connection ended before {$wanted} had come, after: " . substr($this->received, 0, 500));
+            throw new \UnexpectedValueException(
+                "The connection ended before {$wanted} had come, after: " . substr($this->received, 0, 500),
+            );
         }
     }
 
@@ -316,12 +342,17 @@ final class RawClient
             unset($this->waits[$id]);
             $suspension->resume();
         });
-        $this->waits[$watcher] = $end = function (string $why = 'The client has closed the connection') use ($suspension, $watcher): void {
+        $this->waits[$watcher] = $end = function (
+            string $why = 'The client has closed the connection',
+        ) use ($suspension, $watcher): void {
             EventLoop::cancel($watcher);
             unset($this->waits[$watcher]);
             $suspension->throw(new \RuntimeException($why));
         };
-        $timer = EventLoop::delay(self::PATIENCE, static fn() => $end('The server let the client wait for ' . self::PATIENCE . ' s'));
+        $timer = EventLoop::delay(
+            self::PATIENCE,
+            static fn() => $end('The server let the client wait for ' . self::PATIENCE . ' s'),
+        );
         try {
             $suspension->suspend();
         } finally {

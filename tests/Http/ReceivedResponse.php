@@ -28,7 +28,11 @@ final readonly class ReceivedResponse
     {
         $values = $this->headers[$name] ?? [null];
 
-        return \count($values) === 1 ? $values[0] : throw new \UnexpectedValueException("The field {$name} came " . \count($values) . " times: {$this->head}");
+        return \count($values) === 1
+            ? $values[0]
+            : throw new \UnexpectedValueException(
+                "The field {$name} came " . \count($values) . " times: {$this->head}",
+            );
     }
 
     /** Returns whether the server keeps the connection after this response. */

@@ -50,10 +50,26 @@ trait RunsServe
         $listen = \in_array('--listen', $options, true) ? [] : ['--listen', '127.0.0.1:0'];
         $adminHost = \in_array('--admin', $options, true) ? ['--admin-host', RawClient::HOST] : [];
         $process = $this->start($app, [...$options, ...$listen, ...$adminHost], $php, $through);
-        Eventually::holdsByItself(fn(): bool => $this->logged('Listening on') || !$process->isRunning(), 'it serves', 20.0);
+        Eventually::holdsByItself(
+            fn(): bool => $this->logged('Listening on') || !$process->isRunning(),
+            'it serves',
+            20.0,
+        );
         self::assertTrue($process->isRunning(), $process->getErrorOutput());
-        self::assertSame(1, preg_match('~ Listening on (\S+?)(?:, \S+)* with \d+ process(?:es)?(?:, and on (\S+) for operators)?$~m', $process->getErrorOutput(), $match), $process->getErrorOutput());
-        [$this->address, $this->adminAddress] = str_replace(['http://', 'https://'], ['tcp://', 'tls://'], [$match[1], $match[2] ?? '']);
+        self::assertSame(
+            1,
+            preg_match(
+                '~ Listening on (\S+?)(?:, \S+)* with \d+ process(?:es)?(?:, and on (\S+) for operators)?$~m',
+                $process->getErrorOutput(),
+                $match,
+            ),
+            $process->getErrorOutput(),
+        );
+        [$this->address, $this->adminAddress] = str_replace(
+            ['http://', 'https://'],
+            ['tcp://', 'tls://'],
+            [$match[1], $match[2] ?? ''],
+        );
 
         return $process;
     }
@@ -113,7 +129,11 @@ trait RunsServe
 
     private function awaitLogged(string $text, int $times = 1, float $seconds = 20.0): void
     {
-        Eventually::holds(fn(): bool => $this->timesLogged($text) >= $times || $this->serve?->isRunning() !== true, "it logs '{$text}' {$times} times", $seconds);
+        Eventually::holds(
+            fn(): bool => $this->timesLogged($text) >= $times || $this->serve?->isRunning() !== true,
+            "it logs '{$text}' {$times} times",
+            $seconds,
+        );
         self::assertGreaterThanOrEqual($times, $this->timesLogged($text), (string) $this->serve?->getErrorOutput());
     }
 

@@ -29,13 +29,28 @@ final class ServerProcess
      * @param string       $limits  shell commands to run first in the process, such as "ulimit -n 64"
      * @param list<string> $php     options for PHP
      */
-    public static function start(string $handler, HttpServerOptions $options = new HttpServerOptions(), string $limits = ':', array $php = []): self
-    {
-        $process = Host::start(self::class . '::main', [$handler, serialize($options)], ['/bin/sh', '-c', "{$limits}; exec \"\$@\"", 'sh'], options: $php);
-        Eventually::holds(static fn(): bool => str_contains($process->getOutput(), "\n") || !$process->isRunning(), 'the server listens', 15);
+    public static function start(
+        string $handler,
+        HttpServerOptions $options = new HttpServerOptions(),
+        string $limits = ':',
+        array $php = [],
+    ): self {
+        $process = Host::start(
+            self::class . '::main',
+            [$handler, serialize($options)],
+            ['/bin/sh', '-c', "{$limits}; exec \"\$@\"", 'sh'],
+            options: $php,
+        );
+        Eventually::holds(
+            static fn(): bool => str_contains($process->getOutput(), "\n") || !$process->isRunning(),
+            'the server listens',
+            15,
+        );
         $line = strtok($process->getOutput(), "\n");
         if ($line === false || !str_starts_with($line, self::LISTENING)) {
-            throw new \RuntimeException("The server did not start: {$process->getOutput()}{$process->getErrorOutput()}");
+            throw new \RuntimeException(
+                "The server did not start: {$process->getOutput()}{$process->getErrorOutput()}",
+            );
         }
 
         return new self($process, substr($line, \strlen(self::LISTENING)));
@@ -60,7 +75,9 @@ final class ServerProcess
 
     public function client(): RawClient
     {
-        return str_starts_with($this->address, 'tls:') ? RawClient::connectSecurely($this->address) : RawClient::connect($this->address);
+        return str_starts_with($this->address, 'tls:')
+            ? RawClient::connectSecurely($this->address)
+            : RawClient::connect($this->address);
     }
 
     public function pid(): int
@@ -95,7 +112,10 @@ final class ServerProcess
     /** @return list<string> log entries, and PHP's messages */
     public function log(): array
     {
-        return array_values(array_filter(explode("\n", $this->process->getErrorOutput()), static fn(string $line): bool => $line !== ''));
+        return array_values(array_filter(
+            explode("\n", $this->process->getErrorOutput()),
+            static fn(string $line): bool => $line !== '',
+        ));
     }
 
     /** Returns the CPU seconds used by the process. */

@@ -37,14 +37,23 @@ trait ServesHttp
             $server->kill();
         }
         if ($this->servers !== [] && $this->status()->isSuccess()) {
-            Eventually::holds(fn(): bool => array_filter($this->servers, static fn(HttpServer $server): bool => $server->statistics()->inFlight > 0) === [], 'no handler is left behind');
+            Eventually::holds(
+                fn(): bool => array_filter(
+                    $this->servers,
+                    static fn(HttpServer $server): bool => $server->statistics()->inFlight > 0,
+                ) === [],
+                'no handler is left behind',
+            );
         }
         [$this->servers, $this->clients, $this->server, $this->log] = [[], [], null, null];
     }
 
     /** @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $handler */
-    private function serve(RequestHandlerInterface|\Closure $handler, ?HttpServerOptions $options = null, string $address = '127.0.0.1:0'): HttpServer
-    {
+    private function serve(
+        RequestHandlerInterface|\Closure $handler,
+        ?HttpServerOptions $options = null,
+        string $address = '127.0.0.1:0',
+    ): HttpServer {
         $this->log = new Records();
         $this->servers[] = $this->server = new HttpServer($handler, $options, $this->log);
         [$this->address] = $this->server->start($address);

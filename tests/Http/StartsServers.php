@@ -26,8 +26,11 @@ trait StartsServers
      * @param string       $limits shell commands to run first in the process
      * @param list<string> $php    options for PHP
      */
-    private function startServer(HttpServerOptions $options = new HttpServerOptions(), string $limits = ':', array $php = []): ServerProcess
-    {
+    private function startServer(
+        HttpServerOptions $options = new HttpServerOptions(),
+        string $limits = ':',
+        array $php = [],
+    ): ServerProcess {
         return $this->processes[] = ServerProcess::start(Routes::class . '::handle', $options, $limits, $php);
     }
 }

@@ -4,7 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Postgres;
 
-/** A certificate authority for one test: its own certificate, and those that it issues, as files in a directory of the test. */
+/**
+ * A certificate authority for one test: its own certificate, and those that it issues, as files in a directory of the
+ * test.
+ */
 final class Certificates
 {
     /** The file of the authority's own certificate. */
@@ -35,7 +38,10 @@ final class Certificates
         return $this->issue($host, self::server($host), 1, $digest);
     }
 
-    /** @return array{string, string} the files of a certificate that was valid for the moment when it was made, and of its key */
+    /**
+     * @return array{string, string} the files of a certificate that was valid for the moment when it was made, and of
+     *                               its key
+     */
     public function expiredForServer(string $host): array
     {
         return $this->issue($host, self::server($host), 0, 'sha256');
@@ -58,7 +64,14 @@ final class Certificates
     private function issue(string $name, string $extensions, int $days, string $digest): array
     {
         $key = self::newKey();
-        $certificate = $this->sign($name, $key, $this->certificate, "basicConstraints = CA:FALSE\n{$extensions}", $days, $digest);
+        $certificate = $this->sign(
+            $name,
+            $key,
+            $this->certificate,
+            "basicConstraints = CA:FALSE\n{$extensions}",
+            $days,
+            $digest,
+        );
         $file = "{$this->directory}/" . bin2hex(random_bytes(4));
         $files = ["{$file}.crt", "{$file}.key"];
         openssl_x509_export_to_file($certificate, $files[0]);
@@ -75,8 +88,14 @@ final class Certificates
         return $key !== false ? $key : throw new \RuntimeException((string) openssl_error_string());
     }
 
-    private function sign(string $name, \OpenSSLAsymmetricKey $key, ?\OpenSSLCertificate $issuer, string $extensions, int $days, string $digest): \OpenSSLCertificate
-    {
+    private function sign(
+        string $name,
+        \OpenSSLAsymmetricKey $key,
+        ?\OpenSSLCertificate $issuer,
+        string $extensions,
+        int $days,
+        string $digest,
+    ): \OpenSSLCertificate {
         $file = "{$this->directory}/openssl.cnf";
         file_put_contents($file, "[req]\ndistinguished_name = name\n[name]\n[extensions]\n{$extensions}");
         $options = ['config' => $file, 'x509_extensions' => 'extensions', 'digest_alg' => $digest];

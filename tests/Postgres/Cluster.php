@@ -9,9 +9,9 @@ use Spindle\Postgres\Testing\TemporaryCluster;
 use Spindle\Postgres\Testing\TemporaryClusterOptions;
 
 /**
- * The one PostgreSQL cluster that all tests of a run share, started when the first one needs it and gone with the process.
- * What a test creates in it has names of its own, or is in a database of its own. A test that ends the server, or needs
- * other settings, starts a cluster of its own with {@see start()}.
+ * The one PostgreSQL cluster that all tests of a run share, started when the first one needs it and gone with the
+ * process. What a test creates in it has names of its own, or is in a database of its own. A test that ends the server,
+ * or needs other settings, starts a cluster of its own with {@see start()}.
  *
  * A test class that uses it has {@see UsesCluster}.
  */

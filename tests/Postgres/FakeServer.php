@@ -10,9 +10,9 @@ use Spindle\Tests\Async;
 use function Amp\delay;
 
 /**
- * A PostgreSQL server that says what its script says, in the same event loop as the client. Each connection has a fiber of
- * its own; it is closed when its script returns. A script ends by itself when the client hangs up; what else it throws,
- * such as a failed assertion, {@see stop()} throws.
+ * A PostgreSQL server that says what its script says, in the same event loop as the client. Each connection has a fiber
+ * of its own; it is closed when its script returns. A script ends by itself when the client hangs up; what else it
+ * throws, such as a failed assertion, {@see stop()} throws.
  */
 final class FakeServer
 {
@@ -30,8 +30,12 @@ final class FakeServer
      * @param resource|null                                 $socket
      * @param non-empty-array<\Closure(FakeConnection): void> $scripts
      */
-    private function __construct(private mixed $socket, private readonly array $scripts, public readonly string $host, public readonly int $port)
-    {
+    private function __construct(
+        private mixed $socket,
+        private readonly array $scripts,
+        public readonly string $host,
+        public readonly int $port,
+    ) {
         \assert($socket !== null);
         $weak = \WeakReference::create($this);
         $this->accepting = EventLoop::onReadable($socket, static fn() => $weak->get()?->accept());
@@ -58,15 +62,33 @@ final class FakeServer
      */
     public static function startIn(string $directory, \Closure $script, \Closure ...$scripts): self
     {
-        return new self(self::listen("unix://{$directory}/.s.PGSQL.5432"), [$script, ...array_values($scripts)], $directory, 5432);
+        return new self(
+            self::listen("unix://{$directory}/.s.PGSQL.5432"),
+            [$script, ...array_values($scripts)],
+            $directory,
+            5432,
+        );
     }
 
     /** @param string ...$parameters by name, beyond or instead of its own */
     public function dsn(string ...$parameters): string
     {
-        $parameters = ['host' => $this->host, 'port' => (string) $this->port, 'user' => 'test', 'dbname' => 'test', ...$parameters];
+        $parameters = [
+            'host' => $this->host,
+            'port' => (string) $this->port,
+            'user' => 'test',
+            'dbname' => 'test',
+            ...$parameters,
+        ];
 
-        return implode(' ', array_map(static fn(int|string $name, string $value): string => "{$name}='{$value}'", array_keys($parameters), $parameters));
+        return implode(
+            ' ',
+            array_map(
+                static fn(int|string $name, string $value): string => "{$name}='{$value}'",
+                array_keys($parameters),
+                $parameters,
+            ),
+        );
     }
 
     /** How many scripts are not done. */
@@ -95,7 +117,13 @@ final class FakeServer
     private static function listen(string $address): mixed
     {
         $context = stream_context_create(['socket' => ['tcp_nodelay' => true]]);
-        $socket = stream_socket_server($address, $code, $message, \STREAM_SERVER_BIND | \STREAM_SERVER_LISTEN, $context);
+        $socket = stream_socket_server(
+            $address,
+            $code,
+            $message,
+            \STREAM_SERVER_BIND | \STREAM_SERVER_LISTEN,
+            $context,
+        );
         if ($socket === false) {
             throw new \RuntimeException("{$address}: {$message}");
         }

@@ -49,7 +49,10 @@ final class FaultyProxy
     /** @var list<Suspension<null>> */
     private array $waiting = [];
 
-    /** @var array<string, array{int, bool}> by direction, after how many bytes of a connection it is cut, and whether by a reset */
+    /**
+     * @var array<string, array{int, bool}> by direction, after how many bytes of a connection it is cut, and whether by
+     *                                      a reset
+     */
     private array $cuts = [];
 
     private readonly string $accepting;
@@ -61,7 +64,13 @@ final class FaultyProxy
     public function __construct(private readonly string $server)
     {
         $context = stream_context_create(['socket' => ['tcp_nodelay' => true]]);
-        $socket = stream_socket_server('tcp://127.0.0.1:0', $code, $message, \STREAM_SERVER_BIND | \STREAM_SERVER_LISTEN, $context);
+        $socket = stream_socket_server(
+            'tcp://127.0.0.1:0',
+            $code,
+            $message,
+            \STREAM_SERVER_BIND | \STREAM_SERVER_LISTEN,
+            $context,
+        );
         if ($socket === false) {
             throw new \RuntimeException("No proxy can listen: {$message}");
         }
@@ -120,7 +129,9 @@ final class FaultyProxy
         $this->delay = $seconds;
     }
 
-    /** What comes from now on, on either side, vanishes, also that a side closes its connection: the network is down. */
+    /**
+     * What comes from now on, on either side, vanishes, also that a side closes its connection: the network is down.
+     */
     public function swallow(): void
     {
         $this->swallows = true;
@@ -138,7 +149,9 @@ final class FaultyProxy
         $this->mutes = true;
     }
 
-    /** Nothing is read from now on, so that both sides find that they can't write any more when all buffers are full. */
+    /**
+     * Nothing is read from now on, so that both sides find that they can't write any more when all buffers are full.
+     */
     public function pause(): void
     {
         $this->isPaused = true;

@@ -93,7 +93,11 @@ final class Message
 
     public static function parameterDescription(int ...$types): string
     {
-        return self::of('t', pack('n', \count($types)) . implode('', array_map(static fn(int $type): string => pack('N', $type), $types)));
+        return self::of(
+            't',
+            pack('n', \count($types))
+                . implode('', array_map(static fn(int $type): string => pack('N', $type), $types)),
+        );
     }
 
     /** @param array<string, int> $columns types by name */
@@ -134,15 +138,25 @@ final class Message
     }
 
     /** @param array<string, string> $fields further ones, by their letter */
-    public static function errorResponse(string $code, string $message, array $fields = [], string $severity = 'ERROR'): string
-    {
-        return self::of('E', self::fields(['S' => $severity, 'V' => $severity, 'C' => $code, 'M' => $message, ...$fields]));
+    public static function errorResponse(
+        string $code,
+        string $message,
+        array $fields = [],
+        string $severity = 'ERROR',
+    ): string {
+        return self::of(
+            'E',
+            self::fields(['S' => $severity, 'V' => $severity, 'C' => $code, 'M' => $message, ...$fields]),
+        );
     }
 
     /** @param array<string, string> $fields further ones, by their letter */
     public static function noticeResponse(string $code, string $message, array $fields = []): string
     {
-        return self::of('N', self::fields(['S' => 'NOTICE', 'V' => 'NOTICE', 'C' => $code, 'M' => $message, ...$fields]));
+        return self::of(
+            'N',
+            self::fields(['S' => 'NOTICE', 'V' => 'NOTICE', 'C' => $code, 'M' => $message, ...$fields]),
+        );
     }
 
     public static function notification(int $pid, string $channel, string $payload = ''): string
@@ -173,7 +187,11 @@ final class Message
     /** @param int $minor the newest minor version of the protocol that the server knows */
     public static function negotiateProtocolVersion(int $minor, string ...$unknown): string
     {
-        return self::of('v', pack('NN', $minor, \count($unknown)) . implode('', array_map(static fn(string $name): string => "{$name}\0", $unknown)));
+        return self::of(
+            'v',
+            pack('NN', $minor, \count($unknown))
+                . implode('', array_map(static fn(string $name): string => "{$name}\0", $unknown)),
+        );
     }
 
     /** All that a server says from the authentication to its first ReadyForQuery. */

@@ -40,8 +40,11 @@ final class PreparedData implements DataSource
         return (string) file_get_contents("{$prepared}/password");
     }
 
-    private static function name(PrivateDirectory $directory, string $binaries, TemporaryClusterOptions $options): string
-    {
+    private static function name(
+        PrivateDirectory $directory,
+        string $binaries,
+        TemporaryClusterOptions $options,
+    ): string {
         $version = self::run("{$binaries}/postgres", '--version');
         $users = [posix_geteuid(), fileowner($directory->path)];
         $key = [self::FORMAT, $version, realpath("{$binaries}/postgres"), Initdb::arguments($options), $users];

@@ -43,7 +43,12 @@ final class ScramServer
     /** server-final-message. */
     public function signature(string $clientFinal): string
     {
-        return 'v=' . base64_encode(hash_hmac('sha256', $this->signed($clientFinal), hash_hmac('sha256', 'Server Key', $this->salted, true), true));
+        return 'v=' . base64_encode(hash_hmac(
+            'sha256',
+            $this->signed($clientFinal),
+            hash_hmac('sha256', 'Server Key', $this->salted, true),
+            true,
+        ));
     }
 
     private function signed(string $clientFinal): string

@@ -7,8 +7,9 @@ namespace Spindle\Tests\Postgres;
 use Spindle\Postgres\Range;
 
 /**
- * Values of every type, as data for the tests of whatever sends and reads them. They want {@see self::SETUP} to have run once in the
- * database, and the session's TimeZone to be UTC; what came is compared after {@see self::comparable()}.
+ * Values of every type, as data for the tests of whatever sends and reads them. They want {@see self::SETUP} to have
+ * run once in the database, and the session's TimeZone to be UTC; what came is compared after
+ * {@see self::comparable()}.
  */
 final class TypeCases
 {
@@ -34,7 +35,15 @@ final class TypeCases
      */
     public static function roundTrips(): iterable
     {
-        foreach ([self::scalars(), self::dates(), self::intervals(), self::json(), self::arrays(), self::ranges(), self::own()] as $group) {
+        foreach ([
+            self::scalars(),
+            self::dates(),
+            self::intervals(),
+            self::json(),
+            self::arrays(),
+            self::ranges(),
+            self::own(),
+        ] as $group) {
             foreach ($group as $name => $case) {
                 yield $name => [$case[0], $case[1], \array_key_exists(2, $case) ? $case[2] : $case[1]];
             }
@@ -55,41 +64,91 @@ final class TypeCases
         yield 'a row type of the catalog' => ["(SELECT 'x'::information_schema.sql_identifier)", 'x'];
         yield 'an array of a domain of the catalog' => ["ARRAY['x'::information_schema.sql_identifier]", ['x']];
         yield 'anyarray' => ['(SELECT most_common_vals FROM pg_stats WHERE false)', null];
-        yield 'jsonb with a number of more than 64 bits' => ["'[123456789012345678901234567890]'::jsonb", ['123456789012345678901234567890']];
+        yield 'jsonb with a number of more than 64 bits' => [
+            "'[123456789012345678901234567890]'::jsonb",
+            ['123456789012345678901234567890'],
+        ];
         yield 'json with an escaped NUL' => ["'\"a\\u0000b\"'::json", "a\0b"];
         yield 'json with empty and numeric keys' => ["'{\"\": 1, \"7\": 2}'::json", ['' => 1, 7 => 2]];
         yield 'jsonb null' => ["'null'::jsonb", null];
         yield 'the first date' => ["'4714-11-24 BC'::date", self::date(-4713, 11, 24)];
         yield 'the last date' => ["'5874897-12-31'::date", self::date(5_874_897, 12, 31)];
         yield 'the first timestamp' => ["'4714-11-24 00:00:00 BC'::timestamp", self::date(-4713, 11, 24)];
-        yield 'the last timestamp' => ["'294276-12-31 23:59:59.999999'::timestamp", self::date(294_276, 12, 31)->setTime(23, 59, 59, 999_999)];
-        yield 'the last timestamptz' => ["'294276-12-31 23:59:59.999999+00'::timestamptz", self::date(294_276, 12, 31)->setTime(23, 59, 59, 999_999)];
+        yield 'the last timestamp' => [
+            "'294276-12-31 23:59:59.999999'::timestamp",
+            self::date(294_276, 12, 31)->setTime(23, 59, 59, 999_999),
+        ];
+        yield 'the last timestamptz' => [
+            "'294276-12-31 23:59:59.999999+00'::timestamptz",
+            self::date(294_276, 12, 31)->setTime(23, 59, 59, 999_999),
+        ];
         yield 'a range that is given empty' => ["'[3,3)'::int4range", Range::empty()];
     }
 
-    /** @return iterable<string, array{string, string, string, mixed}> a setting of the session, its value, an expression, what comes */
+    /**
+     * @return iterable<string, array{string, string, string, mixed}> a setting of the session, its value, an
+     *                                                                expression, what comes
+     */
     public static function settings(): iterable
     {
         $utc = new \DateTimeImmutable('2024-02-29 12:00:00.5 UTC');
-        yield 'an offset of half an hour' => ['TimeZone', 'Asia/Kolkata', "'2024-02-29 12:00:00.5+00'::timestamptz", $utc->setTimezone(new \DateTimeZone('+05:30'))];
-        yield 'a negative offset' => ['TimeZone', 'America/St_Johns', "'2024-02-29 12:00:00.5+00'::timestamptz", $utc->setTimezone(new \DateTimeZone('-03:30'))];
-        yield 'an offset with seconds' => ['TimeZone', 'Europe/Paris', "'1900-01-01 00:00:00.25+00'::timestamptz", (new \DateTimeImmutable('1900-01-01 00:00:00.25 UTC'))->setTimezone(new \DateTimeZone('+00:09:21'))];
-        yield 'an offset with seconds before Christ' => ['TimeZone', 'Europe/Paris', "'0044-03-15 12:00:00+00 BC'::timestamptz", self::date(-43, 3, 15)->setTime(12, 0)->setTimezone(new \DateTimeZone('+00:09:21'))];
+        yield 'an offset of half an hour' => [
+            'TimeZone',
+            'Asia/Kolkata',
+            "'2024-02-29 12:00:00.5+00'::timestamptz",
+            $utc->setTimezone(new \DateTimeZone('+05:30')),
+        ];
+        yield 'a negative offset' => [
+            'TimeZone',
+            'America/St_Johns',
+            "'2024-02-29 12:00:00.5+00'::timestamptz",
+            $utc->setTimezone(new \DateTimeZone('-03:30')),
+        ];
+        yield 'an offset with seconds' => [
+            'TimeZone',
+            'Europe/Paris',
+            "'1900-01-01 00:00:00.25+00'::timestamptz",
+            (new \DateTimeImmutable('1900-01-01 00:00:00.25 UTC'))->setTimezone(new \DateTimeZone('+00:09:21')),
+        ];
+        yield 'an offset with seconds before Christ' => [
+            'TimeZone',
+            'Europe/Paris',
+            "'0044-03-15 12:00:00+00 BC'::timestamptz",
+            self::date(-43, 3, 15)->setTime(12, 0)->setTimezone(new \DateTimeZone('+00:09:21')),
+        ];
         yield 'bytea in the escape format' => ['bytea_output', 'escape', "'\\x00615c27ff0a'::bytea", "\0a\\'\xFF\n"];
-        yield 'an array of bytea in the escape format' => ['bytea_output', 'escape', "ARRAY['\\x00615c27ff0a'::bytea, '']", ["\0a\\'\xFF\n", '']];
+        yield 'an array of bytea in the escape format' => [
+            'bytea_output',
+            'escape',
+            "ARRAY['\\x00615c27ff0a'::bytea, '']",
+            ["\0a\\'\xFF\n", ''],
+        ];
         foreach (self::intervals() as $name => $case) {
             $parameter = $case[1];
             if ($parameter instanceof \DateInterval && $parameter->invert === 0) {
                 $seconds = number_format($parameter->s + $parameter->f, 6, '.', '');
                 $text = $parameter->format("P%yY%mM%dDT%hH%iM{$seconds}S");
-                yield "{$name}, in ISO 8601" => ['IntervalStyle', 'iso_8601', "'{$text}'::interval", $case[2] ?? $parameter];
+                yield "{$name}, in ISO 8601" => [
+                    'IntervalStyle',
+                    'iso_8601',
+                    "'{$text}'::interval",
+                    $case[2] ?? $parameter,
+                ];
             }
         }
-        yield 'an array of intervals in ISO 8601' => ['IntervalStyle', 'iso_8601', "'{1 day -2 hours,NULL}'::interval[]", [self::interval(d: 1, h: -2), null]];
+        yield 'an array of intervals in ISO 8601' => [
+            'IntervalStyle',
+            'iso_8601',
+            "'{1 day -2 hours,NULL}'::interval[]",
+            [self::interval(d: 1, h: -2), null],
+        ];
         yield 'floats with fewer digits' => ['extra_float_digits', '-3', "'0.1'::float8", 0.1];
     }
 
-    /** @return iterable<string, array{string, mixed}> a type, and a parameter that can't be sent as one: nothing reaches the server */
+    /**
+     * @return iterable<string, array{string, mixed}> a type, and a parameter that can't be sent as one: nothing reaches
+     *                                                the server
+     */
     public static function refused(): iterable
     {
         yield 'a NUL byte' => ['text', "a\0b"];
@@ -118,21 +177,37 @@ final class TypeCases
         yield 'an interval that has no number' => ['interval', \DateInterval::createFromDateString('next weekday')];
     }
 
-    /** The same for two values when all of them that matters is the same: NAN is itself, dates are instants with offsets, and types count. */
+    /**
+     * The same for two values when all of them that matters is the same: NAN is itself, dates are instants with
+     * offsets, and types count.
+     */
     public static function comparable(mixed $value): mixed
     {
         return match (true) {
             \is_float($value) => 'float ' . \sprintf('%.*H', -1, $value),
             \is_array($value) => array_map(self::comparable(...), self::ordered($value)),
             $value instanceof Range => ['range', ...array_map(self::comparable(...), get_object_vars($value))],
-            $value instanceof \DateTimeImmutable => \sprintf('%s %+d', $value->format('Y-m-d H:i:s.u'), $value->getOffset()),
-            $value instanceof \DateInterval => 'interval ' . $value->format('%R %y %m %d %h %i %s ') . (int) round($value->f * 1e6),
+            $value instanceof \DateTimeImmutable => \sprintf(
+                '%s %+d',
+                $value->format('Y-m-d H:i:s.u'),
+                $value->getOffset(),
+            ),
+            $value instanceof \DateInterval => 'interval '
+                . $value->format('%R %y %m %d %h %i %s ')
+                . (int) round($value->f * 1e6),
             default => $value,
         };
     }
 
-    public static function interval(int $y = 0, int $m = 0, int $d = 0, int $h = 0, int $i = 0, int $s = 0, int $microseconds = 0): \DateInterval
-    {
+    public static function interval(
+        int $y = 0,
+        int $m = 0,
+        int $d = 0,
+        int $h = 0,
+        int $i = 0,
+        int $s = 0,
+        int $microseconds = 0,
+    ): \DateInterval {
         $interval = new \DateInterval('PT0S');
         foreach (['y' => $y, 'm' => $m, 'd' => $d, 'h' => $h, 'i' => $i, 's' => $s] as $property => $value) {
             $interval->{$property} = $value;
@@ -164,7 +239,20 @@ final class TypeCases
         yield 'true for an int' => ['int', true, 1];
         yield 'false for a numeric' => ['numeric', false, '0'];
         yield 'true for a text' => ['text', true, 'true'];
-        foreach ([0.1, 0.1 + 0.2, -0.0, 1e-310, \PHP_FLOAT_MIN, \PHP_FLOAT_MAX, \PHP_FLOAT_EPSILON, 1e25, 123456789.123456789, \INF, -\INF, \NAN] as $float) {
+        foreach ([
+            0.1,
+            0.1 + 0.2,
+            -0.0,
+            1e-310,
+            \PHP_FLOAT_MIN,
+            \PHP_FLOAT_MAX,
+            \PHP_FLOAT_EPSILON,
+            1e25,
+            123456789.123456789,
+            \INF,
+            -\INF,
+            \NAN,
+        ] as $float) {
             yield \sprintf('float8 %.*H', -1, $float) => ['float8', $float];
         }
         yield 'float4' => ['float4', 0.1];
@@ -220,7 +308,11 @@ final class TypeCases
         yield 'infinity for a date' => ['date', \INF];
         yield '-infinity for a date' => ['date', -\INF];
         yield 'a string for a date' => ['date', '2024-02-29', self::date(2024, 2, 29)];
-        yield 'a date of another time zone' => ['date', new \DateTimeImmutable('2024-01-01 00:30:00+02:00'), self::date(2024, 1, 1)];
+        yield 'a date of another time zone' => [
+            'date',
+            new \DateTimeImmutable('2024-01-01 00:30:00+02:00'),
+            self::date(2024, 1, 1),
+        ];
         yield 'a mutable date' => ['date', new \DateTime('2024-01-01 UTC'), self::date(2024, 1, 1)];
         yield 'timestamp' => ['timestamp', self::date(2024, 2, 29)->setTime(12, 34, 56, 789_012)];
         yield 'timestamp with few microseconds' => ['timestamp', self::date(1999, 12, 31)->setTime(23, 59, 59, 1)];
@@ -228,16 +320,28 @@ final class TypeCases
         yield 'timestamp before 1970' => ['timestamp', self::date(1969, 12, 31)->setTime(23, 59, 59, 999_999)];
         yield 'timestamp before Christ' => ['timestamp', self::date(-4712, 1, 1)->setTime(1, 2, 3, 40)];
         yield 'timestamp of six digits' => ['timestamp', self::date(294_276, 12, 31)->setTime(23, 59, 59, 999_999)];
-        yield 'timestamp of another time zone' => ['timestamp', new \DateTimeImmutable('2024-01-01 00:30:00+02:00'), self::date(2024, 1, 1)->setTime(0, 30)];
+        yield 'timestamp of another time zone' => [
+            'timestamp',
+            new \DateTimeImmutable('2024-01-01 00:30:00+02:00'),
+            self::date(2024, 1, 1)->setTime(0, 30),
+        ];
         yield 'infinity for a timestamp' => ['timestamp', \INF];
         yield 'timestamptz' => ['timestamptz', self::date(2024, 2, 29)->setTime(12, 34, 56, 789_012)];
-        yield 'timestamptz of another time zone' => ['timestamptz', new \DateTimeImmutable('2024-01-01 00:30:00.5+05:30'), self::date(2023, 12, 31)->setTime(19, 0, 0, 500_000)];
+        yield 'timestamptz of another time zone' => [
+            'timestamptz',
+            new \DateTimeImmutable('2024-01-01 00:30:00.5+05:30'),
+            self::date(2023, 12, 31)->setTime(19, 0, 0, 500_000),
+        ];
         yield 'timestamptz of an offset with seconds' => [
             'timestamptz',
             new \DateTimeImmutable('1900-01-01 00:09:21.25', new \DateTimeZone('+00:09:21')),
             self::date(1900, 1, 1)->setTime(0, 0, 0, 250_000),
         ];
-        yield 'timestamptz before Christ' => ['timestamptz', self::date(-43, 3, 15)->setTimezone(new \DateTimeZone('-08:00')), self::date(-43, 3, 15)];
+        yield 'timestamptz before Christ' => [
+            'timestamptz',
+            self::date(-43, 3, 15)->setTimezone(new \DateTimeZone('-08:00')),
+            self::date(-43, 3, 15),
+        ];
         yield '-infinity for a timestamptz' => ['timestamptz', -\INF];
     }
 
@@ -253,16 +357,33 @@ final class TypeCases
         yield 'half a second less' => ['interval', self::interval(microseconds: -500_000)];
         yield 'less than a second, after a day' => ['interval', self::interval(d: 1, microseconds: -1)];
         yield 'many hours' => ['interval', self::interval(h: 2_000_000_000, i: 59, s: 59, microseconds: 999_999)];
-        yield 'interval of minutes and seconds' => ['interval', self::interval(i: 100, s: 100), self::interval(h: 1, i: 41, s: 40)];
-        yield 'interval of two dates' => ['interval', self::date(2024, 3, 15)->diff(self::date(2024, 1, 14)), self::interval(m: -2, d: -1)];
-        yield 'interval of a text of PHP' => ['interval', \DateInterval::createFromDateString('2 weeks ago'), self::interval(d: -14)];
+        yield 'interval of minutes and seconds' => [
+            'interval',
+            self::interval(i: 100, s: 100),
+            self::interval(h: 1, i: 41, s: 40),
+        ];
+        yield 'interval of two dates' => [
+            'interval',
+            self::date(2024, 3, 15)->diff(self::date(2024, 1, 14)),
+            self::interval(m: -2, d: -1),
+        ];
+        yield 'interval of a text of PHP' => [
+            'interval',
+            \DateInterval::createFromDateString('2 weeks ago'),
+            self::interval(d: -14),
+        ];
         yield 'interval of a text' => ['interval', '1 day 02:00', self::interval(d: 1, h: 2)];
     }
 
     /** @return iterable<string, array{0: string, 1: mixed, 2?: mixed}> */
     private static function json(): iterable
     {
-        $value = ['list' => [1, 2.5, 1.0, '3', null, true, []], 'ä/"\\' => ['b' => "\u{1F600}"], 'least' => \PHP_INT_MIN, 'float' => 0.1 + 0.2];
+        $value = [
+            'list' => [1, 2.5, 1.0, '3', null, true, []],
+            'ä/"\\' => ['b' => "\u{1F600}"],
+            'least' => \PHP_INT_MIN,
+            'float' => 0.1 + 0.2,
+        ];
         foreach (['json', 'jsonb'] as $type) {
             yield "{$type} object" => [$type, ['a' => $value], ['a' => $value]];
             yield "{$type} list" => [$type, [1, [2, [3]]]];
@@ -291,10 +412,35 @@ final class TypeCases
         yield 'bool[]' => ['bool[]', [true, null, false]];
         yield 'float8[]' => ['float8[]', [0.1, \INF, -\INF, \NAN, -0.0, 1e300]];
         yield 'numeric[]' => ['numeric[]', ['1.10', 'NaN']];
-        yield 'text[]' => ['text[]', ['', 'a', 'NULL', null, 'null', ' a ', 'a,b', '{', '}', '"', '\\', '\\"', "a\nb\tc", "'", 'ä', '\\N', '\x61']];
+        yield 'text[]' => [
+            'text[]',
+            [
+                '',
+                'a',
+                'NULL',
+                null,
+                'null',
+                ' a ',
+                'a,b',
+                '{',
+                '}',
+                '"',
+                '\\',
+                '\\"',
+                "a\nb\tc",
+                "'",
+                'ä',
+                '\\N',
+                '\x61',
+            ],
+        ];
         yield 'text[][]' => ['text[]', [['a"', null], ['\\', '{}']]];
         yield 'text[] that looks like bounds' => ['text[]', ['[1:2]={', '=']];
-        yield 'text[] of other types' => ['text[]', [1, 2.5, true, Letter::B, new \SplFileInfo('a"b')], ['1', '2.5', 'true', 'b', 'a"b']];
+        yield 'text[] of other types' => [
+            'text[]',
+            [1, 2.5, true, Letter::B, new \SplFileInfo('a"b')],
+            ['1', '2.5', 'true', 'b', 'a"b'],
+        ];
         yield 'varchar[]' => ['varchar[]', ['a', 'b']];
         yield 'uuid[]' => ['uuid[]', ['a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11']];
         yield 'bytea[]' => ['bytea[]', ["\0\xFF\\\"", '', '\x61', null]];
@@ -325,14 +471,27 @@ final class TypeCases
         yield 'numrange of other types' => ['numrange', new Range(1, 2.5), new Range('1', '2.5')];
         yield 'daterange' => ['daterange', new Range(self::date(2024, 1, 1), self::date(2024, 2, 1))];
         yield 'daterange to infinity' => ['daterange', new Range(self::date(2024, 1, 1), \INF)];
-        yield 'tsrange' => ['tsrange', new Range(self::date(-43, 3, 15)->setTime(1, 2, 3, 4), self::date(2024, 2, 1), false, true)];
+        yield 'tsrange' => [
+            'tsrange',
+            new Range(self::date(-43, 3, 15)->setTime(1, 2, 3, 4), self::date(2024, 2, 1), false, true),
+        ];
         yield 'tstzrange' => ['tstzrange', new Range(null, self::date(2024, 1, 1)->setTime(0, 0, 0, 5))];
         yield 'int4multirange' => ['int4multirange', [new Range(1, 3), new Range(5, 7)]];
-        yield 'a multirange that is put in order' => ['int4multirange', [new Range(5, 7), Range::empty(), new Range(1, 6)], [new Range(1, 7)]];
+        yield 'a multirange that is put in order' => [
+            'int4multirange',
+            [new Range(5, 7), Range::empty(), new Range(1, 6)],
+            [new Range(1, 7)],
+        ];
         yield 'an empty multirange' => ['int4multirange', []];
         yield 'a multirange without bounds' => ['nummultirange', [new Range()]];
-        yield 'tsmultirange' => ['tsmultirange', [new Range(null, self::date(2024, 1, 1)), new Range(self::date(2024, 2, 1), \INF, true, true)]];
-        yield 'tstzmultirange' => ['tstzmultirange', [new Range(self::date(2024, 1, 1), self::date(2024, 2, 1)), new Range(self::date(2025, 1, 1), null)]];
+        yield 'tsmultirange' => [
+            'tsmultirange',
+            [new Range(null, self::date(2024, 1, 1)), new Range(self::date(2024, 2, 1), \INF, true, true)],
+        ];
+        yield 'tstzmultirange' => [
+            'tstzmultirange',
+            [new Range(self::date(2024, 1, 1), self::date(2024, 2, 1)), new Range(self::date(2025, 1, 1), null)],
+        ];
     }
 
     /**

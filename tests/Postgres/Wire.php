@@ -43,7 +43,9 @@ final class Wire
         return $this->socket === null;
     }
 
-    /** What there is, as soon as there is something; '' when the other side has closed or reset it, or this side has. */
+    /**
+     * What there is, as soon as there is something; '' when the other side has closed or reset it, or this side has.
+     */
     public function read(int $most = self::READ_SIZE): string
     {
         while ($this->socket !== null) {
@@ -83,8 +85,16 @@ final class Wire
         if ($this->socket === null) {
             return false;
         }
-        $options = ['local_cert' => $certificate, 'local_pk' => $key, 'verify_peer' => $authority !== null, 'verify_peer_name' => false];
-        stream_context_set_option($this->socket, ['ssl' => $authority === null ? $options : [...$options, 'cafile' => $authority]]);
+        $options = [
+            'local_cert' => $certificate,
+            'local_pk' => $key,
+            'verify_peer' => $authority !== null,
+            'verify_peer_name' => false,
+        ];
+        stream_context_set_option(
+            $this->socket,
+            ['ssl' => $authority === null ? $options : [...$options, 'cafile' => $authority]],
+        );
         $done = 0;
         while ($done === 0 && $this->socket !== null) { // it takes messages to and fro
             $done = @stream_socket_enable_crypto($this->socket, true, \STREAM_CRYPTO_METHOD_TLS_SERVER);
@@ -100,7 +110,10 @@ final class Wire
     public function stall(): void
     {
         while ($this->socket !== null) {
-            $this->wait(static fn(mixed $socket, \Closure $callback): string => EventLoop::disable(EventLoop::onReadable($socket, $callback)));
+            $this->wait(
+                static fn(mixed $socket, \Closure $callback): string
+                    => EventLoop::disable(EventLoop::onReadable($socket, $callback)),
+            );
         }
     }
 

@@ -16,14 +16,26 @@ final class AgentProgram
     public const KEY = 'a key of tests, a key of tests..';
 
     /** @return array<string, int|float> its figures */
-    public static function run(string $address, string $queue, int $workers, float $lease = 10.0, float $beat = 1.0, float $margin = 3.0): array
-    {
+    public static function run(
+        string $address,
+        string $queue,
+        int $workers,
+        float $lease = 10.0,
+        float $beat = 1.0,
+        float $margin = 3.0,
+    ): array {
         $memory = getenv('SPINDLE_TEST_AGENT_MEMORY');
         if ($memory !== false) {
             ini_set('memory_limit', $memory);
         }
         $stop = new SignalCancellation([\SIGTERM, \SIGINT]);
-        $agent = new Agent(new RedisBroker($address), $queue, $workers, new Keys([self::KEY]), new AgentOptions(lease: $lease, beat: $beat, margin: $margin));
+        $agent = new Agent(
+            new RedisBroker($address),
+            $queue,
+            $workers,
+            new Keys([self::KEY]),
+            new AgentOptions(lease: $lease, beat: $beat, margin: $margin),
+        );
         $agent->run($stop);
 
         return $agent->statistics();

@@ -91,13 +91,27 @@ final class MemoryBroker implements Broker
         };
     }
 
-    public function renew(string $queue, string $owner, float $lease, bool $joins, string $about, int $mostDead = \PHP_INT_MAX, float $oldestDead = \INF): ?float
-    {
+    public function renew(
+        string $queue,
+        string $owner,
+        float $lease,
+        bool $joins,
+        string $about,
+        int $mostDead = \PHP_INT_MAX,
+        float $oldestDead = \INF,
+    ): ?float {
         return $this->queue($queue)->renew($owner, $lease, $joins, $mostDead, $oldestDead);
     }
 
-    public function settle(string $queue, string $owner, array $settlements, int $want, float $retention, int $first = 0, ?int $begun = null): Claim
-    {
+    public function settle(
+        string $queue,
+        string $owner,
+        array $settlements,
+        int $want,
+        float $retention,
+        int $first = 0,
+        ?int $begun = null,
+    ): Claim {
         return $this->queue($queue)->settle($owner, $settlements, $want, $retention, $first, $begun);
     }
 

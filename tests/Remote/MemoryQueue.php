@@ -29,7 +29,10 @@ final class MemoryQueue
     /** @var array<string, MemoryJob> jobs without an outcome, by id */
     private array $jobs = [];
 
-    /** @var \SplQueue<array{string, int}> ids and tickets of jobs that may be claimed, before those of {@see self::$ready} */
+    /**
+     * @var \SplQueue<array{string, int}> ids and tickets of jobs that may be claimed, before those of {@see
+     *                                    self::$ready}
+     */
     private \SplQueue $urgent;
 
     /** @var \SplQueue<array{string, int}> */
@@ -69,7 +72,19 @@ final class MemoryQueue
     private array $counts = ['' => 0, 'waiting' => 0, 'running' => 0, 'delayed' => 0, 'blocked' => 0];
 
     /** @var array<string, int> */
-    private array $totals = ['submitted_total' => 0, 'done_total' => 0, 'died_total' => 0, 'cancelled_total' => 0, 'retried_total' => 0, 'released_total' => 0, 'lost_total' => 0, 'stale_total' => 0, 'repaired_total' => 0, 'revived_total' => 0, 'forgotten_total' => 0];
+    private array $totals = [
+        'submitted_total' => 0,
+        'done_total' => 0,
+        'died_total' => 0,
+        'cancelled_total' => 0,
+        'retried_total' => 0,
+        'released_total' => 0,
+        'lost_total' => 0,
+        'stale_total' => 0,
+        'repaired_total' => 0,
+        'revived_total' => 0,
+        'forgotten_total' => 0,
+    ];
 
     private int $lastTicket = 0;
 
@@ -93,7 +108,10 @@ final class MemoryQueue
         $taken = $added = 0;
         $conflicts = [];
         foreach ($jobs as $i => $job) {
-            $known = $this->jobs[$job->id]->frame ?? $this->dead[$job->id][0]->frame ?? $this->outcomes[$job->id][2] ?? null;
+            $known = $this->jobs[$job->id]->frame
+                ?? $this->dead[$job->id][0]->frame
+                ?? $this->outcomes[$job->id][2]
+                ?? null;
             if ($known !== null) {
                 if (substr($known, self::SEAL) !== substr($job->frame, self::SEAL)) {
                     $conflicts[] = $i;
@@ -102,7 +120,11 @@ final class MemoryQueue
                 if (\count($this->jobs) >= $limit) {
                     break;
                 }
-                $added += $this->add(new MemoryJob($job->id, $job->frame, $job->key, [$mailbox => $mailbox]), $job->delay, $this->ready);
+                $added += $this->add(
+                    new MemoryJob($job->id, $job->frame, $job->key, [$mailbox => $mailbox]),
+                    $job->delay,
+                    $this->ready,
+                );
                 ++$this->totals['submitted_total'];
             }
             ++$taken;
@@ -212,8 +234,14 @@ final class MemoryQueue
      *
      * @throws LeaseLostException
      */
-    public function settle(string $owner, array $settlements, int $want, float $retention, int $first = 0, ?int $begun = null): Claim
-    {
+    public function settle(
+        string $owner,
+        array $settlements,
+        int $want,
+        float $retention,
+        int $first = 0,
+        ?int $begun = null,
+    ): Claim {
         $agent = $this->agent($owner);
         $agent->begun = $begun ?? $agent->begun;
         $this->expire();
@@ -230,7 +258,11 @@ final class MemoryQueue
                 continue;
             }
             unset($agent->jobs[$job->id]);
-            $kind = $settlement->kind === SettlementKind::Refused && $job->refusedBy !== '' && $job->refusedBy !== $owner ? SettlementKind::Dead : $settlement->kind;
+            $kind = $settlement->kind === SettlementKind::Refused
+                && $job->refusedBy !== ''
+                && $job->refusedBy !== $owner
+                ? SettlementKind::Dead
+                : $settlement->kind;
             if ($kind === SettlementKind::Refused || $kind === SettlementKind::Elsewhere) {
                 $job->refusedBy = $owner;
             }
@@ -269,7 +301,10 @@ final class MemoryQueue
      */
     public function held(string $owner, array $known): array
     {
-        $unknown = array_filter($this->agent($owner)->jobs, static fn(MemoryJob $job): bool => $job->cancelled || ($known[$job->id] ?? 0) !== $job->number);
+        $unknown = array_filter(
+            $this->agent($owner)->jobs,
+            static fn(MemoryJob $job): bool => $job->cancelled || ($known[$job->id] ?? 0) !== $job->number,
+        );
 
         return array_values(array_map(self::delivery(...), $unknown));
     }
@@ -279,7 +314,14 @@ final class MemoryQueue
     {
         $job = $this->jobs[$id] ?? null;
         $this->agent($owner);
-        if ($job === null || $job->status !== 'running' || $job->owner !== $owner || $job->number !== $number || $job->cancelled || $job->left) {
+        if (
+            $job === null
+            || $job->status !== 'running'
+            || $job->owner !== $owner
+            || $job->number !== $number
+            || $job->cancelled
+            || $job->left
+        ) {
             return null;
         }
         $job->streamed = $job->streamed || $frames !== [];
@@ -359,9 +401,25 @@ final class MemoryQueue
     public function list(JobStatus $status, int $most): array
     {
         $known = match ($status) {
-            JobStatus::Waiting => array_map(static fn(MemoryJob $job): array => ['since' => self::milliseconds($job->since)], $this->inLine()),
-            JobStatus::Running => array_map(static fn(MemoryJob $job): array => ['owner' => $job->owner, 'number' => $job->number, 'crashes' => $job->crashes, 'fails' => $job->fails, 'since' => self::milliseconds($job->since)], array_filter($this->jobs, static fn(MemoryJob $job): bool => $job->status === 'running')),
-            JobStatus::Delayed => array_map(static fn(MemoryJob $job): array => ['due' => self::milliseconds($job->due), 'crashes' => $job->crashes, 'fails' => $job->fails], $this->inOrderOfDelay()),
+            JobStatus::Waiting => array_map(
+                static fn(MemoryJob $job): array => ['since' => self::milliseconds($job->since)],
+                $this->inLine(),
+            ),
+            JobStatus::Running => array_map(
+                static fn(MemoryJob $job): array => [
+                    'owner' => $job->owner,
+                    'number' => $job->number,
+                    'crashes' => $job->crashes,
+                    'fails' => $job->fails,
+                    'since' => self::milliseconds($job->since),
+                ],
+                array_filter($this->jobs, static fn(MemoryJob $job): bool => $job->status === 'running'),
+            ),
+            JobStatus::Delayed => array_map(
+                static fn(MemoryJob $job): array
+                    => ['due' => self::milliseconds($job->due), 'crashes' => $job->crashes, 'fails' => $job->fails],
+                $this->inOrderOfDelay(),
+            ),
             JobStatus::Dead => array_map(static function (array $dead): array {
                 /** @var array<string, int|float|string> $why */
                 $why = $dead[1] === '' ? [] : json_decode($dead[1], true, 8, \JSON_THROW_ON_ERROR);
@@ -582,7 +640,16 @@ final class MemoryQueue
 
     private static function delivery(MemoryJob $job): Delivery
     {
-        return new Delivery($job->id, $job->number, $job->crashes, $job->fails, $job->cancelled, $job->lost, $job->streamed, $job->frame);
+        return new Delivery(
+            $job->id,
+            $job->number,
+            $job->crashes,
+            $job->fails,
+            $job->cancelled,
+            $job->lost,
+            $job->streamed,
+            $job->frame,
+        );
     }
 
     /** @return int number of jobs that may be claimed after this one has ended */

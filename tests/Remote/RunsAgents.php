@@ -28,16 +28,30 @@ trait RunsAgents
 
     protected function agentAt(string $address, string $queue, int $workers = 2, float ...$options): Process
     {
-        return $this->agents[] = Host::start(AgentProgram::class . '::run', [$address, $queue, $workers, ...array_values($options)]);
+        return $this->agents[] = Host::start(
+            AgentProgram::class . '::run',
+            [$address, $queue, $workers, ...array_values($options)],
+        );
     }
 
     /**
      * @param list<string>                $within a program, with arguments, that starts the rest of its command line
      * @param array<string, string|false> $environment
      */
-    protected function agentWithin(array $within, array $environment, string $address, string $queue, int $workers = 2, float ...$options): Process
-    {
-        return $this->agents[] = Host::start(AgentProgram::class . '::run', [$address, $queue, $workers, ...array_values($options)], $within, $environment);
+    protected function agentWithin(
+        array $within,
+        array $environment,
+        string $address,
+        string $queue,
+        int $workers = 2,
+        float ...$options,
+    ): Process {
+        return $this->agents[] = Host::start(
+            AgentProgram::class . '::run',
+            [$address, $queue, $workers, ...array_values($options)],
+            $within,
+            $environment,
+        );
     }
 
     /** Stops an agent, and returns when it has finished its jobs. */

@@ -37,7 +37,11 @@ final readonly class ClassResult
     /** Returns failed tests with their reasons, as PHPUnit prints them, for logs of which only the end is kept. */
     public function failures(): string
     {
-        preg_match('/^There (?:was|were) \d+ (?:error|failure)s?:.*?(?=^--$|^(?:FAILURES|ERRORS)!|\z)/ms', $this->output, $list);
+        preg_match(
+            '/^There (?:was|were) \d+ (?:error|failure)s?:.*?(?=^--$|^(?:FAILURES|ERRORS)!|\z)/ms',
+            $this->output,
+            $list,
+        );
 
         return substr(trim($list[0] ?? $this->output), 0, self::MAX_FAILURES);
     }

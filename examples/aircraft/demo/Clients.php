@@ -38,7 +38,10 @@ final class Clients
     {
         $start = hrtime(true);
         $end = $start + (int) ($seconds * 1e9);
-        await(array_map(fn(int $client) => async(fn() => $this->client($client, $end, $cancellation)), range(1, $this->count)));
+        await(array_map(
+            fn(int $client) => async(fn() => $this->client($client, $end, $cancellation)),
+            range(1, $this->count),
+        ));
         $this->elapsed = (hrtime(true) - $start) / 1e9;
     }
 
@@ -47,12 +50,15 @@ final class Clients
         return \count($this->milliseconds);
     }
 
-    /** @return array{clients: int, seconds: float, cycles: int, cycles_per_second: float, p50_ms: float, p99_ms: float, errors: int, first_error: string|null} */
+    /**
+     * @return array{clients: int, seconds: float, cycles: int, cycles_per_second: float, p50_ms: float, p99_ms: float, errors: int, first_error: string|null}
+     */
     public function result(): array
     {
         $sorted = $this->milliseconds;
         sort($sorted);
-        $percentile = static fn(float $share): float => $sorted === [] ? 0.0 : round($sorted[max(0, (int) ceil($share * \count($sorted)) - 1)], 2);
+        $percentile = static fn(float $share): float
+            => $sorted === [] ? 0.0 : round($sorted[max(0, (int) ceil($share * \count($sorted)) - 1)], 2);
 
         return [
             'clients' => $this->count,
@@ -88,8 +94,14 @@ final class Clients
 
     private function cycle(Socket $connection, string $number, Cancellation $cancellation): void
     {
-        $cancellation = new CompositeCancellation($cancellation, new TimeoutCancellation(self::PATIENCE, 'The server did not answer within ' . self::PATIENCE . ' s'));
-        $body = static fn(string $title): string => json_encode(['number' => $number, 'title' => $title, 'serial_number' => 'MSN 4711', 'assembly_date' => '1998-04-30'], \JSON_THROW_ON_ERROR);
+        $cancellation = new CompositeCancellation(
+            $cancellation,
+            new TimeoutCancellation(self::PATIENCE, 'The server did not answer within ' . self::PATIENCE . ' s'),
+        );
+        $body = static fn(string $title): string => json_encode(
+            ['number' => $number, 'title' => $title, 'serial_number' => 'MSN 4711', 'assembly_date' => '1998-04-30'],
+            \JSON_THROW_ON_ERROR,
+        );
         $this->ask($connection, 'POST', '/aircraft', $body('Airbus A320'), 201, $cancellation);
         $this->ask($connection, 'GET', "/aircraft/{$number}", '', 200, $cancellation);
         $this->ask($connection, 'PUT', "/aircraft/{$number}", $body('Airbus A320neo'), 200, $cancellation);
@@ -97,13 +109,23 @@ final class Clients
     }
 
     /** @throws \RuntimeException when the answer has another status */
-    private function ask(Socket $connection, string $method, string $target, string $body, int $status, Cancellation $cancellation): void
-    {
+    private function ask(
+        Socket $connection,
+        string $method,
+        string $target,
+        string $body,
+        int $status,
+        Cancellation $cancellation,
+    ): void {
         $fields = $body === '' ? '' : "Content-Type: application/json\r\nContent-Length: " . \strlen($body) . "\r\n";
         $connection->write("{$method} {$target} HTTP/1.1\r\nHost: {$this->address}\r\n{$fields}\r\n{$body}");
         $received = '';
-        while (($head = strpos($received, "\r\n\r\n")) === false || \strlen($received) < $head + 4 + self::length($received)) {
-            $received .= $connection->read($cancellation) ?? throw new \RuntimeException("The connection ended before {$method} {$target} was answered");
+        while (
+            ($head = strpos($received, "\r\n\r\n")) === false
+            || \strlen($received) < $head + 4 + self::length($received)
+        ) {
+            $received .= $connection->read($cancellation)
+                ?? throw new \RuntimeException("The connection ended before {$method} {$target} was answered");
         }
         if (!str_starts_with($received, "HTTP/1.1 {$status} ")) {
             throw new \RuntimeException("{$method} {$target}: " . strtok($received, "\r\n"));

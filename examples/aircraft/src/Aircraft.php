@@ -21,7 +21,9 @@ final readonly class Aircraft implements \JsonSerializable
         return '"' . hash('xxh128', json_encode($this, \JSON_THROW_ON_ERROR)) . '"';
     }
 
-    /** @return array{number: string, title: string, serial_number: string, assembly_date: string|null, added_at: string} */
+    /**
+     * @return array{number: string, title: string, serial_number: string, assembly_date: string|null, added_at: string}
+     */
     public function jsonSerialize(): array
     {
         return [

@@ -25,7 +25,8 @@ final readonly class AircraftService
     {
         try {
             $added = $this->database->query(
-                'INSERT INTO aircraft (number, title, serial_number, assembly_date) VALUES ($1, $2, $3, $4) RETURNING ' . self::ALL,
+                'INSERT INTO aircraft (number, title, serial_number, assembly_date) VALUES ($1, $2, $3, $4) RETURNING '
+                    . self::ALL,
                 [$number, $particulars->title, $particulars->serialNumber, $particulars->assemblyDate],
                 $cancellation,
             )->as(Aircraft::class)[0];
@@ -40,7 +41,11 @@ final readonly class AircraftService
     /** @throws UnknownAircraftException */
     public function get(Number $number, ?Cancellation $cancellation = null): Aircraft
     {
-        return $this->database->query('SELECT ' . self::ALL . ' FROM aircraft WHERE number = $1', [$number], $cancellation)->as(Aircraft::class)[0]
+        return $this->database->query(
+            'SELECT ' . self::ALL . ' FROM aircraft WHERE number = $1',
+            [$number],
+            $cancellation,
+        )->as(Aircraft::class)[0]
             ?? throw UnknownAircraftException::of($number);
     }
 
@@ -50,13 +55,23 @@ final readonly class AircraftService
      * @throws UnknownAircraftException
      * @throws ChangedMeanwhileException
      */
-    public function update(Number $number, Particulars $particulars, ?array $versions = null, ?Cancellation $cancellation = null): Aircraft
-    {
-        $updated = $this->ofVersion($number, $versions, static fn(PostgresLink $database): ?Aircraft => $database->query(
-            'UPDATE aircraft SET title = $2, serial_number = $3, assembly_date = $4 WHERE number = $1 RETURNING ' . self::ALL,
-            [$number, $particulars->title, $particulars->serialNumber, $particulars->assemblyDate],
+    public function update(
+        Number $number,
+        Particulars $particulars,
+        ?array $versions = null,
+        ?Cancellation $cancellation = null,
+    ): Aircraft {
+        $updated = $this->ofVersion(
+            $number,
+            $versions,
+            static fn(PostgresLink $database): ?Aircraft => $database->query(
+                'UPDATE aircraft SET title = $2, serial_number = $3, assembly_date = $4 WHERE number = $1 RETURNING '
+                    . self::ALL,
+                [$number, $particulars->title, $particulars->serialNumber, $particulars->assemblyDate],
+                $cancellation,
+            )->as(Aircraft::class)[0] ?? null,
             $cancellation,
-        )->as(Aircraft::class)[0] ?? null, $cancellation) ?? throw UnknownAircraftException::of($number);
+        ) ?? throw UnknownAircraftException::of($number);
         $this->announcements->announce(Change::Updated, $number);
 
         return $updated;
@@ -70,7 +85,13 @@ final readonly class AircraftService
      */
     public function delete(Number $number, ?array $versions = null, ?Cancellation $cancellation = null): void
     {
-        $deleted = $this->ofVersion($number, $versions, static fn(PostgresLink $database): int => $database->execute('DELETE FROM aircraft WHERE number = $1', [$number], $cancellation), $cancellation);
+        $deleted = $this->ofVersion(
+            $number,
+            $versions,
+            static fn(PostgresLink $database): int
+                => $database->execute('DELETE FROM aircraft WHERE number = $1', [$number], $cancellation),
+            $cancellation,
+        );
         if ($deleted === 0) {
             throw UnknownAircraftException::of($number);
         }
@@ -112,11 +133,20 @@ final readonly class AircraftService
             return $change($this->database);
         }
 
-        return $this->database->transaction(static function (Transaction $transaction) use ($number, $versions, $change, $cancellation): mixed {
-            $current = $transaction->query('SELECT ' . self::ALL . ' FROM aircraft WHERE number = $1 FOR UPDATE', [$number], $cancellation)->as(Aircraft::class)[0]
-                ?? throw UnknownAircraftException::of($number);
+        return $this->database->transaction(
+            static function (Transaction $transaction) use ($number, $versions, $change, $cancellation): mixed {
+                $current = $transaction->query(
+                    'SELECT ' . self::ALL . ' FROM aircraft WHERE number = $1 FOR UPDATE',
+                    [$number],
+                    $cancellation,
+                )->as(Aircraft::class)[0]
+                    ?? throw UnknownAircraftException::of($number);
 
-            return \in_array($current->version(), $versions, true) ? $change($transaction) : throw ChangedMeanwhileException::of($number);
-        }, cancellation: $cancellation);
+                return \in_array($current->version(), $versions, true)
+                    ? $change($transaction)
+                    : throw ChangedMeanwhileException::of($number);
+            },
+            cancellation: $cancellation,
+        );
     }
 }

@@ -19,8 +19,15 @@ final readonly class Certificate
     public function __invoke(): string
     {
         $aircraft = $this->aircraft;
-        $seal = hash_pbkdf2('sha256', json_encode($aircraft, \JSON_THROW_ON_ERROR), 'aircraft certificate', self::ROUNDS, 32);
-        $text = static fn(string $text): string => htmlspecialchars($text, \ENT_XML1 | \ENT_QUOTES | \ENT_SUBSTITUTE | \ENT_DISALLOWED, 'UTF-8');
+        $seal = hash_pbkdf2(
+            'sha256',
+            json_encode($aircraft, \JSON_THROW_ON_ERROR),
+            'aircraft certificate',
+            self::ROUNDS,
+            32,
+        );
+        $text = static fn(string $text): string
+            => htmlspecialchars($text, \ENT_XML1 | \ENT_QUOTES | \ENT_SUBSTITUTE | \ENT_DISALLOWED, 'UTF-8');
         $border = self::guilloche((int) hexdec(substr($seal, 0, 4)));
         $assembled = $aircraft->assemblyDate === null ? '' : "assembled on {$aircraft->assemblyDate->format('j F Y')}";
 

@@ -7,7 +7,16 @@ namespace Aircraft;
 /** Invented aircraft for demonstrations and measurements, always the same ones. */
 final class Fleet
 {
-    private const TYPES = ['Airbus A320', 'Airbus A350-900', 'ATR 72', 'Boeing 737-800', 'Boeing 777F', 'Cessna 172', 'Embraer 195', 'Saab 340'];
+    private const TYPES = [
+        'Airbus A320',
+        'Airbus A350-900',
+        'ATR 72',
+        'Boeing 737-800',
+        'Boeing 777F',
+        'Cessna 172',
+        'Embraer 195',
+        'Saab 340',
+    ];
 
     private function __construct() {}
 

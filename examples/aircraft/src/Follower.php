@@ -27,7 +27,9 @@ final class Follower
     /** @param list<Announced|null> $announced */
     public function tell(array $announced): void
     {
-        $this->waiting = \count($this->waiting) + \count($announced) > self::MOST ? [null] : [...$this->waiting, ...$announced];
+        $this->waiting = \count($this->waiting) + \count($announced) > self::MOST
+            ? [null]
+            : [...$this->waiting, ...$announced];
         if (!$this->arrival->isComplete()) {
             $this->arrival->complete();
         }

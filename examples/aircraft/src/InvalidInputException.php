@@ -10,6 +10,13 @@ final class InvalidInputException extends \DomainException
     /** @param array<string, string> $faults messages by field */
     public function __construct(public readonly array $faults)
     {
-        parent::__construct(implode('; ', array_map(static fn(string $field, string $fault): string => "{$field} {$fault}", array_keys($faults), $faults)));
+        parent::__construct(implode(
+            '; ',
+            array_map(
+                static fn(string $field, string $fault): string => "{$field} {$fault}",
+                array_keys($faults),
+                $faults,
+            ),
+        ));
     }
 }

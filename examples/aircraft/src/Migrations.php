@@ -28,7 +28,9 @@ final readonly class Migrations
     {
         return $this->database->transaction(static function (Transaction $tx): array {
             $tx->query('SELECT pg_advisory_xact_lock($1)', [self::LOCK]);
-            $tx->executeScript('CREATE TABLE IF NOT EXISTS migration (name text PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())');
+            $tx->executeScript(
+                'CREATE TABLE IF NOT EXISTS migration (name text PRIMARY KEY, at timestamptz NOT NULL DEFAULT now())',
+            );
             $done = array_filter($tx->query('SELECT name FROM migration')->column(), \is_string(...));
             $files = glob(self::FOLDER . '/*.sql');
             $missing = array_values(array_diff(array_map(basename(...), $files === false ? [] : $files), $done));

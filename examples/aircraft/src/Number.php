@@ -18,7 +18,10 @@ final readonly class Number implements \Stringable
     {
         $fault = match (true) {
             $number === null => 'is missing',
-            !\is_string($number), preg_match('/^[A-Z0-9][A-Z0-9-]{0,15}$/D', $number) !== 1 => 'must be 1 to 16 capital letters, digits and hyphens, and not begin with a hyphen',
+            !\is_string($number), preg_match(
+                '/^[A-Z0-9][A-Z0-9-]{0,15}$/D',
+                $number,
+            ) !== 1 => 'must be 1 to 16 capital letters, digits and hyphens, and not begin with a hyphen',
             default => null,
         };
 

@@ -67,7 +67,11 @@ final readonly class Particulars
     {
         return match (true) {
             $date === null => null,
-            !\is_string($date), preg_match('/^(\d{4})-(\d\d)-(\d\d)$/D', $date, $part) !== 1 => 'must be a date such as "1998-04-30", or null',
+            !\is_string($date), preg_match(
+                '/^(\d{4})-(\d\d)-(\d\d)$/D',
+                $date,
+                $part,
+            ) !== 1 => 'must be a date such as "1998-04-30", or null',
             !checkdate((int) $part[2], (int) $part[3], (int) $part[1]) => 'is no day of the calendar',
             default => null,
         };

@@ -26,7 +26,11 @@ final class PostgresAnnouncements implements Announcements
      * @param float $gather seconds in which changes are collected for one notification, in the background; 0 where the
      *                      process may end with the request
      */
-    public function __construct(private readonly PostgresLink $database, private readonly LoggerInterface $logger, private readonly float $gather) {}
+    public function __construct(
+        private readonly PostgresLink $database,
+        private readonly LoggerInterface $logger,
+        private readonly float $gather,
+    ) {}
 
     public function announce(Change $change, Number $number): void
     {

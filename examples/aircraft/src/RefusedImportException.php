@@ -17,15 +17,29 @@ final class RefusedImportException extends \DomainException
 
     /** Rules for a line, by the constraint's name. */
     private const RULES = [
-        'aircraft_number' => ['number', 'must be 1 to 16 capital letters, digits and hyphens, and not begin with a hyphen'],
-        'aircraft_title' => ['title', 'must be text without control characters, not only of spaces, of at most 200 characters'],
-        'aircraft_serial_number' => ['serial_number', 'must be text without control characters, not only of spaces, of at most 64 characters'],
+        'aircraft_number' => [
+            'number',
+            'must be 1 to 16 capital letters, digits and hyphens, and not begin with a hyphen',
+        ],
+        'aircraft_title' => [
+            'title',
+            'must be text without control characters, not only of spaces, of at most 200 characters',
+        ],
+        'aircraft_serial_number' => [
+            'serial_number',
+            'must be text without control characters, not only of spaces, of at most 64 characters',
+        ],
         'aircraft_assembly_date' => ['assembly_date', 'must be a day of the years 1 to 9999'],
     ];
 
     /** @param array<string, string> $faults messages by field */
-    private function __construct(string $message, public readonly ?int $lineOfFile = null, public readonly array $faults = [], public readonly bool $isDuplicate = false, ?\Throwable $previous = null)
-    {
+    private function __construct(
+        string $message,
+        public readonly ?int $lineOfFile = null,
+        public readonly array $faults = [],
+        public readonly bool $isDuplicate = false,
+        ?\Throwable $previous = null,
+    ) {
         parent::__construct($message, previous: $previous);
     }
 
@@ -47,20 +61,37 @@ final class RefusedImportException extends \DomainException
         $where = $line === null ? '' : "Line {$line}: ";
         $what = $field === '' ? $fault : "{$field} {$fault}";
 
-        return new self("{$where}{$what}; nothing was added", $line, $field === '' ? [] : [$field => $fault], $refusal instanceof UniqueViolationException, $refusal);
+        return new self(
+            "{$where}{$what}; nothing was added",
+            $line,
+            $field === '' ? [] : [$field => $fault],
+            $refusal instanceof UniqueViolationException,
+            $refusal,
+        );
     }
 
     /** @return array{string, string} the field, '' for the whole line, and the message */
     private static function fault(QueryException $refusal, ?int $line): array
     {
         return match (true) {
-            $refusal instanceof UniqueViolationException => ['number', 'is there already, or twice in the file' . self::value($refusal)],
-            $refusal instanceof CheckViolationException => self::RULES[$refusal->constraint] ?? ['', "is against the rule {$refusal->constraint}"],
+            $refusal instanceof UniqueViolationException => [
+                'number',
+                'is there already, or twice in the file' . self::value($refusal),
+            ],
+            $refusal instanceof CheckViolationException => self::RULES[$refusal->constraint]
+                ?? ['', "is against the rule {$refusal->constraint}"],
             $refusal instanceof NotNullViolationException => [(string) $refusal->column, 'is missing'],
-            \in_array($refusal->sqlState, ['22007', '22008', '22009'], true) => ['assembly_date', 'must be a date such as 1998-04-30, or nothing'],
+            \in_array(
+                $refusal->sqlState,
+                ['22007', '22008', '22009'],
+                true,
+            ) => ['assembly_date', 'must be a date such as 1998-04-30, or nothing'],
             \in_array($refusal->sqlState, ['22021', '22P05'], true) => ['', 'the text is not in UTF-8'],
             $refusal->routine === 'CopyReadAttributesCSV' => ['', 'a quote is opened and not closed'],
-            $refusal->routine === 'CopyReadLineText' => ['', 'a line ends in another way than those before, or within a field that is not in quotes'],
+            $refusal->routine === 'CopyReadLineText' => [
+                '',
+                'a line ends in another way than those before, or within a field that is not in quotes',
+            ],
             $line === 1 => ['', 'the names of the columns must be there: number,title,serial_number,assembly_date'],
             default => ['', 'there must be four fields: number,title,serial_number,assembly_date'],
         };

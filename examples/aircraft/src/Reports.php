@@ -28,10 +28,16 @@ final readonly class Reports
         // status, so the other commands kill it when they fail. The last command reads to the end.
         $line = "LC_ALL=C; export LC_ALL; { sort || kill $$; } | { uniq -c || kill $$; } | { sort -k1,1nr -k2 || kill $$; } | sed -n 1,{$top}p";
         $values = $this->database->copyTo("COPY (SELECT {$by->column()} FROM aircraft) TO STDOUT", $cancellation);
-        $result = $this->commands->execute(Command::shell($line)->withInput($values)->withTimeout(self::TIMEOUT), $cancellation)->orThrow();
+        $result = $this->commands->execute(
+            Command::shell($line)->withInput($values)->withTimeout(self::TIMEOUT),
+            $cancellation,
+        )->orThrow();
         preg_match_all('/^ *(\d+) (.*)$/m', $result->stdout(), $found, \PREG_SET_ORDER);
 
         // COPY escapes nothing but backslashes in these columns.
-        return array_map(static fn(array $line): array => ['value' => strtr($line[2], ['\\\\' => '\\']), 'count' => (int) $line[1]], $found);
+        return array_map(
+            static fn(array $line): array => ['value' => strtr($line[2], ['\\\\' => '\\']), 'count' => (int) $line[1]],
+            $found,
+        );
     }
 }

@@ -76,9 +76,11 @@ final class Services extends Container
         parent::__construct();
         $this[LoggerInterface::class] = static fn(): LoggerInterface => new ErrorLog();
         $this[CommandPool::class] = static fn(): CommandPool => new CommandPool(concurrency: self::COMMANDS);
-        $this[AircraftService::class] = static fn(self $it): AircraftService => new AircraftService($it->database(), $it->one(Announcements::class));
+        $this[AircraftService::class] = static fn(self $it): AircraftService
+            => new AircraftService($it->database(), $it->one(Announcements::class));
         $this[Transfer::class] = static fn(self $it): Transfer => new Transfer($it->databaseForCopies());
-        $this[Reports::class] = static fn(self $it): Reports => new Reports($it->databaseForCopies(), $it->one(CommandPool::class));
+        $this[Reports::class] = static fn(self $it): Reports
+            => new Reports($it->databaseForCopies(), $it->one(CommandPool::class));
         $this->defineHandlers();
     }
 
@@ -86,22 +88,29 @@ final class Services extends Container
     public static function ofServer(Settings $settings): self
     {
         $services = new self($settings);
-        $services[PostgresPool::class] = static fn(): PostgresPool => self::pool(self::databaseOptions($settings), $settings);
+        $services[PostgresPool::class] = static fn(): PostgresPool
+            => self::pool(self::databaseOptions($settings), $settings);
         $services[self::FOR_COPIES] = static fn(self $it): PostgresPool => $it->database();
         $services[Announcements::class] = static fn(self $it): Announcements => $it->announcements(self::GATHER);
         $services[ChangeFeed::class] = static fn(self $it): ChangeFeed => new ChangeFeed($it->database());
-        $services[FollowAircraft::class] = static fn(self $it): FollowAircraft => new FollowAircraft($it->one(ChangeFeed::class));
-        $services[Executor::class] = static fn(): Executor => $settings->broker === '' ? self::workers() : self::agents($settings);
+        $services[FollowAircraft::class] = static fn(self $it): FollowAircraft
+            => new FollowAircraft($it->one(ChangeFeed::class));
+        $services[Executor::class] = static fn(): Executor
+            => $settings->broker === '' ? self::workers() : self::agents($settings);
 
         return $services;
     }
 
     private static function workers(): Executor
     {
-        return new WorkerPool(self::WORKERS, new TaskRetryPolicy(1, onTimeout: false, onThrow: false), new WorkerPoolOptions(
-            timeout: self::TASK_TIMEOUT,
-            initialize: static fn(): bool => proc_nice(self::NICENESS),
-        ));
+        return new WorkerPool(
+            self::WORKERS,
+            new TaskRetryPolicy(1, onTimeout: false, onThrow: false),
+            new WorkerPoolOptions(
+                timeout: self::TASK_TIMEOUT,
+                initialize: static fn(): bool => proc_nice(self::NICENESS),
+            ),
+        );
     }
 
     /** Returns an executor for agents on this or other machines: `spindle work --queue certificates`. */
@@ -126,7 +135,8 @@ final class Services extends Container
             $settings,
         );
         // ext-pgsql has no streaming COPY.
-        $services[self::FOR_COPIES] = static fn(): PostgresPool => new PostgresPool(self::databaseOptions($settings), 1);
+        $services[self::FOR_COPIES] = static fn(): PostgresPool
+            => new PostgresPool(self::databaseOptions($settings), 1);
         $services[Announcements::class] = static fn(self $it): Announcements => $it->announcements(0.0);
         $services[FollowAircraft::class] = static fn(): NotServedHere => new NotServedHere();
         $services[Executor::class] = static fn(): Executor => new InlineExecutor();
@@ -136,7 +146,11 @@ final class Services extends Container
 
     public function application(): Application
     {
-        $router = new Router(Routes::compiled(), new PsrContainer($this), new MiddlewareStack(new NotFound(), new StaticFiles(__DIR__ . '/../page')));
+        $router = new Router(
+            Routes::compiled(),
+            new PsrContainer($this),
+            new MiddlewareStack(new NotFound(), new StaticFiles(__DIR__ . '/../page')),
+        );
         $logger = $this->one(LoggerInterface::class);
         $database = $this->database();
 
@@ -152,15 +166,24 @@ final class Services extends Container
 
     private function defineHandlers(): void
     {
-        $this[ListAircraft::class] = static fn(self $it): RequestHandlerInterface => new ListAircraft($it->one(AircraftService::class));
-        $this[AddAircraft::class] = static fn(self $it): RequestHandlerInterface => new AddAircraft($it->one(AircraftService::class));
-        $this[GetAircraft::class] = static fn(self $it): RequestHandlerInterface => new GetAircraft($it->one(AircraftService::class));
-        $this[UpdateAircraft::class] = static fn(self $it): RequestHandlerInterface => new UpdateAircraft($it->one(AircraftService::class));
-        $this[DeleteAircraft::class] = static fn(self $it): RequestHandlerInterface => new DeleteAircraft($it->one(AircraftService::class));
-        $this[ImportAircraft::class] = static fn(self $it): RequestHandlerInterface => new MiddlewareStack(new ImportAircraft($it->one(Transfer::class)), new BodyLimit(self::MAX_IMPORT));
-        $this[ExportAircraft::class] = static fn(self $it): RequestHandlerInterface => new ExportAircraft($it->one(Transfer::class));
-        $this[RenderCertificate::class] = static fn(self $it): RequestHandlerInterface => new RenderCertificate($it->one(AircraftService::class), $it->one(Executor::class));
-        $this[MakeReport::class] = static fn(self $it): RequestHandlerInterface => new MakeReport($it->one(Reports::class));
+        $this[ListAircraft::class] = static fn(self $it): RequestHandlerInterface
+            => new ListAircraft($it->one(AircraftService::class));
+        $this[AddAircraft::class] = static fn(self $it): RequestHandlerInterface
+            => new AddAircraft($it->one(AircraftService::class));
+        $this[GetAircraft::class] = static fn(self $it): RequestHandlerInterface
+            => new GetAircraft($it->one(AircraftService::class));
+        $this[UpdateAircraft::class] = static fn(self $it): RequestHandlerInterface
+            => new UpdateAircraft($it->one(AircraftService::class));
+        $this[DeleteAircraft::class] = static fn(self $it): RequestHandlerInterface
+            => new DeleteAircraft($it->one(AircraftService::class));
+        $this[ImportAircraft::class] = static fn(self $it): RequestHandlerInterface
+            => new MiddlewareStack(new ImportAircraft($it->one(Transfer::class)), new BodyLimit(self::MAX_IMPORT));
+        $this[ExportAircraft::class] = static fn(self $it): RequestHandlerInterface
+            => new ExportAircraft($it->one(Transfer::class));
+        $this[RenderCertificate::class] = static fn(self $it): RequestHandlerInterface
+            => new RenderCertificate($it->one(AircraftService::class), $it->one(Executor::class));
+        $this[MakeReport::class] = static fn(self $it): RequestHandlerInterface
+            => new MakeReport($it->one(Reports::class));
         $this[Sleep::class] = static fn(self $it): RequestHandlerInterface => new Sleep($it->database());
         $this[Describe::class] = static fn(): RequestHandlerInterface => new Describe();
     }
@@ -180,7 +203,9 @@ final class Services extends Container
 
     private function announcements(float $gather): Announcements
     {
-        return $this->settings->announces ? new PostgresAnnouncements($this->database(), $this->one(LoggerInterface::class), $gather) : new Silence();
+        return $this->settings->announces
+            ? new PostgresAnnouncements($this->database(), $this->one(LoggerInterface::class), $gather)
+            : new Silence();
     }
 
     /**
@@ -200,7 +225,11 @@ final class Services extends Container
 
     private static function pool(PostgresOptions $options, Settings $settings): PostgresPool
     {
-        return new PostgresPool($options, $settings->connections, new PostgresPoolOptions(acquireTimeout: $settings->wait));
+        return new PostgresPool(
+            $options,
+            $settings->connections,
+            new PostgresPoolOptions(acquireTimeout: $settings->wait),
+        );
     }
 
     private static function databaseOptions(Settings $settings): PostgresOptions

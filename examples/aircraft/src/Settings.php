@@ -14,7 +14,15 @@ final readonly class Settings
      * @param string $broker      broker of the agents that render certificates; empty for workers on this machine
      * @param int    $wait        seconds that a request waits for a free connection, or for the database
      */
-    public function __construct(#[\SensitiveParameter] public string $database = '', public int $connections = 10, public bool $announces = true, public int $wait = 5, #[\SensitiveParameter] public string $broker = '') {}
+    public function __construct(
+        #[\SensitiveParameter]
+        public string $database = '',
+        public int $connections = 10,
+        public bool $announces = true,
+        public int $wait = 5,
+        #[\SensitiveParameter]
+        public string $broker = '',
+    ) {}
 
     /** @throws \ValueError naming the variable */
     public static function ofEnvironment(): self
@@ -24,7 +32,13 @@ final readonly class Settings
             throw new \ValueError("AIRCRAFT_EVENTS must be on or off, not \"{$announces}\"");
         }
 
-        return new self(self::variable('DATABASE_URL', ''), self::count('AIRCRAFT_CONNECTIONS', 10), $announces === 'on', self::count('AIRCRAFT_WAIT', 5), self::variable('AIRCRAFT_BROKER', ''));
+        return new self(
+            self::variable('DATABASE_URL', ''),
+            self::count('AIRCRAFT_CONNECTIONS', 10),
+            $announces === 'on',
+            self::count('AIRCRAFT_WAIT', 5),
+            self::variable('AIRCRAFT_BROKER', ''),
+        );
     }
 
     /** @return array<string, mixed> without the password */

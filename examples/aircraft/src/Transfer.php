@@ -38,7 +38,11 @@ final readonly class Transfer
     public function import(iterable $csv, ?Cancellation $cancellation = null): int
     {
         try {
-            return $this->database->copyFrom('COPY aircraft (' . self::COLUMNS . ') FROM STDIN (FORMAT csv, HEADER match)', self::checked($csv), $cancellation);
+            return $this->database->copyFrom(
+                'COPY aircraft (' . self::COLUMNS . ') FROM STDIN (FORMAT csv, HEADER match)',
+                self::checked($csv),
+                $cancellation,
+            );
         } catch (QueryException $refusal) {
             throw RefusedImportException::of($refusal) ?? $refusal;
         }
@@ -48,7 +52,10 @@ final readonly class Transfer
     public function export(?Cancellation $cancellation = null): \Generator
     {
         $piece = '';
-        foreach ($this->database->copyTo('COPY (SELECT ' . self::EXPORTED . ' FROM aircraft ORDER BY number) TO STDOUT (FORMAT csv, HEADER)', $cancellation) as $row) {
+        foreach ($this->database->copyTo(
+            'COPY (SELECT ' . self::EXPORTED . ' FROM aircraft ORDER BY number) TO STDOUT (FORMAT csv, HEADER)',
+            $cancellation,
+        ) as $row) {
             $piece .= $row;
             if (\strlen($piece) >= self::PIECE) {
                 yield $piece;
@@ -78,10 +85,17 @@ final readonly class Transfer
                 if (\strlen($begin) < \strlen(self::BYTE_ORDER_MARK)) {
                     continue;
                 }
-                [$piece, $end] = [str_starts_with($begin, self::BYTE_ORDER_MARK) ? substr($begin, \strlen(self::BYTE_ORDER_MARK)) : $begin, "\n"];
+                [$piece, $end] = [
+                    str_starts_with($begin, self::BYTE_ORDER_MARK)
+                        ? substr($begin, \strlen(self::BYTE_ORDER_MARK))
+                        : $begin,
+                    "\n",
+                ];
             }
             if (preg_match('/[\r\n]\\\\\.[\r\n]/', $end . $piece, $mark, \PREG_OFFSET_CAPTURE) === 1) {
-                throw RefusedImportException::endMark($lines + substr_count(substr($piece, 0, max(0, $mark[0][1] + 1 - \strlen($end))), "\n"));
+                throw RefusedImportException::endMark(
+                    $lines + substr_count(substr($piece, 0, max(0, $mark[0][1] + 1 - \strlen($end))), "\n"),
+                );
             }
             $end = substr($end . $piece, -3);
             $lines += substr_count($piece, "\n");

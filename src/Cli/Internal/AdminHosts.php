@@ -24,11 +24,17 @@ final class AdminHosts
         $names = $input->getOption('admin-host');
         foreach ($names as $name) {
             if (preg_match(self::NAME, $name) !== 1) {
-                throw UsageException::option('--admin-host', $name, 'a name as in the Host field, without a port, or *');
+                throw UsageException::option(
+                    '--admin-host',
+                    $name,
+                    'a name as in the Host field, without a port, or *',
+                );
             }
         }
         if ($names !== [] && $input->getOption('admin') === null) {
-            throw new UsageException('option --admin-host: it is for the admin address, so give one as well (--admin 0.0.0.0:9085)');
+            throw new UsageException(
+                'option --admin-host: it is for the admin address, so give one as well (--admin 0.0.0.0:9085)',
+            );
         }
 
         return $names;

@@ -55,7 +55,10 @@ final class AgentProcess
     public function __construct(private readonly WorkOptions $options, private readonly LoggerInterface $log)
     {
         $output = new TaskOutput($log);
-        $agent = $options->agent->withPool($options->agent->pool->with(onOutput: $output->write(...), budget: Agent::budget($options->agent)));
+        $agent = $options->agent->withPool($options->agent->pool->with(
+            onOutput: $output->write(...),
+            budget: Agent::budget($options->agent),
+        ));
         $agents = [];
         foreach ($options->queues as $queue => $workers) {
             $agents["{$queue}"] = new Agent($options->broker, (string) $queue, $workers, $options->keys, $agent, $log);
@@ -102,7 +105,11 @@ final class AgentProcess
     private function work(): int
     {
         try {
-            $runs = array_map(fn(Agent $agent): Future => async($agent->run(...), $this->stop->getCancellation(), $this->end->getCancellation()), $this->agents);
+            $runs = array_map(
+                fn(Agent $agent): Future
+                    => async($agent->run(...), $this->stop->getCancellation(), $this->end->getCancellation()),
+                $this->agents,
+            );
             try {
                 await($runs);
             } finally {
@@ -123,9 +130,15 @@ final class AgentProcess
     private function openAdmin(string $address): HttpServer
     {
         $name = (string) preg_replace('~^\w+://|:\d+$~D', '', $address);
-        $admin = Admin::of($this->subject)->withLogger($this->log)->withStatusPage()->withHosts($name, ...$this->options->adminHosts);
+        $admin = Admin::of($this->subject)
+            ->withLogger($this->log)
+            ->withStatusPage()
+            ->withHosts($name, ...$this->options->adminHosts);
         $server = new HttpServer($admin, logger: $this->log);
-        $this->log->info('Listening on {addresses} for operators', ['addresses' => strtr(implode(', ', $server->start($address)), ['tcp://' => 'http://'])]);
+        $this->log->info(
+            'Listening on {addresses} for operators',
+            ['addresses' => strtr(implode(', ', $server->start($address)), ['tcp://' => 'http://'])],
+        );
 
         return $server;
     }
@@ -149,9 +162,13 @@ final class AgentProcess
     private function signalled(int $signal): void
     {
         match (true) {
-            !$this->stop->isCancelled() => $signal === self::HUP && !$this->terminal->isGone() ? $this->reload() : $this->drain(),
+            !$this->stop->isCancelled() => $signal === self::HUP && !$this->terminal->isGone()
+                ? $this->reload()
+                : $this->drain(),
             $signal === self::HUP => null,
-            !$this->end->isCancelled() => $this->end($signal === self::INT ? ExitStatus::INTERRUPTED : ExitStatus::TERMINATED),
+            !$this->end->isCancelled() => $this->end(
+                $signal === self::INT ? ExitStatus::INTERRUPTED : ExitStatus::TERMINATED,
+            ),
             !$this->ended->isComplete() => $this->ended->complete($this->status),
             default => null,
         };

@@ -42,7 +42,10 @@ final class ArgumentOrder
                 array_unshift($tokens, $token);
                 break;
             }
-            array_push($options, ...(str_starts_with($token, '--') ? $this->long($token, $tokens) : $this->short($token, $tokens)));
+            array_push(
+                $options,
+                ...(str_starts_with($token, '--') ? $this->long($token, $tokens) : $this->short($token, $tokens)),
+            );
         }
 
         $this->refuseRepeated($options);
@@ -69,7 +72,12 @@ final class ArgumentOrder
     private function long(string $token, array &$following): array
     {
         $name = substr($token, 2);
-        if (str_contains($name, '=') || !$this->definition->hasOption($name) || !$this->takesValue($name) || $following === []) {
+        if (
+            str_contains($name, '=')
+            || !$this->definition->hasOption($name)
+            || !$this->takesValue($name)
+            || $following === []
+        ) {
             return [$token];
         }
 
@@ -113,7 +121,9 @@ final class ArgumentOrder
             return $this->aliases[$letter];
         }
 
-        return $this->definition->hasShortcut($letter) ? $this->definition->getOptionForShortcut($letter)->getName() : null;
+        return $this->definition->hasShortcut($letter)
+            ? $this->definition->getOptionForShortcut($letter)->getName()
+            : null;
     }
 
     private function takesValue(string $name): bool

@@ -177,7 +177,9 @@ final class CommandTemplate
 
     private static function refusal(string $replacement, string $place): UsageException
     {
-        return new UsageException("the command template has {$replacement} {$place}, where a shell could take the input for code; pass it as an argument, as in: sh -c 'echo \"\$1\"' sh {$replacement}");
+        return new UsageException(
+            "the command template has {$replacement} {$place}, where a shell could take the input for code; pass it as an argument, as in: sh -c 'echo \"\$1\"' sh {$replacement}",
+        );
     }
 
     /** @param list<string> $parts texts and replacements; the value replaces the one at $i */
@@ -189,7 +191,9 @@ final class CommandTemplate
         return match ($quoting) {
             Quoting::None => $isPlain && self::mayStayPlain($value, $parts, $i) ? $value : $quoted,
             Quoting::Single => $isPlain ? $value : "'{$quoted}'",
-            Quoting::Double => $isPlain && preg_match(self::BEFORE_PLAIN_IN_DOUBLE, $parts[$i - 1]) === 1 ? $value : "\"{$quoted}\"",
+            Quoting::Double => $isPlain && preg_match(self::BEFORE_PLAIN_IN_DOUBLE, $parts[$i - 1]) === 1
+                ? $value
+                : "\"{$quoted}\"",
             Quoting::Refused => $value,
         };
     }

@@ -30,7 +30,8 @@ final class Concurrency
             throw UsageException::option('--jobs', (string) $value, self::ALLOWED);
         }
         $concurrency = new self(1, $usable, $value);
-        $concurrency->reread() ?? throw UsageException::option('--jobs', $concurrency->content, 'in the file ' . self::ALLOWED);
+        $concurrency->reread()
+            ?? throw UsageException::option('--jobs', $concurrency->content, 'in the file ' . self::ALLOWED);
 
         return $concurrency;
     }

@@ -29,7 +29,9 @@ final class Console
         $this->progress = match ($mode) {
             ProgressMode::None => new NoProgress(),
             ProgressMode::Json => new LineProgress($this->line(...), true),
-            ProgressMode::Bar => self::canDraw($error) ? new BarProgress(\STDERR) : new LineProgress($this->line(...), false),
+            ProgressMode::Bar => self::canDraw($error)
+                ? new BarProgress(\STDERR)
+                : new LineProgress($this->line(...), false),
             ProgressMode::Plain => new LineProgress($this->line(...), false),
         };
     }

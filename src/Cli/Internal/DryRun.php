@@ -45,7 +45,11 @@ final class DryRun
         if (!$this->options->resume || $this->options->jobLog === null) {
             return $records;
         }
-        $resumed = new ResumedInput(JobLog::read($this->options->jobLog), $this->options->format, $this->options->failedAgain);
+        $resumed = new ResumedInput(
+            JobLog::read($this->options->jobLog),
+            $this->options->format,
+            $this->options->failedAgain,
+        );
 
         return $resumed->remaining($records, $wait, new RunStatistics(static fn(): int => hrtime(true)));
     }

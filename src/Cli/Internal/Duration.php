@@ -9,7 +9,9 @@ use Spindle\Internal\NumberRange;
 /** Durations in the form of options, and in the form that progress shows. */
 final class Duration
 {
-    public const FORM = 'a number of seconds, or one with s, m, h or d after it, at most ' . NumberRange::MAX_SECONDS . ' s';
+    public const FORM = 'a number of seconds, or one with s, m, h or d after it, at most '
+        . NumberRange::MAX_SECONDS
+        . ' s';
     private const UNITS = ['' => 1, 's' => 1, 'm' => 60, 'h' => 3600, 'd' => 86400];
 
     private function __construct() {}

@@ -88,7 +88,9 @@ final class FinishedJobs
     /** @param string $found a description of the input at this place */
     public function mismatch(int $sequence, string $found): UsageException
     {
-        return new UsageException("option --resume: job {$sequence} is '{$this->textOf($sequence)}' in the job log '{$this->path}', but {$found}; give the same input and command as before");
+        return new UsageException(
+            "option --resume: job {$sequence} is '{$this->textOf($sequence)}' in the job log '{$this->path}', but {$found}; give the same input and command as before",
+        );
     }
 
     private function add(string $line, int $number): void
@@ -100,7 +102,12 @@ final class FinishedJobs
         $page = intdiv($sequence, self::PAGE);
         $this->pages[$page] ??= str_repeat("\0", self::PAGE * self::ENTRY);
         $entry = ($match[2] === '0' && $match[3] === '0' ? self::SUCCEEDED : self::FAILED) . self::hash($match[4]);
-        $this->pages[$page] = substr_replace($this->pages[$page], $entry, $sequence % self::PAGE * self::ENTRY, self::ENTRY);
+        $this->pages[$page] = substr_replace(
+            $this->pages[$page],
+            $entry,
+            $sequence % self::PAGE * self::ENTRY,
+            self::ENTRY,
+        );
         $this->last = max($this->last, $sequence);
     }
 

@@ -80,7 +80,9 @@ final class GivenOptions
     {
         $value = $this->text($name);
 
-        return $value === null ? null : Duration::parse($value) ?? throw UsageException::option("--{$name}", $value, Duration::FORM);
+        return $value === null
+            ? null
+            : Duration::parse($value) ?? throw UsageException::option("--{$name}", $value, Duration::FORM);
     }
 
     /**
@@ -109,6 +111,8 @@ final class GivenOptions
 
     private static function oneList(string $word): UsageException
     {
-        return new UsageException("argument '{$word}': only one list of arguments can be given; give it after one :::, or a file by -a FILE");
+        return new UsageException(
+            "argument '{$word}': only one list of arguments can be given; give it after one :::, or a file by -a FILE",
+        );
     }
 }

@@ -26,8 +26,18 @@ final class GivenQueue
     public static function addOptions(Command $command): Command
     {
         return $command
-            ->addOption('broker', null, InputOption::VALUE_REQUIRED, "The broker's address, without a password:\nredis://host:port/database, rediss:// for\nTLS, or unix:///path [default: that of\n--broker-file, or of SPINDLE_BROKER]")
-            ->addOption('broker-file', null, InputOption::VALUE_REQUIRED, "A file with the address, and the password\nin it; only its owner may read it");
+            ->addOption(
+                'broker',
+                null,
+                InputOption::VALUE_REQUIRED,
+                "The broker's address, without a password:\nredis://host:port/database, rediss:// for\nTLS, or unix:///path [default: that of\n--broker-file, or of SPINDLE_BROKER]",
+            )
+            ->addOption(
+                'broker-file',
+                null,
+                InputOption::VALUE_REQUIRED,
+                "A file with the address, and the password\nin it; only its owner may read it",
+            );
     }
 
     /**
@@ -40,16 +50,28 @@ final class GivenQueue
     {
         return preg_match('/^[A-Za-z0-9_.-]{1,64}$/D', $name) === 1
             ? $name
-            : throw new UsageException("{$what}: '" . UsageException::withoutPassword($name) . "' is not allowed; give 1 to 64 letters, digits, dots, hyphens and underscores");
+            : throw new UsageException(
+                "{$what}: '"
+                    . UsageException::withoutPassword($name)
+                    . "' is not allowed; give 1 to 64 letters, digits, dots, hyphens and underscores",
+            );
     }
 
     /** @throws UsageException */
     public static function broker(GivenOptions $given): Broker
     {
         [$source, $address] = self::address($given);
-        $missing = array_filter(self::PACKAGES, static fn(string $package): bool => !InstalledVersions::isInstalled($package));
+        $missing = array_filter(
+            self::PACKAGES,
+            static fn(string $package): bool => !InstalledVersions::isInstalled($package),
+        );
         if ($missing !== []) {
-            throw new UsageException('queues in Redis or Valkey take ' . implode(' and ', self::PACKAGES) . '; add what is missing by: composer require ' . implode(' ', $missing));
+            throw new UsageException(
+                'queues in Redis or Valkey take '
+                    . implode(' and ', self::PACKAGES)
+                    . '; add what is missing by: composer require '
+                    . implode(' ', $missing),
+            );
         }
         try {
             return new RedisBroker($address);
@@ -88,14 +110,22 @@ final class GivenQueue
 
         return $variable !== false && $variable !== ''
             ? [self::VARIABLE, $variable]
-            : throw new UsageException("there is no broker: give its address by --broker, by --broker-file, or in the environment's " . self::VARIABLE . ' (redis://:password@host:port)');
+            : throw new UsageException(
+                "there is no broker: give its address by --broker, by --broker-file, or in the environment's "
+                    . self::VARIABLE
+                    . ' (redis://:password@host:port)',
+            );
     }
 
     /** @throws UsageException */
     private static function withoutPassword(#[\SensitiveParameter] string $address): string
     {
         return str_contains($address, '@') && !str_starts_with(strtolower($address), 'unix:///')
-            ? throw new UsageException('option --broker: all users of this machine can read a password in a command line; give the address with the password in the environment as ' . self::VARIABLE . ', or in a file by --broker-file, and change the password')
+            ? throw new UsageException(
+                'option --broker: all users of this machine can read a password in a command line; give the address with the password in the environment as '
+                    . self::VARIABLE
+                    . ', or in a file by --broker-file, and change the password',
+            )
             : $address;
     }
 
@@ -104,7 +134,11 @@ final class GivenQueue
     {
         $mode = @fileperms($file);
         if ($mode !== false && ($mode & 0o077) !== 0) {
-            throw new UsageException(\sprintf("option --broker-file: others than its owner can get at '%s' (its mode is %04o); change the password in it, and set the mode to 0600", $file, $mode & 0o777));
+            throw new UsageException(\sprintf(
+                "option --broker-file: others than its owner can get at '%s' (its mode is %04o); change the password in it, and set the mode to 0600",
+                $file,
+                $mode & 0o777,
+            ));
         }
         $content = $mode === false ? false : @file_get_contents($file, length: self::LONGEST);
         if ($content === false) {
@@ -117,6 +151,8 @@ final class GivenQueue
             }
         }
 
-        throw new UsageException("option --broker-file: there is no address in '{$file}'; write one into it, such as redis://:password@host:port");
+        throw new UsageException(
+            "option --broker-file: there is no address in '{$file}'; write one into it, such as redis://:password@host:port",
+        );
     }
 }

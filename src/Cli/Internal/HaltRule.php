@@ -29,7 +29,10 @@ final class HaltRule
             return null;
         }
         if (preg_match('/^(soon|now),(fail|success|done)=(\d{1,9}|\d{1,3}(?:\.\d+)?%)$/D', $value, $match) !== 1
-            || (float) $match[3] <= 0 || (str_ends_with($value, '%') && ($match[2] === 'done' || (float) $match[3] > 100))) {
+            || (float) $match[3] <= 0 || (
+                str_ends_with($value, '%')
+                && ($match[2] === 'done' || (float) $match[3] > 100)
+            )) {
             throw UsageException::option('--halt', $value, self::ALLOWED);
         }
         [, $when, $what, $number] = $match;
@@ -48,8 +51,12 @@ final class HaltRule
 
         // Only the policy's counting is used, so "soon" stands for "now" as well.
         return match ($what) {
-            'fail' => $isShare ? HaltPolicy::soonAfterFailureShare((float) $number / 100) : HaltPolicy::soonAfterFailures((int) $number),
-            'success' => $isShare ? HaltPolicy::soonAfterSuccessShare((float) $number / 100) : HaltPolicy::soonAfterSuccesses((int) $number),
+            'fail' => $isShare
+                ? HaltPolicy::soonAfterFailureShare((float) $number / 100)
+                : HaltPolicy::soonAfterFailures((int) $number),
+            'success' => $isShare
+                ? HaltPolicy::soonAfterSuccessShare((float) $number / 100)
+                : HaltPolicy::soonAfterSuccesses((int) $number),
             default => null,
         };
     }

@@ -133,7 +133,9 @@ final class InputSource
             error_clear_last();
             $bytes = @fread($this->stream, self::READ_SIZE);
             if ($bytes === false || ($bytes === '' && error_get_last() !== null)) {
-                throw new UsageException("can't read the input after line {$number}: " . self::reason('it does not say why'));
+                throw new UsageException(
+                    "can't read the input after line {$number}: " . self::reason('it does not say why'),
+                );
             }
             if ($bytes === '') {
                 if (feof($this->stream)) {
@@ -144,7 +146,11 @@ final class InputSource
             }
             yield $splitter->push($bytes);
             if ($splitter->isTooLong()) {
-                throw new UsageException(\sprintf('input line %d is longer than %d MiB', $number + 1, RecordSplitter::LONGEST >> 20));
+                throw new UsageException(\sprintf(
+                    'input line %d is longer than %d MiB',
+                    $number + 1,
+                    RecordSplitter::LONGEST >> 20,
+                ));
             }
         }
         yield $splitter->end();
@@ -165,7 +171,11 @@ final class InputSource
         $file = $stream === false ? false : @fstat($stream);
         // When standard input is closed, PHP's script file gets its descriptor.
         $script = @stat(get_included_files()[0]);
-        if ($stream === false || $file === false || ($script !== false && [$file['dev'], $file['ino']] === [$script['dev'], $script['ino']])) {
+        if (
+            $stream === false
+            || $file === false
+            || ($script !== false && [$file['dev'], $file['ino']] === [$script['dev'], $script['ino']])
+        ) {
             throw new UsageException('standard input is closed: ' . self::ADVICE);
         }
 
@@ -182,6 +192,11 @@ final class InputSource
     {
         $message = error_get_last()['message'] ?? $otherwise;
 
-        return preg_replace('/^\w+\([^)]*\): (?:Failed to open stream: |[Rr]ead of \d+ bytes failed with errno=\d+ )?/', '', $message) ?? $message;
+        return preg_replace(
+            '/^\w+\([^)]*\): (?:Failed to open stream: |[Rr]ead of \d+ bytes failed with errno=\d+ )?/',
+            '',
+            $message,
+        )
+            ?? $message;
     }
 }

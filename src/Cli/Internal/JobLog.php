@@ -54,7 +54,8 @@ final class JobLog
     public static function resume(string $path): array
     {
         $file = self::open($path);
-        self::isRegular($file) || throw new UsageException("option --joblog: '{$path}' is not a file, so there is nothing to resume");
+        self::isRegular($file)
+            || throw new UsageException("option --joblog: '{$path}' is not a file, so there is nothing to resume");
         $finished = FinishedJobs::read($file, $path);
         ftruncate($file, $finished->length());
         $log = new self($file, $path);

@@ -151,7 +151,11 @@ final class JsonLines
             $piece = $cut . $bytes;
             $cut = '';
             // An incomplete character in the last three bytes.
-            if (preg_match('/(?:[\xC2-\xF4]|[\xE0-\xF4][\x80-\xBF]|[\xF0-\xF4][\x80-\xBF]{2})$/D', substr($piece, -3), $match) === 1) {
+            if (preg_match(
+                '/(?:[\xC2-\xF4]|[\xE0-\xF4][\x80-\xBF]|[\xF0-\xF4][\x80-\xBF]{2})$/D',
+                substr($piece, -3),
+                $match,
+            ) === 1) {
                 $cut = $match[0];
                 $piece = substr($piece, 0, -\strlen($cut));
             }

@@ -37,7 +37,14 @@ final class LineProgress implements Progress
         $remaining = $figures->remaining();
         $eta = $remaining === null ? '' : ', ETA ' . Duration::format($remaining);
 
-        return \sprintf("%d%s done, %d failed, %.1f/s%s\n", $figures->done(), $total, $figures->failed, $figures->rate(), $eta);
+        return \sprintf(
+            "%d%s done, %d failed, %.1f/s%s\n",
+            $figures->done(),
+            $total,
+            $figures->failed,
+            $figures->rate(),
+            $eta,
+        );
     }
 
     public static function json(RunStatistics $figures): string

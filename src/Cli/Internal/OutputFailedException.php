@@ -18,6 +18,14 @@ final class OutputFailedException extends \RuntimeException implements SpindleEx
     {
         $message = error_get_last()['message'] ?? 'unknown error';
 
-        return self::write($what, preg_replace('/^\w+\([^)]*\): (?:Write of \d+ bytes failed with errno=\d+ |Failed to open stream: )?/i', '', $message) ?? $message);
+        return self::write(
+            $what,
+            preg_replace(
+                '/^\w+\([^)]*\): (?:Write of \d+ bytes failed with errno=\d+ |Failed to open stream: )?/i',
+                '',
+                $message,
+            )
+                ?? $message,
+        );
     }
 }

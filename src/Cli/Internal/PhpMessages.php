@@ -24,7 +24,13 @@ final class PhpMessages
             if ((error_reporting() & $level) === 0) {
                 return false; // keeps error_get_last()
             }
-            self::log($log, ($level & self::NOTICES) !== 0 ? LogLevel::NOTICE : LogLevel::WARNING, $message, $file, $line);
+            self::log(
+                $log,
+                ($level & self::NOTICES) !== 0 ? LogLevel::NOTICE : LogLevel::WARNING,
+                $message,
+                $file,
+                $line,
+            );
 
             return true;
         }, ~FatalError::LEVELS);
@@ -41,7 +47,11 @@ final class PhpMessages
 
     private static function log(LoggerInterface $log, string $level, string $message, string $file, int $line): void
     {
-        $log->log($level, 'PHP: {message} ({file}, line {line})', ['message' => $message, 'file' => $file, 'line' => $line]);
+        $log->log(
+            $level,
+            'PHP: {message} ({file}, line {line})',
+            ['message' => $message, 'file' => $file, 'line' => $line],
+        );
     }
 
     /** Returns whether this process is a direct fork of another. */

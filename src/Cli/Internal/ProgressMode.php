@@ -15,6 +15,7 @@ enum ProgressMode: string
     /** @throws UsageException */
     public static function parse(?string $value): self
     {
-        return self::tryFrom($value ?? 'none') ?? throw UsageException::option('--progress', (string) $value, 'bar, plain, json or none');
+        return self::tryFrom($value ?? 'none')
+            ?? throw UsageException::option('--progress', (string) $value, 'bar, plain, json or none');
     }
 }

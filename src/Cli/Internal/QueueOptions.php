@@ -17,7 +17,12 @@ final class QueueOptions
     /** Largest number of jobs to list. More would keep the engine busy for too long. */
     private const LARGEST = 10_000;
 
-    private const LISTED = ['waiting' => JobStatus::Waiting, 'running' => JobStatus::Running, 'delayed' => JobStatus::Delayed, 'dead' => JobStatus::Dead];
+    private const LISTED = [
+        'waiting' => JobStatus::Waiting,
+        'running' => JobStatus::Running,
+        'delayed' => JobStatus::Delayed,
+        'dead' => JobStatus::Dead,
+    ];
 
     /** @var list<JobStatus> statuses shown by default */
     private const SHOWN = [JobStatus::Running, JobStatus::Delayed, JobStatus::Dead];
@@ -42,7 +47,14 @@ final class QueueOptions
         $given = new GivenOptions($input);
         /** @var string $action */
         $action = $input->getArgument('action');
-        $action = QueueAction::tryFrom($action) ?? throw new UsageException("argument '" . UsageException::withoutPassword($action) . "': give " . implode(', ', array_column(QueueAction::cases(), 'value')) . ', and then the name of the queue');
+        $action = QueueAction::tryFrom($action)
+            ?? throw new UsageException(
+                "argument '"
+                    . UsageException::withoutPassword($action)
+                    . "': give "
+                    . implode(', ', array_column(QueueAction::cases(), 'value'))
+                    . ', and then the name of the queue',
+            );
         /** @var string $queue */
         $queue = $input->getArgument('queue');
         self::refuseOthers($action, $input);
@@ -64,12 +76,16 @@ final class QueueOptions
         foreach (QueueAction::cases() as $other) {
             foreach (array_diff($other->options(), $action->options()) as $name) {
                 if (!\in_array($input->getOption($name), [null, false, []], true)) {
-                    throw new UsageException("option --{$name}: it is not for spindle queue {$action->value}, but for spindle queue {$other->value}");
+                    throw new UsageException(
+                        "option --{$name}: it is not for spindle queue {$action->value}, but for spindle queue {$other->value}",
+                    );
                 }
             }
         }
         if ($action === QueueAction::Purge && $input->getOption('yes') !== true) {
-            throw new UsageException('spindle queue purge: all that waits in the queue would be gone for good; give --yes if that is meant');
+            throw new UsageException(
+                'spindle queue purge: all that waits in the queue would be gone for good; give --yes if that is meant',
+            );
         }
     }
 
@@ -83,14 +99,22 @@ final class QueueOptions
         /** @var list<string> $ids */
         $ids = $input->getArgument('id');
         if (!$action->takesIds()) {
-            return $ids === [] ? null : throw new UsageException("argument '" . UsageException::withoutPassword($ids[0]) . "': spindle queue {$action->value} takes a queue, and no ids");
+            return $ids === []
+                ? null
+                : throw new UsageException(
+                    "argument '"
+                        . UsageException::withoutPassword($ids[0])
+                        . "': spindle queue {$action->value} takes a queue, and no ids",
+                );
         }
         if ($given->flag('all') === ($ids !== [])) {
             throw new UsageException("spindle queue {$action->value}: give the ids of dead letters, or --all");
         }
         foreach ($ids as $id) {
             if (\strlen($id) > Job::LONGEST_NAME) {
-                throw new UsageException("argument '{$id}': no job has an id of more than " . Job::LONGEST_NAME . ' characters');
+                throw new UsageException(
+                    "argument '{$id}': no job has an id of more than " . Job::LONGEST_NAME . ' characters',
+                );
             }
         }
 
@@ -107,7 +131,11 @@ final class QueueOptions
         /** @var list<string> $names */
         $names = $input->getOption('status');
         $statuses = array_map(
-            static fn(string $name): JobStatus => self::LISTED[$name] ?? throw UsageException::option('--status', $name, implode(', ', array_keys(self::LISTED))),
+            static fn(string $name): JobStatus => self::LISTED[$name] ?? throw UsageException::option(
+                '--status',
+                $name,
+                implode(', ', array_keys(self::LISTED)),
+            ),
             array_values(array_unique($names)),
         );
 
@@ -120,6 +148,8 @@ final class QueueOptions
         $allowed = 'a number of jobs from 1 to ' . self::LARGEST;
         $most = $given->number('most', $allowed) ?? self::MOST;
 
-        return $most >= 1 && $most <= self::LARGEST ? $most : throw UsageException::option('--most', (string) $most, $allowed);
+        return $most >= 1 && $most <= self::LARGEST
+            ? $most
+            : throw UsageException::option('--most', (string) $most, $allowed);
     }
 }

@@ -24,16 +24,27 @@ final class QueueReport
      * @param array<string, int>                                           $figures
      * @param array<string, array<string, array<string, int|float|string>>> $jobs details of jobs, by status and id
      */
-    public function __construct(private readonly string $queue, private readonly array $figures, private readonly array $jobs) {}
+    public function __construct(
+        private readonly string $queue,
+        private readonly array $figures,
+        private readonly array $jobs,
+    ) {}
 
     public function json(): string
     {
         $jobs = array_map(
-            static fn(array $known): array => array_map(static fn(string $id, array $about): array => ['id' => $id, ...$about], array_keys($known), $known),
+            static fn(array $known): array => array_map(
+                static fn(string $id, array $about): array => ['id' => $id, ...$about],
+                array_keys($known),
+                $known,
+            ),
             $this->jobs,
         );
 
-        return json_encode(['queue' => $this->queue, 'figures' => $this->figures, 'jobs' => $jobs], \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES);
+        return json_encode(
+            ['queue' => $this->queue, 'figures' => $this->figures, 'jobs' => $jobs],
+            \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES,
+        );
     }
 
     /** @return array<string, list<string>> lines by title */
@@ -54,7 +65,9 @@ final class QueueReport
     {
         $number = fn(string $name): int => $this->figures[$name] ?? 0;
         $remarks = [
-            'waiting' => $number('waiting') > 0 ? 'the oldest for ' . Duration::format($number('oldest_ms') / 1000) : '',
+            'waiting' => $number('waiting') > 0
+                ? 'the oldest for ' . Duration::format($number('oldest_ms') / 1000)
+                : '',
             'running' => "on {$number('agents')} " . ($number('agents') === 1 ? 'agent' : 'agents'),
             'delayed' => '',
             'blocked' => $number('blocked') > 0 ? 'until another job of their key is done' : '',
@@ -66,7 +79,10 @@ final class QueueReport
             $lines[] = rtrim(\sprintf("  %s  %{$width}d  %s", $name, $number($name), $remark));
         }
 
-        return [...$lines, "  in all   {$number('submitted_total')} submitted, {$number('done_total')} done, {$number('died_total')} died, {$number('cancelled_total')} cancelled; {$number('retried_total')} tried again, {$number('lost_total')} lost with their agent"];
+        return [
+            ...$lines,
+            "  in all   {$number('submitted_total')} submitted, {$number('done_total')} done, {$number('died_total')} died, {$number('cancelled_total')} cancelled; {$number('retried_total')} tried again, {$number('lost_total')} lost with their agent",
+        ];
     }
 
     /**
@@ -79,7 +95,10 @@ final class QueueReport
         $columns = self::COLUMNS[$status->value];
         $rows = [['id', ...$columns]];
         foreach ($known as $id => $about) {
-            $rows[] = [TerminalText::escape($id), ...array_map(static fn(string $column): string => self::cell($column, $about[$column] ?? ''), $columns)];
+            $rows[] = [
+                TerminalText::escape($id),
+                ...array_map(static fn(string $column): string => self::cell($column, $about[$column] ?? ''), $columns),
+            ];
         }
         $lines = self::aligned($rows);
         $more = ($this->figures[$status->value] ?? 0) - \count($known);
@@ -90,7 +109,10 @@ final class QueueReport
     private static function cell(string $column, int|float|string $value): string
     {
         return match (true) {
-            \in_array($column, self::TIMES, true) && !\is_string($value) => gmdate('Y-m-d\TH:i:s\Z', (int) ($value / 1000)),
+            \in_array($column, self::TIMES, true) && !\is_string($value) => gmdate(
+                'Y-m-d\TH:i:s\Z',
+                (int) ($value / 1000),
+            ),
             $column === 'why' => TerminalText::escape(explode("\n", (string) $value, 2)[0]),
             default => TerminalText::escape((string) $value),
         };
@@ -103,8 +125,14 @@ final class QueueReport
      */
     private static function aligned(array $rows): array
     {
-        $widths = array_map(static fn(int $column): int => max(0, ...array_map(\strlen(...), array_column($rows, $column))), array_keys($rows[0]));
+        $widths = array_map(
+            static fn(int $column): int => max(0, ...array_map(\strlen(...), array_column($rows, $column))),
+            array_keys($rows[0]),
+        );
 
-        return array_map(static fn(array $row): string => '  ' . rtrim(implode('  ', array_map(str_pad(...), $row, $widths))), $rows);
+        return array_map(
+            static fn(array $row): string => '  ' . rtrim(implode('  ', array_map(str_pad(...), $row, $widths))),
+            $rows,
+        );
     }
 }

@@ -33,7 +33,9 @@ final class RecordSpool
         while (\strlen($head = (string) stream_get_contents($this->file, self::HEAD)) === self::HEAD) {
             /** @var array{number: int, length: int} $entry */
             $entry = unpack('Jnumber/Nlength', $head);
-            yield $entry['number'] => $entry['length'] === 0 ? '' : (string) stream_get_contents($this->file, $entry['length']);
+            yield $entry['number'] => $entry['length'] === 0
+                ? ''
+                : (string) stream_get_contents($this->file, $entry['length']);
         }
         fclose($this->file);
         $this->file = null;

@@ -57,7 +57,9 @@ final class RunOptions
         return new self(
             source: self::source($given, $arguments),
             format: self::format($template, $given->flag('jsonl')),
-            concurrency: Concurrency::parse($given->text('jobs') ?? ($given->text('queue') === null ? null : (string) CommandCarrier::CONCURRENCY)),
+            concurrency: Concurrency::parse(
+                $given->text('jobs') ?? ($given->text('queue') === null ? null : (string) CommandCarrier::CONCURRENCY),
+            ),
             timeLimit: TimeLimit::parse($given->text('timeout')),
             retries: $given->number('retries', 'a number of further attempts') ?? 0,
             halt: HaltRule::parse($given->text('halt')),
@@ -88,11 +90,19 @@ final class RunOptions
         $queue = $given->text('queue');
         foreach (['broker', 'broker-file'] as $name) {
             if ($queue === null && $given->text($name) !== null) {
-                throw new UsageException("option --{$name}: jobs run here unless a queue is given as well (--queue NAME)");
+                throw new UsageException(
+                    "option --{$name}: jobs run here unless a queue is given as well (--queue NAME)",
+                );
             }
         }
 
-        return $queue === null ? null : new RemoteCommands(GivenQueue::broker($given), GivenQueue::name('option --queue', $queue), GivenQueue::keys());
+        return $queue === null
+            ? null
+            : new RemoteCommands(
+                GivenQueue::broker($given),
+                GivenQueue::name('option --queue', $queue),
+                GivenQueue::keys(),
+            );
     }
 
     /** @throws UsageException when GNU parallel would append to a log of this name */
@@ -135,7 +145,9 @@ final class RunOptions
         $file = $given->text('arg-file');
         $separator = $given->flag('null') ? "\0" : "\n";
         if ($arguments !== null && $file !== null) {
-            throw new UsageException("option --arg-file: '{$file}' is not allowed beside arguments after :::; give one of them");
+            throw new UsageException(
+                "option --arg-file: '{$file}' is not allowed beside arguments after :::; give one of them",
+            );
         }
         if ($arguments !== null) {
             return InputSource::arguments($arguments);

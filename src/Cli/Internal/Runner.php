@@ -50,7 +50,12 @@ final class Runner
     {
         $this->wait = new InputWait();
         $this->figures = new RunStatistics(static fn(): int => hrtime(true));
-        $this->console = new Console(OutputStream::standardOutput(), OutputStream::standardError(), $options->progress, $this->figures);
+        $this->console = new Console(
+            OutputStream::standardOutput(),
+            OutputStream::standardError(),
+            $options->progress,
+            $this->figures,
+        );
         $this->slots = $options->format->usesSlot() ? new SlotTable() : null;
         $this->order = $options->keepOrder ? new OutputOrder() : null;
         $this->pool = new CommandPool(1, $options->retries, new CommandPoolOptions(
@@ -111,7 +116,12 @@ final class Runner
     {
         $wanted = $this->options->concurrency->current();
         if ($wanted > $this->capacity) {
-            throw UsageException::option('--jobs', (string) $wanted, "at most {$this->capacity}" . ($this->options->on === null ? ', for which there are descriptors (ulimit -n)' : ''));
+            throw UsageException::option(
+                '--jobs',
+                (string) $wanted,
+                "at most {$this->capacity}"
+                    . ($this->options->on === null ? ', for which there are descriptors (ulimit -n)' : ''),
+            );
         }
         $this->resize($wanted);
     }
@@ -278,7 +288,9 @@ final class Runner
     /** Handles the first Ctrl-C. */
     private function stop(): void
     {
-        $this->console->notice('interrupted: no more jobs are started, those that run may finish; interrupt again to end them');
+        $this->console->notice(
+            'interrupted: no more jobs are started, those that run may finish; interrupt again to end them',
+        );
         $this->drain();
     }
 

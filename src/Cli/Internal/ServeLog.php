@@ -15,7 +15,12 @@ use Spindle\Internal\LineFile;
 final class ServeLog extends AbstractLogger
 {
     private const LESS_THAN_A_WARNING = [LogLevel::DEBUG, LogLevel::INFO, LogLevel::NOTICE];
-    private const COLOURS = [LogLevel::INFO => '32', LogLevel::NOTICE => '32', LogLevel::DEBUG => '2', LogLevel::WARNING => '33'];
+    private const COLOURS = [
+        LogLevel::INFO => '32',
+        LogLevel::NOTICE => '32',
+        LogLevel::DEBUG => '2',
+        LogLevel::WARNING => '33',
+    ];
     private const RED = '31';
 
     /**
@@ -30,8 +35,11 @@ final class ServeLog extends AbstractLogger
     private array $lost = [];
 
     /** @param bool $quiet whether only warnings and errors are written */
-    public function __construct(private readonly bool $json, private readonly bool $colours, private readonly bool $quiet)
-    {
+    public function __construct(
+        private readonly bool $json,
+        private readonly bool $colours,
+        private readonly bool $quiet,
+    ) {
         $this->file = LineFile::standardError();
     }
 
@@ -47,7 +55,9 @@ final class ServeLog extends AbstractLogger
             return;
         }
         $message = self::shorten(self::interpolate((string) $message, $context));
-        $exception = ($context['exception'] ?? null) instanceof \Throwable ? self::shorten((string) $context['exception']) : null;
+        $exception = ($context['exception'] ?? null) instanceof \Throwable
+            ? self::shorten((string) $context['exception'])
+            : null;
         $this->write($this->entry($level, $message, $exception));
     }
 
@@ -57,7 +67,9 @@ final class ServeLog extends AbstractLogger
         $more = \strlen($text) - self::LONGEST;
         [$begin, $end] = [intdiv(self::LONGEST, 4), intdiv(self::LONGEST, 4) * 3];
 
-        return $more <= 0 ? $text : substr($text, 0, $begin) . " … {$more} bytes are left out … " . substr($text, -$end);
+        return $more <= 0
+            ? $text
+            : substr($text, 0, $begin) . " … {$more} bytes are left out … " . substr($text, -$end);
     }
 
     /**
@@ -81,7 +93,14 @@ final class ServeLog extends AbstractLogger
     {
         $pid = (int) getmypid();
         $lost = $this->lost[$pid] ?? 0;
-        if ($lost > 0 && $this->file->append($this->entry(LogLevel::WARNING, "{$lost} " . ($lost === 1 ? 'entry is' : 'entries are') . ' missing here: the log could not be written', null)) === null) {
+        if (
+            $lost > 0
+            && $this->file->append($this->entry(
+                LogLevel::WARNING,
+                "{$lost} " . ($lost === 1 ? 'entry is' : 'entries are') . ' missing here: the log could not be written',
+                null,
+            )) === null
+        ) {
             $lost = 0;
         }
         $this->lost = [$pid => $lost === 0 && $this->file->append($entry) === null ? 0 : $lost + 1];
@@ -89,7 +108,9 @@ final class ServeLog extends AbstractLogger
 
     private function entry(string $level, string $message, ?string $exception): string
     {
-        return $this->json ? self::jsonLine($level, $message, $exception) : $this->textLine($level, $message, $exception);
+        return $this->json
+            ? self::jsonLine($level, $message, $exception)
+            : $this->textLine($level, $message, $exception);
     }
 
     private static function jsonLine(string $level, string $message, ?string $exception): string
@@ -97,7 +118,12 @@ final class ServeLog extends AbstractLogger
         $entry = ['time' => self::time(), 'level' => $level, 'pid' => getmypid(), 'message' => $message]
             + ($exception === null ? [] : ['exception' => $exception]);
 
-        return TerminalText::escapeJson((string) json_encode($entry, \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE));
+        return TerminalText::escapeJson(
+            (string) json_encode(
+                $entry,
+                \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE,
+            ),
+        );
     }
 
     /** Formats an entry as text. The trace of an exception follows on further lines, which begin with white space. */

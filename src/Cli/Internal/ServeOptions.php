@@ -41,19 +41,34 @@ final class ServeOptions
         $addresses = $addresses === [] ? [self::DEFAULT_ADDRESS] : $addresses;
         $admin = $given->text('admin');
         if ($given->flag('status') && $admin === null) {
-            throw new UsageException('option --status: the status page is at the admin address, so give one as well (--admin 127.0.0.1:9085)');
+            throw new UsageException(
+                'option --status: the status page is at the admin address, so give one as well (--admin 127.0.0.1:9085)',
+            );
         }
         $certificate = $given->text('certificate');
         array_map(static fn(string $address) => self::check('--listen', $address, $certificate), $addresses);
-        array_map(static fn(string $address) => self::check('--admin', $address, $certificate), $admin === null ? [] : [$admin]);
+        array_map(
+            static fn(string $address) => self::check('--admin', $address, $certificate),
+            $admin === null ? [] : [$admin],
+        );
         if ($certificate === null && $given->text('key') !== null) {
-            throw new UsageException('option --key: a key belongs to a certificate, so give that as well (--certificate chain.pem)');
+            throw new UsageException(
+                'option --key: a key belongs to a certificate, so give that as well (--certificate chain.pem)',
+            );
         }
         if ($certificate !== null && preg_grep('~^tls://~', [...$addresses, (string) $admin]) === []) {
-            throw new UsageException('option --certificate: it is for tls:// addresses, and there is none; give one (--listen tls://0.0.0.0:443)');
+            throw new UsageException(
+                'option --certificate: it is for tls:// addresses, and there is none; give one (--listen tls://0.0.0.0:443)',
+            );
         }
 
-        return new self(self::app($input), $addresses, self::supervisor($input, $admin, $certificate), $given->json(), $given->flag('quiet'));
+        return new self(
+            self::app($input),
+            $addresses,
+            self::supervisor($input, $admin, $certificate),
+            $given->json(),
+            $given->flag('quiet'),
+        );
     }
 
     /** @throws UsageException */
@@ -66,7 +81,9 @@ final class ServeOptions
             throw UsageException::option($option, $address, 'a port from 0 to ' . self::LAST_PORT);
         }
         if (str_starts_with($address, 'tls://') && $certificate === null) {
-            throw new UsageException("option {$option}: '{$address}' takes a certificate; give --certificate chain.pem, and --key key.pem where the key has a file of its own");
+            throw new UsageException(
+                "option {$option}: '{$address}' takes a certificate; give --certificate chain.pem, and --key key.pem where the key has a file of its own",
+            );
         }
     }
 
@@ -76,7 +93,9 @@ final class ServeOptions
         /** @var string $app */
         $app = $input->getArgument('app');
         if (!is_file($app) || !is_readable($app)) {
-            throw new UsageException("argument '{$app}': it is not a file that can be read; give the PHP file that returns the application");
+            throw new UsageException(
+                "argument '{$app}': it is not a file that can be read; give the PHP file that returns the application",
+            );
         }
 
         return $app;
@@ -112,7 +131,11 @@ final class ServeOptions
 
             return $limit;
         } catch (\ValueError) {
-            throw UsageException::option('--memory-limit', (string) $limit, 'a number of bytes from 32M on, with K, M or G after it if wanted, or -1 for no limit');
+            throw UsageException::option(
+                '--memory-limit',
+                (string) $limit,
+                'a number of bytes from 32M on, with K, M or G after it if wanted, or -1 for no limit',
+            );
         }
     }
 
@@ -132,7 +155,11 @@ final class ServeOptions
             return null;
         }
         if (preg_match('/^([1-9]\d{0,9})([KMG]?)$/D', $text, $match) !== 1) {
-            throw UsageException::option('--max-memory', $text, 'a number of bytes from 1 on, or one with K, M or G after it');
+            throw UsageException::option(
+                '--max-memory',
+                $text,
+                'a number of bytes from 1 on, or one with K, M or G after it',
+            );
         }
 
         [, $number, $unit] = $match;
@@ -149,7 +176,11 @@ final class ServeOptions
         $seconds = $given->duration($name);
 
         return $seconds !== null && $seconds < self::SHORTEST
-            ? throw UsageException::option("--{$name}", (string) $given->text($name), Duration::FORM . ', from ' . self::SHORTEST . ' on')
+            ? throw UsageException::option(
+                "--{$name}",
+                (string) $given->text($name),
+                Duration::FORM . ', from ' . self::SHORTEST . ' on',
+            )
             : $seconds;
     }
 }

@@ -30,7 +30,10 @@ final class TaskOutput
         $written = self::put($isError ? \STDERR : \STDOUT, $bytes);
         if ($written > 0 && $this->dropped[$number] > 0) {
             $name = $isError ? 'error' : 'output';
-            $this->log->warning('{bytes} bytes that tasks printed are missing: standard {name} was not read', ['bytes' => $this->dropped[$number], 'name' => $name]);
+            $this->log->warning(
+                '{bytes} bytes that tasks printed are missing: standard {name} was not read',
+                ['bytes' => $this->dropped[$number], 'name' => $name],
+            );
             $this->dropped[$number] = 0;
         }
         $this->dropped[$number] += \strlen($bytes) - $written;

@@ -17,12 +17,20 @@ final class TerminalText
     {
         $last = preg_match('//u', $text) === 1 ? "\177" : "\377"; // bytes that are not UTF-8 may mean anything
 
-        return (string) preg_replace_callback(self::C1, static fn(array $c1): string => addcslashes($c1[0], "\177..\377"), addcslashes($text, "\0..\37\177..{$last}"));
+        return (string) preg_replace_callback(
+            self::C1,
+            static fn(array $c1): string => addcslashes($c1[0], "\177..\377"),
+            addcslashes($text, "\0..\37\177..{$last}"),
+        );
     }
 
     /** Escapes control characters in JSON that was encoded with JSON_UNESCAPED_UNICODE. */
     public static function escapeJson(string $json): string
     {
-        return (string) preg_replace_callback(self::C1, static fn(array $c1): string => '\u00' . bin2hex($c1[0][1]), $json);
+        return (string) preg_replace_callback(
+            self::C1,
+            static fn(array $c1): string => '\u00' . bin2hex($c1[0][1]),
+            $json,
+        );
     }
 }

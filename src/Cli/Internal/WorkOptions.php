@@ -73,12 +73,16 @@ final class WorkOptions
             $weight = preg_match('/^([^=]*)=([1-9]\d{0,3})$/D', $queue, $match) === 1 ? (int) $match[2] : 1;
             $name = GivenQueue::name('option --queue', $match[1] ?? $queue);
             if (isset($weights[$name])) {
-                throw new UsageException("option --queue: '{$name}' is given twice; give a queue once, with a number after it for more workers (--queue {$name}=2)");
+                throw new UsageException(
+                    "option --queue: '{$name}' is given twice; give a queue once, with a number after it for more workers (--queue {$name}=2)",
+                );
             }
             $weights[$name] = max(1, $weight);
         }
 
-        return $weights === [] ? throw new UsageException('option --queue: give the name of the queue to serve (--queue thumbnails)') : $weights;
+        return $weights === []
+            ? throw new UsageException('option --queue: give the name of the queue to serve (--queue thumbnails)')
+            : $weights;
     }
 
     /**
@@ -91,7 +95,9 @@ final class WorkOptions
     private static function shares(array $weights, int $workers): array
     {
         if ($workers < \count($weights)) {
-            throw new UsageException('option --workers: ' . \count($weights) . " queues need as many workers at least, not {$workers}");
+            throw new UsageException(
+                'option --workers: ' . \count($weights) . " queues need as many workers at least, not {$workers}",
+            );
         }
         $shares = array_map(static fn(): int => 1, $weights);
         for ($left = $workers - \count($weights); $left > 0; --$left) {
@@ -109,7 +115,9 @@ final class WorkOptions
         $isRoot = \function_exists('posix_geteuid') ? posix_geteuid() === 0 : @fileowner('/proc/self') === 0;
 
         return $isRoot && !$given->flag('allow-root')
-            ? throw new UsageException('this is root, and whoever has a key could have anything run as root here; start it as a user of its own, or, where root is no more than that, as in a container, give --allow-root')
+            ? throw new UsageException(
+                'this is root, and whoever has a key could have anything run as root here; start it as a user of its own, or, where root is no more than that, as in a container, give --allow-root',
+            )
             : $broker;
     }
 
@@ -127,11 +135,17 @@ final class WorkOptions
     {
         $bootstrap = $given->text('bootstrap');
         if ($bootstrap !== null && (!is_file($bootstrap) || !is_readable($bootstrap))) {
-            throw new UsageException("option --bootstrap: '{$bootstrap}' is not a file that can be read; give a PHP file that each worker is to load");
+            throw new UsageException(
+                "option --bootstrap: '{$bootstrap}' is not a file that can be read; give a PHP file that each worker is to load",
+            );
         }
         $memory = $given->text('memory-limit');
         if ($memory !== null && preg_match(self::MEMORY, $memory) !== 1) {
-            throw UsageException::option('--memory-limit', $memory, 'a number of bytes from 1 on, or one with K, M or G after it, or -1 for no limit');
+            throw UsageException::option(
+                '--memory-limit',
+                $memory,
+                'a number of bytes from 1 on, or one with K, M or G after it, or -1 for no limit',
+            );
         }
         $pool = new WorkerPoolOptions(memoryLimit: $memory, bootstrap: $bootstrap);
         $defaults = new AgentOptions();
@@ -139,7 +153,11 @@ final class WorkOptions
         $beat = $given->duration('beat') ?? $defaults->beat;
         $margin = $given->duration('margin') ?? $defaults->margin;
         if (!($beat > 0 && $margin > 0 && $lease > $beat + $margin)) {
-            throw UsageException::option('--lease', (string) $given->text('lease'), Duration::FORM . ', more than ' . ($beat + $margin) . ', which is --beat and --margin together');
+            throw UsageException::option(
+                '--lease',
+                (string) $given->text('lease'),
+                Duration::FORM . ', more than ' . ($beat + $margin) . ', which is --beat and --margin together',
+            );
         }
         try {
             return new AgentOptions(
@@ -155,7 +173,9 @@ final class WorkOptions
                 $given->duration('dead-age') ?? $defaults->deadRetention,
             );
         } catch (\ValueError $invalid) {
-            throw new UsageException('options --retention, --max-result, --max-dead, --dead-age: ' . lcfirst($invalid->getMessage()));
+            throw new UsageException(
+                'options --retention, --max-result, --max-dead, --dead-age: ' . lcfirst($invalid->getMessage()),
+            );
         }
     }
 
@@ -163,8 +183,15 @@ final class WorkOptions
     private static function admin(GivenOptions $given): ?string
     {
         $address = $given->text('admin');
-        if ($address !== null && (preg_match(self::ADDRESS, $address, $match) !== 1 || (int) ($match[1] ?? 0) > self::LAST_PORT)) {
-            throw UsageException::option('--admin', $address, 'host:port, [IPv6]:port, with a port from 0 to ' . self::LAST_PORT . ', or unix:///path');
+        if (
+            $address !== null
+            && (preg_match(self::ADDRESS, $address, $match) !== 1 || (int) ($match[1] ?? 0) > self::LAST_PORT)
+        ) {
+            throw UsageException::option(
+                '--admin',
+                $address,
+                'host:port, [IPv6]:port, with a port from 0 to ' . self::LAST_PORT . ', or unix:///path',
+            );
         }
 
         return $address;

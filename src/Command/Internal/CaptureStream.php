@@ -39,7 +39,12 @@ final class CaptureStream
         if (!\in_array(self::SCHEME, stream_get_wrappers(), true)) {
             stream_wrapper_register(self::SCHEME, self::class);
         }
-        $stream = fopen(self::SCHEME . '://', 'r', false, stream_context_create([self::SCHEME => ['file' => $file, 'start' => $start, 'length' => $length]]));
+        $stream = fopen(
+            self::SCHEME . '://',
+            'r',
+            false,
+            stream_context_create([self::SCHEME => ['file' => $file, 'start' => $start, 'length' => $length]]),
+        );
         \assert($stream !== false);
         stream_set_chunk_size($stream, self::READ_SIZE);
 
@@ -48,7 +53,9 @@ final class CaptureStream
 
     public function stream_open(): bool
     {
-        $options = \is_resource($this->context) ? stream_context_get_options($this->context)[self::SCHEME] ?? null : null;
+        $options = \is_resource($this->context)
+            ? stream_context_get_options($this->context)[self::SCHEME] ?? null
+            : null;
         if (!\is_array($options) || !\is_resource($options['file'] ?? null)) {
             return false;
         }

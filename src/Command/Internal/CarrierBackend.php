@@ -16,7 +16,9 @@ final class CarrierBackend implements CommandBackend
 {
     private int $concurrency = 0;
 
-    /** @var array<int, non-empty-array<int, array{PendingCommand, string}>> waiting commands, as bytes, by lane and id */
+    /**
+     * @var array<int, non-empty-array<int, array{PendingCommand, string}>> waiting commands, as bytes, by lane and id
+     */
     private array $waiting = [];
 
     /**
@@ -161,7 +163,10 @@ final class CarrierBackend implements CommandBackend
         if (isset($this->waiting[$ticket->lane][$ticket->id])) {
             $rest = $this->waiting[$ticket->lane];
             unset($rest[$ticket->id]);
-            $this->waiting = array_filter([$ticket->lane => $rest] + $this->waiting, static fn(array $lane): bool => $lane !== []);
+            $this->waiting = array_filter(
+                [$ticket->lane => $rest] + $this->waiting,
+                static fn(array $lane): bool => $lane !== [],
+            );
             $this->neverRan($ticket);
         }
     }

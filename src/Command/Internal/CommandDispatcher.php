@@ -48,13 +48,18 @@ final class CommandDispatcher
     /** Null when commands may start at any time. */
     private readonly ?StartDelay $startDelay;
 
-    /** @var array<int, PendingCommand> ended commands whose output callbacks and streams have not received completely, by id */
+    /**
+     * @var array<int, PendingCommand> ended commands whose output callbacks and streams have not received completely,
+     *                                 by id
+     */
     private array $draining = [];
 
     /** @var array<int, true> ids of commands whose owners have not received an outcome */
     private array $open = [];
 
-    /** @var \WeakMap<PendingCommandOwner, array<array-key, string>> owners of commands, with the environment of these */
+    /**
+     * @var \WeakMap<PendingCommandOwner, array<array-key, string>> owners of commands, with the environment of these
+     */
     private \WeakMap $owners;
 
     /** @var array<array-key, string> environment of this process when the last lane was opened */
@@ -104,7 +109,14 @@ final class CommandDispatcher
             $options,
             $this->log,
             UnlinkedFile::prefix($this->store->directory),
-            static function (Launcher $launcher, int $type, int $job, string $bytes, int $at, int $length) use ($weak): void {
+            static function (
+                Launcher $launcher,
+                int $type,
+                int $job,
+                string $bytes,
+                int $at,
+                int $length,
+            ) use ($weak): void {
                 $weak->get()?->receive($launcher, $type, $job, $bytes, $at, $length);
             },
             static function (Launcher $launcher, string $how) use ($weak): void {
@@ -356,7 +368,10 @@ final class CommandDispatcher
         try {
             match ($type) {
                 LauncherProtocol::EXITED => $this->exited($ticket, $bytes, $at, $length),
-                LauncherProtocol::STDOUT, LauncherProtocol::STDERR => $ticket->write($type, substr($bytes, $at, $length)),
+                LauncherProtocol::STDOUT, LauncherProtocol::STDERR => $ticket->write(
+                    $type,
+                    substr($bytes, $at, $length),
+                ),
                 LauncherProtocol::NOT_STARTED => $this->notStarted($ticket, $bytes, $at, $length),
                 LauncherProtocol::STARTED => $this->launchers->started($ticket),
                 LauncherProtocol::INPUT_TAKEN => $ticket->feeder?->taken(substr($bytes, $at, $length)),
@@ -398,7 +413,12 @@ final class CommandDispatcher
                 return; // the pool was closed
             }
             unset($this->draining[$ticket->id]);
-            $this->conclude($ticket, $ticket->error === null || $ticket->error === $result->error ? $result : $result->withError($ticket->error));
+            $this->conclude(
+                $ticket,
+                $ticket->error === null || $ticket->error === $result->error
+                    ? $result
+                    : $result->withError($ticket->error),
+            );
         });
     }
 
@@ -460,11 +480,19 @@ final class CommandDispatcher
 
             return;
         }
-        if (\ord($bytes[$at]) === LauncherProtocol::EXHAUSTED && !$ticket->cancelled && !$ticket->final && $ticket->isRepeatable()) {
+        if (
+            \ord($bytes[$at]) === LauncherProtocol::EXHAUSTED
+            && !$ticket->cancelled
+            && !$ticket->final
+            && $ticket->isRepeatable()
+        ) {
             $this->launchers->refused($ticket);
             $this->startDelay?->schedule();
             // A command of another launcher or another process on this machine may free what is missing.
-            if (!$this->launchers->areStuck() || hrtime(true) - ($this->stuckSince ??= hrtime(true)) < self::STUCK_FOR) {
+            if (
+                !$this->launchers->areStuck()
+                || hrtime(true) - ($this->stuckSince ??= hrtime(true)) < self::STUCK_FOR
+            ) {
                 $this->pauses->add($ticket, self::REFUSED_FOR);
 
                 return;
@@ -496,12 +524,23 @@ final class CommandDispatcher
         try {
             $this->launchers->start($this->concurrency);
         } catch (LauncherException $why) {
-            $this->lose($tickets, static fn(array $keys): LauncherException => LauncherException::died("{$how}; {$why->getMessage()}", $keys));
+            $this->lose(
+                $tickets,
+                static fn(array $keys): LauncherException
+                    => LauncherException::died("{$how}; {$why->getMessage()}", $keys),
+            );
 
             return;
         }
-        $suspects = array_filter($tickets, static fn(PendingCommand $ticket): bool => $ticket->started && ++$ticket->deaths > self::DEATHS);
-        $this->lose($suspects, static fn(array $keys): LauncherException => LauncherException::died("{$how}, as did launchers before it that had one of these", $keys));
+        $suspects = array_filter(
+            $tickets,
+            static fn(PendingCommand $ticket): bool => $ticket->started && ++$ticket->deaths > self::DEATHS,
+        );
+        $this->lose(
+            $suspects,
+            static fn(array $keys): LauncherException
+                => LauncherException::died("{$how}, as did launchers before it that had one of these", $keys),
+        );
         foreach (array_diff_key($tickets, $suspects) as $ticket) {
             $this->redispatch($ticket, $how);
         }
@@ -531,7 +570,11 @@ final class CommandDispatcher
                 $this->lose([$ticket], static fn(): LauncherException => $why);
             }
         } else {
-            $this->lose([$ticket], static fn(array $keys): LauncherException => LauncherException::died("{$how}; the command's input can't be read twice", $keys));
+            $this->lose(
+                [$ticket],
+                static fn(array $keys): LauncherException
+                    => LauncherException::died("{$how}; the command's input can't be read twice", $keys),
+            );
         }
     }
 

@@ -46,7 +46,10 @@ final class CommandRequest
             \count($changes),
             \strlen($strings),
             $ticket->umask,
-        ) . $strings . (($flags & LauncherProtocol::INPUT_INLINE) !== 0 && \is_string($command->input) ? $command->input : ''));
+        ) . $strings . (
+            ($flags & LauncherProtocol::INPUT_INLINE) !== 0
+            && \is_string($command->input) ? $command->input : ''
+        ));
     }
 
     /** Returns the flags for outputs and input. */
@@ -95,7 +98,10 @@ final class CommandRequest
         clearstatcache(true); // a link may have been switched
         $place = @stat($directory);
         $there = \is_string($told) && str_starts_with($told, '/') ? @stat($told) : false;
-        if ($place === false || ($there !== false && $there['ino'] === $place['ino'] && $there['dev'] === $place['dev'])) {
+        if (
+            $place === false
+            || ($there !== false && $there['ino'] === $place['ino'] && $there['dev'] === $place['dev'])
+        ) {
             return [];
         }
 

@@ -118,7 +118,9 @@ final class InputFeeder
         $stat = @fstat($stream);
         $isFile = $stat === false || ($stat['mode'] & 0o170000) === 0o100000;
         // While a named pipe or a terminal is blocking, PHP does not return fewer bytes than requested.
-        $isGreedy = !$isFile && stream_get_meta_data($stream)['stream_type'] === 'STDIO' && stream_set_blocking($stream, false);
+        $isGreedy = !$isFile
+            && stream_get_meta_data($stream)['stream_type'] === 'STDIO'
+            && stream_set_blocking($stream, false);
         try {
             while (!feof($stream)) {
                 if (!$isFile) {

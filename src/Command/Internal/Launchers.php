@@ -183,7 +183,10 @@ final class Launchers implements CommandBackend
         $this->capacity = $ready['capacity'];
         $this->means = substr($payload, 8);
         $this->wake();
-        $this->log->write('The launcher {pid} is ready and uses {means}', ['pid' => $ready['pid'], 'means' => $this->means]);
+        $this->log->write(
+            'The launcher {pid} is ready and uses {means}',
+            ['pid' => $ready['pid'], 'means' => $this->means],
+        );
     }
 
     public function tooMany(int $concurrency): LauncherException
@@ -391,7 +394,11 @@ final class Launchers implements CommandBackend
         foreach ($this->launchers as $i => $launcher) {
             $launcher->share = intdiv($concurrency + $i, $count);
             // All get the largest share as well, so that either all refuse it or none does.
-            $launcher->send(LauncherProtocol::frame(LauncherProtocol::CONFIGURE, 0, pack('VVeC', $launcher->share, $largest, $this->options->grace, (int) $this->options->redispatch)));
+            $launcher->send(LauncherProtocol::frame(
+                LauncherProtocol::CONFIGURE,
+                0,
+                pack('VVeC', $launcher->share, $largest, $this->options->grace, (int) $this->options->redispatch),
+            ));
         }
     }
 

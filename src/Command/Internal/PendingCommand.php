@@ -80,7 +80,10 @@ final class PendingCommand
     /** Makes the necessary sinks and feeder; called once for each launcher that gets the command. */
     public function connect(): void
     {
-        foreach ([LauncherProtocol::STDOUT => $this->command->stdout, LauncherProtocol::STDERR => $this->command->stderr] as $type => $target) {
+        foreach ([
+            LauncherProtocol::STDOUT => $this->command->stdout,
+            LauncherProtocol::STDERR => $this->command->stderr,
+        ] as $type => $target) {
             if (!$target instanceof Output) {
                 $this->sinks[$type] ??= new Sink(
                     $target,
@@ -142,7 +145,9 @@ final class PendingCommand
     /** Whether another attempt would read the same input. */
     public function isRepeatable(): bool
     {
-        return $this->command->input === null || \is_string($this->command->input) || $this->feeder?->isStarted() === false;
+        return $this->command->input === null
+            || \is_string($this->command->input)
+            || $this->feeder?->isStarted() === false;
     }
 
     /** Drops output that callbacks and streams have not received. */

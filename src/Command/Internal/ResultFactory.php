@@ -64,7 +64,15 @@ final class ResultFactory
         $program = $ticket->command->arguments[0] ?? '/bin/sh';
         $reason = substr($bytes, $at + 2, $length - 2);
 
-        return self::result($ticket, $code, null, false, microtime(true), 0.0, "could not be started: '{$program}': {$reason}");
+        return self::result(
+            $ticket,
+            $code,
+            null,
+            false,
+            microtime(true),
+            0.0,
+            "could not be started: '{$program}': {$reason}",
+        );
     }
 
     /** Makes a result from the bytes of {@see PortableCommand::outcome()}; counts the attempt. */
@@ -90,8 +98,15 @@ final class ResultFactory
         return self::result($ticket, null, null, false, 0.0, 0.0, $how);
     }
 
-    private static function result(PendingCommand $ticket, ?int $code, ?int $signal, bool $timedOut, float $start, float $duration, ?string $error): CommandResult
-    {
+    private static function result(
+        PendingCommand $ticket,
+        ?int $code,
+        ?int $signal,
+        bool $timedOut,
+        float $start,
+        float $duration,
+        ?string $error,
+    ): CommandResult {
         return new CommandResult(
             $ticket->key,
             $ticket->command,

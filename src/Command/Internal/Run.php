@@ -191,7 +191,9 @@ final class Run implements PendingCommandOwner
     /** Returns 0 also while much output is kept. The caller may be the one that keeps it, so waiting would not help. */
     private function lookahead(): int
     {
-        return $this->dispatcher->options->halt === null && $this->untakenBytes < self::ROOM && !$this->dispatcher->store->isFull()
+        return $this->dispatcher->options->halt === null
+            && $this->untakenBytes < self::ROOM
+            && !$this->dispatcher->store->isFull()
             ? $this->dispatcher->options->lookahead
             : 0;
     }
@@ -237,7 +239,11 @@ final class Run implements PendingCommandOwner
         }
         $command = $this->input->current();
         if (!$command instanceof Command) {
-            throw new \ValueError(\sprintf('The input of a pool must yield %s, not %s', Command::class, get_debug_type($command)));
+            throw new \ValueError(\sprintf(
+                'The input of a pool must yield %s, not %s',
+                Command::class,
+                get_debug_type($command),
+            ));
         }
         $ticket = $this->dispatcher->submit($this->lane, $this->input->key(), $command, $this);
         $this->tickets[$ticket->id] = $ticket;

@@ -48,7 +48,12 @@ final class ShellLine
             preg_match_all(self::WORD, $line, $matches);
             $words = array_map(self::unquote(...), $matches[0]);
         }
-        if ($words === false || $words === [] || isset(self::OF_THE_SHELL[$words[0]]) || preg_match(self::PROGRAM, $words[0]) !== 1) {
+        if (
+            $words === false
+            || $words === []
+            || isset(self::OF_THE_SHELL[$words[0]])
+            || preg_match(self::PROGRAM, $words[0]) !== 1
+        ) {
             return null;
         }
 

@@ -27,8 +27,11 @@ final class Sink
      * @param \Closure(int): void             $taken  called with the number of bytes delivered
      * @param \Closure(\Throwable): void      $failed called once; nothing more is delivered
      */
-    public function __construct(private readonly mixed $target, private readonly \Closure $taken, private readonly \Closure $failed)
-    {
+    public function __construct(
+        private readonly mixed $target,
+        private readonly \Closure $taken,
+        private readonly \Closure $failed,
+    ) {
         $this->pieces = new \SplQueue();
     }
 

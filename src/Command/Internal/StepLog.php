@@ -20,7 +20,8 @@ final class StepLog
         if ($logger === null) {
             return;
         }
-        $describe = static fn(string|int|float|CommandResult $value): string|int|float => $value instanceof CommandResult ? $value->describe() : $value;
+        $describe = static fn(string|int|float|CommandResult $value): string|int|float
+            => $value instanceof CommandResult ? $value->describe() : $value;
         IsolatedCall::call(static fn() => $logger->debug($message, array_map($describe, $context)));
     }
 }

@@ -43,8 +43,12 @@ final readonly class AccessLine
     }
 
     /** @param ResponseInterface|null $response null when only the status is known */
-    public static function of(ServerRequestInterface $request, int $status, ?ResponseInterface $response, float $seconds): self
-    {
+    public static function of(
+        ServerRequestInterface $request,
+        int $status,
+        ?ResponseInterface $response,
+        float $seconds,
+    ): self {
         $client = $request->getAttribute('client-ip') ?? $request->getServerParams()['REMOTE_ADDR'] ?? '';
         $id = $request->getAttribute('request-id');
         $hasBody = $request->getMethod() !== 'HEAD' && $status !== 204 && $status !== 304;
@@ -71,7 +75,11 @@ final readonly class AccessLine
         $request = self::escape("{$this->method} {$this->target} HTTP/{$this->version}");
         $bytes = ($this->bytes ?? 0) === 0 ? '-' : $this->bytes;
 
-        return "{$client} - - [{$time}] \"{$request}\" {$this->status} {$bytes} \"" . self::field($this->referer) . '" "' . self::field($this->userAgent) . '"';
+        return "{$client} - - [{$time}] \"{$request}\" {$this->status} {$bytes} \""
+            . self::field($this->referer)
+            . '" "'
+            . self::field($this->userAgent)
+            . '"';
     }
 
     /**
@@ -100,6 +108,10 @@ final readonly class AccessLine
 
     private static function escape(string $text): string
     {
-        return (string) preg_replace_callback(self::UNSAFE, static fn(array $byte): string => '\x' . bin2hex($byte[0]), $text);
+        return (string) preg_replace_callback(
+            self::UNSAFE,
+            static fn(array $byte): string => '\x' . bin2hex($byte[0]),
+            $text,
+        );
     }
 }

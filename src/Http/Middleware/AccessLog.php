@@ -63,7 +63,9 @@ final class AccessLog implements MiddlewareInterface
         // "n": don't wait for the reader of a pipe. "e": commands do not inherit the descriptor.
         $stream = @fopen($path, 'ane');
 
-        return $stream !== false ? new self(new LineFile($stream)) : throw AccessLogException::cantOpen($path, error_get_last()['message'] ?? 'unknown error');
+        return $stream !== false
+            ? new self(new LineFile($stream))
+            : throw AccessLogException::cantOpen($path, error_get_last()['message'] ?? 'unknown error');
     }
 
     /** @param resource $stream such as STDOUT; made non-blocking unless it is a terminal, and left open */
@@ -81,11 +83,22 @@ final class AccessLog implements MiddlewareInterface
             $response = $handler->handle($request);
         } catch (\Throwable $failure) {
             if (!ClientDisconnect::caused($failure)) {
-                $this->log($request, AccessLine::of($request, $failure instanceof HttpException ? $failure->status : 500, null, (hrtime(true) - $begun) / 1e9));
+                $this->log(
+                    $request,
+                    AccessLine::of(
+                        $request,
+                        $failure instanceof HttpException ? $failure->status : 500,
+                        null,
+                        (hrtime(true) - $begun) / 1e9,
+                    ),
+                );
             }
             throw $failure;
         }
-        $this->log($request, AccessLine::of($request, $response->getStatusCode(), $response, (hrtime(true) - $begun) / 1e9));
+        $this->log(
+            $request,
+            AccessLine::of($request, $response->getStatusCode(), $response, (hrtime(true) - $begun) / 1e9),
+        );
 
         return $response;
     }

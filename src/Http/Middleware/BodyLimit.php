@@ -33,7 +33,9 @@ final readonly class BodyLimit implements MiddlewareInterface
     public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
     {
         $body = $request->getBody();
-        $told = preg_match('/^0*+(\d++)$/D', $request->getHeaderLine('Content-Length'), $digits) === 1 ? $digits[1] : '';
+        $told = preg_match('/^0*+(\d++)$/D', $request->getHeaderLine('Content-Length'), $digits) === 1
+            ? $digits[1]
+            : '';
         if (\strlen($told) > 18 || max((int) $told, $body->getSize()) > $this->bytes) {
             throw new HttpException(413, "The body is larger than {$this->bytes} bytes");
         }

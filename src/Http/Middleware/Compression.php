@@ -40,7 +40,14 @@ final readonly class Compression implements MiddlewareInterface
         . '|application/(?:json|xml|javascript|x-javascript|ecmascript|wasm|x-ndjson|jsonl|graphql|openmetrics-text|rtf|vnd\.ms-fontobject))[ \t]*+(?:;|$)@Di';
 
     /** Fields of a response that is already encoded, is a part, or has a checksum of its bytes. */
-    private const FIXED = ['Content-Encoding', 'Content-Range', 'Content-Digest', 'Repr-Digest', 'Digest', 'Content-MD5'];
+    private const FIXED = [
+        'Content-Encoding',
+        'Content-Range',
+        'Content-Digest',
+        'Repr-Digest',
+        'Digest',
+        'Content-MD5',
+    ];
 
     private const NEVER = [204, 205, 206];
 
@@ -55,7 +62,9 @@ final readonly class Compression implements MiddlewareInterface
             return $response;
         }
 
-        return $response->getStatusCode() === 304 ? self::weakened($response) : self::compressed($response, $request->getMethod() === 'HEAD');
+        return $response->getStatusCode() === 304
+            ? self::weakened($response)
+            : self::compressed($response, $request->getMethod() === 'HEAD');
     }
 
     private static function gainsByIt(ResponseInterface $response): bool
@@ -90,9 +99,15 @@ final readonly class Compression implements MiddlewareInterface
         $size = \is_string($body) ? \strlen($body) : Body::size($response);
         $response = self::weakened($response)->withHeader('Content-Encoding', 'gzip')->withoutHeader('Accept-Ranges');
         if ($isHead || $size === null || $size > self::AT_ONCE) {
-            return $response->withoutHeader('Content-Length')->withBody(new GzipStream(\is_string($body) ? Stream::create($body) : $body, $size, self::LEVEL));
+            return $response->withoutHeader('Content-Length')->withBody(new GzipStream(
+                \is_string($body) ? Stream::create($body) : $body,
+                $size,
+                self::LEVEL,
+            ));
         }
-        $bytes = \is_string($body) ? (string) gzencode($body, self::LEVEL) : (new GzipStream($body, $size, self::LEVEL))->getContents();
+        $bytes = \is_string($body)
+            ? (string) gzencode($body, self::LEVEL)
+            : (new GzipStream($body, $size, self::LEVEL))->getContents();
 
         return $response->withHeader('Content-Length', (string) \strlen($bytes))->withBody(Stream::create($bytes));
     }

@@ -78,13 +78,29 @@ final readonly class Cors implements MiddlewareInterface
     {
         $origin = $request->getHeaderLine('Origin');
         $allowed = $this->allowed($origin);
-        if ($request->getMethod() === 'OPTIONS' && $origin !== '' && $request->hasHeader('Access-Control-Request-Method')) {
-            $response = Vary::by(new Response(204, $allowed === null ? [] : $this->preflight), 'Access-Control-Request-Method', 'Access-Control-Request-Headers');
+        if (
+            $request->getMethod() === 'OPTIONS'
+            && $origin !== ''
+            && $request->hasHeader('Access-Control-Request-Method')
+        ) {
+            $response = Vary::by(
+                new Response(204, $allowed === null ? [] : $this->preflight),
+                'Access-Control-Request-Method',
+                'Access-Control-Request-Headers',
+            );
         } else {
-            $response = self::set($handler->handle($request), 'Access-Control-Expose-Headers', $allowed === null ? '' : $this->exposedHeaders);
+            $response = self::set(
+                $handler->handle($request),
+                'Access-Control-Expose-Headers',
+                $allowed === null ? '' : $this->exposedHeaders,
+            );
         }
         $response = self::set($response, 'Access-Control-Allow-Origin', $allowed ?? '');
-        $response = self::set($response, 'Access-Control-Allow-Credentials', $allowed !== null && $this->credentials ? 'true' : '');
+        $response = self::set(
+            $response,
+            'Access-Control-Allow-Credentials',
+            $allowed !== null && $this->credentials ? 'true' : '',
+        );
 
         return $this->any ? $response : Vary::by($response, 'Origin');
     }
@@ -98,7 +114,10 @@ final readonly class Cors implements MiddlewareInterface
     {
         foreach ($tokens as $token) {
             if (preg_match(self::TOKEN, $token) !== 1) {
-                throw new \ValueError('A method or header of CORS is a name without blanks, not ' . json_encode($token, \JSON_INVALID_UTF8_SUBSTITUTE));
+                throw new \ValueError(
+                    'A method or header of CORS is a name without blanks, not '
+                        . json_encode($token, \JSON_INVALID_UTF8_SUBSTITUTE),
+                );
             }
         }
         if ($maxAge !== null && $maxAge < 0) {
@@ -118,7 +137,10 @@ final readonly class Cors implements MiddlewareInterface
         $table = [];
         foreach ($origins as $origin) {
             $key = self::normalized($origin)
-                ?? throw new \ValueError('An origin is a scheme, a host and perhaps a port, such as https://app.example, not ' . json_encode($origin, \JSON_INVALID_UTF8_SUBSTITUTE));
+                ?? throw new \ValueError(
+                    'An origin is a scheme, a host and perhaps a port, such as https://app.example, not '
+                        . json_encode($origin, \JSON_INVALID_UTF8_SUBSTITUTE),
+                );
             $table[$key] = true;
         }
 

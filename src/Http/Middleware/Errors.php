@@ -50,7 +50,10 @@ final class Errors implements MiddlewareInterface
             }
             $this->log($request, $failure, 500);
 
-            return (new ErrorPage(500, trace: $this->traces ? $failure : null))->response($request->getHeaderLine('Accept'));
+            return (new ErrorPage(
+                500,
+                trace: $this->traces ? $failure : null,
+            ))->response($request->getHeaderLine('Accept'));
         }
     }
 
@@ -64,7 +67,11 @@ final class Errors implements MiddlewareInterface
                 $this->log($request, $cause, $meant->status);
             }
 
-            return (new ErrorPage($meant->status, $meant->getMessage(), $meant->headers))->response($request->getHeaderLine('Accept'));
+            return (new ErrorPage(
+                $meant->status,
+                $meant->getMessage(),
+                $meant->headers,
+            ))->response($request->getHeaderLine('Accept'));
         }
     }
 
@@ -73,7 +80,12 @@ final class Errors implements MiddlewareInterface
         $exchange = $request->getAttribute(RequestExchange::class);
         $logger = $this->logger ?? ($exchange instanceof RequestExchange ? $exchange->logger() : null);
         if ($logger === null) {
-            error_log('Spindle: ' . json_encode("{$request->getMethod()} {$request->getRequestTarget()}: " . ErrorPage::line($failure), ErrorPage::JSON));
+            error_log(
+                'Spindle: ' . json_encode(
+                    "{$request->getMethod()} {$request->getRequestTarget()}: " . ErrorPage::line($failure),
+                    ErrorPage::JSON,
+                ),
+            );
 
             return;
         }

@@ -52,8 +52,12 @@ final readonly class StaticFiles implements MiddlewareInterface
      * @throws \ValueError when the root is not a directory, the prefix does not begin with a slash, or $maxAge is
      *         negative
      */
-    public function __construct(string $root, string $prefix = '/', private ?string $index = 'index.html', ?int $maxAge = null)
-    {
+    public function __construct(
+        string $root,
+        string $prefix = '/',
+        private ?string $index = 'index.html',
+        ?int $maxAge = null,
+    ) {
         $real = realpath($root);
         if ($real === false || !is_dir($real)) {
             throw new \ValueError("Files can not be served from {$root}: there is no such directory");
@@ -89,7 +93,12 @@ final readonly class StaticFiles implements MiddlewareInterface
 
         return match (true) {
             $file === null => null,
-            $name === $path || str_ends_with($path, '/') => FileAnswer::of($file, MediaType::of($name), $request, $this->headers),
+            $name === $path || str_ends_with($path, '/') => FileAnswer::of(
+                $file,
+                MediaType::of($name),
+                $request,
+                $this->headers,
+            ),
             default => self::redirect($uri, $request->getUri()->getQuery()),
         };
     }
@@ -110,7 +119,9 @@ final readonly class StaticFiles implements MiddlewareInterface
         $checked = $this->prefix === '/' && ($names[0] ?? '') === self::WELL_KNOWN ? \array_slice($names, 1) : $names;
 
         // preg_grep() does not match invalid UTF-8.
-        return \count((array) preg_grep(self::NAME, $checked)) === \count($checked) ? implode('/', [$this->root, ...$names]) . $slash : null;
+        return \count((array) preg_grep(self::NAME, $checked)) === \count($checked)
+            ? implode('/', [$this->root, ...$names]) . $slash
+            : null;
     }
 
     private function open(string $path): ?OpenFile

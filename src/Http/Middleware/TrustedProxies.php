@@ -109,7 +109,8 @@ final readonly class TrustedProxies implements MiddlewareInterface
     private static function withoutUnderscores(ServerRequestInterface $request): ServerRequestInterface
     {
         foreach (array_keys($request->getHeaders()) as $name) {
-            $isDisguised = str_contains((string) $name, '_') && str_starts_with(strtr(strtolower((string) $name), '_', '-'), self::X_FORWARDED);
+            $isDisguised = str_contains((string) $name, '_')
+                && str_starts_with(strtr(strtolower((string) $name), '_', '-'), self::X_FORWARDED);
             $request = $isDisguised ? $request->withoutHeader((string) $name) : $request;
         }
 

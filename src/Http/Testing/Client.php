@@ -80,8 +80,12 @@ final class Client
     }
 
     /** @param array<string, string|list<string>> $headers */
-    public function post(string $target, string $body, string $type = 'application/x-www-form-urlencoded', array $headers = []): Response
-    {
+    public function post(
+        string $target,
+        string $body,
+        string $type = 'application/x-www-form-urlencoded',
+        array $headers = [],
+    ): Response {
         return $this->request('POST', $target, ['Content-Type' => $type] + $headers, $body);
     }
 

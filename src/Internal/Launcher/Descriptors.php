@@ -33,7 +33,12 @@ final class Descriptors
             }
             ++$open;
             $descriptor = (int) $entry;
-            if ($descriptor <= self::GIVEN || $descriptor >= $limit || $target === '/dev/null' || self::closesOnExec($descriptor)) {
+            if (
+                $descriptor <= self::GIVEN
+                || $descriptor >= $limit
+                || $target === '/dev/null'
+                || self::closesOnExec($descriptor)
+            ) {
                 continue;
             }
             if (str_starts_with($target, 'socket:')) {
@@ -55,7 +60,11 @@ final class Descriptors
 
     private static function closesOnExec(int $descriptor): bool
     {
-        return preg_match('/^flags:\s+([0-7]+)/m', (string) @file_get_contents("/proc/self/fdinfo/{$descriptor}"), $match) === 1
+        return preg_match(
+            '/^flags:\s+([0-7]+)/m',
+            (string) @file_get_contents("/proc/self/fdinfo/{$descriptor}"),
+            $match,
+        ) === 1
             && (octdec($match[1]) & 0o2000000) !== 0;
     }
 }

@@ -22,7 +22,9 @@ final class LauncherCode
         $present = hash_final($context);
         if ($present !== (self::$loaded ??= $present)) {
             throw LauncherException::cannotStart(
-                'its source files in ' . \dirname(__DIR__, 2) . ' have changed since this process loaded them, or can\'t be'
+                'its source files in '
+                    . \dirname(__DIR__, 2)
+                    . ' have changed since this process loaded them, or can\'t be'
                 . ' read, as after a deployment. Restart this process',
             );
         }
@@ -32,7 +34,11 @@ final class LauncherCode
     private static function files(): array
     {
         $names = @scandir(__DIR__ . '/Process');
-        $files = [__DIR__ . '/LauncherProtocol.php', \dirname(__DIR__) . '/FrameReader.php', \dirname(__DIR__) . '/MalformedFrameException.php'];
+        $files = [
+            __DIR__ . '/LauncherProtocol.php',
+            \dirname(__DIR__) . '/FrameReader.php',
+            \dirname(__DIR__) . '/MalformedFrameException.php',
+        ];
         foreach ($names === false ? [] : $names as $name) {
             if (str_ends_with($name, '.php')) {
                 $files[] = __DIR__ . "/Process/{$name}";

@@ -140,7 +140,10 @@ final class LauncherProcess
     /** @return array<array-key, mixed> no environment and no unsent commands, because they may be secret */
     public function __debugInfo(): array
     {
-        return array_diff_key(get_object_vars($this), ['environment' => 0, 'gathered' => 0, 'unsent' => 0, 'frames' => 0]);
+        return array_diff_key(
+            get_object_vars($this),
+            ['environment' => 0, 'gathered' => 0, 'unsent' => 0, 'frames' => 0],
+        );
     }
 
     /** Whether this process started the launcher. A fork shares its pipes. */
@@ -389,7 +392,9 @@ final class LauncherProcess
             return;
         }
         $isShort = $this->written === 0 && \strlen($this->unsent) <= self::PIECE;
-        $written = $this->unsent === '' ? 0 : @fwrite($this->in, $isShort ? $this->unsent : substr($this->unsent, $this->written, self::PIECE));
+        $written = $this->unsent === ''
+            ? 0
+            : @fwrite($this->in, $isShort ? $this->unsent : substr($this->unsent, $this->written, self::PIECE));
         // On a failure, reading notices the launcher's death, after its last frames.
         $this->written = $written === false ? \strlen($this->unsent) : $this->written + $written;
         if ($this->written * 2 >= \strlen($this->unsent)) {

@@ -28,8 +28,12 @@ final class Daemon
      * @param (\Closure(): int)|null $pid     returns the id of the server's process, 0 while unknown; null when the
      *                                        command becomes the server
      */
-    public function __construct(private readonly string $name, private readonly array $command, private readonly TestServerState $remains, private readonly ?\Closure $pid = null)
-    {
+    public function __construct(
+        private readonly string $name,
+        private readonly array $command,
+        private readonly TestServerState $remains,
+        private readonly ?\Closure $pid = null,
+    ) {
         $this->logFile = "{$remains->directory}/log";
     }
 
@@ -106,7 +110,10 @@ final class Daemon
 
     private function endOfLog(): string
     {
-        return implode("\n", \array_slice(explode("\n", trim((string) @file_get_contents($this->logFile))), -self::LOG_LINES));
+        return implode(
+            "\n",
+            \array_slice(explode("\n", trim((string) @file_get_contents($this->logFile))), -self::LOG_LINES),
+        );
     }
 
     private function signal(int $signal): void

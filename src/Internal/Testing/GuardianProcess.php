@@ -27,7 +27,14 @@ final class GuardianProcess
     public function __construct(private readonly string $removal, private readonly string $directory)
     {
         $this->owner = (int) getmypid();
-        $command = [PhpBinary::find(null), ...PhpBinary::options(), __DIR__ . '/guardian.php', (string) $this->owner, $removal, $directory];
+        $command = [
+            PhpBinary::find(null),
+            ...PhpBinary::options(),
+            __DIR__ . '/guardian.php',
+            (string) $this->owner,
+            $removal,
+            $directory,
+        ];
         [$this->process, $this->pipe] = Program::startGuardian($command);
     }
 
@@ -50,7 +57,11 @@ final class GuardianProcess
     public function check(string $server): void
     {
         if (!$this->isOurs()) {
-            throw new \LogicException($this->process === null ? "The {$server} was stopped" : "The {$server} belongs to the process that this one was forked from");
+            throw new \LogicException(
+                $this->process === null
+                    ? "The {$server} was stopped"
+                    : "The {$server} belongs to the process that this one was forked from",
+            );
         }
     }
 

@@ -16,7 +16,9 @@ final class PrivateDirectory
     public function __construct(string $kind)
     {
         $temporary = realpath(sys_get_temp_dir());
-        $this->path = ($temporary === false || \strlen($temporary) > self::LONGEST_PATH ? '/tmp' : $temporary) . "/spindle-{$kind}-" . bin2hex(random_bytes(6));
+        $this->path = ($temporary === false || \strlen($temporary) > self::LONGEST_PATH ? '/tmp' : $temporary)
+            . "/spindle-{$kind}-"
+            . bin2hex(random_bytes(6));
     }
 
     /**
@@ -26,10 +28,16 @@ final class PrivateDirectory
      */
     public function make(string ...$folders): void
     {
-        foreach ([$this->path, ...array_map(fn(string $folder): string => "{$this->path}/{$folder}", array_values($folders))] as $path) {
+        foreach ([
+            $this->path,
+            ...array_map(fn(string $folder): string => "{$this->path}/{$folder}", array_values($folders)),
+        ] as $path) {
             error_clear_last();
             if (!@mkdir($path, 0o700)) {
-                throw ServerException::cannotDo("The directory {$path} can't be made", error_get_last()['message'] ?? 'mkdir failed');
+                throw ServerException::cannotDo(
+                    "The directory {$path} can't be made",
+                    error_get_last()['message'] ?? 'mkdir failed',
+                );
             }
         }
     }
@@ -47,7 +55,12 @@ final class PrivateDirectory
         $written = @file_put_contents($path, $content, $flags);
         umask($mask);
 
-        return $written === \strlen($content) ? $path : throw ServerException::cannotDo("{$path} can't be written", error_get_last()['message'] ?? 'is the disk full?');
+        return $written === \strlen($content)
+            ? $path
+            : throw ServerException::cannotDo(
+                "{$path} can't be written",
+                error_get_last()['message'] ?? 'is the disk full?',
+            );
     }
 
     /**
@@ -60,6 +73,11 @@ final class PrivateDirectory
         error_clear_last();
         $content = @file_get_contents($file);
 
-        return $this->write($name, $content !== false ? $content : throw ServerException::cannotDo("The file {$file} can't be read", error_get_last()['message'] ?? ''));
+        return $this->write(
+            $name,
+            $content !== false
+                ? $content
+                : throw ServerException::cannotDo("The file {$file} can't be read", error_get_last()['message'] ?? ''),
+        );
     }
 }

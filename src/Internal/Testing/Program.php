@@ -80,9 +80,18 @@ final class Program
             $descriptors[$descriptor] ??= self::NULL;
         }
         error_clear_last();
-        $process = @proc_open(['/bin/sh', '-c', $shell, 'sh', ...$command], $descriptors, $pipes, '/', self::environment());
+        $process = @proc_open(
+            ['/bin/sh', '-c', $shell, 'sh', ...$command],
+            $descriptors,
+            $pipes,
+            '/',
+            self::environment(),
+        );
         if ($process === false) {
-            throw ServerException::cannotDo("'{$command[0]}' can't be started", error_get_last()['message'] ?? 'proc_open failed');
+            throw ServerException::cannotDo(
+                "'{$command[0]}' can't be started",
+                error_get_last()['message'] ?? 'proc_open failed',
+            );
         }
 
         /** @var array<int, resource> $pipes */

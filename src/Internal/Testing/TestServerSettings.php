@@ -21,7 +21,11 @@ final class TestServerSettings
                 throw new \ValueError("A temporary {$server} chooses its own {$name}");
             }
             if (preg_match('~[\r\n\0]~', "{$name}{$value}") === 1) {
-                throw new \ValueError('The setting ' . strtok($name, "\r\n\0") . " has a line break or a NUL byte, which {$file} can't hold");
+                throw new \ValueError(
+                    'The setting '
+                        . strtok($name, "\r\n\0")
+                        . " has a line break or a NUL byte, which {$file} can't hold",
+                );
             }
         }
     }

@@ -36,7 +36,10 @@ final class TestServerState
         foreach (Files::in('/proc') as $entry) {
             $line = (int) $entry > 0 ? @file_get_contents("/proc/{$entry}/cmdline") : false;
             if ($line !== false && preg_match("~^(?:[^\\0]*/)?({$this->programs})[: \\0]~", $line, $match) === 1
-                && (str_contains($line, basename($this->directory)) || str_starts_with((string) @readlink("/proc/{$entry}/cwd"), "{$this->directory}/"))) {
+                && (
+                    str_contains($line, basename($this->directory))
+                    || str_starts_with((string) @readlink("/proc/{$entry}/cwd"), "{$this->directory}/")
+                )) {
                 $processes[(int) $entry] = $match[1];
             }
         }

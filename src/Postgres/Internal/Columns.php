@@ -37,7 +37,11 @@ final readonly class Columns
     public function __construct(public array $names, public array $oids, public Types $types)
     {
         $this->kinds = array_map(Types::kind(...), $oids);
-        $this->binaryKinds = array_map(static fn(int $oid, int $kind): int => self::BINARY[$oid] ?? $kind, $oids, $this->kinds);
+        $this->binaryKinds = array_map(
+            static fn(int $oid, int $kind): int => self::BINARY[$oid] ?? $kind,
+            $oids,
+            $this->kinds,
+        );
         $formats = array_map(static fn(int $oid): int => isset(self::BINARY[$oid]) ? 1 : 0, $oids);
         $this->formats = pack('n*', \count($formats), ...$formats);
         $unique = array_unique($names);

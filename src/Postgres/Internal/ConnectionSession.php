@@ -40,7 +40,9 @@ final class ConnectionSession implements SessionLender
     /** @param bool $isTransaction whether the session is lent for a transaction, which only the lender may end */
     public function __construct(public readonly Session $session, private readonly bool $isTransaction = false)
     {
-        $this->turn = new FairMutex('The connection is busy with a transaction, a stream or a COPY. Use that transaction, read to the end first, or take a pool');
+        $this->turn = new FairMutex(
+            'The connection is busy with a transaction, a stream or a COPY. Use that transaction, read to the end first, or take a pool',
+        );
         $this->waiting = new WaitingCallers();
         $this->process = (int) getmypid();
     }
@@ -107,8 +109,12 @@ final class ConnectionSession implements SessionLender
      *
      * @return \Generator<int, array<string, mixed>>
      */
-    public function stream(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): \Generator
-    {
+    public function stream(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters,
+        ?Cancellation $cancellation,
+    ): \Generator {
         $this->share($cancellation);
         $this->shared();
         $this->ensureEndsNothing($sql);
@@ -171,7 +177,9 @@ final class ConnectionSession implements SessionLender
 
     public static function ended(): \LogicException
     {
-        return new \LogicException('The transaction was ended by a statement in it; leave that to the function: it returns for a COMMIT, and throws for a ROLLBACK');
+        return new \LogicException(
+            'The transaction was ended by a statement in it; leave that to the function: it returns for a COMMIT, and throws for a ROLLBACK',
+        );
     }
 
     /** Ends the use of the session, also for fibers that are waiting for it. */
@@ -256,14 +264,18 @@ final class ConnectionSession implements SessionLender
     {
         $this->ensureNotEnded();
         if ($this->isOver) {
-            throw new \LogicException('The transaction is over: use what it gave after the function that got it returned');
+            throw new \LogicException(
+                'The transaction is over: use what it gave after the function that got it returned',
+            );
         }
     }
 
     private function ensureOurs(): void
     {
         if (!$this->isOurs()) {
-            throw new \LogicException('A connection to PostgreSQL can not be used in a fork of the process that opened it; open another');
+            throw new \LogicException(
+                'A connection to PostgreSQL can not be used in a fork of the process that opened it; open another',
+            );
         }
     }
 }

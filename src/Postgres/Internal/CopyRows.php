@@ -21,8 +21,13 @@ final class CopyRows
      *
      * @throws \LogicException when rows can't be sent with this statement
      */
-    public static function of(string $sql, #[\SensitiveParameter] iterable $data, Types $types, \Closure $describe): \Generator
-    {
+    public static function of(
+        string $sql,
+        #[\SensitiveParameter]
+        iterable $data,
+        Types $types,
+        \Closure $describe,
+    ): \Generator {
         $items = (static fn(): \Generator => yield from $data)();
         $oids = \is_array($items->current()) ? $describe(self::columns($sql)) : null;
 
@@ -33,10 +38,14 @@ final class CopyRows
     private static function columns(string $sql): string
     {
         if (preg_match(self::STATEMENT, $sql, $match) !== 1 || $match['options'] !== '') {
-            throw new \LogicException('Rows as arrays go with COPY table FROM STDIN or COPY table (columns) FROM STDIN, without options; give strings in the format that is wanted');
+            throw new \LogicException(
+                'Rows as arrays go with COPY table FROM STDIN or COPY table (columns) FROM STDIN, without options; give strings in the format that is wanted',
+            );
         }
 
-        return 'SELECT ' . ($match['columns'] === '' ? '*' : substr($match['columns'], 1, -1)) . " FROM {$match['table']}";
+        return 'SELECT '
+            . ($match['columns'] === '' ? '*' : substr($match['columns'], 1, -1))
+            . " FROM {$match['table']}";
     }
 
     /**

@@ -60,7 +60,12 @@ final class Listening
         foreach ($channels as $channel) {
             // The server truncates longer names, so no notification would ever arrive under the full name.
             if ($channel === '' || \strlen($channel) > self::LONGEST) {
-                throw new \ValueError(\sprintf('The name of a channel has 1 to %d bytes, not %d: %s', self::LONGEST, \strlen($channel), json_encode($channel, \JSON_INVALID_UTF8_SUBSTITUTE)));
+                throw new \ValueError(\sprintf(
+                    'The name of a channel has 1 to %d bytes, not %d: %s',
+                    self::LONGEST,
+                    \strlen($channel),
+                    json_encode($channel, \JSON_INVALID_UTF8_SUBSTITUTE),
+                ));
             }
         }
         $self = new self($cancellation);

@@ -10,7 +10,9 @@ trait NotSerializable
     /** @internal */
     public function __serialize(): never
     {
-        throw new \LogicException(self::class . ' can not be serialized, since it holds a connection: open another where it is needed');
+        throw new \LogicException(
+            self::class . ' can not be serialized, since it holds a connection: open another where it is needed',
+        );
     }
 
     /**

@@ -41,7 +41,12 @@ final class RowObjects
         foreach ($columns as $index => $column) {
             $parameter = $this->parameterOf($column, $parameters);
             if (\in_array($parameter->getName(), $this->places, true)) {
-                throw UnexpectedResultException::object($class, \in_array($column, \array_slice($columns, 0, $index), true) ? "two columns are named \"{$column}\"" : "two columns are for the parameter \${$parameter->getName()}");
+                throw UnexpectedResultException::object(
+                    $class,
+                    \in_array($column, \array_slice($columns, 0, $index), true)
+                        ? "two columns are named \"{$column}\""
+                        : "two columns are for the parameter \${$parameter->getName()}",
+                );
             }
             $this->places[] = $parameter->getName();
             $enum = self::enumOf($parameter);
@@ -50,7 +55,10 @@ final class RowObjects
             }
         }
         $this->ensureNoneMissing($parameters);
-        $this->isInOrder = $this->places === array_map(static fn(\ReflectionParameter $parameter): string => $parameter->getName(), \array_slice($parameters, 0, \count($columns)));
+        $this->isInOrder = $this->places === array_map(
+            static fn(\ReflectionParameter $parameter): string => $parameter->getName(),
+            \array_slice($parameters, 0, \count($columns)),
+        );
     }
 
     /**
@@ -96,11 +104,21 @@ final class RowObjects
                 if (!$this->isOfCall($error)) {
                     throw $error;
                 }
-                $infinite = array_search(true, array_map(static fn(mixed $value): bool => \is_float($value) && is_infinite($value), $row), true);
+                $infinite = array_search(
+                    true,
+                    array_map(static fn(mixed $value): bool => \is_float($value) && is_infinite($value), $row),
+                    true,
+                );
                 if ($infinite !== false && str_contains($error->getMessage(), 'Date')) {
-                    throw UnexpectedResultException::object($this->class, "a value of the column \"{$this->columns[$infinite]}\" is infinity, which is a float: declare the parameter as DateTimeImmutable|float");
+                    throw UnexpectedResultException::object(
+                        $this->class,
+                        "a value of the column \"{$this->columns[$infinite]}\" is infinity, which is a float: declare the parameter as DateTimeImmutable|float",
+                    );
                 }
-                throw UnexpectedResultException::object($this->class, preg_replace('/, called in .*/s', '', $error->getMessage()) ?? '');
+                throw UnexpectedResultException::object(
+                    $this->class,
+                    preg_replace('/, called in .*/s', '', $error->getMessage()) ?? '',
+                );
             }
         }
 
@@ -110,7 +128,9 @@ final class RowObjects
     /** Whether the error is about an argument, rather than raised inside the constructor. */
     private function isOfCall(\TypeError $error): bool
     {
-        return str_contains($error->getMessage(), '__construct(): Argument #') && ($error->getTrace()[0]['function'] ?? '') === '__construct' && ($error->getTrace()[1]['class'] ?? '') === self::class;
+        return str_contains($error->getMessage(), '__construct(): Argument #')
+            && ($error->getTrace()[0]['function'] ?? '') === '__construct'
+            && ($error->getTrace()[1]['class'] ?? '') === self::class;
     }
 
     /** @param array<\ReflectionParameter> $parameters */
@@ -123,7 +143,10 @@ final class RowObjects
             }
         }
 
-        throw UnexpectedResultException::object($this->class, "its constructor has no parameter for the column \"{$column}\"");
+        throw UnexpectedResultException::object(
+            $this->class,
+            "its constructor has no parameter for the column \"{$column}\"",
+        );
     }
 
     /** @return class-string<\BackedEnum>|null */
@@ -131,7 +154,9 @@ final class RowObjects
     {
         $type = $parameter->getType();
 
-        return $type instanceof \ReflectionNamedType && is_subclass_of($type->getName(), \BackedEnum::class) ? $type->getName() : null;
+        return $type instanceof \ReflectionNamedType && is_subclass_of($type->getName(), \BackedEnum::class)
+            ? $type->getName()
+            : null;
     }
 
     /** @param class-string<\BackedEnum> $enum */
@@ -146,7 +171,10 @@ final class RowObjects
         }
 
         return (\is_int($value) || \is_string($value) ? $enum::tryFrom($value) : null)
-            ?? throw UnexpectedResultException::object($this->class, "a value of the column \"{$column}\" is none of {$enum}");
+            ?? throw UnexpectedResultException::object(
+                $this->class,
+                "a value of the column \"{$column}\" is none of {$enum}",
+            );
     }
 
     /** @param array<\ReflectionParameter> $parameters */
@@ -154,7 +182,10 @@ final class RowObjects
     {
         foreach ($parameters as $parameter) {
             if (!$parameter->isOptional() && !\in_array($parameter->getName(), $this->places, true)) {
-                throw UnexpectedResultException::object($this->class, "there is no column for the parameter \${$parameter->getName()} of its constructor");
+                throw UnexpectedResultException::object(
+                    $this->class,
+                    "there is no column for the parameter \${$parameter->getName()} of its constructor",
+                );
             }
         }
     }

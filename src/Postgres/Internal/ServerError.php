@@ -32,8 +32,14 @@ final readonly class ServerError
         foreach ($fields as $letter => $field) {
             if (\strlen($field) > self::LONGEST) {
                 // A quoted value whose closing quote is cut off would not be found, so it is dropped.
-                $kept = $letter === 'M' && str_starts_with($fields['C'] ?? '', '22') ? strstr($field, '"', true) : false;
-                $fields[$letter] = ($kept === false ? preg_replace('/[\xC0-\xFF]?[\x80-\xBF]*$/D', '', substr($field, 0, self::LONGEST)) : $kept) . '…';
+                $kept = $letter === 'M' && str_starts_with($fields['C'] ?? '', '22')
+                    ? strstr($field, '"', true)
+                    : false;
+                $fields[$letter] = ($kept === false ? preg_replace(
+                    '/[\xC0-\xFF]?[\x80-\xBF]*$/D',
+                    '',
+                    substr($field, 0, self::LONGEST),
+                ) : $kept) . '…';
             }
         }
         $this->fields = new \SensitiveParameterValue($fields);
@@ -93,11 +99,16 @@ final readonly class ServerError
         }
 
         // Works in any language. Limited to these errors, because other details have values in parentheses.
-        if (!\in_array($this->sqlState(), ['23505', '23503', '23P01'], true) || preg_match('/^[^()=]{1,20}\((.*?)\)=\(/s', $this->field('D') ?? '', $match) !== 1) {
+        if (
+            !\in_array($this->sqlState(), ['23505', '23503', '23P01'], true)
+            || preg_match('/^[^()=]{1,20}\((.*?)\)=\(/s', $this->field('D') ?? '', $match) !== 1
+        ) {
             return null;
         }
 
-        return preg_match('/^"((?:[^"]|"")+)"$/D', $match[1], $quoted) === 1 ? str_replace('""', '"', $quoted[1]) : $match[1];
+        return preg_match('/^"((?:[^"]|"")+)"$/D', $match[1], $quoted) === 1
+            ? str_replace('""', '"', $quoted[1])
+            : $match[1];
     }
 
     /** Returns the message, with the parameter's number in place of each value. */
@@ -121,7 +132,9 @@ final readonly class ServerError
         $message = strtr($message, $hidden);
 
         // The server may quote a part of a composite value, or all of it in its own notation.
-        return $values !== [] && str_starts_with($this->sqlState(), '22') ? (string) preg_replace('/".*"/s', '"…"', $message) : $message;
+        return $values !== [] && str_starts_with($this->sqlState(), '22')
+            ? (string) preg_replace('/".*"/s', '"…"', $message)
+            : $message;
     }
 
     /** Whether the error says that the transaction is read-only. */
@@ -154,8 +167,12 @@ final readonly class ServerError
     }
 
     /** @param string $data a line or a value, as the context of an error quotes it; long data are shortened */
-    private static function withoutData(#[\SensitiveParameter] string $message, #[\SensitiveParameter] string $data): string
-    {
+    private static function withoutData(
+        #[\SensitiveParameter]
+        string $message,
+        #[\SensitiveParameter]
+        string $data,
+    ): string {
         $isShortened = str_ends_with($data, '...');
         $data = $isShortened ? substr($data, 0, -3) : $data;
         $fields = explode("\t", $data);
@@ -164,13 +181,22 @@ final readonly class ServerError
         $telling = array_filter($parts, static fn(string $part): bool => \strlen($part) >= self::TELLING);
         if ($isShortened) {
             // The end of the last field is unknown, because it may contain the separator.
-            $last = array_filter([$fields[\count($fields) - 1], $parts[\count($parts) - 1]], static fn(string $part): bool => \strlen($part) >= self::TELLING);
+            $last = array_filter(
+                [$fields[\count($fields) - 1], $parts[\count($parts) - 1]],
+                static fn(string $part): bool => \strlen($part) >= self::TELLING,
+            );
             foreach ($last as $part) {
                 $message = (string) preg_replace('/' . preg_quote($part, '/') . '.*/s', '…', $message);
             }
         }
 
-        return strtr($message, array_fill_keys($telling, '…') + array_fill_keys(array_map(static fn(string $field): string => "\"{$field}\"", $fields), '"…"'));
+        return strtr(
+            $message,
+            array_fill_keys($telling, '…') + array_fill_keys(
+                array_map(static fn(string $field): string => "\"{$field}\"", $fields),
+                '"…"',
+            ),
+        );
     }
 
     /** @return array<string, string> */

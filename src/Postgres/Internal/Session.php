@@ -15,7 +15,12 @@ use Spindle\Postgres\Result;
 interface Session
 {
     /** @param list<mixed> $parameters */
-    public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result;
+    public function query(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters = [],
+        ?Cancellation $cancellation = null,
+    ): Result;
 
     /**
      * Streams the rows of a statement, within an open transaction.
@@ -24,7 +29,12 @@ interface Session
      *
      * @return \Generator<int, array<string, mixed>>
      */
-    public function stream(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): \Generator;
+    public function stream(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters,
+        ?Cancellation $cancellation,
+    ): \Generator;
 
     /** @param iterable<string|array<array-key, mixed>> $data */
     public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation): int;

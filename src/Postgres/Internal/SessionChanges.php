@@ -17,7 +17,11 @@ final class SessionChanges
     /** Text after SET of a change for the transaction only. In "SET local.tenant = 1", local is part of a name. */
     private const TRANSACTION_LOCAL = '\s+(?:LOCAL|TRANSACTION|CONSTRAINTS)\s+[\w"]';
 
-    private const SUSPECT = '~' . self::BEGINNING . '(?:SET(?!' . self::TRANSACTION_LOCAL . ')|RESET|LISTEN|DECLARE|LOAD|DO|CALL'
+    private const SUSPECT = '~'
+        . self::BEGINNING
+        . '(?:SET(?!'
+        . self::TRANSACTION_LOCAL
+        . ')|RESET|LISTEN|DECLARE|LOAD|DO|CALL'
         . '|PREPARE(?!\s+TRANSACTION\s+\')|DEALLOCATE|DISCARD|UNLISTEN|SECURITY)\b'
         . '|\b(?:set_config|setseed|dblink_connect\w*|pg_(?:try_)?advisory_(?:lock|unlock)\w*|TEMP|TEMPORARY|pg_temp)\b|\bU&"~is';
 
@@ -29,15 +33,25 @@ final class SessionChanges
         . '(?!(?:' . self::MEANING . '|ALL|AUTHORIZATION)\b)[a-z_][\w$.]*+\s*+(?:=|TO\b|;|$)'
         . '|TIME\s+ZONE\b|(?:TRANSACTION|CONSTRAINTS|CHARACTERISTICS)\s+[\w"])';
 
-    private const CHANGES_MEANING = '~' . self::BEGINNING . '(?:(?:SET|RESET)(?!' . self::OTHER_SETTING . ')|DISCARD|DO)\b'
+    private const CHANGES_MEANING = '~'
+        . self::BEGINNING
+        . '(?:(?:SET|RESET)(?!'
+        . self::OTHER_SETTING
+        . ')|DISCARD|DO)\b'
         . '|\bset_config\b(?!\s*+\(\s*+\'(?!(?:' . self::MEANING . ')\')[\w.]+\'\s*+,)'
         . '|\b(?:CREATE|INTO|LOCAL|GLOBAL|REPLACE)' . SqlText::BLANK . '+TEMP(?:ORARY)?\b|\bpg_temp\b|\bU&"~is';
 
-    private const TRANSACTIONAL = '~' . self::BEGINNING . '(?:BEGIN|START|COMMIT|END|ROLLBACK|ABORT|SAVEPOINT|RELEASE|PREPARE)\b~i';
+    private const TRANSACTIONAL = '~'
+        . self::BEGINNING
+        . '(?:BEGIN|START|COMMIT|END|ROLLBACK|ABORT|SAVEPOINT|RELEASE|PREPARE)\b~i';
 
     private const ROLLBACK = '~' . self::BEGINNING . '(?:ROLLBACK|ABORT)\b~i';
 
-    private const CHAIN = '~' . self::BEGINNING . '(?:COMMIT|END|ROLLBACK|ABORT)\b.*\bAND' . SqlText::BLANK . '++CHAIN\b~is';
+    private const CHAIN = '~'
+        . self::BEGINNING
+        . '(?:COMMIT|END|ROLLBACK|ABORT)\b.*\bAND'
+        . SqlText::BLANK
+        . '++CHAIN\b~is';
 
     private const PREPARED = '~\b(?:PREPARE|DEALLOCATE|DISCARD\s+ALL)\b~i';
 

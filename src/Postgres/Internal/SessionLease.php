@@ -44,8 +44,12 @@ final class SessionLease implements Session
         }
     }
 
-    public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result
-    {
+    public function query(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters = [],
+        ?Cancellation $cancellation = null,
+    ): Result {
         $session = $this->session();
         ++$this->querying;
         try {
@@ -57,8 +61,12 @@ final class SessionLease implements Session
         }
     }
 
-    public function stream(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): \Generator
-    {
+    public function stream(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters,
+        ?Cancellation $cancellation,
+    ): \Generator {
         foreach ($this->session()->stream($sql, $parameters, $cancellation) as $index => $row) {
             yield $index => $row;
             $this->session();
@@ -215,6 +223,8 @@ final class SessionLease implements Session
 
     private function session(): Session
     {
-        return $this->isOver ? throw new \LogicException('The connection was given back to its pool; acquire() another') : $this->session;
+        return $this->isOver
+            ? throw new \LogicException('The connection was given back to its pool; acquire() another')
+            : $this->session;
     }
 }

@@ -114,7 +114,11 @@ final class Sessions
             WeakTimer::class,
             TlsMode::class,
         );
-        $this->areToWrite = \in_array($options->targetSession, [TargetSession::ReadWrite, TargetSession::Primary], true);
+        $this->areToWrite = \in_array(
+            $options->targetSession,
+            [TargetSession::ReadWrite, TargetSession::Primary],
+            true,
+        );
         $this->types = new Types($options->json);
         $this->connector = new Connector($options);
     }
@@ -164,9 +168,19 @@ final class Sessions
             $roundTrip,
         );
         $pipeline->take($established->leftover);
-        $pipeline->onClose(static fn(?\Throwable $reason) => $steps->log($reason === null ? 'The connection is closed' : $reason->getMessage()));
+        $pipeline->onClose(
+            static fn(?\Throwable $reason)
+                => $steps->log($reason === null ? 'The connection is closed' : $reason->getMessage()),
+        );
         $setup = new SessionSetup($options, TargetSession::Any, $established->parameters, $established->pid);
 
-        return new NativeSession($pipeline, new PreparedStatements($options->statementCache ?? ($established->isPooled ? 0 : PreparedStatements::MOST)), $this->types->of($established->started), $established->pid, new SessionChanges($setup->statements()), $steps);
+        return new NativeSession(
+            $pipeline,
+            new PreparedStatements($options->statementCache ?? ($established->isPooled ? 0 : PreparedStatements::MOST)),
+            $this->types->of($established->started),
+            $established->pid,
+            new SessionChanges($setup->statements()),
+            $steps,
+        );
     }
 }

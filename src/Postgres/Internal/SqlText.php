@@ -13,7 +13,10 @@ use Spindle\Postgres\MultipleStatementsException;
  */
 final class SqlText
 {
-    /** Bytes of the longest statement that is remembered. A longer one probably contains its values, and comes only once. */
+    /**
+     * Bytes of the longest statement that is remembered. A longer one probably contains its values, and comes only
+     * once.
+     */
     public const MOST_KEPT = 0x4000;
 
     /** Characters of a statement that identify it in a message. */
@@ -57,7 +60,10 @@ final class SqlText
     /** Whether an error leaves nothing of the statement done, so that it may be sent again. In doubt returns false. */
     public static function isRepeatable(string $sql): bool
     {
-        return preg_match('~' . self::COMMENT . '^(?:' . self::BLANK . '|\()*+(?:' . self::REPEATABLE . ')\b~i', $sql) === 1;
+        return preg_match(
+            '~' . self::COMMENT . '^(?:' . self::BLANK . '|\()*+(?:' . self::REPEATABLE . ')\b~i',
+            $sql,
+        ) === 1;
     }
 
     /**
@@ -89,7 +95,13 @@ final class SqlText
             return null;
         }
         $start = \strlen($first[0]) + 1;
-        if (preg_match('~(?:[\s;]++|--[^\n\r]*+|(?<comment>/\*(?:[^*/]++|\*(?!/)|/(?!\*)|(?&comment))*+\*/))*+~A', $sql, $space, 0, min($start, \strlen($sql))) === 1) {
+        if (preg_match(
+            '~(?:[\s;]++|--[^\n\r]*+|(?<comment>/\*(?:[^*/]++|\*(?!/)|/(?!\*)|(?&comment))*+\*/))*+~A',
+            $sql,
+            $space,
+            0,
+            min($start, \strlen($sql)),
+        ) === 1) {
             $start += \strlen($space[0]);
         }
         if ($start >= \strlen($sql)) {
@@ -99,7 +111,9 @@ final class SqlText
         $text = preg_match(self::TOKEN, $rest, $second) === 1 ? rtrim($second[0]) : $rest;
 
         return [
-            \strlen($text) > self::EXCERPT ? preg_replace('/[\xC0-\xFF]?[\x80-\xBF]*$/D', '', substr($text, 0, self::EXCERPT)) . '…' : $text,
+            \strlen($text) > self::EXCERPT
+                ? preg_replace('/[\xC0-\xFF]?[\x80-\xBF]*$/D', '', substr($text, 0, self::EXCERPT)) . '…'
+                : $text,
             self::characters(substr($sql, 0, $start)) + 1,
         ];
     }

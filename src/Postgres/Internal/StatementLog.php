@@ -19,7 +19,10 @@ final readonly class StatementLog
 
     public function log(string $message, string $sql = ''): void
     {
-        $this->logger?->debug($message, ['connection' => $this->connection, 'pid' => $this->pid, ...($sql === '' ? [] : ['sql' => $sql])]);
+        $this->logger?->debug(
+            $message,
+            ['connection' => $this->connection, 'pid' => $this->pid, ...($sql === '' ? [] : ['sql' => $sql])],
+        );
     }
 
     /**
@@ -29,6 +32,9 @@ final readonly class StatementLog
      */
     public function logOutcome(string $message, string $sql, int $took): void
     {
-        $this->logger?->debug($message, ['connection' => $this->connection, 'pid' => $this->pid, 'sql' => $sql, 'took' => $took / 1e9]);
+        $this->logger?->debug(
+            $message,
+            ['connection' => $this->connection, 'pid' => $this->pid, 'sql' => $sql, 'took' => $took / 1e9],
+        );
     }
 }

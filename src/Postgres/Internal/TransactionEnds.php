@@ -28,6 +28,11 @@ final class TransactionEnds
 
     public function haveEnded(string $sql): bool
     {
-        return $this->isCommitted || $this->isRolledBack && ($this->beginsAgain || preg_match('~' . SqlText::COMMENT . '\bAND' . SqlText::BLANK . '++CHAIN\b~i', $sql) === 1);
+        return $this->isCommitted
+            || $this->isRolledBack
+            && (
+                $this->beginsAgain
+                || preg_match('~' . SqlText::COMMENT . '\bAND' . SqlText::BLANK . '++CHAIN\b~i', $sql) === 1
+            );
     }
 }

@@ -37,8 +37,13 @@ final class TransactionRun
      *
      * @return T
      */
-    public static function outermost(SessionLender $lender, \Closure $work, ?Isolation $isolation, int $retries, ?Cancellation $cancellation): mixed
-    {
+    public static function outermost(
+        SessionLender $lender,
+        \Closure $work,
+        ?Isolation $isolation,
+        int $retries,
+        ?Cancellation $cancellation,
+    ): mixed {
         if ($retries < 0) {
             throw new \ValueError("The number of retries is {$retries}; give 0 or more");
         }
@@ -66,8 +71,13 @@ final class TransactionRun
      *
      * @return \Generator<int, array<string, mixed>>
      */
-    public static function stream(SessionLender $lender, string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): \Generator
-    {
+    public static function stream(
+        SessionLender $lender,
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters,
+        ?Cancellation $cancellation,
+    ): \Generator {
         $session = self::take($lender, $cancellation);
         try {
             $session->begin('BEGIN', $cancellation);
@@ -144,11 +154,18 @@ final class TransactionRun
      *
      * @return T
      */
-    private static function once(Session $session, \Closure $work, ?Isolation $isolation, ?Cancellation $cancellation): mixed
-    {
+    private static function once(
+        Session $session,
+        \Closure $work,
+        ?Isolation $isolation,
+        ?Cancellation $cancellation,
+    ): mixed {
         $held = new ConnectionSession($session, isTransaction: true);
         try {
-            $session->begin('BEGIN' . ($isolation === null ? '' : " ISOLATION LEVEL {$isolation->value}"), $cancellation);
+            $session->begin(
+                'BEGIN' . ($isolation === null ? '' : " ISOLATION LEVEL {$isolation->value}"),
+                $cancellation,
+            );
             $result = $work(new Transaction($held, 0));
             $held->finish();
             $held->ensureNotEnded();
@@ -171,7 +188,9 @@ final class TransactionRun
         $session = $lender->take($cancellation);
         if ($session->isOpen() && $session->inFlight() === 0 && $session->transactionStatus() !== 'I') {
             $lender->give($session);
-            throw new \LogicException('A transaction is open that a statement began: it would be ended with this one. Use transaction() for that one too, or end it first');
+            throw new \LogicException(
+                'A transaction is open that a statement began: it would be ended with this one. Use transaction() for that one too, or end it first',
+            );
         }
 
         return $session;
@@ -211,7 +230,11 @@ final class TransactionRun
      */
     private static function giveBack(SessionLender $lender, Session $session, string $end): void
     {
-        if (!$session->hasBegun() || $session->inFlight() === 0 && $session->transactionStatus() === 'I' || !$session->isOpen()) {
+        if (
+            !$session->hasBegun()
+            || $session->inFlight() === 0 && $session->transactionStatus() === 'I'
+            || !$session->isOpen()
+        ) {
             $lender->give($session);
         } else {
             $lender->handOver($session);

@@ -28,7 +28,10 @@ final class ClusterException extends \RuntimeException implements SpindleExcepti
 
     public static function noUser(string $reasons): self
     {
-        return new self('PostgreSQL does not run as root, and no other user can be taken on: run this as another user', $reasons);
+        return new self(
+            'PostgreSQL does not run as root, and no other user can be taken on: run this as another user',
+            $reasons,
+        );
     }
 
     public static function initdbFailed(int $exitCode, string $output): self

@@ -73,7 +73,9 @@ final class TemporaryCluster
     {
         TestServerSettings::check($settings, self::ITS_OWN, 'cluster', 'postgresql.conf');
 
-        return ClusterException::during(static fn(): self => self::make($settings, $options ?? new TemporaryClusterOptions()));
+        return ClusterException::during(
+            static fn(): self => self::make($settings, $options ?? new TemporaryClusterOptions()),
+        );
     }
 
     /**
@@ -83,7 +85,15 @@ final class TemporaryCluster
      */
     public function dsn(string ...$parameters): string
     {
-        return self::join(['host' => $this->host, 'port' => (string) $this->port, 'user' => $this->user, 'dbname' => $this->database, ...$parameters]);
+        return self::join(
+            [
+                'host' => $this->host,
+                'port' => (string) $this->port,
+                'user' => $this->user,
+                'dbname' => $this->database,
+                ...$parameters,
+            ],
+        );
     }
 
     /**
@@ -109,7 +119,9 @@ final class TemporaryCluster
      */
     public function log(): string
     {
-        return ClusterException::during(fn(): string => $this->guardian->isDismissed() ? throw ServerException::noLog('the cluster was stopped') : $this->server->log());
+        return ClusterException::during(
+            fn(): string => $this->guardian->isDismissed() ? throw ServerException::noLog('the cluster was stopped') : $this->server->log(),
+        );
     }
 
     /**
@@ -161,7 +173,10 @@ final class TemporaryCluster
         $guardian = new GuardianProcess(ClusterLeftovers::class, $directory->path);
         try {
             $password = (new DataDirectory($directory, $user))->make($binaries, $settings, $options);
-            [$server, $port] = FreePort::take(static fn(int $port): array => [self::startServer($directory->path, $port, $user, $binaries, $options->timeout), $port]);
+            [$server, $port] = FreePort::take(
+                static fn(int $port): array
+                    => [self::startServer($directory->path, $port, $user, $binaries, $options->timeout), $port],
+            );
         } catch (\Throwable $failure) {
             $guardian->dismiss();
 
@@ -172,8 +187,13 @@ final class TemporaryCluster
     }
 
     /** @throws ServerException */
-    private static function startServer(string $directory, int $port, ServerUser $user, string $binaries, float $timeout): Server
-    {
+    private static function startServer(
+        string $directory,
+        int $port,
+        ServerUser $user,
+        string $binaries,
+        float $timeout,
+    ): Server {
         $server = new Server($directory, $user->command([
             "{$binaries}/postgres", '-D', "{$directory}/data", '-k', $directory, '-h', '127.0.0.1', '-p', (string) $port,
             '-c', 'cluster_name=' . basename($directory),
@@ -188,7 +208,8 @@ final class TemporaryCluster
     {
         $pairs = [];
         foreach ($parameters as $name => $value) {
-            $pairs[] = "{$name}=" . (preg_match('~^[\w./-]+$~D', $value) === 1 ? $value : "'" . addcslashes($value, "'\\") . "'");
+            $pairs[] = "{$name}="
+                . (preg_match('~^[\w./-]+$~D', $value) === 1 ? $value : "'" . addcslashes($value, "'\\") . "'");
         }
 
         return implode(' ', $pairs);

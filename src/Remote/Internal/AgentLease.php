@@ -128,7 +128,8 @@ final class AgentLease
         private readonly LoggerInterface $logger,
     ) {
         $host = (string) preg_replace('/[^A-Za-z0-9.-]+/', '-', (string) gethostname());
-        $this->owner = substr($host, 0, 40) . ':' . getmypid() . ':' . bin2hex(random_bytes(6)); // host names are not unique
+        // host names are not unique
+        $this->owner = substr($host, 0, 40) . ':' . getmypid() . ':' . bin2hex(random_bytes(6));
         $this->verdicts = new JobSettlement($keys, $queue, $this->owner, $maxResult);
         $this->backoff = new Backoff(0.05, 2.0, 2.0, 0.5);
         $this->capacity = $workers;
@@ -156,7 +157,10 @@ final class AgentLease
     {
         $tier = $this->broker->tier();
         $this->renew(true);
-        $this->logger->info('Serves the queue {queue} as {owner}; the tier is {tier}', ['queue' => $this->queue, 'owner' => $this->owner, 'tier' => $tier->value]);
+        $this->logger->info(
+            'Serves the queue {queue} as {owner}; the tier is {tier}',
+            ['queue' => $this->queue, 'owner' => $this->owner, 'tier' => $tier->value],
+        );
     }
 
     /**
@@ -220,7 +224,9 @@ final class AgentLease
         if ($job === null) {
             $this->unwanted[$id] = $number; // the letter has overtaken the answer with the job
         } elseif ($job->delivery->number === $number) {
-            isset($this->waiting[$id]) ? $this->settle($job, $this->verdicts->cancelled($job->delivery)) : $job->cancel();
+            isset($this->waiting[$id])
+                ? $this->settle($job, $this->verdicts->cancelled($job->delivery))
+                : $job->cancel();
         }
     }
 
@@ -244,7 +250,13 @@ final class AgentLease
         }
         $bytes = $report[1] ?? null;
         \is_string($bytes)
-            ? $this->broker->report($this->queue, $this->owner, $job->delivery->id, $job->delivery->number, $this->verdicts->report($job->delivery, $bytes))
+            ? $this->broker->report(
+                $this->queue,
+                $this->owner,
+                $job->delivery->id,
+                $job->delivery->number,
+                $this->verdicts->report($job->delivery, $bytes),
+            )
             : $job->started();
     }
 
@@ -255,7 +267,10 @@ final class AgentLease
             $this->settle($job, $this->verdicts->released($job->delivery));
         }
         if ($this->options->stopTimeout !== null) {
-            $this->stopTimer = EventLoop::unreference(EventLoop::delay($this->options->stopTimeout, $this->giveBack(...)));
+            $this->stopTimer = EventLoop::unreference(EventLoop::delay(
+                $this->options->stopTimeout,
+                $this->giveBack(...),
+            ));
         }
         $this->poke();
     }
@@ -301,7 +316,10 @@ final class AgentLease
                 $this->workshop->queue = $this->broker->figures($this->queue);
                 $repaired = $this->broker->repair($this->queue);
                 if ($repaired > 0) {
-                    $this->logger->error('{count} jobs were there that nobody could find, and are found: has somebody changed the queue by hand?', ['count' => $repaired]);
+                    $this->logger->error(
+                        '{count} jobs were there that nobody could find, and are found: has somebody changed the queue by hand?',
+                        ['count' => $repaired],
+                    );
                 }
             }
             $this->poke();
@@ -342,7 +360,15 @@ final class AgentLease
     private function renew(bool $joins): void
     {
         $asked = Clock::now();
-        $due = $this->broker->renew($this->queue, $this->owner, $this->options->lease, $joins, json_encode(['workers' => $this->workers, 'in_hand' => \count($this->jobs)], \JSON_THROW_ON_ERROR), $this->options->maxDead, $this->options->deadRetention);
+        $due = $this->broker->renew(
+            $this->queue,
+            $this->owner,
+            $this->options->lease,
+            $joins,
+            json_encode(['workers' => $this->workers, 'in_hand' => \count($this->jobs)], \JSON_THROW_ON_ERROR),
+            $this->options->maxDead,
+            $this->options->deadRetention,
+        );
         $this->leaseEnds = $asked + $this->options->lease;
         if ($this->failure === null) {
             $this->workshop->permit($this->leaseEnds - $this->options->margin / 2);
@@ -409,7 +435,15 @@ final class AgentLease
                     }
                     $first = $this->lastNumber + 1;
                     $this->lastNumber += $want;
-                    $claim = $this->broker->settle($this->queue, $this->owner, $settlements, $want, $this->options->retention, $first, $begun === $this->lastTold ? null : $begun);
+                    $claim = $this->broker->settle(
+                        $this->queue,
+                        $this->owner,
+                        $settlements,
+                        $want,
+                        $this->options->retention,
+                        $first,
+                        $begun === $this->lastTold ? null : $begun,
+                    );
                     $this->lastTold = $begun;
                 } catch (BrokerUnavailableException $failure) {
                     array_unshift($this->settlements, ...$settlements);
@@ -418,7 +452,10 @@ final class AgentLease
                     continue;
                 }
                 $failures = 0;
-                $this->release(array_sum(array_map(static fn(Settlement $settlement): int => \strlen($settlement->frame), $settlements)));
+                $this->release(array_sum(array_map(
+                    static fn(Settlement $settlement): int => \strlen($settlement->frame),
+                    $settlements,
+                )));
                 $this->settled += \count($settlements);
                 $this->workshop->counters['stale_total'] += \count($claim->stale);
                 $ranOut = $this->waiting === [];
@@ -443,13 +480,17 @@ final class AgentLease
 
     private function mayClaim(): bool
     {
-        return !$this->draining && $this->jobBytes < $this->workshop->budget->bytes && Clock::now() >= $this->pausedUntil;
+        return !$this->draining
+            && $this->jobBytes < $this->workshop->budget->bytes
+            && Clock::now() >= $this->pausedUntil;
     }
 
     /** Returns the number of the last claim that may begin before the next request, in the pool or its free room. */
     private function mayHaveBegun(): int
     {
-        return $this->waiting === [] ? max($this->lastHanded, $this->lastNumber + $this->depth() - \count($this->jobs)) : $this->lastHanded;
+        return $this->waiting === []
+            ? max($this->lastHanded, $this->lastNumber + $this->depth() - \count($this->jobs))
+            : $this->lastHanded;
     }
 
     /** Returns the largest number of jobs in the pool. */
@@ -563,7 +604,11 @@ final class AgentLease
     {
         $pause = self::REFUSED_PAUSE * 2 ** $this->refusals;
         foreach ($refusals as [$delivery, $refused]) { // delayed, so that the next claim gets other jobs
-            $this->say($this->hasVerified ? $this->verdicts->refused($delivery, $refused) : $this->verdicts->released($delivery, 2 * $pause));
+            $this->say(
+                $this->hasVerified
+                    ? $this->verdicts->refused($delivery, $refused)
+                    : $this->verdicts->released($delivery, 2 * $pause),
+            );
         }
         if ($refusals === [] || $this->hasVerified || $this->draining) {
             return;
@@ -574,7 +619,10 @@ final class AgentLease
 
             return;
         }
-        $this->logger->error('None of the jobs that were claimed could be verified: no more are claimed for {pause} s. Is the key that signs them in the key file?', ['pause' => $pause]);
+        $this->logger->error(
+            'None of the jobs that were claimed could be verified: no more are claimed for {pause} s. Is the key that signs them in the key file?',
+            ['pause' => $pause],
+        );
         $this->pausedUntil = Clock::now() + $pause;
         EventLoop::unreference(EventLoop::delay($pause, $this->poke(...)));
     }
@@ -612,7 +660,10 @@ final class AgentLease
     {
         return $job->body->isCommand()
             ? \Amp\async(fn() => $this->ran($job, $job->body->asCommand()->runOn($this->workshop->commands(), $job)))
-            : $this->workshop->pool()->submit($job->body->task($job->attempt(), $job->delivery->id, $this->maxResult), $job)->map(fn(mixed $outcome) => $this->returned($job, $outcome));
+            : $this->workshop
+            ->pool()
+            ->submit($job->body->task($job->attempt(), $job->delivery->id, $this->maxResult), $job)
+            ->map(fn(mixed $outcome) => $this->returned($job, $outcome));
     }
 
     private function ran(ClaimedJob $job, CommandResult $result): void
@@ -626,7 +677,16 @@ final class AgentLease
     private function returned(ClaimedJob $job, mixed $outcome): void
     {
         if ($outcome instanceof \Generator) {
-            $outlet = new ItemStore($outcome, $this->broker, $this->queue, $this->owner, $job, $this->verdicts, $this->options->retention, $this->workshop->budget);
+            $outlet = new ItemStore(
+                $outcome,
+                $this->broker,
+                $this->queue,
+                $this->owner,
+                $job,
+                $this->verdicts,
+                $this->options->retention,
+                $this->workshop->budget,
+            );
             EventLoop::queue(function () use ($job, $outlet): void {
                 try {
                     $this->settle($job, $this->verdicts->returned($job, $outlet->send()));
@@ -648,7 +708,10 @@ final class AgentLease
 
             return;
         }
-        $this->workshop->counters['crashed_total'] += (int) ($failure instanceof WorkerCrashedException || $failure instanceof LauncherException);
+        $this->workshop->counters['crashed_total'] += (int) (
+            $failure instanceof WorkerCrashedException
+            || $failure instanceof LauncherException
+        );
         $verdict = $this->verdicts->failed($job, $failure);
         if ($verdict !== null) {
             $this->settle($job, $verdict);

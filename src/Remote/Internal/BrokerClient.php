@@ -67,7 +67,9 @@ final class BrokerClient
     private int $waiting = 0;
     private int $last = 0;
 
-    /** @var array<string, array<array-key, JobOutbox>> by queue and patience, as short ones must not wait for long ones */
+    /**
+     * @var array<string, array<array-key, JobOutbox>> by queue and patience, as short ones must not wait for long ones
+     */
     private array $outboxes = [];
 
     /** @var array<string, true> queues that letters may be about */
@@ -277,7 +279,10 @@ final class BrokerClient
     /** @return list<string> */
     public function takeItems(string $queue, RemoteOptions $options, string $id, int $from, int $most): array
     {
-        return ReconnectBackoff::ask($options->patience, fn(): array => $this->broker->takeItems($queue, $id, $from, $most));
+        return ReconnectBackoff::ask(
+            $options->patience,
+            fn(): array => $this->broker->takeItems($queue, $id, $from, $most),
+        );
     }
 
     /** Removes the waiters of a job. */
@@ -293,7 +298,12 @@ final class BrokerClient
     {
         $this->queues[$queue] = true;
 
-        return $this->outboxes[$queue]["{$patience}"] ??= new JobOutbox($this->broker, $queue, $this->mailbox, $patience);
+        return $this->outboxes[$queue]["{$patience}"] ??= new JobOutbox(
+            $this->broker,
+            $queue,
+            $this->mailbox,
+            $patience,
+        );
     }
 
     /** Whether the submission of a job is not answered yet. */
@@ -328,7 +338,9 @@ final class BrokerClient
                 if (isset($waiters[$id]) && $this->isAmbiguous($id)) {
                     $this->lookSoon($queue, $id);
                 } elseif (isset($waiters[$id])) {
-                    $frame === '' && $waiters[$id]->wantsOutcome() ? $this->fetch($queue, $id) : $this->deliver($queue, $id, $frame);
+                    $frame === '' && $waiters[$id]->wantsOutcome()
+                        ? $this->fetch($queue, $id)
+                        : $this->deliver($queue, $id, $frame);
                 }
             }
         }

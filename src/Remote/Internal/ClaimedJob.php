@@ -45,8 +45,11 @@ final class ClaimedJob implements Cancellation
     private ?Suspension $over = null;
 
     /** @param int $number of the claim, among those of the owner */
-    public function __construct(public readonly Delivery $delivery, public readonly TaskBody $body, public readonly int $number)
-    {
+    public function __construct(
+        public readonly Delivery $delivery,
+        public readonly TaskBody $body,
+        public readonly int $number,
+    ) {
         $this->cancellation = new DeferredCancellation();
     }
 

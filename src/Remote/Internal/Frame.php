@@ -43,11 +43,25 @@ final class Frame
             throw TamperedFrameException::of($id, 'it is too short');
         }
         if (\ord($frame[0]) !== self::VERSION) {
-            throw TamperedFrameException::of($id, 'it is of version ' . \ord($frame[0]) . ', and this is version ' . self::VERSION);
+            throw TamperedFrameException::of(
+                $id,
+                'it is of version ' . \ord($frame[0]) . ', and this is version ' . self::VERSION,
+            );
         }
         $body = substr($frame, self::HEAD);
-        if (\ord($frame[1]) !== $kind || !$keys->verify(substr($frame, 6, 4), substr($frame, 10, 32), self::context(substr($frame, 0, 6), $queue, $id), $body)) {
-            throw TamperedFrameException::of($id, 'it is not signed with a key that is known here, for this job of this queue');
+        if (
+            \ord($frame[1]) !== $kind
+            || !$keys->verify(
+                substr($frame, 6, 4),
+                substr($frame, 10, 32),
+                self::context(substr($frame, 0, 6), $queue, $id),
+                $body,
+            )
+        ) {
+            throw TamperedFrameException::of(
+                $id,
+                'it is not signed with a key that is known here, for this job of this queue',
+            );
         }
 
         return $body;

@@ -117,7 +117,14 @@ final class ItemStore
         $untaken = ReconnectBackoff::ask(\INF, function () use ($first, $frames): ?int {
             $this->job->throwIfRequested();
 
-            return $this->broker->putItems($this->queue, $this->owner, $this->job->delivery->id, $this->job->delivery->number, $first, $frames);
+            return $this->broker->putItems(
+                $this->queue,
+                $this->owner,
+                $this->job->delivery->id,
+                $this->job->delivery->number,
+                $first,
+                $frames,
+            );
         });
         $this->job->throwIfRequested();
         if ($untaken === null) {

@@ -31,7 +31,11 @@ final class ItemStream
     /** @var Suspension<null>|null */
     private ?Suspension $reader = null;
 
-    public function __construct(private readonly JobFactory $sender, private readonly string $id, private readonly mixed $key) {}
+    public function __construct(
+        private readonly JobFactory $sender,
+        private readonly string $id,
+        private readonly mixed $key,
+    ) {}
 
     public function __destruct()
     {

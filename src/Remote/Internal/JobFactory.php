@@ -66,7 +66,11 @@ final class JobFactory
      */
     public function dispatch(string $code, string $id, string $key, float $delay): string
     {
-        if ($this->client()->dispatch($this->queue, $this->options, $this->sealed(Job::storedId($id), TaskBody::withArgument($this->head($code), null), $key, $delay)) === 0) {
+        if ($this->client()->dispatch(
+            $this->queue,
+            $this->options,
+            $this->sealed(Job::storedId($id), TaskBody::withArgument($this->head($code), null), $key, $delay),
+        ) === 0) {
             throw QueueFullException::of($this->queue, $this->options->backlog);
         }
 
@@ -147,7 +151,11 @@ final class JobFactory
             return \Amp\async($cancellation->throwIfRequested(...));
         }
         $submission = new RemoteSubmission($this, $job->id);
-        if (($cancellation === null ? $this->send($job, $submission) : $this->sendUntil($job, $submission, $cancellation)) === 0) {
+        if (($cancellation === null ? $this->send($job, $submission) : $this->sendUntil(
+            $job,
+            $submission,
+            $cancellation,
+        )) === 0) {
             throw QueueFullException::of($this->queue, $this->options->backlog);
         }
         if ($cancellation !== null) {
@@ -326,7 +334,9 @@ final class JobFactory
         $outcome = Frame::open($this->keys, Frame::OUTCOME, $this->queue, $id, $frame);
         $items = Outcomes::items($outcome) ?? 0;
 
-        return $taken < $items ? throw JobLostException::items($id, $this->queue, $taken, $items) : Outcomes::read($outcome, $key);
+        return $taken < $items
+            ? throw JobLostException::items($id, $this->queue, $taken, $items)
+            : Outcomes::read($outcome, $key);
     }
 
     /** Returns the client of this process, also in a fork. */

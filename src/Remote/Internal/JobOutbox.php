@@ -115,6 +115,10 @@ final class JobOutbox
     /** @param list<Job> $jobs */
     private function submit(array $jobs, int $limit, bool $maybeKnown): SubmitResult
     {
-        return ReconnectBackoff::ask($this->patience, fn(bool $again): SubmitResult => $this->broker->submit($this->queue, $jobs, $limit, $this->mailbox, $maybeKnown || $again));
+        return ReconnectBackoff::ask(
+            $this->patience,
+            fn(bool $again): SubmitResult
+                => $this->broker->submit($this->queue, $jobs, $limit, $this->mailbox, $maybeKnown || $again),
+        );
     }
 }

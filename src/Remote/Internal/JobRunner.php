@@ -14,7 +14,15 @@ use Spindle\Worker\WorkerPool;
 final class JobRunner
 {
     /** @var array<string, int> */
-    public array $counters = ['done_total' => 0, 'retried_total' => 0, 'dead_total' => 0, 'cancelled_total' => 0, 'released_total' => 0, 'stale_total' => 0, 'crashed_total' => 0];
+    public array $counters = [
+        'done_total' => 0,
+        'retried_total' => 0,
+        'dead_total' => 0,
+        'cancelled_total' => 0,
+        'released_total' => 0,
+        'stale_total' => 0,
+        'crashed_total' => 0,
+    ];
 
     /** @var array<string, int> from {@see \Spindle\Remote\Broker::figures()}; empty before the first request */
     public array $queue = [];
@@ -66,7 +74,11 @@ final class JobRunner
     {
         $this->watch();
 
-        return $this->commands ??= new CommandPool($this->workers, 0, new CommandPoolOptions(grace: $this->grace, redispatch: true));
+        return $this->commands ??= new CommandPool(
+            $this->workers,
+            0,
+            new CommandPoolOptions(grace: $this->grace, redispatch: true),
+        );
     }
 
     /** Makes the next task create a new pool. The old pool ends when its tasks have ended. */

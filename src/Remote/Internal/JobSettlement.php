@@ -56,7 +56,10 @@ final class JobSettlement
         try {
             return new ClaimedJob($delivery, TaskBody::read($body), $number);
         } catch (\ValueError $unknown) {
-            throw TamperedFrameException::of($delivery->id, "its body, though signed, can't be read here ({$unknown->getMessage()}): is it of another version of Spindle?");
+            throw TamperedFrameException::of(
+                $delivery->id,
+                "its body, though signed, can't be read here ({$unknown->getMessage()}): is it of another version of Spindle?",
+            );
         }
     }
 
@@ -67,7 +70,11 @@ final class JobSettlement
 
         return match (true) {
             $delivery->cancelled => $this->cancelled($delivery),
-            $delivery->streamed, $delivery->crashes >= $job->body->policy->crashes => $this->lost($job, $job->attempt() - 1, self::LOST),
+            $delivery->streamed, $delivery->crashes >= $job->body->policy->crashes => $this->lost(
+                $job,
+                $job->attempt() - 1,
+                self::LOST,
+            ),
             default => null,
         };
     }
@@ -82,7 +89,15 @@ final class JobSettlement
         $fails = $delivery->fails + 1;
         $kind = $fails < $policy->tries ? SettlementKind::Refused : SettlementKind::Dead;
 
-        return $this->settlement($delivery, $kind, $delivery->crashes, $fails, $policy->delayAfter($fails), outcome: Outcomes::refused($refused), why: $this->why($refused->getMessage(), 0));
+        return $this->settlement(
+            $delivery,
+            $kind,
+            $delivery->crashes,
+            $fails,
+            $policy->delayAfter($fails),
+            outcome: Outcomes::refused($refused),
+            why: $this->why($refused->getMessage(), 0),
+        );
     }
 
     public function cancelled(Delivery $delivery): Settlement
@@ -104,10 +119,18 @@ final class JobSettlement
             return $this->tooLarge($job, ResultTooLargeException::of($job->delivery->id, $size, $this->maxResult));
         }
         if (PortableOutcome::isSuccess($outcome)) {
-            return $this->settlement($job->delivery, SettlementKind::Done, outcome: Outcomes::ofTask($job->attempt(), $job->items, $outcome));
+            return $this->settlement(
+                $job->delivery,
+                SettlementKind::Done,
+                outcome: Outcomes::ofTask($job->attempt(), $job->items, $outcome),
+            );
         }
         $thrown = PortableOutcome::thrown($outcome);
-        if ($thrown !== null && preg_match(self::MISSING, $thrown->message) === 1 && ($thrown->isA(\Error::class) || PortableOutcome::isUnreadable($outcome))) {
+        if (
+            $thrown !== null
+            && preg_match(self::MISSING, $thrown->message) === 1
+            && ($thrown->isA(\Error::class) || PortableOutcome::isUnreadable($outcome))
+        ) {
             return $this->missing($job, $outcome, $thrown);
         }
 
@@ -115,7 +138,9 @@ final class JobSettlement
             $job,
             $outcome,
             $thrown !== null && !$thrown->isA(NoRetry::class),
-            $thrown === null ? 'its result can\'t travel' : "{$thrown->class}: {$thrown->message}\n{$thrown->traceAsString()}",
+            $thrown === null
+                ? 'its result can\'t travel'
+                : "{$thrown->class}: {$thrown->message}\n{$thrown->traceAsString()}",
         );
     }
 
@@ -138,11 +163,23 @@ final class JobSettlement
     {
         return match (true) {
             $job->isGivenBack => $this->released($job->delivery),
-            $job->late => $this->failedTry($job, PortableOutcome::failed(TaskTimeoutException::after($job->body->timeout ?? 0.0, 1, null), $job->body->timeout), true, 'it ran for too long'),
+            $job->late => $this->failedTry(
+                $job,
+                PortableOutcome::failed(
+                    TaskTimeoutException::after($job->body->timeout ?? 0.0, 1, null),
+                    $job->body->timeout,
+                ),
+                true,
+                'it ran for too long',
+            ),
             $failure instanceof UnserializableException
                 => $this->failedTry($job, PortableOutcome::refused($failure), false, $failure->getMessage()),
             $failure instanceof CancelledException => $this->cancelled($job->delivery),
-            $job->body->isCommand() && !$failure instanceof LauncherException => $this->lost($job, $job->attempt(), $failure->getMessage()),
+            $job->body->isCommand() && !$failure instanceof LauncherException => $this->lost(
+                $job,
+                $job->attempt(),
+                $failure->getMessage(),
+            ),
             $failure instanceof LauncherException && $failure->unfinished !== [] => $this->mayCrashAgain($job)
                 ? $this->crashed($job)
                 : $this->lost($job, $job->attempt(), $failure->getMessage()),
@@ -161,7 +198,14 @@ final class JobSettlement
 
     public function item(Delivery $delivery, int $index, string $bytes): string
     {
-        return Frame::seal($this->keys, Frame::ITEM, $this->queue, $delivery->id, $delivery->number, pack('V', $index) . $bytes);
+        return Frame::seal(
+            $this->keys,
+            Frame::ITEM,
+            $this->queue,
+            $delivery->id,
+            $delivery->number,
+            pack('V', $index) . $bytes,
+        );
     }
 
     private function mayCrashAgain(ClaimedJob $job): bool
@@ -171,19 +215,42 @@ final class JobSettlement
 
     private function crashed(ClaimedJob $job): Settlement
     {
-        return $this->settlement($job->delivery, SettlementKind::Retry, $job->delivery->crashes + 1, $job->delivery->fails);
+        return $this->settlement(
+            $job->delivery,
+            SettlementKind::Retry,
+            $job->delivery->crashes + 1,
+            $job->delivery->fails,
+        );
     }
 
     private function lost(ClaimedJob $job, int $attempts, string $why): Settlement
     {
         return $job->body->isCommand()
-            ? $this->settlement($job->delivery, SettlementKind::Dead, outcome: Outcomes::ofCommand($attempts, PortableCommand::lost($why)), why: $this->why($why, $attempts))
-            : $this->dead($job, $attempts, PortableOutcome::failed(WorkerCrashedException::died(null, null, $why, false, '', 0, $attempts, null), null), $why);
+            ? $this->settlement(
+                $job->delivery,
+                SettlementKind::Dead,
+                outcome: Outcomes::ofCommand($attempts, PortableCommand::lost($why)),
+                why: $this->why($why, $attempts),
+            )
+            : $this->dead(
+                $job,
+                $attempts,
+                PortableOutcome::failed(
+                    WorkerCrashedException::died(null, null, $why, false, '', 0, $attempts, null),
+                    null,
+                ),
+                $why,
+            );
     }
 
     private function tooLarge(ClaimedJob $job, ResultTooLargeException $tooLarge): Settlement
     {
-        return $this->settlement($job->delivery, SettlementKind::Dead, outcome: Outcomes::refused($tooLarge), why: $this->why($tooLarge->getMessage(), $job->attempt()));
+        return $this->settlement(
+            $job->delivery,
+            SettlementKind::Dead,
+            outcome: Outcomes::refused($tooLarge),
+            why: $this->why($tooLarge->getMessage(), $job->attempt()),
+        );
     }
 
     private function failedTry(ClaimedJob $job, string $outcome, bool $mayHelp, string $why): Settlement
@@ -191,7 +258,13 @@ final class JobSettlement
         $fails = $job->delivery->fails + 1;
 
         return $mayHelp && !$job->hasItems() && $fails < $job->body->policy->tries
-            ? $this->settlement($job->delivery, SettlementKind::Retry, $job->delivery->crashes, $fails, $job->body->policy->delayAfter($fails))
+            ? $this->settlement(
+                $job->delivery,
+                SettlementKind::Retry,
+                $job->delivery->crashes,
+                $fails,
+                $job->body->policy->delayAfter($fails),
+            )
             : $this->dead($job, $job->attempt(), $outcome, $why);
     }
 
@@ -203,23 +276,51 @@ final class JobSettlement
         $tries = PortableOutcome::isUnreadable($outcome) ? max(self::UNREADABLE_TRIES, $policy->tries) : $policy->tries;
 
         return !$job->hasItems() && $fails < $tries
-            ? $this->settlement($job->delivery, SettlementKind::Elsewhere, $job->delivery->crashes, $fails, $policy->delayAfter($fails))
-            : $this->dead($job, $job->attempt(), $outcome, "{$thrown->class}: {$thrown->message}\n{$thrown->traceAsString()}");
+            ? $this->settlement(
+                $job->delivery,
+                SettlementKind::Elsewhere,
+                $job->delivery->crashes,
+                $fails,
+                $policy->delayAfter($fails),
+            )
+            : $this->dead(
+                $job,
+                $job->attempt(),
+                $outcome,
+                "{$thrown->class}: {$thrown->message}\n{$thrown->traceAsString()}",
+            );
     }
 
     private function dead(ClaimedJob $job, int $attempts, string $outcome, string $why): Settlement
     {
-        return $this->settlement($job->delivery, SettlementKind::Dead, outcome: Outcomes::ofTask($attempts, $job->items, $outcome), why: $this->why($why, $attempts));
+        return $this->settlement(
+            $job->delivery,
+            SettlementKind::Dead,
+            outcome: Outcomes::ofTask($attempts, $job->items, $outcome),
+            why: $this->why($why, $attempts),
+        );
     }
 
     private function why(string $why, int $attempts): string
     {
-        return json_encode(['why' => $why, 'attempts' => $attempts, 'owner' => $this->owner], \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_THROW_ON_ERROR);
+        return json_encode(
+            ['why' => $why, 'attempts' => $attempts, 'owner' => $this->owner],
+            \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_THROW_ON_ERROR,
+        );
     }
 
-    private function settlement(Delivery $delivery, SettlementKind $kind, int $crashes = 0, int $fails = 0, float $delay = 0.0, ?string $outcome = null, string $why = ''): Settlement
-    {
-        $frame = $outcome === null ? '' : Frame::seal($this->keys, Frame::OUTCOME, $this->queue, $delivery->id, $delivery->number, $outcome);
+    private function settlement(
+        Delivery $delivery,
+        SettlementKind $kind,
+        int $crashes = 0,
+        int $fails = 0,
+        float $delay = 0.0,
+        ?string $outcome = null,
+        string $why = '',
+    ): Settlement {
+        $frame = $outcome === null
+            ? ''
+            : Frame::seal($this->keys, Frame::OUTCOME, $this->queue, $delivery->id, $delivery->number, $outcome);
 
         return new Settlement($delivery->id, $delivery->number, $kind, $crashes, $fails, $delay, $frame, $why);
     }

@@ -24,7 +24,12 @@ final class Outcomes
     /** @param int|null $items number of stored items of a generator */
     public static function ofTask(int $attempts, ?int $items, string $bytes): string
     {
-        return ($items === null ? pack('CV', self::TASK, $attempts) : pack('CVV', self::ITEMS, $attempts, $items)) . $bytes;
+        return ($items === null ? pack('CV', self::TASK, $attempts) : pack(
+            'CVV',
+            self::ITEMS,
+            $attempts,
+            $items,
+        )) . $bytes;
     }
 
     /** @return int|null number of items; null when the outcome is not a generator's */
@@ -50,7 +55,8 @@ final class Outcomes
     /** Returns the outcome of a job whose frame or result was refused. */
     public static function refused(TamperedFrameException|ResultTooLargeException $refused): string
     {
-        return pack('CV', $refused instanceof TamperedFrameException ? self::TAMPERED : self::TOO_LARGE, 0) . $refused->getMessage();
+        return pack('CV', $refused instanceof TamperedFrameException ? self::TAMPERED : self::TOO_LARGE, 0)
+            . $refused->getMessage();
     }
 
     /**

@@ -80,7 +80,9 @@ final class PendingRemoteCommand implements OutcomeReceiver
     /** Fails the command: it was withdrawn before an agent had it, or the engine does not know it. */
     public function unknown(string $id): void
     {
-        $this->deferred->error($this->wanted ? JobLostException::unknown($id, $this->sender->queue) : new CancelledException());
+        $this->deferred->error(
+            $this->wanted ? JobLostException::unknown($id, $this->sender->queue) : new CancelledException(),
+        );
     }
 
     public function refused(string $id, BrokerRefusedException $refused): void

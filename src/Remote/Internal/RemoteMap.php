@@ -78,8 +78,12 @@ final class RemoteMap implements OutcomeReceiver
     private readonly string $head;
 
     /** @param iterable<mixed, mixed> $input */
-    public function __construct(private readonly JobFactory $sender, iterable $input, string $code, private readonly bool $inOrder)
-    {
+    public function __construct(
+        private readonly JobFactory $sender,
+        iterable $input,
+        string $code,
+        private readonly bool $inOrder,
+    ) {
         $this->spill = new OutcomeFile();
         $this->head = $sender->head($code);
         $this->items = (static function () use ($input): \Generator {
@@ -111,7 +115,11 @@ final class RemoteMap implements OutcomeReceiver
                     yield from self::once($key, $outcome);
                     yield from OneWayGenerator::release(); // without a reader, the task of the yielded stream ends now
                 } else {
-                    yield $key => $this->sender->result($id, $outcome ?? throw $this->refused ?? JobLostException::unknown($id, $this->sender->queue), $key);
+                    yield $key => $this->sender->result(
+                        $id,
+                        $outcome ?? throw $this->refused ?? JobLostException::unknown($id, $this->sender->queue),
+                        $key,
+                    );
                 }
                 $cancellation?->throwIfRequested();
             }
@@ -257,7 +265,10 @@ final class RemoteMap implements OutcomeReceiver
 
     private function hasRoom(): bool
     {
-        return !$this->left && !$this->exhausted && \count($this->open) + \count($this->done) < self::WINDOW && $this->bytes < self::ROOM;
+        return !$this->left
+            && !$this->exhausted
+            && \count($this->open) + \count($this->done) < self::WINDOW
+            && $this->bytes < self::ROOM;
     }
 
     /** Pulls the input until a batch is complete or PATIENCE is over. */
@@ -382,7 +393,10 @@ final class RemoteMap implements OutcomeReceiver
     /** Stops waiting for submissions and withdrawals without an answer: the engine may be away for ever. */
     private function giveUp(): void
     {
-        foreach ([...array_column($this->sending, 'id'), ...array_filter(array_keys($this->open), $this->sender->isUnsaid(...))] as $id) {
+        foreach ([
+            ...array_column($this->sending, 'id'),
+            ...array_filter(array_keys($this->open), $this->sender->isUnsaid(...)),
+        ] as $id) {
             unset($this->open[$id]);
         }
         $this->wake();

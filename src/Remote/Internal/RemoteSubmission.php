@@ -122,7 +122,9 @@ final class RemoteSubmission implements OutcomeReceiver
             return;
         }
         $this->cancelled = $cancelled;
-        $this->givesUp = $this->deferred === null ? null : $this->sender->afterPatience($this, static fn(self $submission) => $submission->giveUp($cancelled));
+        $this->givesUp = $this->deferred === null
+            ? null
+            : $this->sender->afterPatience($this, static fn(self $submission) => $submission->giveUp($cancelled));
         $this->sender->withdraw([$this->id]);
     }
 

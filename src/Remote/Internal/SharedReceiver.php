@@ -14,7 +14,12 @@ final class SharedReceiver implements OutcomeReceiver
     /** Returns a copy in which one waiter is replaced. */
     public function with(OutcomeReceiver $before, OutcomeReceiver $after): OutcomeReceiver
     {
-        return new self($this->first instanceof self ? $this->first->with($before, $after) : ($this->first === $before ? $after : $this->first), $this->second === $before ? $after : $this->second);
+        return new self(
+            $this->first instanceof self
+                ? $this->first->with($before, $after)
+                : ($this->first === $before ? $after : $this->first),
+            $this->second === $before ? $after : $this->second,
+        );
     }
 
     public function wantsOutcome(): bool

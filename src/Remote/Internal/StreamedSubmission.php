@@ -9,7 +9,10 @@ use Spindle\Remote\BrokerRefusedException;
 /** The waiter of a submitted generator task, which can be cancelled until its outcome arrives. */
 final class StreamedSubmission implements OutcomeReceiver
 {
-    public function __construct(private readonly RemoteSubmission $submission, private readonly OutcomeReceiver $items) {}
+    public function __construct(
+        private readonly RemoteSubmission $submission,
+        private readonly OutcomeReceiver $items,
+    ) {}
 
     public function wantsOutcome(): bool
     {

@@ -32,7 +32,17 @@ final class TaskBody
     /** Returns the part of the body that all tasks of a map share. */
     public static function head(JobRetryPolicy $policy, ?float $timeout, string $code): string
     {
-        return pack('vveeeeeV', $policy->tries, $policy->crashes, $policy->delay, $policy->factor, $policy->maxDelay, $policy->jitter, $timeout ?? 0.0, \strlen($code)) . $code;
+        return pack(
+            'vveeeeeV',
+            $policy->tries,
+            $policy->crashes,
+            $policy->delay,
+            $policy->factor,
+            $policy->maxDelay,
+            $policy->jitter,
+            $timeout ?? 0.0,
+            \strlen($code),
+        ) . $code;
     }
 
     public static function withArgument(string $head, ?string $argument): string
@@ -51,7 +61,9 @@ final class TaskBody
         if (\strlen($body) <= self::SIZE) {
             throw new \ValueError('it is too short');
         }
-        /** @var array{tries: int, crashes: int, delay: float, factor: float, maxDelay: float, jitter: float, timeout: float, size: int} $head */
+        /**
+         * @var array{tries: int, crashes: int, delay: float, factor: float, maxDelay: float, jitter: float, timeout: float, size: int} $head
+         */
         $head = unpack(self::HEAD, $body);
         $end = self::SIZE + $head['size'];
         if (\strlen($body) <= $end) {
@@ -59,7 +71,14 @@ final class TaskBody
         }
 
         return new self(
-            new JobRetryPolicy($head['tries'], $head['crashes'], $head['delay'], $head['factor'], $head['maxDelay'], $head['jitter']),
+            new JobRetryPolicy(
+                $head['tries'],
+                $head['crashes'],
+                $head['delay'],
+                $head['factor'],
+                $head['maxDelay'],
+                $head['jitter'],
+            ),
             $head['timeout'] > 0 ? $head['timeout'] : null,
             substr($body, self::SIZE, $head['size']),
             \ord($body[$end]) === self::ARGUMENT ? substr($body, $end + 1) : null,
@@ -80,6 +99,13 @@ final class TaskBody
     /** @param int $maxResult largest result in bytes */
     public function task(int $attempt, string $idempotencyKey, int $maxResult): PortableTask
     {
-        return new PortableTask($this->code, $this->argument, $attempt, Job::givenId($idempotencyKey), $this->timeout !== null, $maxResult);
+        return new PortableTask(
+            $this->code,
+            $this->argument,
+            $attempt,
+            Job::givenId($idempotencyKey),
+            $this->timeout !== null,
+            $maxResult,
+        );
     }
 }

@@ -11,8 +11,12 @@ use Spindle\SpindleException;
 final class RedisException extends \RuntimeException implements SpindleException
 {
     /** @param string $output the end of the server's log, or the error that it answered */
-    private function __construct(string $message, public readonly string $output = '', string $between = ":\n", ?\Throwable $previous = null)
-    {
+    private function __construct(
+        string $message,
+        public readonly string $output = '',
+        string $between = ":\n",
+        ?\Throwable $previous = null,
+    ) {
         parent::__construct($output === '' ? $message : "{$message}{$between}{$output}", previous: $previous);
     }
 
@@ -22,8 +26,10 @@ final class RedisException extends \RuntimeException implements SpindleException
      */
     public static function notFound(array $names, array $places): self
     {
-        return new self('No Redis server is installed: ' . implode(' or ', $names) . ' is in none of ' . implode(', ', $places)
-            . '. On Debian, install the package redis-server, or name the program by TemporaryRedisOptions(binary: ...)');
+        return new self(
+            'No Redis server is installed: ' . implode(' or ', $names) . ' is in none of ' . implode(', ', $places)
+                . '. On Debian, install the package redis-server, or name the program by TemporaryRedisOptions(binary: ...)',
+        );
     }
 
     /** @param string $command its first word: the others may be secret */

@@ -79,7 +79,9 @@ final class TemporaryRedis
     {
         TestServerSettings::check($settings, Configuration::ITS_OWN, 'Redis', 'redis.conf');
 
-        return RedisException::during(static fn(): self => self::make($settings, $options ?? new TemporaryRedisOptions()));
+        return RedisException::during(
+            static fn(): self => self::make($settings, $options ?? new TemporaryRedisOptions()),
+        );
     }
 
     /** Returns redis://:password@127.0.0.1:port. */
@@ -102,7 +104,9 @@ final class TemporaryRedis
     public function tlsAddress(): string
     {
         return $this->tlsPort === null
-            ? throw new \LogicException('This temporary Redis has no certificate: give it one by TemporaryRedisOptions(certificate: ..., key: ...)')
+            ? throw new \LogicException(
+                'This temporary Redis has no certificate: give it one by TemporaryRedisOptions(certificate: ..., key: ...)',
+            )
             : "rediss://:{$this->password}@127.0.0.1:{$this->tlsPort}";
     }
 
@@ -124,7 +128,10 @@ final class TemporaryRedis
         $words = array_values($words);
         $command = array_shift($words) ?? throw new \ValueError('A command has a name at least');
 
-        return (new TestRedisClient("{$this->directory}/socket", $this->password, $this->timeout))->ask($command, ...$words);
+        return (new TestRedisClient("{$this->directory}/socket", $this->password, $this->timeout))->ask(
+            $command,
+            ...$words,
+        );
     }
 
     /**
@@ -134,7 +141,9 @@ final class TemporaryRedis
      */
     public function log(): string
     {
-        return RedisException::during(fn(): string => $this->guardian->isDismissed() ? throw ServerException::noLog('the Redis was stopped') : $this->daemon->log());
+        return RedisException::during(
+            fn(): string => $this->guardian->isDismissed() ? throw ServerException::noLog('the Redis was stopped') : $this->daemon->log(),
+        );
     }
 
     /**
@@ -187,14 +196,24 @@ final class TemporaryRedis
             $directory->make('data');
             $command = [$binary, Configuration::write($directory, $password, $settings, $options)];
 
-            return FreePort::take(static function (int $port) use ($command, $directory, $password, $guardian, $options): self {
-                $tlsPort = $options->certificate === null ? null : FreePort::find();
-                $ports = ['--port', (string) $port, ...$tlsPort === null ? [] : ['--tls-port', (string) $tlsPort]];
-                $daemon = new Daemon('Redis', [...$command, ...$ports], RedisLeftovers::of($directory->path));
-                self::launch($daemon, $directory->path, $password, $options->timeout);
+            return FreePort::take(
+                static function (int $port) use ($command, $directory, $password, $guardian, $options): self {
+                    $tlsPort = $options->certificate === null ? null : FreePort::find();
+                    $ports = ['--port', (string) $port, ...$tlsPort === null ? [] : ['--tls-port', (string) $tlsPort]];
+                    $daemon = new Daemon('Redis', [...$command, ...$ports], RedisLeftovers::of($directory->path));
+                    self::launch($daemon, $directory->path, $password, $options->timeout);
 
-                return new self($port, $password, $directory->path, $tlsPort, $guardian, $daemon, $options->timeout);
-            });
+                    return new self(
+                        $port,
+                        $password,
+                        $directory->path,
+                        $tlsPort,
+                        $guardian,
+                        $daemon,
+                        $options->timeout,
+                    );
+                },
+            );
         } catch (\Throwable $failure) {
             $guardian->dismiss();
 
@@ -203,8 +222,13 @@ final class TemporaryRedis
     }
 
     /** @throws ServerException */
-    private static function launch(Daemon $daemon, string $directory, #[\SensitiveParameter] string $password, float $timeout): void
-    {
+    private static function launch(
+        Daemon $daemon,
+        string $directory,
+        #[\SensitiveParameter]
+        string $password,
+        float $timeout,
+    ): void {
         RedisLeftovers::of($directory)->kill(); // a killed server's child writes data that are of no use
         $daemon->start(static function () use ($directory, $password): bool {
             try {

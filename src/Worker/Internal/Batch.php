@@ -91,7 +91,12 @@ final class Batch
     /** @return array{string, string} two parts of the payload for a worker, to be sent one after the other */
     public function payload(): array
     {
-        $head = pack('VVC', $this->source->id(), $this->attempt, ($this->packed ? WorkerProtocol::PACKED : 0) | ($this->source->pace()->isEager() ? WorkerProtocol::EAGER : 0));
+        $head = pack(
+            'VVC',
+            $this->source->id(),
+            $this->attempt,
+            ($this->packed ? WorkerProtocol::PACKED : 0) | ($this->source->pace()->isEager() ? WorkerProtocol::EAGER : 0),
+        );
         if (!$this->packed) {
             /** @var list<bool|int|float|string|null> $tasks */
             $tasks = $this->tasks;

@@ -55,8 +55,12 @@ final class HostedContext implements Context, ContextEvents
      * @param \Closure(ContextEvents): ProcessContext $processes
      * @param float                                   $grace     seconds between TERM and KILL
      */
-    public function __construct(private readonly ContextEvents $events, private readonly string $kind, \Closure $processes, private readonly float $grace)
-    {
+    public function __construct(
+        private readonly ContextEvents $events,
+        private readonly string $kind,
+        \Closure $processes,
+        private readonly float $grace,
+    ) {
         $this->processes = $processes($this);
     }
 
@@ -222,7 +226,10 @@ final class HostedContext implements Context, ContextEvents
     {
         $first = $this->ends === [] ? \PHP_INT_MAX : min($this->ends);
 
-        return array_map(static fn(array $start): array => $start[1], array_filter($this->starts, static fn(array $start): bool => $start[0] > $first));
+        return array_map(
+            static fn(array $start): array => $start[1],
+            array_filter($this->starts, static fn(array $start): bool => $start[0] > $first),
+        );
     }
 
     /** @param array<string, mixed> $settings */
@@ -254,7 +261,12 @@ final class HostedContext implements Context, ContextEvents
             unset($this->workers[$id], $this->timers[$id], $this->ends[$id], $this->starts[$id]);
             /** @var array{code: int, signal: int, peak: int} $exit */
             $exit = unpack('lcode/lsignal/Ppeak', $payload);
-            $this->events->ended($id, $exit['code'] < 0 ? null : $exit['code'], $exit['signal'] === 0 ? null : $exit['signal'], $exit['peak']);
+            $this->events->ended(
+                $id,
+                $exit['code'] < 0 ? null : $exit['code'],
+                $exit['signal'] === 0 ? null : $exit['signal'],
+                $exit['peak'],
+            );
         }
     }
 }

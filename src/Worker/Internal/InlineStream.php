@@ -97,7 +97,9 @@ final class InlineStream
             $bytes = ValueSerializer::serialize($result, "The result{$this->ofInput}");
             $this->reader?->get()?->ended(ValueSerializer::unserialize($bytes, TaskCode::MISSING));
         } catch (\Throwable $refused) {
-            $this->reader?->get()?->failed($refused instanceof UnserializableException ? $refused : ($this->failure)($refused));
+            $this->reader?->get()?->failed(
+                $refused instanceof UnserializableException ? $refused : ($this->failure)($refused),
+            );
         }
     }
 

@@ -66,7 +66,9 @@ final class InlineTask
         }
         $ending = $this->ending;
         $cancellation = $this->cancellation ?? new NullCancellation();
-        $subscription = $cancellation->subscribe(static fn(CancelledException $cancelled) => $ending->cancel($cancelled));
+        $subscription = $cancellation->subscribe(
+            static fn(CancelledException $cancelled) => $ending->cancel($cancelled),
+        );
         TaskContext::enter(new TaskContext(1, $ending->getCancellation(...), $this->report(...)), \Fiber::getCurrent());
         try {
             $result = ($this->work)();
@@ -110,7 +112,12 @@ final class InlineTask
     private function stream(\Generator $items): void
     {
         $key = $this->key;
-        $stream = new InlineStream($items, $this->ending, static fn(\Throwable $thrown): \Throwable => self::failure($thrown, $key), ValueSerializer::forKey($key));
+        $stream = new InlineStream(
+            $items,
+            $this->ending,
+            static fn(\Throwable $thrown): \Throwable => self::failure($thrown, $key),
+            ValueSerializer::forKey($key),
+        );
         $this->completed($stream->reader());
         $stream->run();
     }

@@ -66,7 +66,14 @@ final class MapInput
     /** Reads a batch in the next turn of the loop, unless one waits or there is no room. */
     public function pullSoon(): void
     {
-        if ($this->pulling || $this->exhausted || $this->dropped || $this->ready !== null || $this->tasks !== [] || !$this->run->hasRoom()) {
+        if (
+            $this->pulling
+            || $this->exhausted
+            || $this->dropped
+            || $this->ready !== null
+            || $this->tasks !== []
+            || !$this->run->hasRoom()
+        ) {
             return;
         }
         $this->pulling = true;
@@ -182,7 +189,15 @@ final class MapInput
             return;
         }
         $count = \count($this->tasks);
-        $this->ready = new Batch($this->run, $this->pulled, $this->tasks, $this->keys, $this->packed, bytesEach: $this->size / $count, integers: $this->integers);
+        $this->ready = new Batch(
+            $this->run,
+            $this->pulled,
+            $this->tasks,
+            $this->keys,
+            $this->packed,
+            bytesEach: $this->size / $count,
+            integers: $this->integers,
+        );
         $this->pulled += $count;
         $this->bytes += $this->size;
         $this->tasks = $this->keys = [];
@@ -259,7 +274,10 @@ final class MapInput
     {
         return \is_string($value)
             ? new Encoded($value, WorkerProtocol::STRING)
-            : new Encoded(ValueSerializer::serialize($value, 'The argument' . ValueSerializer::forKey($key)), WorkerProtocol::SERIALIZED);
+            : new Encoded(
+                ValueSerializer::serialize($value, 'The argument' . ValueSerializer::forKey($key)),
+                WorkerProtocol::SERIALIZED,
+            );
     }
 
     /** @param iterable<mixed, mixed> $input */

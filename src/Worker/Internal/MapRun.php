@@ -324,14 +324,26 @@ final class MapRun implements Source
      * @param string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed, mixed, mixed> $what results, a
      *         failure, or the items of a stream
      */
-    private function settle(Batch $batch, int $from, int $count, string|array|\Throwable|\Generator $what, int $size): void
-    {
+    private function settle(
+        Batch $batch,
+        int $from,
+        int $count,
+        string|array|\Throwable|\Generator $what,
+        int $size,
+    ): void {
         $this->settled += $count;
         if ($this->left) {
             return;
         }
         $keys = $count === \count($batch->keys) ? $batch->keys : \array_slice($batch->keys, $from, $count);
-        $this->done[$this->inOrder ? $batch->first + $from : $this->came++] = [$count, $keys, $what, $size, $batch->attempt, $batch->bytesEach * $count];
+        $this->done[$this->inOrder ? $batch->first + $from : $this->came++] = [
+            $count,
+            $keys,
+            $what,
+            $size,
+            $batch->attempt,
+            $batch->bytesEach * $count,
+        ];
         $this->doneBytes += $size;
         if ($this->consumer !== null && isset($this->done[$this->next])) {
             $this->wake();

@@ -43,7 +43,9 @@ final class ProcessContext implements Context
         clearstatcache();
         $directory = getcwd();
         if ($directory === false || !is_dir($directory)) {
-            throw WorkerStartException::impossible('the working directory of this process, which would be theirs, is not there any more: chdir() to one that is');
+            throw WorkerStartException::impossible(
+                'the working directory of this process, which would be theirs, is not there any more: chdir() to one that is',
+            );
         }
         $this->launcher ??= $this->launch();
         $this->launcher->useEnvironment(Environment::variables());
@@ -91,7 +93,11 @@ final class ProcessContext implements Context
                 $weak->get()?->died($how);
             },
         );
-        $launcher->gather(LauncherProtocol::frame(LauncherProtocol::CONFIGURE, 0, pack('VVeC', self::UNLIMITED, 1, $this->grace, 0)));
+        $launcher->gather(LauncherProtocol::frame(
+            LauncherProtocol::CONFIGURE,
+            0,
+            pack('VVeC', self::UNLIMITED, 1, $this->grace, 0),
+        ));
 
         return $launcher;
     }
@@ -101,7 +107,11 @@ final class ProcessContext implements Context
         switch ($type) {
             case LauncherProtocol::STDOUT:
             case LauncherProtocol::STDERR:
-                $this->launcher?->send(LauncherProtocol::frame(LauncherProtocol::OUTPUT_TAKEN, $id, pack('V', \strlen($payload))));
+                $this->launcher?->send(LauncherProtocol::frame(
+                    LauncherProtocol::OUTPUT_TAKEN,
+                    $id,
+                    pack('V', \strlen($payload)),
+                ));
                 $this->events->printed($id, $payload, $type === LauncherProtocol::STDERR);
                 break;
             case LauncherProtocol::EXITED:
@@ -129,7 +139,12 @@ final class ProcessContext implements Context
                 $this->events->printed($id, $bytes, $isError === 1);
             }
         }
-        $this->events->ended($id, $exit['code'] < 0 ? null : $exit['code'], $exit['signal'] === 0 ? null : $exit['signal'], $exit['peak']);
+        $this->events->ended(
+            $id,
+            $exit['code'] < 0 ? null : $exit['code'],
+            $exit['signal'] === 0 ? null : $exit['signal'],
+            $exit['peak'],
+        );
     }
 
     private function died(string $how): void

@@ -64,7 +64,12 @@ final class Results
             if (($flags & WorkerProtocol::FAILURES) === 0 && $worker->streaming < 0 && $worker->ending === null) {
                 $batch->source->succeeded($batch, $from, $count, $results, $length);
             } else {
-                $this->takeEach($worker, $batch, $from, \is_array($results) ? $results : ValuePacking::split(ValuePacking::ofList($results)));
+                $this->takeEach(
+                    $worker,
+                    $batch,
+                    $from,
+                    \is_array($results) ? $results : ValuePacking::split(ValuePacking::ofList($results)),
+                );
             }
         }
 
@@ -89,8 +94,10 @@ final class Results
                 }
             };
             $stream = new Stream(
-                static fn(string $item): mixed => TaskOutcome::value(WorkerProtocol::SERIALIZED, $item, $batch->attempt, $batch->key($index[1])),
-                static fn(int $items, int $size) => $tell(WorkerProtocol::WANTED, pack('VVV', $index[1], $items, $size)),
+                static fn(string $item): mixed
+                    => TaskOutcome::value(WorkerProtocol::SERIALIZED, $item, $batch->attempt, $batch->key($index[1])),
+                static fn(int $items, int $size)
+                    => $tell(WorkerProtocol::WANTED, pack('VVV', $index[1], $items, $size)),
                 static fn() => $tell(WorkerProtocol::UNWANTED, pack('V', $index[1])),
                 $this->budget,
             );
@@ -110,7 +117,9 @@ final class Results
      */
     public function lost(WorkerHandle $worker, Batch $batch, int $index, bool $ran): void
     {
-        $failure = $ran && $worker->ending !== null ? ($worker->ending)($batch, $index) : $this->crash($worker, $batch, $index);
+        $failure = $ran && $worker->ending !== null
+            ? ($worker->ending)($batch, $index)
+            : $this->crash($worker, $batch, $index);
         ++$this->run;
         ++$this->failed;
         $this->crashed += (int) ($failure instanceof WorkerCrashedException);
@@ -148,7 +157,9 @@ final class Results
             if ($worker->streaming === $index) {
                 $stream = $this->endOfStream($worker);
                 try {
-                    $failure === null ? $stream?->ended(TaskOutcome::value($kind, $value, $batch->attempt, null)) : $stream?->failed($failure);
+                    $failure === null
+                        ? $stream?->ended(TaskOutcome::value($kind, $value, $batch->attempt, null))
+                        : $stream?->failed($failure);
                 } catch (TaskException $refused) {
                     $stream->failed($refused);
                 }

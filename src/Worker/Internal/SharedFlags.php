@@ -73,11 +73,21 @@ final class SharedFlags
             // key, id, mode, size, pid of the creator, pid of the last user, attached
             $fields = array_map(\intval(...), (array) sscanf($segment, '%d %d %d %d %d %d %d'));
             [$key, $size, $creator, $attached] = [$fields[0] ?? 0, $fields[3] ?? 0, $fields[4] ?? 0, $fields[6] ?? 1];
-            if ($attached !== 0 || $key === 0 || $creator < 1 || $size < self::size(1 << 31) || $size > self::size(self::SPARE << 31) || file_exists("/proc/{$creator}")) {
+            if (
+                $attached !== 0
+                || $key === 0
+                || $creator < 1
+                || $size < self::size(1 << 31)
+                || $size > self::size(self::SPARE << 31)
+                || file_exists("/proc/{$creator}")
+            ) {
                 continue;
             }
             $memory = @shmop_open($key, 'w', 0, 0);
-            if ($memory !== false && shmop_read($memory, WorkerProtocol::MARK_SIZE, \strlen(self::OWNER)) === self::OWNER) {
+            if (
+                $memory !== false
+                && shmop_read($memory, WorkerProtocol::MARK_SIZE, \strlen(self::OWNER)) === self::OWNER
+            ) {
                 shmop_delete($memory);
             }
         }

@@ -85,7 +85,10 @@ final class SourceFile
         }
 
         // PHP declares functions before it runs the file. A class may be missing if the file returns before it.
-        return array_filter(array_keys($both), static fn(string $name): bool => str_starts_with($name, 'function ')) !== [];
+        return array_filter(
+            array_keys($both),
+            static fn(string $name): bool => str_starts_with($name, 'function '),
+        ) !== [];
     }
 
     private function pair(): void

@@ -13,7 +13,9 @@ use Spindle\Worker\ResultBudget;
 /** The items of a generator task, in the pool's process. When the reader releases them, the task is cancelled. */
 final class Stream
 {
-    /** Items of this many bytes or more count in the budget, and the worker sends no other before such an item was used. */
+    /**
+     * Items of this many bytes or more count in the budget, and the worker sends no other before such an item was used.
+     */
     private const LARGE = WorkerProtocol::WINDOW_SIZE;
 
     /** @var array<int, self> streams with a waiting reader, whose fiber may be unreachable otherwise */
@@ -90,7 +92,8 @@ final class Stream
                 if ($counted === 0) {
                     $this->took($size);
                 } else {
-                    EventLoop::defer(fn() => $this->budget->release($counted)); // by then the reader has said whether it keeps the item
+                    // by then the reader has said whether it keeps the item
+                    EventLoop::defer(fn() => $this->budget->release($counted));
                 }
                 /** @var array{mixed, mixed} $item */
                 $item = ($this->decode)($bytes);

@@ -115,7 +115,11 @@ final class Submissions implements Source
             /** @var Submission $submission */
             $submission = $batch->keys[$from + $i];
             try {
-                $submission->settle($kinds === '' ? $value : TaskOutcome::value(\ord($kinds[$i]), (string) $value, $batch->attempt, null));
+                $submission->settle(
+                    $kinds === ''
+                        ? $value
+                        : TaskOutcome::value(\ord($kinds[$i]), (string) $value, $batch->attempt, null),
+                );
             } catch (\Throwable $refused) {
                 $submission->fail($refused);
             }

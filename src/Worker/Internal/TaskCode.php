@@ -79,10 +79,14 @@ final class TaskCode
             return self::closure($task, $parts[2] ?? '', $key);
         }
 
-        return \is_callable($task) ? $task(...) : throw self::missing(\is_string($task) ? "function {$task}()" : 'class ' . $task::class);
+        return \is_callable($task)
+            ? $task(...)
+            : throw self::missing(\is_string($task) ? "function {$task}()" : 'class ' . $task::class);
     }
 
-    /** @throws \UnexpectedValueException always, as the callback of {@see ValueSerializer::unserialize()} in a worker */
+    /**
+     * @throws \UnexpectedValueException always, as the callback of {@see ValueSerializer::unserialize()} in a worker
+     */
     public static function missingClass(string $class): never
     {
         throw self::missing("class {$class}");
@@ -196,11 +200,14 @@ final class TaskCode
             return $task(...); // getClosure() would lose the called class
         }
 
-        return $method?->getClosure(\is_object($class) ? $class : null) ?? throw self::missing('method ' . (\is_string($class) ? $class : $class::class) . "::{$name}()");
+        return $method?->getClosure(\is_object($class) ? $class : null)
+            ?? throw self::missing('method ' . (\is_string($class) ? $class : $class::class) . "::{$name}()");
     }
 
     private static function missing(string $what): \UnexpectedValueException
     {
-        return new \UnexpectedValueException("A worker has no {$what}: it loads what Composer autoloads, and the file that WorkerPoolOptions(bootstrap:) names");
+        return new \UnexpectedValueException(
+            "A worker has no {$what}: it loads what Composer autoloads, and the file that WorkerPoolOptions(bootstrap:) names",
+        );
     }
 }

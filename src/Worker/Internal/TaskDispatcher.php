@@ -76,7 +76,16 @@ final class TaskDispatcher
             DriverSuspension::class,
             FiberLocal::class,
         );
-        $this->workers = new Workers($size, $options, $settings, $context, $this->fill(...), $this->heard(...), $this->gone(...), $this->cannotStart(...));
+        $this->workers = new Workers(
+            $size,
+            $options,
+            $settings,
+            $context,
+            $this->fill(...),
+            $this->heard(...),
+            $this->gone(...),
+            $this->cannotStart(...),
+        );
         $this->owner = (int) getmypid();
         $this->backlog = new Backlog($this->fill(...));
         $this->overdue = new TaskTimeouts($this->workers, $this->backlog, $options->timeout, $this->fill(...));
@@ -97,7 +106,10 @@ final class TaskDispatcher
         $workers = $this->workers->all();
 
         return [
-            'in_use' => \count(array_filter($workers, static fn(WorkerHandle $worker): bool => $worker->batches !== [])),
+            'in_use' => \count(array_filter(
+                $workers,
+                static fn(WorkerHandle $worker): bool => $worker->batches !== [],
+            )),
             'max' => $this->workers->size,
             'workers' => \count($workers),
             'waiting' => $this->submissions->demand() + $this->backlog->tasks(),
@@ -182,10 +194,14 @@ final class TaskDispatcher
             if ($patience === 0.0) {
                 $this->endIfRunning($worker, $run);
             } else {
-                $worker->timers["left {$run->id()}"] = WeakTimer::after($patience, $this, static function (self $dispatcher) use ($worker, $run): void {
-                    unset($worker->timers["left {$run->id()}"]);
-                    $dispatcher->endIfRunning($worker, $run);
-                });
+                $worker->timers["left {$run->id()}"] = WeakTimer::after(
+                    $patience,
+                    $this,
+                    static function (self $dispatcher) use ($worker, $run): void {
+                        unset($worker->timers["left {$run->id()}"]);
+                        $dispatcher->endIfRunning($worker, $run);
+                    },
+                );
             }
         }
         $this->endedIfGone($run);
@@ -265,7 +281,10 @@ final class TaskDispatcher
         if ($this->drain->isClosed()) {
             return;
         }
-        $isRead = array_filter($this->workers->all(), static fn(WorkerHandle $worker): bool => $worker->stream?->get() !== null) !== [];
+        $isRead = array_filter(
+            $this->workers->all(),
+            static fn(WorkerHandle $worker): bool => $worker->stream?->get() !== null,
+        ) !== [];
         $this->submissions->open() > 0 || $isRead ? $this->drain->release() : $this->kill();
     }
 
@@ -385,7 +404,9 @@ final class TaskDispatcher
         } elseif ($type === WorkerProtocol::REPORT && $this->options->onReport !== null) {
             $report = substr($bytes, $at, $length);
             $onReport = $this->options->onReport;
-            IsolatedCall::call(static fn() => $onReport(TaskOutcome::value(WorkerProtocol::SERIALIZED, $report, 1, null)));
+            IsolatedCall::call(
+                static fn() => $onReport(TaskOutcome::value(WorkerProtocol::SERIALIZED, $report, 1, null)),
+            );
         }
     }
 

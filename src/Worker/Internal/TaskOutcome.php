@@ -35,7 +35,9 @@ final class TaskOutcome
     /** @throws \UnexpectedValueException always, as the callback of {@see ValueSerializer::unserialize()} */
     public static function missing(string $class): never
     {
-        throw new \UnexpectedValueException("The process of the pool has no class {$class}, of which a worker has sent an object: load it there as well, or let Composer autoload it");
+        throw new \UnexpectedValueException(
+            "The process of the pool has no class {$class}, of which a worker has sent an object: load it there as well, or let Composer autoload it",
+        );
     }
 
     /** Decodes why a worker or its host could not be made ready. */
@@ -61,7 +63,14 @@ final class TaskOutcome
             [$path, $what] = $where;
             $name = ValueSerializer::forKey($key);
 
-            return UnserializableException::at((string) preg_replace_callback('/^The (result|item)/', static fn(array $match): string => "{$match[0]}{$name}", $path), $what);
+            return UnserializableException::at(
+                (string) preg_replace_callback(
+                    '/^The (result|item)/',
+                    static fn(array $match): string => "{$match[0]}{$name}",
+                    $path,
+                ),
+                $what,
+            );
         }
         [, $parts] = ValuePacking::split($bytes);
         /** @var Thrown $thrown */

@@ -160,16 +160,21 @@ final class TaskTimeouts
     {
         [$first, $second] = [$worker->batches[0], $worker->batches[1] ?? null];
 
-        return ($second !== null && $second->limit > 0) || ($first->limit - $first->arrived > 1 && $first->limit > $worker->started($first));
+        return ($second !== null && $second->limit > 0)
+            || ($first->limit - $first->arrived > 1 && $first->limit > $worker->started($first));
     }
 
     private function limitTime(WorkerHandle $worker, float $seconds): void
     {
         $worker->timed = true;
-        $worker->timers['timeout'] = WeakTimer::after(max(0.001, $seconds), $this, static function (self $overdue) use ($worker): void {
-            $worker->timed = false;
-            $overdue->lookAtTime($worker, (float) $overdue->timeout);
-        });
+        $worker->timers['timeout'] = WeakTimer::after(
+            max(0.001, $seconds),
+            $this,
+            static function (self $overdue) use ($worker): void {
+                $worker->timed = false;
+                $overdue->lookAtTime($worker, (float) $overdue->timeout);
+            },
+        );
     }
 
     private function lookAtTime(WorkerHandle $worker, float $timeout): void
@@ -200,7 +205,11 @@ final class TaskTimeouts
             return;
         }
         $worker->condemned = $late;
-        $this->workers->end($worker, static fn(Batch $batch, int $index): \Throwable => TaskTimeoutException::after($timeout, $batch->attempt, $batch->key($index)));
+        $this->workers->end(
+            $worker,
+            static fn(Batch $batch, int $index): \Throwable
+                => TaskTimeoutException::after($timeout, $batch->attempt, $batch->key($index)),
+        );
         ($this->freed)();
     }
 }

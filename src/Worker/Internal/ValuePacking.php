@@ -31,7 +31,10 @@ final class ValuePacking
             if (\is_string($value)) {
                 $this->add(WorkerProtocol::STRING, $value);
             } else {
-                $this->add(WorkerProtocol::SERIALIZED, \is_float($value) ? ValueSerializer::bytes($value) : serialize($value));
+                $this->add(
+                    WorkerProtocol::SERIALIZED,
+                    \is_float($value) ? ValueSerializer::bytes($value) : serialize($value),
+                );
             }
         }
     }
@@ -73,7 +76,9 @@ final class ValuePacking
     public static function values(string $bytes, int $at = 0): array
     {
         /** @var array<bool|int|float|string|null> $values */
-        $values = $bytes[$at] === 'q' ? unpack('q*', $bytes, $at + 1) : unserialize($at === 0 ? $bytes : substr($bytes, $at), ['allowed_classes' => false]);
+        $values = $bytes[$at] === 'q'
+            ? unpack('q*', $bytes, $at + 1)
+            : unserialize($at === 0 ? $bytes : substr($bytes, $at), ['allowed_classes' => false]);
 
         return array_values($values);
     }

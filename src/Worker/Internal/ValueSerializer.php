@@ -197,7 +197,12 @@ final class ValueSerializer
         }
         if ($kind === self::EMPTY) {
             $advice = 'send what is in it as an array';
-            throw UnserializableException::at($path, "of class {$class}, whose contents PHP does not serialize", null, $advice);
+            throw UnserializableException::at(
+                $path,
+                "of class {$class}, whose contents PHP does not serialize",
+                null,
+                $advice,
+            );
         }
         if ($kind === self::OWN_METHOD || $kind === self::DATE) {
             return $kind === self::DATE ? $depth : \PHP_INT_MAX;
@@ -287,7 +292,9 @@ final class ValueSerializer
     /** Returns a suffix that names the input of an argument or result; '' if its key is no scalar. */
     public static function forKey(mixed $key): string
     {
-        return \is_scalar($key) ? ' for ' . json_encode($key, \JSON_PARTIAL_OUTPUT_ON_ERROR | \JSON_UNESCAPED_SLASHES) : '';
+        return \is_scalar($key)
+            ? ' for ' . json_encode($key, \JSON_PARTIAL_OUTPUT_ON_ERROR | \JSON_UNESCAPED_SLASHES)
+            : '';
     }
 
     /**
@@ -328,8 +335,13 @@ final class ValueSerializer
      * @param array<int|string, true>      $seen   objects and references by id
      * @param UnserializableException|null $circle the first part whose refused parts all contain it
      */
-    private static function culprit(mixed $value, string $path, \Throwable $refused, array &$seen, ?UnserializableException &$circle): ?UnserializableException
-    {
+    private static function culprit(
+        mixed $value,
+        string $path,
+        \Throwable $refused,
+        array &$seen,
+        ?UnserializableException &$circle,
+    ): ?UnserializableException {
         if (\is_object($value)) {
             $seen[spl_object_id($value)] = true;
         }
@@ -341,13 +353,21 @@ final class ValueSerializer
                 continue;
             }
             $isWhole = false;
-            $id = \is_object($part) ? spl_object_id($part) : \ReflectionReference::fromArrayElement($parts, $name)?->getId();
+            $id = \is_object($part)
+                ? spl_object_id($part)
+                : \ReflectionReference::fromArrayElement($parts, $name)?->getId();
             if ($id !== null && isset($seen[$id])) {
                 continue;
             }
             $isCircle = false;
             $seen[$id ?? ''] = true;
-            $culprit = self::culprit($part, \is_array($value) ? self::inArray($path, $name) : self::inObject($path, $name), $refusedPart, $seen, $circle);
+            $culprit = self::culprit(
+                $part,
+                \is_array($value) ? self::inArray($path, $name) : self::inObject($path, $name),
+                $refusedPart,
+                $seen,
+                $circle,
+            );
             if ($culprit !== null) {
                 return $culprit;
             }

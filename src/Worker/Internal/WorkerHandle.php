@@ -68,7 +68,11 @@ final class WorkerHandle
     public array $timers = [];
     public bool $timed = false;
 
-    public function __construct(public readonly int $id, public readonly int $markKey, public readonly WorkerGroup $crew) {}
+    public function __construct(
+        public readonly int $id,
+        public readonly int $markKey,
+        public readonly WorkerGroup $crew,
+    ) {}
 
     /** @param string $payload of READY */
     public function isMadeReady(string $payload): void
@@ -139,7 +143,9 @@ final class WorkerHandle
     /** Takes back the tasks of a batch that have not started. Returns the number of tasks that remain. */
     public function revoke(Batch $batch): int
     {
-        $started = $this->mark === null ? $batch->limit : max($batch->arrived, $this->mark->revoke($batch->id, $batch->limit));
+        $started = $this->mark === null
+            ? $batch->limit
+            : max($batch->arrived, $this->mark->revoke($batch->id, $batch->limit));
 
         return min($batch->limit, $started);
     }

@@ -59,12 +59,15 @@ final class WorkerLink
         stream_set_write_buffer($stream, 0);
         // Weak references, so that an unreferenced pool can be destroyed.
         $weak = \WeakReference::create($this);
-        $this->frames = new FrameReader(static function (int $type, int $id, string $bytes, int $at, int $length) use ($weak): void {
-            $link = $weak->get();
-            if ($link?->frame !== null && !$link->closed) {
-                ($link->frame)($type, $id, $bytes, $at, $length);
-            }
-        }, $longest);
+        $this->frames = new FrameReader(
+            static function (int $type, int $id, string $bytes, int $at, int $length) use ($weak): void {
+                $link = $weak->get();
+                if ($link?->frame !== null && !$link->closed) {
+                    ($link->frame)($type, $id, $bytes, $at, $length);
+                }
+            },
+            $longest,
+        );
         $this->reading = EventLoop::unreference(EventLoop::onReadable($stream, static function () use ($weak): void {
             $weak->get()?->read();
         }));
@@ -224,7 +227,12 @@ final class WorkerLink
     {
         while ($this->unsent !== []) {
             $rest = \strlen($this->unsent[0]) - $this->sent;
-            $sent = @fwrite($this->stream, $this->sent === 0 && $rest <= self::PIECE ? $this->unsent[0] : substr($this->unsent[0], $this->sent, self::PIECE));
+            $sent = @fwrite(
+                $this->stream,
+                $this->sent === 0 && $rest <= self::PIECE
+                    ? $this->unsent[0]
+                    : substr($this->unsent[0], $this->sent, self::PIECE),
+            );
             if ($sent === false) {
                 $this->unsent = []; // the other end is gone; read() reports this after the last bytes that it sent
                 break;
@@ -251,8 +259,11 @@ final class WorkerLink
             return;
         }
         $weak = \WeakReference::create($this);
-        $this->writing = EventLoop::unreference(EventLoop::onWritable($this->stream, static function () use ($weak): void {
-            $weak->get()?->write();
-        }));
+        $this->writing = EventLoop::unreference(EventLoop::onWritable(
+            $this->stream,
+            static function () use ($weak): void {
+                $weak->get()?->write();
+            },
+        ));
     }
 }

@@ -47,7 +47,9 @@ final class WorkerListener
     private readonly mixed $socket;
     private readonly string $accepting;
 
-    /** @var array<int, array{WorkerLink, string, int}> unproven connections, oldest first: link, timer, time of arrival */
+    /**
+     * @var array<int, array{WorkerLink, string, int}> unproven connections, oldest first: link, timer, time of arrival
+     */
     private array $strangers = [];
     private int $last = 0;
 
@@ -60,7 +62,8 @@ final class WorkerListener
     private readonly int $owner;
 
     /**
-     * @param \Closure(WorkerLink, int, int, string): void $greeted   receives a connection, type and id of its greeting, and
+     * @param \Closure(WorkerLink, int, int, string): void $greeted   receives a connection, type and id of its
+     *                                                                greeting, and
      *         the rest of the greeting
      * @param \Closure(string): void                 $exhausted receives the reason why connections cannot be accepted
      *
@@ -72,9 +75,18 @@ final class WorkerListener
         $this->token = random_bytes(WorkerProtocol::TOKEN_SIZE);
         $this->owner = (int) getmypid();
         error_clear_last();
-        $socket = @stream_socket_server("unix://\0{$this->name}", $code, $message, \STREAM_SERVER_BIND | \STREAM_SERVER_LISTEN, stream_context_create(['socket' => ['backlog' => 511]]));
+        $socket = @stream_socket_server(
+            "unix://\0{$this->name}",
+            $code,
+            $message,
+            \STREAM_SERVER_BIND | \STREAM_SERVER_LISTEN,
+            stream_context_create(['socket' => ['backlog' => 511]]),
+        );
         if ($socket === false) {
-            throw WorkerStartException::impossible('no socket for them can be opened: ' . ($message !== '' ? $message : (error_get_last()['message'] ?? 'unknown reason')));
+            throw WorkerStartException::impossible(
+                'no socket for them can be opened: '
+                    . ($message !== '' ? $message : (error_get_last()['message'] ?? 'unknown reason')),
+            );
         }
         if (!LoopLimit::allows($socket)) {
             throw WorkerStartException::impossible(self::HIGH_DESCRIPTOR);
@@ -215,7 +227,11 @@ final class WorkerListener
 
             return;
         }
-        $link->send(WorkerProtocol::frame(WorkerProtocol::WELCOME, $number, WorkerProtocol::welcome($this->token, $nonce)));
+        $link->send(WorkerProtocol::frame(
+            WorkerProtocol::WELCOME,
+            $number,
+            WorkerProtocol::welcome($this->token, $nonce),
+        ));
         ($this->greeted)($link, $type, $number, $words);
     }
 

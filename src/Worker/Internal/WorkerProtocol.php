@@ -96,8 +96,14 @@ final class WorkerProtocol
      *
      * @param string $words further data of the greeting
      */
-    public static function greeting(#[\SensitiveParameter] string $token, string $nonce, int $type, int $id, string $words): string
-    {
+    public static function greeting(
+        #[\SensitiveParameter]
+        string $token,
+        string $nonce,
+        int $type,
+        int $id,
+        string $words,
+    ): string {
         return $nonce . hash_hmac('sha256', 'worker' . $nonce . pack('CV', $type, $id) . $words, $token, true) . $words;
     }
 

@@ -88,7 +88,9 @@ final class WorkerSettings
     private function files(): array
     {
         $files = [];
-        foreach (array_keys(class_exists(ClassLoader::class, false) ? ClassLoader::getRegisteredLoaders() : []) as $vendor) {
+        foreach (array_keys(
+            class_exists(ClassLoader::class, false) ? ClassLoader::getRegisteredLoaders() : [],
+        ) as $vendor) {
             $files[] = "{$vendor}/autoload.php";
         }
         $files = array_values(array_filter($files, is_file(...)));

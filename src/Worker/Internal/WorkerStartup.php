@@ -47,11 +47,15 @@ final class WorkerStartup
         $worker = new WorkerHandle($id, SharedFlags::newKey(), $crew);
         $this->context->start($id, $this->settings->forWorker($this->reception, $id, $worker->markKey, $siblings));
         $this->expected[$id] = $worker;
-        $worker->timers[] = WeakTimer::after($this->patience, $this, static function (self $arrivals) use ($worker): void {
-            if (!$worker->ready) {
-                ($arrivals->failed)($worker, WorkerStartException::late($arrivals->patience));
-            }
-        });
+        $worker->timers[] = WeakTimer::after(
+            $this->patience,
+            $this,
+            static function (self $arrivals) use ($worker): void {
+                if (!$worker->ready) {
+                    ($arrivals->failed)($worker, WorkerStartException::late($arrivals->patience));
+                }
+            },
+        );
 
         return $worker;
     }
@@ -75,11 +79,14 @@ final class WorkerStartup
         SharedFlags::sweep();
         $weak = \WeakReference::create($this);
 
-        return new WorkerListener(static function (WorkerLink $link, int $type, int $id, string $greeting) use ($weak): void {
-            $weak->get()?->greeted($link, $type, $id, $greeting);
-        }, static function (string $why) use ($weak): void {
-            $weak->get()?->refused(WorkerStartException::impossible($why));
-        });
+        return new WorkerListener(
+            static function (WorkerLink $link, int $type, int $id, string $greeting) use ($weak): void {
+                $weak->get()?->greeted($link, $type, $id, $greeting);
+            },
+            static function (string $why) use ($weak): void {
+                $weak->get()?->refused(WorkerStartException::impossible($why));
+            },
+        );
     }
 
     private function greeted(WorkerLink $link, int $type, int $id, string $greeting): void
@@ -100,9 +107,12 @@ final class WorkerStartup
         $worker->mark = $words['mark'] === 1 ? SharedFlags::take($worker->markKey) : null;
         $heard = $this->heard;
         $disconnected = $this->disconnected;
-        $hear = static fn(int $type, int $number, string $bytes, int $at, int $length) => $heard($worker, $type, $number, $bytes, $at, $length);
+        $hear = static fn(int $type, int $number, string $bytes, int $at, int $length)
+            => $heard($worker, $type, $number, $bytes, $at, $length);
         $link->listen(
-            $words['mark'] === 1 && $worker->mark === null ? self::refusingToServe($hear, $link, $worker, $disconnected) : $hear,
+            $words['mark'] === 1 && $worker->mark === null
+                ? self::refusingToServe($hear, $link, $worker, $disconnected)
+                : $hear,
             static fn(?string $wrong) => $disconnected($worker, $wrong),
             $this->settings->maxResult + WorkerProtocol::BESIDE_RESULT,
             WorkerProtocol::MAGIC,
@@ -120,9 +130,19 @@ final class WorkerStartup
      *
      * @return \Closure(int, int, string, int, int): void
      */
-    private static function refusingToServe(\Closure $hear, WorkerLink $link, WorkerHandle $worker, \Closure $disconnected): \Closure
-    {
-        return static function (int $type, int $number, string $bytes, int $at, int $length) use ($hear, $link, $worker, $disconnected): void {
+    private static function refusingToServe(
+        \Closure $hear,
+        WorkerLink $link,
+        WorkerHandle $worker,
+        \Closure $disconnected,
+    ): \Closure {
+        return static function (
+            int $type,
+            int $number,
+            string $bytes,
+            int $at,
+            int $length,
+        ) use ($hear, $link, $worker, $disconnected): void {
             if ($type === WorkerProtocol::READY) {
                 $link->close();
                 $disconnected($worker, 'This process may not open the shared memory of the worker');

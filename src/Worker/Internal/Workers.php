@@ -147,7 +147,9 @@ final class Workers
                 $this->startOne();
             }
         } catch (LauncherException|WorkerStartException $failure) {
-            $failure = $failure instanceof WorkerStartException ? $failure : WorkerStartException::impossible($failure->getMessage(), $failure);
+            $failure = $failure instanceof WorkerStartException
+                ? $failure
+                : WorkerStartException::impossible($failure->getMessage(), $failure);
             $this->hasOthers() ? $this->setbacks->pause() : ($this->failed)($failure);
         }
     }
@@ -175,7 +177,11 @@ final class Workers
         if ($worker->retiring || $this->lifespan->isOver($worker) || $this->surplus() > 0) {
             $this->departures->stop($worker);
         } elseif ($this->idling === null && is_finite($this->options->idleTimeout)) {
-            $this->idling = WeakTimer::after($this->options->idleTimeout, $this, static fn(self $workers) => $workers->stopIdle());
+            $this->idling = WeakTimer::after(
+                $this->options->idleTimeout,
+                $this,
+                static fn(self $workers) => $workers->stopIdle(),
+            );
         }
     }
 
@@ -296,7 +302,11 @@ final class Workers
     {
         match ($type) {
             WorkerProtocol::READY => $this->isReady($worker, substr($bytes, $at, $length)),
-            WorkerProtocol::NOT_READY => $worker->startFailure = TaskOutcome::startFailure(substr($bytes, $at, $length)),
+            WorkerProtocol::NOT_READY => $worker->startFailure = TaskOutcome::startFailure(substr(
+                $bytes,
+                $at,
+                $length,
+            )),
             WorkerProtocol::OUTPUT => $this->printed(substr($bytes, $at, $length), false),
             WorkerProtocol::LAST_WORDS => $worker->spoke(substr($bytes, $at, $length)),
             default => ($this->frame)($worker, $type, $id, $bytes, $at, $length),

@@ -240,9 +240,16 @@ final class NginxAgreesTest extends TestCase
             $theirs = self::ask($address, $bytes);
             $agreed += $ours === $theirs ? 1 : 0;
             $both = min(self::accepted($ours), self::accepted($theirs));
-            self::assertSame(\array_slice($ours, 0, $both), \array_slice($theirs, 0, $both), addcslashes($bytes, "\0..\37\177..\377"));
+            self::assertSame(
+                \array_slice($ours, 0, $both),
+                \array_slice($theirs, 0, $both),
+                addcslashes($bytes, "\0..\37\177..\377"),
+            );
             if (isset($reading->requests[$both]) && $theirs[$both] === 'refused') {
-                self::assertTrue(self::isRefusedByNginx($reading->requests[$both][0], $bytes), addcslashes($bytes, "\0..\37\177..\377"));
+                self::assertTrue(
+                    self::isRefusedByNginx($reading->requests[$both][0], $bytes),
+                    addcslashes($bytes, "\0..\37\177..\377"),
+                );
             }
         }
 
@@ -257,7 +264,10 @@ final class NginxAgreesTest extends TestCase
         return preg_match('/[^A-Z_]|^TRACE$/', $head->method) === 1
             || preg_match('@^\*|^https?://[^/?]*[^A-Z0-9.:\[\]/?-]|%(?![0-9A-F]{2})|%00|/\.\.@i', $head->target) === 1
             || $head->host === '' || str_contains($head->host, '..')
-            || preg_match('/^Host:(?:[ \t]*+\r$|.*\.\.)|^(?:Host|Content-Length|Transfer-Encoding):.*\t/im', $bytes) === 1
+            || preg_match(
+                '/^Host:(?:[ \t]*+\r$|.*\.\.)|^(?:Host|Content-Length|Transfer-Encoding):.*\t/im',
+                $bytes,
+            ) === 1
             || preg_match('/^Expect:(?s:.*)^Expect:/im', $head->fields) === 1;
     }
 
@@ -270,7 +280,10 @@ final class NginxAgreesTest extends TestCase
         $seen = [];
         foreach ($reading->requests as [$head, $body]) {
             $path = (string) preg_replace('@^https?://[^/?]*@i', '', $head->target);
-            $seen[] = "{$head->method} " . ($path === '' || $path[0] === '?' ? "/{$path}" : $path) . ' ' . \strlen($body);
+            $seen[] = "{$head->method} "
+                . ($path === '' || $path[0] === '?' ? "/{$path}" : $path)
+                . ' '
+                . \strlen($body);
         }
 
         return str_starts_with($reading->end, 'refused') ? [...$seen, 'refused'] : $seen;
@@ -295,7 +308,13 @@ final class NginxAgreesTest extends TestCase
     private static function seen(string $answers): array
     {
         $seen = [];
-        for ($at = 0; preg_match('@\GHTTP/1\.1 (\d++)[^\r\n]*+\r\n(?:X-Seen: (\S++) (\S++) ?+(\d*+)\r\n|[^\r\n]++\r\n)*+\r\n@', $answers, $match, 0, $at) === 1; $at += \strlen($match[0])) {
+        for ($at = 0; preg_match(
+            '@\GHTTP/1\.1 (\d++)[^\r\n]*+\r\n(?:X-Seen: (\S++) (\S++) ?+(\d*+)\r\n|[^\r\n]++\r\n)*+\r\n@',
+            $answers,
+            $match,
+            0,
+            $at,
+        ) === 1; $at += \strlen($match[0])) {
             if ((int) $match[1] >= 400) {
                 return [...$seen, 'refused'];
             }

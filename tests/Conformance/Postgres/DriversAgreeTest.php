@@ -39,13 +39,30 @@ final class DriversAgreeTest extends PostgresContract
     {
         [$native, $pgsql] = $this->both();
         foreach (TypeCases::roundTrips() as $name => [$type, $parameter]) {
-            self::assertAgree($name, static fn(PostgresConnection $connection): Result => $connection->query("SELECT \$1::{$type} AS a", [$parameter]), $native, $pgsql);
+            self::assertAgree(
+                $name,
+                static fn(PostgresConnection $connection): Result
+                    => $connection->query("SELECT \$1::{$type} AS a", [$parameter]),
+                $native,
+                $pgsql,
+            );
         }
         foreach (TypeCases::outputs() as $name => [$expression]) {
-            self::assertAgree($name, static fn(PostgresConnection $connection): Result => $connection->query("SELECT {$expression}"), $native, $pgsql);
+            self::assertAgree(
+                $name,
+                static fn(PostgresConnection $connection): Result => $connection->query("SELECT {$expression}"),
+                $native,
+                $pgsql,
+            );
         }
         foreach (TypeCases::refused() as $name => [$type, $parameter]) {
-            self::assertAgree($name, static fn(PostgresConnection $connection): Result => $connection->query("SELECT \$1::{$type}", [$parameter]), $native, $pgsql);
+            self::assertAgree(
+                $name,
+                static fn(PostgresConnection $connection): Result
+                    => $connection->query("SELECT \$1::{$type}", [$parameter]),
+                $native,
+                $pgsql,
+            );
         }
     }
 
@@ -56,7 +73,12 @@ final class DriversAgreeTest extends PostgresContract
             foreach ([$native, $pgsql] as $connection) {
                 $connection->query('SELECT set_config($1, $2, false)', [$setting, $text]);
             }
-            self::assertAgree($name, static fn(PostgresConnection $connection): Result => $connection->query("SELECT {$expression}"), $native, $pgsql);
+            self::assertAgree(
+                $name,
+                static fn(PostgresConnection $connection): Result => $connection->query("SELECT {$expression}"),
+                $native,
+                $pgsql,
+            );
         }
     }
 
@@ -69,7 +91,8 @@ final class DriversAgreeTest extends PostgresContract
                 $value = $values->of($oid);
                 self::assertAgree(
                     "{$type} " . var_export(TypeCases::comparable($value), true),
-                    static fn(PostgresConnection $connection): Result => $connection->query("SELECT \$1::{$type} AS a, \$1::{$type}::text AS b", [$value]),
+                    static fn(PostgresConnection $connection): Result
+                        => $connection->query("SELECT \$1::{$type} AS a, \$1::{$type}::text AS b", [$value]),
                     $native,
                     $pgsql,
                 );
@@ -109,14 +132,23 @@ final class DriversAgreeTest extends PostgresContract
             'DROP TABLE t',
         ] as $sql) {
             foreach (['the first time', 'again'] as $when) {
-                self::assertAgree("{$sql} {$when}", static fn(PostgresConnection $connection): Result => $connection->query($sql), $native, $pgsql);
+                self::assertAgree(
+                    "{$sql} {$when}",
+                    static fn(PostgresConnection $connection): Result => $connection->query($sql),
+                    $native,
+                    $pgsql,
+                );
             }
         }
     }
 
     /** @param \Closure(PostgresConnection): Result $work */
-    private static function assertAgree(string $name, \Closure $work, PostgresConnection $native, PostgresConnection $pgsql): void
-    {
+    private static function assertAgree(
+        string $name,
+        \Closure $work,
+        PostgresConnection $native,
+        PostgresConnection $pgsql,
+    ): void {
         self::assertSame(self::outcome($work, $native), self::outcome($work, $pgsql), $name);
     }
 
@@ -132,7 +164,22 @@ final class DriversAgreeTest extends PostgresContract
 
             return [$result->columns(), \count($result), $result->affected, TypeCases::comparable($result->lists())];
         } catch (QueryException $thrown) {
-            return [$thrown::class, $thrown->getMessage(), $thrown->sqlState, $thrown->severity, $thrown->detail, $thrown->hint, $thrown->position, $thrown->constraint, $thrown->column, $thrown->table, $thrown->schema, $thrown->dataType, $thrown->routine, $thrown->sql];
+            return [
+                $thrown::class,
+                $thrown->getMessage(),
+                $thrown->sqlState,
+                $thrown->severity,
+                $thrown->detail,
+                $thrown->hint,
+                $thrown->position,
+                $thrown->constraint,
+                $thrown->column,
+                $thrown->table,
+                $thrown->schema,
+                $thrown->dataType,
+                $thrown->routine,
+                $thrown->sql,
+            ];
         } catch (InvalidParameterException $thrown) {
             return [$thrown::class, $thrown->getMessage(), $thrown->position, $thrown->phpType, $thrown->postgresType];
         } catch (MultipleStatementsException $thrown) {
@@ -143,6 +190,9 @@ final class DriversAgreeTest extends PostgresContract
     /** @return array{PostgresConnection, PostgresConnection} */
     private function both(): array
     {
-        return [$this->connect(database: TypeDatabase::name()), $this->connect(database: TypeDatabase::name(), driver: PostgresDriver::ExtPgsql)];
+        return [
+            $this->connect(database: TypeDatabase::name()),
+            $this->connect(database: TypeDatabase::name(), driver: PostgresDriver::ExtPgsql),
+        ];
     }
 }

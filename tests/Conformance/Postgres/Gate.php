@@ -48,7 +48,9 @@ final class Gate
 
     public function waiting(): int
     {
-        return (int) $this->ask("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = {$this->key} AND classid = 0 AND NOT granted");
+        return (int) $this->ask(
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = {$this->key} AND classid = 0 AND NOT granted",
+        );
     }
 
     public function open(): void
@@ -63,6 +65,8 @@ final class Gate
     {
         $result = $this->keeper === null ? false : pg_query($this->keeper, $sql);
 
-        return $result === false ? throw new \LogicException('The gate is open') : (string) pg_fetch_result($result, 0, 0);
+        return $result === false
+            ? throw new \LogicException('The gate is open')
+            : (string) pg_fetch_result($result, 0, 0);
     }
 }

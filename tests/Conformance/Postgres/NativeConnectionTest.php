@@ -31,21 +31,35 @@ final class NativeConnectionTest extends ConnectionContract
             for ($statements = 0; $statements < 10;) {
                 [$type] = $client->read();
                 match ($type) {
-                    'Q' => $client->write(Message::commandComplete('SELECT 0') . Message::readyForQuery()), // the session is set up
+                    // the session is set up
+                    'Q' => $client->write(Message::commandComplete('SELECT 0') . Message::readyForQuery()),
                     'S' => ++$statements,
                     default => null,
                 };
             }
             for ($i = 0; $i < 10; ++$i) {
-                $client->write(Message::parseComplete() . Message::parameterDescription() . Message::rowDescription(['i' => Message::TEXT]) . Message::bindComplete()
-                    . Message::dataRow("answer {$i}") . Message::commandComplete('SELECT 1') . Message::readyForQuery());
+                $client->write(
+                    Message::parseComplete()
+                        . Message::parameterDescription()
+                        . Message::rowDescription(['i' => Message::TEXT])
+                        . Message::bindComplete()
+                        . Message::dataRow("answer {$i}")
+                            . Message::commandComplete('SELECT 1')
+                            . Message::readyForQuery(),
+                );
             }
             $client->readToEnd();
         });
         $connection = PostgresConnection::connect(PostgresOptions::of($server->dsn()));
-        $futures = array_map(static fn(int $i): Future => Async::run(static fn(): mixed => $connection->query("SELECT {$i}")->value()), range(0, 9));
+        $futures = array_map(
+            static fn(int $i): Future => Async::run(static fn(): mixed => $connection->query("SELECT {$i}")->value()),
+            range(0, 9),
+        );
 
-        self::assertSame(array_map(static fn(int $i): string => "answer {$i}", range(0, 9)), array_map(static fn(Future $future): mixed => $future->await(), $futures));
+        self::assertSame(
+            array_map(static fn(int $i): string => "answer {$i}", range(0, 9)),
+            array_map(static fn(Future $future): mixed => $future->await(), $futures),
+        );
         unset($connection);
         $server->stop();
     }
@@ -61,7 +75,10 @@ final class NativeConnectionTest extends ConnectionContract
         $script = "COPY {$table} FROM STDIN";
 
         self::thrown(QueryCancelledException::class, static fn() => $connection->executeScript($script));
-        self::assertSame(\strlen("Q____{$script}\0f____a script has no data\0"), $proxy->passed(Direction::ToServer) - $before);
+        self::assertSame(
+            \strlen("Q____{$script}\0f____a script has no data\0"),
+            $proxy->passed(Direction::ToServer) - $before,
+        );
         $connection->close();
         $proxy->stop();
     }

@@ -16,7 +16,9 @@ final class Observer
     public static function start(): void
     {
         $connection = pg_connect(Cluster::shared()->dsn(), \PGSQL_CONNECT_FORCE_NEW);
-        self::$connection = $connection !== false ? $connection : throw new \RuntimeException('The cluster does not answer');
+        self::$connection = $connection !== false
+            ? $connection
+            : throw new \RuntimeException('The cluster does not answer');
     }
 
     public static function stop(): void

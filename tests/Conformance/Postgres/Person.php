@@ -9,5 +9,10 @@ use Spindle\Tests\Postgres\Letter;
 /** A class for rows. */
 final readonly class Person
 {
-    public function __construct(public int $id, public ?string $firstName, public Letter $kind = Letter::A, public ?Letter $otherKind = null) {}
+    public function __construct(
+        public int $id,
+        public ?string $firstName,
+        public Letter $kind = Letter::A,
+        public ?Letter $otherKind = null,
+    ) {}
 }

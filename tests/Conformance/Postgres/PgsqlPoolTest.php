@@ -20,7 +20,15 @@ final class PgsqlPoolTest extends PoolContract
      */
     public static function changes(): iterable
     {
-        $kinds = ['a setting', 'a search_path', 'a temporary table', 'a channel', 'a cursor', 'a prepared statement', 'all that is discarded'];
+        $kinds = [
+            'a setting',
+            'a search_path',
+            'a temporary table',
+            'a channel',
+            'a cursor',
+            'a prepared statement',
+            'all that is discarded',
+        ];
         /** @var iterable<string, array{list<string>, string, mixed}> $all */
         $all = self::allChanges();
         foreach ($all as $kind => $change) {

@@ -66,7 +66,10 @@ abstract class PostgresContract extends TestCase
             gc_collect_cycles();
             Eventually::holds(fn(): bool => $this->backends() === [], 'all connections are closed');
             // A cancel request may outlive its statement for a moment.
-            Eventually::holds(fn(): bool => array_diff(EventLoop::getIdentifiers(), $this->before['watchers']) === [], 'nothing is under way');
+            Eventually::holds(
+                fn(): bool => array_diff(EventLoop::getIdentifiers(), $this->before['watchers']) === [],
+                'nothing is under way',
+            );
         }
     }
 
@@ -90,7 +93,12 @@ abstract class PostgresContract extends TestCase
     {
         /** @var array<string, mixed> $changes */
         return PostgresOptions::of(Cluster::shared()->dsn())->with(
-            ['applicationName' => $this->application, 'driver' => $this->driver(), 'settings' => ['TimeZone' => 'UTC'], ...$changes],
+            [
+                'applicationName' => $this->application,
+                'driver' => $this->driver(),
+                'settings' => ['TimeZone' => 'UTC'],
+                ...$changes,
+            ],
         );
     }
 
@@ -103,9 +111,17 @@ abstract class PostgresContract extends TestCase
     /** Returns options for connecting through a network that may misbehave. */
     protected function throughProxy(FaultyProxy $proxy): PostgresOptions
     {
-        $options = PostgresOptions::of(Cluster::shared()->tcpDsn(host: $proxy->host, port: (string) $proxy->port, sslmode: 'disable'));
+        $options = PostgresOptions::of(
+            Cluster::shared()->tcpDsn(host: $proxy->host, port: (string) $proxy->port, sslmode: 'disable'),
+        );
 
-        return $options->with(['driver' => $this->driver(), 'applicationName' => $this->options()->applicationName, 'settings' => ['TimeZone' => 'UTC']]);
+        return $options->with(
+            [
+                'driver' => $this->driver(),
+                'applicationName' => $this->options()->applicationName,
+                'settings' => ['TimeZone' => 'UTC'],
+            ],
+        );
     }
 
     /** Creates a table that all connections see. */
@@ -120,7 +136,9 @@ abstract class PostgresContract extends TestCase
     /** Returns the content of a table, as other connections see it. */
     protected static function committed(string $table, string $columns = '*'): string
     {
-        return (string) Observer::ask("SELECT string_agg(r::text, ' ' ORDER BY r::text) AS all FROM (SELECT {$columns} FROM {$table}) r")[0]['all'];
+        return (string) Observer::ask(
+            "SELECT string_agg(r::text, ' ' ORDER BY r::text) AS all FROM (SELECT {$columns} FROM {$table}) r",
+        )[0]['all'];
     }
 
     /**
@@ -130,9 +148,14 @@ abstract class PostgresContract extends TestCase
      */
     protected function backends(): array
     {
-        $rows = Observer::ask("SELECT pid, state FROM pg_stat_activity WHERE application_name = '{$this->application}'");
+        $rows = Observer::ask(
+            "SELECT pid, state FROM pg_stat_activity WHERE application_name = '{$this->application}'",
+        );
 
-        return array_combine(array_map(intval(...), array_column($rows, 'pid')), array_map(strval(...), array_column($rows, 'state')));
+        return array_combine(
+            array_map(intval(...), array_column($rows, 'pid')),
+            array_map(strval(...), array_column($rows, 'state')),
+        );
     }
 
     protected static function stateOf(int $pid): ?string
@@ -238,7 +261,10 @@ abstract class PostgresContract extends TestCase
      */
     protected static function refused(string $class, PostgresLink $link, \Closure $work): \Throwable
     {
-        $thrown = self::thrown($class, static fn(): mixed => $link instanceof Transaction ? $link->transaction($work) : $work($link));
+        $thrown = self::thrown(
+            $class,
+            static fn(): mixed => $link instanceof Transaction ? $link->transaction($work) : $work($link),
+        );
         self::assertUsable($link);
 
         return $thrown;

@@ -44,7 +44,8 @@ final class Secrets
         $links = [
             'a connection' => static fn(): PostgresLink => PostgresConnection::connect($options),
             'a pool' => static fn(): PostgresLink => new PostgresPool($options, 1),
-            'a borrowed connection' => static fn(): PostgresLink => (new PostgresPool($options, 1, new PostgresPoolOptions(onWarning: static fn() => null)))->acquire(),
+            'a borrowed connection' => static fn(): PostgresLink
+                => (new PostgresPool($options, 1, new PostgresPoolOptions(onWarning: static fn() => null)))->acquire(),
         ];
         foreach ($kinds as $name) {
             $open = $links[$name];
@@ -94,20 +95,42 @@ final class Secrets
             static fn() => self::link()->query("SELECT \$1\0", [self::SECRET]),
             static fn() => self::link()->query('SELECT $1::text FROM generate_series(1, 2)', [self::SECRET])->one(),
             static fn() => self::link()->query('SELECT $1::text AS a', [self::SECRET])->as(Person::class),
-            static fn() => self::link()->query("SELECT 1 AS id, 'Ada' AS first_name, \$1::text AS kind", [self::SECRET])->as(Person::class),
-            static fn() => self::link()->query('SELECT pg_sleep(1000), $1::text', [self::SECRET], new TimeoutCancellation(0.01)),
-            static fn() => self::link()->query('SELECT pg_terminate_backend(pg_backend_pid()), $1::text', [self::SECRET]),
+            static fn() => self::link()->query(
+                "SELECT 1 AS id, 'Ada' AS first_name, \$1::text AS kind",
+                [self::SECRET],
+            )->as(Person::class),
+            static fn()
+                => self::link()->query(
+                    'SELECT pg_sleep(1000), $1::text',
+                    [self::SECRET],
+                    new TimeoutCancellation(0.01),
+                ),
+            static fn()
+                => self::link()->query('SELECT pg_terminate_backend(pg_backend_pid()), $1::text', [self::SECRET]),
             static fn() => iterator_to_array(self::link()->stream('SELECT $1::text::int', [self::SECRET])),
-            static fn() => iterator_to_array(self::link()->stream('SELECT 1 / (100 - i), $1::text FROM generate_series(1, 200) AS i', [self::SECRET])),
+            static fn() => iterator_to_array(
+                self::link()->stream(
+                    'SELECT 1 / (100 - i), $1::text FROM generate_series(1, 200) AS i',
+                    [self::SECRET],
+                ),
+            ),
             static fn() => iterator_to_array(self::link()->stream('SELECT $1::int', [[self::SECRET]])),
-            static fn() => self::link()->copyFrom("COPY {$table} FROM STDIN", [[1, self::SECRET], [2, self::SECRET . "\0"]]),
-            static fn() => self::link()->copyFrom("COPY {$table} FROM STDIN", [[1, self::SECRET], [2, self::SECRET, 3]]),
+            static fn()
+                => self::link()->copyFrom("COPY {$table} FROM STDIN", [[1, self::SECRET], [2, self::SECRET . "\0"]]),
+            static fn()
+                => self::link()->copyFrom("COPY {$table} FROM STDIN", [[1, self::SECRET], [2, self::SECRET, 3]]),
             static fn() => self::link()->copyFrom("COPY {$table} FROM STDIN", [[1, self::SECRET], [2, self::SECRET]]),
             static fn() => self::link()->copyFrom("COPY {$table} FROM STDIN", [self::SECRET . "\ta\n"]),
-            static fn() => self::link()->copyFrom("COPY {$table} FROM STDIN", ["1\t" . self::SECRET . "\n", [2, self::SECRET]]),
+            static fn()
+                => self::link()->copyFrom("COPY {$table} FROM STDIN", ["1\t" . self::SECRET . "\n", [2, self::SECRET]]),
             static fn() => self::link()->copyFrom('COPY nowhere FROM STDIN', [[1, self::SECRET]]),
-            static fn() => self::link()->transaction(static fn(Transaction $transaction) => $transaction->query('SELECT $1::text::int', [self::SECRET])),
-            static fn() => self::link()->transaction(static fn(Transaction $transaction) => $transaction->copyFrom("COPY {$table} FROM STDIN", [[1, [self::SECRET]]])),
+            static fn() => self::link()->transaction(
+                static fn(Transaction $transaction) => $transaction->query('SELECT $1::text::int', [self::SECRET]),
+            ),
+            static fn() => self::link()->transaction(
+                static fn(Transaction $transaction)
+                    => $transaction->copyFrom("COPY {$table} FROM STDIN", [[1, [self::SECRET]]]),
+            ),
         ];
     }
 
@@ -118,12 +141,16 @@ final class Secrets
         $wrong = $options->with(['password' => self::SECRET]);
         foreach ([
             'a wrong password' => static fn() => PostgresConnection::connect($wrong),
-            'a wrong password of a pool' => static fn() => (new PostgresPool($wrong))->query('SELECT $1', [self::SECRET]),
-            'a wrong DSN' => static fn() => PostgresConnection::connect('host=127.0.0.1 nonsense=1 password=' . self::SECRET),
-            'a wrong URI' => static fn() => PostgresConnection::connect('postgres://a:' . self::SECRET . '@127.0.0.1:nonsense/x'),
+            'a wrong password of a pool' => static fn()
+                => (new PostgresPool($wrong))->query('SELECT $1', [self::SECRET]),
+            'a wrong DSN' => static fn()
+                => PostgresConnection::connect('host=127.0.0.1 nonsense=1 password=' . self::SECRET),
+            'a wrong URI' => static fn()
+                => PostgresConnection::connect('postgres://a:' . self::SECRET . '@127.0.0.1:nonsense/x'),
             'a pool of a wrong DSN' => static fn() => new PostgresPool('port=nonsense password=' . self::SECRET),
             'a wrong option' => static fn() => $options->with(['password' => self::SECRET, 'nonsense' => 1]),
-            'a port where nobody is' => static fn() => PostgresConnection::connect('host=127.0.0.1 port=1 sslmode=disable password=' . self::SECRET),
+            'a port where nobody is' => static fn()
+                => PostgresConnection::connect('host=127.0.0.1 port=1 sslmode=disable password=' . self::SECRET),
         ] as $name => $work) {
             $shown = [...$shown, ...self::look($name, self::thrown($work), $password)];
         }
@@ -160,7 +187,14 @@ final class Secrets
                 }
             }
             if ($ways !== []) {
-                $shown[] = \sprintf("%s (%s) shows %s in %s:\n    %s", $name, $object::class, $what, implode(', ', array_keys($ways)), implode("\n    ", \array_slice($ways, 0, 2)));
+                $shown[] = \sprintf(
+                    "%s (%s) shows %s in %s:\n    %s",
+                    $name,
+                    $object::class,
+                    $what,
+                    implode(', ', array_keys($ways)),
+                    implode("\n    ", \array_slice($ways, 0, 2)),
+                );
             }
         }
 
@@ -186,7 +220,9 @@ final class Secrets
         for ($thrown = $object; $thrown instanceof \Throwable; $thrown = $thrown->getPrevious()) {
             yield 'the message' => $thrown->getMessage();
             yield 'the string' => (string) $thrown;
-            yield 'the trace' => $thrown->getTraceAsString() . print_r($thrown->getTrace(), true) . @var_export($thrown->getTrace(), true);
+            yield 'the trace' => $thrown->getTraceAsString()
+                . print_r($thrown->getTrace(), true)
+                . @var_export($thrown->getTrace(), true);
         }
     }
 }

@@ -45,11 +45,14 @@ abstract class TransactionContract extends LinkContract
         /** @var DeferredFuture<null> $end */
         $end = new DeferredFuture();
         $this->ends[] = $end;
-        $this->transactions[] = Async::run(static fn(): mixed => $connection->transaction(static function (Transaction $transaction) use ($begun, $end): mixed {
-            $begun->complete($transaction);
+        $this->transactions[] = Async::run(
+            static fn(): mixed
+                => $connection->transaction(static function (Transaction $transaction) use ($begun, $end): mixed {
+                    $begun->complete($transaction);
 
-            return $end->getFuture()->await();
-        }));
+                    return $end->getFuture()->await();
+                }),
+        );
 
         return $begun->getFuture()->await();
     }

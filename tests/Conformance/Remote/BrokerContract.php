@@ -74,9 +74,15 @@ abstract class BrokerContract extends TestCase
     /** Submits jobs for the mailbox "client" to a queue with a limit of 1,000, and asserts that they are accepted. */
     protected function submit(string|Job ...$jobs): void
     {
-        $jobs = array_map(static fn(string|Job $job): Job => \is_string($job) ? new Job($job, "do {$job}") : $job, array_values($jobs));
+        $jobs = array_map(
+            static fn(string|Job $job): Job => \is_string($job) ? new Job($job, "do {$job}") : $job,
+            array_values($jobs),
+        );
 
-        self::assertSame(\count($jobs), $this->broker()->submit($this->queue(), $jobs, 1000, 'client', false)->accepted);
+        self::assertSame(
+            \count($jobs),
+            $this->broker()->submit($this->queue(), $jobs, 1000, 'client', false)->accepted,
+        );
     }
 
     /** Takes a lease for a new agent. */
@@ -124,15 +130,32 @@ abstract class BrokerContract extends TestCase
     }
 
     /** Settles a job, and asserts that the settlement counts. */
-    protected function end(string $owner, Delivery $delivery, SettlementKind $kind = SettlementKind::Done, string $frame = 'outcome', string $why = '{}'): void
-    {
-        self::assertSame([], $this->settle($owner, new Settlement($delivery->id, $delivery->number, $kind, frame: $frame, why: $why)));
+    protected function end(
+        string $owner,
+        Delivery $delivery,
+        SettlementKind $kind = SettlementKind::Done,
+        string $frame = 'outcome',
+        string $why = '{}',
+    ): void {
+        self::assertSame(
+            [],
+            $this->settle($owner, new Settlement($delivery->id, $delivery->number, $kind, frame: $frame, why: $why)),
+        );
     }
 
     /** Gives a job back, or requests a retry. */
-    protected function giveBack(string $owner, Delivery $delivery, SettlementKind $kind = SettlementKind::Release, int $crashes = 0, int $fails = 0, float $delay = 0.0): void
-    {
-        self::assertSame([], $this->settle($owner, new Settlement($delivery->id, $delivery->number, $kind, $crashes, $fails, $delay)));
+    protected function giveBack(
+        string $owner,
+        Delivery $delivery,
+        SettlementKind $kind = SettlementKind::Release,
+        int $crashes = 0,
+        int $fails = 0,
+        float $delay = 0.0,
+    ): void {
+        self::assertSame(
+            [],
+            $this->settle($owner, new Settlement($delivery->id, $delivery->number, $kind, $crashes, $fails, $delay)),
+        );
     }
 
     /** Returns the outcome of a job; null while it has none, and false when it is unknown. */
@@ -159,9 +182,13 @@ abstract class BrokerContract extends TestCase
     {
         $post = new Post();
         $isOpen = false;
-        $this->mailboxes[] = $this->broker()->openMailbox($mailbox, static fn(Letter $letter) => $post->add($letter), static function () use (&$isOpen): void {
-            $isOpen = true;
-        });
+        $this->mailboxes[] = $this->broker()->openMailbox(
+            $mailbox,
+            static fn(Letter $letter) => $post->add($letter),
+            static function () use (&$isOpen): void {
+                $isOpen = true;
+            },
+        );
         Eventually::holds(static function () use (&$isOpen): bool {
             return $isOpen;
         }, "the mailbox {$mailbox} is open");

@@ -52,7 +52,10 @@ class RedisBrokerTest extends BrokerContract
     {
         yield 'no append-only file' => [['appendonly' => 'no'], 'set "appendonly yes"'];
         yield 'any jobs may be evicted' => [['maxmemory-policy' => 'allkeys-lru'], 'set "maxmemory-policy noeviction"'];
-        yield 'outcomes may be evicted' => [['maxmemory-policy' => 'volatile-ttl'], 'set "maxmemory-policy noeviction"'];
+        yield 'outcomes may be evicted' => [
+            ['maxmemory-policy' => 'volatile-ttl'],
+            'set "maxmemory-policy noeviction"',
+        ];
         yield 'the system decides when it writes' => [['appendfsync' => 'no'], 'set "appendfsync everysec"'];
     }
 
@@ -116,9 +119,16 @@ class RedisBrokerTest extends BrokerContract
     public function testAWrongPasswordIsRefusedWithThePlaceForTheRightOne(): void
     {
         $port = $this->shared()->port;
-        foreach (["redis://:wrong@127.0.0.1:{$port}", "redis://nobody:wrong@127.0.0.1:{$port}", "redis://127.0.0.1:{$port}"] as $address) {
+        foreach ([
+            "redis://:wrong@127.0.0.1:{$port}",
+            "redis://nobody:wrong@127.0.0.1:{$port}",
+            "redis://127.0.0.1:{$port}",
+        ] as $address) {
             $failure = self::thrown(BrokerRefusedException::class, (new RedisBroker($address))->tier(...));
-            self::assertStringContainsString('put the user and the password into SPINDLE_BROKER', $failure->getMessage());
+            self::assertStringContainsString(
+                'put the user and the password into SPINDLE_BROKER',
+                $failure->getMessage(),
+            );
             self::assertStringNotContainsString(':wrong@', $failure->getMessage());
         }
     }
@@ -205,7 +215,11 @@ class RedisBrokerTest extends BrokerContract
     private function commands(): int
     {
         $info = $this->shared()->command('INFO', 'commandstats');
-        preg_match_all('/^cmdstat_(?:auth|info|config\|get|evalsha|eval|script\|load):calls=(\d+)/m', \is_string($info) ? $info : '', $calls);
+        preg_match_all(
+            '/^cmdstat_(?:auth|info|config\|get|evalsha|eval|script\|load):calls=(\d+)/m',
+            \is_string($info) ? $info : '',
+            $calls,
+        );
 
         return (int) array_sum($calls[1]) - 2 * $this->looks++;
     }
@@ -248,7 +262,13 @@ class RedisBrokerTest extends BrokerContract
 
     public function testRecordsThatAnOperatorHasDeletedAreMadeAnewAndBrokenOnesAreShown(): void
     {
-        $this->submit(new Job('holds', 'frame', 'key'), new Job('blocked', 'frame', 'key'), new Job('delayed', 'frame', delay: 60.0), 'runs', 'dead');
+        $this->submit(
+            new Job('holds', 'frame', 'key'),
+            new Job('blocked', 'frame', 'key'),
+            new Job('delayed', 'frame', delay: 60.0),
+            'runs',
+            'dead',
+        );
         $byId = array_column($this->claim($this->join('a')), null, 'id');
         $this->end('a', $byId['dead'], SettlementKind::Dead);
         foreach (['tried', 'meta'] as $name) {
@@ -264,8 +284,14 @@ class RedisBrokerTest extends BrokerContract
         $prefix = "spindle:{{$this->queue()}}:";
         $this->shared()->command('HSET', "{$prefix}running", 'runs', "\xc1broken");
         $this->shared()->command('HSET', "{$prefix}why", 'dead', '{broken');
-        self::assertStringContainsString('cannot be read', (string) $this->broker()->list($this->queue(), JobStatus::Running, 10)['runs']['why']);
-        self::assertStringContainsString('cannot be read', (string) $this->broker()->list($this->queue(), JobStatus::Dead, 10)['dead']['why']);
+        self::assertStringContainsString(
+            'cannot be read',
+            (string) $this->broker()->list($this->queue(), JobStatus::Running, 10)['runs']['why'],
+        );
+        self::assertStringContainsString(
+            'cannot be read',
+            (string) $this->broker()->list($this->queue(), JobStatus::Dead, 10)['dead']['why'],
+        );
     }
 
     public function testWhatRunsStaysWithItsOwnerWhoseConsumerAnOperatorHasDeleted(): void
@@ -307,7 +333,10 @@ class RedisBrokerTest extends BrokerContract
         }, 'all are found');
         ksort($claimed);
 
-        self::assertSame(['blocked' => [0, false], 'keyed' => [1, true], 'one' => [1, true], 'two' => [1, true]], $claimed);
+        self::assertSame(
+            ['blocked' => [0, false], 'keyed' => [1, true], 'one' => [1, true], 'two' => [1, true]],
+            $claimed,
+        );
         self::assertSame([0, 0, 0], [$this->figure('running'), $this->figure('waiting'), $this->figure('blocked')]);
     }
 
@@ -316,7 +345,10 @@ class RedisBrokerTest extends BrokerContract
     {
         foreach ([false, true] as $repairedBefore) {
             $when = $repairedBefore ? ', and it was repaired before' : '';
-            yield "its consumer is deleted{$when}" => [['XGROUP', 'DELCONSUMER', 'ready', 'agents', 'a'], $repairedBefore];
+            yield "its consumer is deleted{$when}" => [
+                ['XGROUP', 'DELCONSUMER', 'ready', 'agents', 'a'],
+                $repairedBefore,
+            ];
             yield "the group is deleted{$when}" => [['XGROUP', 'DESTROY', 'ready', 'agents'], $repairedBefore];
             yield "the stream is trimmed{$when}" => [['XTRIM', 'ready', 'MAXLEN', '0'], $repairedBefore];
             yield "the stream is deleted{$when}" => [['DEL', 'ready'], $repairedBefore];
@@ -372,7 +404,16 @@ class RedisBrokerTest extends BrokerContract
     public function testASubmissionThatComesLaterThanItsRetryIsNotTakenIn(): void
     {
         $engine = new Engine(Address::parse($this->shared()->address()), null, 5.0);
-        $submit = fn(int $connection): string => $engine->run('submit', $this->queue(), Codec::jobs([new Job('job', 'frame')]), '1', '1000', 'client', '0', (string) $connection);
+        $submit = fn(int $connection): string => $engine->run(
+            'submit',
+            $this->queue(),
+            Codec::jobs([new Job('job', 'frame')]),
+            '1',
+            '1000',
+            'client',
+            '0',
+            (string) $connection,
+        );
         self::assertSame('1', $submit(2));
         $this->end($this->join('a'), $this->claimOne('a'));
         $this->broker()->forget($this->queue(), ['job']);
@@ -400,7 +441,9 @@ class RedisBrokerTest extends BrokerContract
     public function testAClaimHasNoMoreBytesThanAnAnswerMayHave(): void
     {
         $post = $this->post('a');
-        $this->submit(...array_map(static fn(int $i): Job => new Job("job-{$i}", str_repeat('x', 200_000)), range(1, 60)));
+        $this->submit(
+            ...array_map(static fn(int $i): Job => new Job("job-{$i}", str_repeat('x', 200_000)), range(1, 60)),
+        );
         $claimed = \count($this->claim($this->join('a'), 100));
 
         self::assertSame(20, $claimed);
@@ -415,12 +458,23 @@ class RedisBrokerTest extends BrokerContract
             $this->end('a', $delivery, frame: str_repeat('x', 3 << 20));
         }
 
-        self::assertCount(1, array_filter($this->broker()->look($this->queue(), ['one', 'two', 'three'], 'client'), static fn(JobState $state): bool => $state->outcome !== null));
+        self::assertCount(
+            1,
+            array_filter(
+                $this->broker()->look($this->queue(), ['one', 'two', 'three'], 'client'),
+                static fn(JobState $state): bool => $state->outcome !== null,
+            ),
+        );
     }
 
     public function testAClaimHasNoMoreBytesAlsoWhenTheFirstJobsAreSmall(): void
     {
-        $this->submit(...array_map(static fn(int $i): Job => new Job("job-{$i}", str_repeat('x', $i < 17 ? 100 : 1 << 20)), range(1, 40)));
+        $this->submit(
+            ...array_map(
+                static fn(int $i): Job => new Job("job-{$i}", str_repeat('x', $i < 17 ? 100 : 1 << 20)),
+                range(1, 40),
+            ),
+        );
 
         self::assertCount(19, $this->claim($this->join('a'), 100));
     }
@@ -428,13 +482,18 @@ class RedisBrokerTest extends BrokerContract
     /** A slow script would keep agents from renewing their leases. */
     public function testAStepOfAnAuditHasNoMoreBytesThanAnAnswerMayHave(): void
     {
-        $this->submit(...array_map(static fn(int $i): Job => new Job("job-{$i}", str_repeat('x', 300_000)), range(1, 200)));
+        $this->submit(
+            ...array_map(static fn(int $i): Job => new Job("job-{$i}", str_repeat('x', 300_000)), range(1, 200)),
+        );
         $this->shared()->command('HSET', "spindle:{{$this->queue()}}:meta", 'audited', '0');
         $engine = new Engine(Address::parse($this->shared()->address()), null, 5.0);
         $steps = 0;
         [$step, $cursor] = ['check', ''];
         for (; $step !== 'ok'; ++$steps) {
-            [, $step, $cursor] = [...explode(' ', $engine->run('audit', $this->queue(), $step, $cursor, 'auditor'), 3), ''];
+            [, $step, $cursor] = [
+                ...explode(' ', $engine->run('audit', $this->queue(), $step, $cursor, 'auditor'), 3),
+                '',
+            ];
         }
 
         self::assertGreaterThan(10, $steps);
@@ -499,8 +558,22 @@ class RedisBrokerTest extends BrokerContract
     public function testAQueueThatIsEmptyLeavesNothingButItsFigures(): void
     {
         $this->join('a');
-        $this->submit('done', 'dead', 'revived', 'retried', 'withdrawn', new Job('keyed', 'frame', 'key'), new Job('next', 'frame', 'key'), new Job('unwanted', 'frame', 'key'), new Job('delayed', 'frame', delay: 60.0));
-        $this->broker()->look($this->queue(), ['done', 'dead', 'revived', 'retried', 'withdrawn', 'keyed', 'next', 'unwanted', 'delayed'], 'other');
+        $this->submit(
+            'done',
+            'dead',
+            'revived',
+            'retried',
+            'withdrawn',
+            new Job('keyed', 'frame', 'key'),
+            new Job('next', 'frame', 'key'),
+            new Job('unwanted', 'frame', 'key'),
+            new Job('delayed', 'frame', delay: 60.0),
+        );
+        $this->broker()->look(
+            $this->queue(),
+            ['done', 'dead', 'revived', 'retried', 'withdrawn', 'keyed', 'next', 'unwanted', 'delayed'],
+            'other',
+        );
         $this->broker()->withdraw($this->queue(), ['withdrawn', 'delayed']);
         for ($round = 0; $round < 3; ++$round) {
             foreach ($this->claim('a') as $delivery) {
@@ -529,21 +602,35 @@ class RedisBrokerTest extends BrokerContract
         $this->join('a');
         $info = $this->redis->command('INFO', 'memory');
         self::assertSame(1, preg_match('/^used_memory:(\d+)/m', \is_string($info) ? $info : '', $used));
-        $this->submit(...array_map(static fn(int $i): Job => new Job("job-{$i}", str_repeat('x', 10_000)), range(1, 500)));
+        $this->submit(
+            ...array_map(static fn(int $i): Job => new Job("job-{$i}", str_repeat('x', 10_000)), range(1, 500)),
+        );
         $this->redis->command('CONFIG', 'SET', 'maxmemory', (string) ((int) $used[1] + 3_000_000));
 
-        self::assertStringContainsString('memory', self::thrown(QueueFullException::class, fn() => $this->submit('another'))->getMessage());
+        self::assertStringContainsString(
+            'memory',
+            self::thrown(QueueFullException::class, fn() => $this->submit('another'))->getMessage(),
+        );
         $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}');
         $deliveries = [...$this->claim('a', 500), ...$this->claim('a', 500)];
         self::assertCount(500, $deliveries);
-        self::thrown(BrokerUnavailableException::class, fn() => $this->broker()->putItems($this->queue(), 'a', 'job-1', 1, 0, ['item']));
+        self::thrown(
+            BrokerUnavailableException::class,
+            fn() => $this->broker()->putItems($this->queue(), 'a', 'job-1', 1, 0, ['item']),
+        );
         $this->giveBack('a', $deliveries[0], SettlementKind::Retry, 0, 1);
         foreach (\array_slice($deliveries, 1) as $delivery) {
             $this->end('a', $delivery);
         }
         Eventually::holds(function (): bool {
             try {
-                return $this->broker()->submit($this->queue(), [new Job('another', 'frame')], 1000, 'client', false)->accepted === 1;
+                return $this->broker()->submit(
+                    $this->queue(),
+                    [new Job('another', 'frame')],
+                    1000,
+                    'client',
+                    false,
+                )->accepted === 1;
             } catch (QueueFullException) {
                 return false; // the engine keeps buffers for a while
             }
@@ -622,7 +709,13 @@ class RedisBrokerTest extends BrokerContract
         $left = [];
         foreach (\is_array($keys) ? $keys : [] as $key) {
             $name = \is_string($key) ? substr($key, \strlen("spindle:{{$this->queue()}}:")) : '';
-            if (preg_match('/^((?:result|task):.*|meta|agents|about)$/D', $name) !== 1 && !(\in_array($name, ['urgent', 'ready'], true) && $this->shared()->command('XLEN', "spindle:{{$this->queue()}}:{$name}") === 0)) {
+            if (
+                preg_match('/^((?:result|task):.*|meta|agents|about)$/D', $name) !== 1
+                && !(
+                    \in_array($name, ['urgent', 'ready'], true)
+                    && $this->shared()->command('XLEN', "spindle:{{$this->queue()}}:{$name}") === 0
+                )
+            ) {
                 $left[] = $name;
             }
         }
@@ -633,7 +726,13 @@ class RedisBrokerTest extends BrokerContract
     /** Changes a stream of this test's queue, as an operator might. */
     private function engine(string ...$words): void
     {
-        $this->shared()->command(...array_map(fn(string $word): string => \in_array($word, ['urgent', 'ready'], true) ? "spindle:{{$this->queue()}}:{$word}" : $word, array_values($words)));
+        $this->shared()->command(
+            ...array_map(
+                fn(string $word): string
+                    => \in_array($word, ['urgent', 'ready'], true) ? "spindle:{{$this->queue()}}:{$word}" : $word,
+                array_values($words),
+            ),
+        );
     }
 
     /** @return list<string> */

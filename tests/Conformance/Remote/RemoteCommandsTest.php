@@ -126,7 +126,11 @@ final class RemoteCommandsTest extends CommandPoolContract
             self::markTestSkipped(self::NOT_ELSEWHERE[$this->name()]);
         }
         $trait = basename((string) (new \ReflectionMethod($this, $this->name()))->getFileName(), '.php');
-        if (\in_array($trait, self::AS_HERE, true) && !\in_array($this->name(), self::ALWAYS, true) && Scale::of(10) < 10) {
+        if (
+            \in_array($trait, self::AS_HERE, true)
+            && !\in_array($this->name(), self::ALWAYS, true)
+            && Scale::of(10) < 10
+        ) {
             self::markTestSkipped('SPINDLE_TEST_FULL=1 runs it');
         }
         $this->watchers = EventLoop::getIdentifiers();
@@ -166,8 +170,23 @@ final class RemoteCommandsTest extends CommandPoolContract
         ?string $temporaryDirectory = null,
         ?LoggerInterface $logger = null,
     ): CommandPool {
-        $commands = new RemoteCommands(new RedisBroker(Redis::shared()->address()), self::$queue, new Keys([AgentProgram::KEY]), options: new RemoteOptions(maxPayload: 64 << 20));
+        $commands = new RemoteCommands(
+            new RedisBroker(Redis::shared()->address()),
+            self::$queue,
+            new Keys([AgentProgram::KEY]),
+            options: new RemoteOptions(maxPayload: 64 << 20),
+        );
 
-        return new CommandPool($concurrency, $retries, new CommandPoolOptions(halt: $halt, lookahead: $lookahead, temporaryDirectory: $temporaryDirectory, logger: $logger, on: $commands));
+        return new CommandPool(
+            $concurrency,
+            $retries,
+            new CommandPoolOptions(
+                halt: $halt,
+                lookahead: $lookahead,
+                temporaryDirectory: $temporaryDirectory,
+                logger: $logger,
+                on: $commands,
+            ),
+        );
     }
 }

@@ -80,7 +80,10 @@ final class RemoteItemsTest extends RemoteExecutorTestCase
         $executor->submit(self::endless($gate));
         EventLoop::run(); // runs until the outcome has arrived
 
-        Eventually::holds(static fn(): bool => \in_array($gate->names(), [[], ['begun', 'ended']], true), 'it has ended');
+        Eventually::holds(
+            static fn(): bool => \in_array($gate->names(), [[], ['begun', 'ended']], true),
+            'it has ended',
+        );
         self::assertUsable($executor);
     }
 

@@ -38,7 +38,9 @@ final class ValkeyBrokerTest extends RedisBrokerTest
     {
         parent::setUp();
         if (!self::isInstalled()) {
-            self::markTestSkipped('There is no ' . self::PROGRAM . ' here: apt-get install ' . self::PROGRAM . ' (Debian 13 has it)');
+            self::markTestSkipped(
+                'There is no ' . self::PROGRAM . ' here: apt-get install ' . self::PROGRAM . ' (Debian 13 has it)',
+            );
         }
     }
 

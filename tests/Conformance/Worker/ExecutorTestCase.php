@@ -134,9 +134,16 @@ abstract class ExecutorTestCase extends TestCase
      *
      * @return \Generator<TKey, TResult>
      */
-    protected static function loop(Executor $executor, string $verb, iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
-    {
-        return $verb === 'map' ? $executor->map($input, $task, $cancellation) : $executor->mapUnordered($input, $task, $cancellation);
+    protected static function loop(
+        Executor $executor,
+        string $verb,
+        iterable $input,
+        callable $task,
+        ?Cancellation $cancellation = null,
+    ): \Generator {
+        return $verb === 'map'
+            ? $executor->map($input, $task, $cancellation)
+            : $executor->mapUnordered($input, $task, $cancellation);
     }
 
     /**
@@ -158,7 +165,10 @@ abstract class ExecutorTestCase extends TestCase
     protected static function assertUsable(Executor $executor): void
     {
         self::assertSame(42, $executor->submit([Number::class, 'answer'])->await());
-        self::assertSame(['a' => 2, 'b' => 4], iterator_to_array($executor->map(['a' => 1, 'b' => 2], [Number::class, 'double'])));
+        self::assertSame(
+            ['a' => 2, 'b' => 4],
+            iterator_to_array($executor->map(['a' => 1, 'b' => 2], [Number::class, 'double'])),
+        );
     }
 
     /**

@@ -35,7 +35,13 @@ trait SharesPool
      *     memory: array<string>,
      * }
      */
-    private static array $beforePool = ['descriptors' => [], 'children' => [], 'files' => [], 'watchers' => [], 'memory' => []];
+    private static array $beforePool = [
+        'descriptors' => [],
+        'children' => [],
+        'files' => [],
+        'watchers' => [],
+        'memory' => [],
+    ];
 
     #[AfterClass]
     public static function killSharedPool(): void
@@ -72,7 +78,9 @@ trait SharesPool
 
     protected function executor(?\Closure $onReport = null): Executor
     {
-        return $onReport === null ? self::$shared ?? self::fail('The shared pool is gone') : $this->ownExecutor($onReport);
+        return $onReport === null
+            ? self::$shared ?? self::fail('The shared pool is gone')
+            : $this->ownExecutor($onReport);
     }
 
     /** Drops the pool after a failure, because its event loop may be unusable. */

@@ -31,7 +31,10 @@ final class CrudLoad
     /** @var array<int, RawClient> by the client */
     public array $connections = [];
 
-    /** @var array<string, non-empty-list<string|null>> the titles that each aircraft may have; null where it may not be there */
+    /**
+     * @var array<string, non-empty-list<string|null>> the titles that each aircraft may have; null where it may not be
+     *                                                 there
+     */
     private array $may = [];
 
     private bool $stopping = false;
@@ -101,9 +104,17 @@ final class CrudLoad
     }
 
     /** @return bool whether it was acknowledged */
-    private function change(int $client, string $number, string $method, string $target, ?string $title, int $status): bool
-    {
-        $body = $title === null ? '' : json_encode(['number' => $number, 'title' => $title, 'serial_number' => $number], \JSON_THROW_ON_ERROR);
+    private function change(
+        int $client,
+        string $number,
+        string $method,
+        string $target,
+        ?string $title,
+        int $status,
+    ): bool {
+        $body = $title === null
+            ? ''
+            : json_encode(['number' => $number, 'title' => $title, 'serial_number' => $number], \JSON_THROW_ON_ERROR);
         $answer = $this->ask($client, $method, $target, $body, $status);
         if ($answer?->status === $status) {
             $this->may[$number] = [$title];
@@ -133,7 +144,12 @@ final class CrudLoad
         $sent = (int) hrtime(true);
         try {
             $connection = $this->connections[$client] ??= RawClient::connect($this->address);
-            $answer = $connection->request($method, $target, $body === '' ? '' : "Content-Type: application/json\r\n", $body)->response();
+            $answer = $connection->request(
+                $method,
+                $target,
+                $body === '' ? '' : "Content-Type: application/json\r\n",
+                $body,
+            )->response();
         } catch (\RuntimeException $failure) {
             $this->unanswered[$client][] = "{$method} {$target}: {$failure->getMessage()}";
             $this->leave($client);
@@ -143,7 +159,9 @@ final class CrudLoad
         if (!$answer->keepsConnection()) {
             $this->leave($client);
         }
-        $isRefusal = $answer->status === 503 && $answer->header('retry-after') !== null && $answer->header('content-type') === 'application/problem+json';
+        $isRefusal = $answer->status === 503
+            && $answer->header('retry-after') !== null
+            && $answer->header('content-type') === 'application/problem+json';
         match (true) {
             $answer->status === $status => ++$this->acknowledged,
             $isRefusal => $this->refused[] = [$sent, "{$method} {$target}: {$answer->body}"],

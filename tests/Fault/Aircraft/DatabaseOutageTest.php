@@ -106,6 +106,10 @@ final class DatabaseOutageTest extends TestCase
     private function awaitAcknowledged(CrudLoad $load): void
     {
         $before = $load->acknowledged;
-        Eventually::holds(static fn(): bool => $load->acknowledged >= $before + 10 * self::CLIENTS, 'clients write', 30);
+        Eventually::holds(
+            static fn(): bool => $load->acknowledged >= $before + 10 * self::CLIENTS,
+            'clients write',
+            30,
+        );
     }
 }

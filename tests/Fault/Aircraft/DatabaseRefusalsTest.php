@@ -50,14 +50,29 @@ final class DatabaseRefusalsTest extends TestCase
         } catch (ConnectionFailedException) {
             // No more than these.
         }
-        $clients = array_map(fn(int $i) => $this->client()->request('POST', '/aircraft', "Content-Type: application/json\r\n", self::ONE), range(1, 5));
+        $clients = array_map(
+            fn(int $i)
+                => $this->client()->request('POST', '/aircraft', "Content-Type: application/json\r\n", self::ONE),
+            range(1, 5),
+        );
         foreach ($clients as $client) {
-            self::assertRefused('No connection to the database became free in time; nothing was changed', $client->response());
+            self::assertRefused(
+                'No connection to the database became free in time; nothing was changed',
+                $client->response(),
+            );
         }
         array_map(static fn(PostgresConnection $connection) => $connection->close(), $others);
         Eventually::holds(fn(): bool => $this->get('/aircraft')->status === 200, 'it has found out', 20);
 
-        self::assertSame(201, $clients[0]->request('POST', '/aircraft', "Content-Type: application/json\r\n", self::ONE)->response()->status);
+        self::assertSame(
+            201,
+            $clients[0]->request(
+                'POST',
+                '/aircraft',
+                "Content-Type: application/json\r\n",
+                self::ONE,
+            )->response()->status,
+        );
         $cluster->stop();
     }
 
@@ -69,10 +84,29 @@ final class DatabaseRefusalsTest extends TestCase
         $why = 'The database takes no changes at present; nothing was changed';
         $client = $this->client();
 
-        self::assertRefused($why, $client->request('POST', '/aircraft', "Content-Type: application/json\r\n", self::ONE)->response());
-        self::assertRefused($why, $client->request('PUT', '/aircraft/S-000000', "Content-Type: application/json\r\n", str_replace('D-AIMA', 'S-000000', self::ONE))->response());
+        self::assertRefused(
+            $why,
+            $client->request('POST', '/aircraft', "Content-Type: application/json\r\n", self::ONE)->response(),
+        );
+        self::assertRefused(
+            $why,
+            $client->request(
+                'PUT',
+                '/aircraft/S-000000',
+                "Content-Type: application/json\r\n",
+                str_replace('D-AIMA', 'S-000000', self::ONE),
+            )->response(),
+        );
         self::assertRefused($why, $client->request('DELETE', '/aircraft/S-000000')->response());
-        self::assertRefused($why, $client->request('POST', '/aircraft/import', "Content-Type: text/csv\r\n", "number,title,serial_number,assembly_date\nD-AIMA,Airbus A380,38,\n")->response());
+        self::assertRefused(
+            $why,
+            $client->request(
+                'POST',
+                '/aircraft/import',
+                "Content-Type: text/csv\r\n",
+                "number,title,serial_number,assembly_date\nD-AIMA,Airbus A380,38,\n",
+            )->response(),
+        );
         self::assertSame(200, $client->get('/aircraft/S-000000')->response()->status);
     }
 
@@ -82,7 +116,10 @@ final class DatabaseRefusalsTest extends TestCase
         $this->serve($this->aircraft(), ['--processes', '1']);
 
         foreach (['/sleep', '/sleep?n=3'] as $target) {
-            self::assertRefused('The database took too long; nothing was changed', $this->client()->get($target)->response());
+            self::assertRefused(
+                'The database took too long; nothing was changed',
+                $this->client()->get($target)->response(),
+            );
         }
         self::assertSame(200, $this->get('/aircraft')->status);
         self::assertFalse($this->logged(' error '), (string) $this->serve?->getErrorOutput());
@@ -114,13 +151,20 @@ final class DatabaseRefusalsTest extends TestCase
         $this->serve($this->aircraft(['AIRCRAFT_CONNECTIONS' => '1', 'AIRCRAFT_WAIT' => '1']), ['--processes', '1']);
         $client = $this->client()->get('/sleep?n=5');
 
-        self::assertRefused('No connection to the database became free in time; nothing was changed', $client->response());
+        self::assertRefused(
+            'No connection to the database became free in time; nothing was changed',
+            $client->response(),
+        );
     }
 
     /** @param string $condition on statements of others that are under way */
     private function underWay(string $condition): int
     {
-        $count = $this->database()->query("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND state = 'active' AND {$condition}")->value();
+        $count = $this->database()
+            ->query(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND state = 'active' AND {$condition}",
+            )
+            ->value();
         \assert(\is_int($count));
 
         return $count;
@@ -129,7 +173,10 @@ final class DatabaseRefusalsTest extends TestCase
     private static function assertRefused(string $why, ReceivedResponse $response): void
     {
         self::assertSame(503, $response->status, "{$response->head}\n{$response->body}");
-        self::assertSame(['application/problem+json', '1'], [$response->header('content-type'), $response->header('retry-after')]);
+        self::assertSame(
+            ['application/problem+json', '1'],
+            [$response->header('content-type'), $response->header('retry-after')],
+        );
         self::assertSame(['title' => 'Service Unavailable', 'status' => 503, 'detail' => $why], $response->json());
     }
 }

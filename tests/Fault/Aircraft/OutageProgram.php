@@ -8,7 +8,10 @@ use Spindle\Postgres\Testing\TemporaryCluster;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Processes;
 
-/** A cluster that goes down and comes back, in a process of its own so that its clients see all of it; see {@see \Spindle\Tests\Host}. */
+/**
+ * A cluster that goes down and comes back, in a process of its own so that its clients see all of it; see
+ * {@see \Spindle\Tests\Host}.
+ */
 final class OutageProgram
 {
     /** Starts it, has it go down so many times, each time that it is told to by a file, and stops it then. */

@@ -48,11 +48,19 @@ final class ServerProcessTest extends TestCase
             }
             posix_kill($victim, \SIGKILL);
             $this->awaitLogged("(pid {$victim}) was killed by signal 9; another takes its place");
-            Eventually::holds(fn(): bool => \count($this->workers()) === 2 && !\in_array($victim, $this->workers(), true), 'it is replaced', 20);
+            Eventually::holds(
+                fn(): bool => \count($this->workers()) === 2 && !\in_array($victim, $this->workers(), true),
+                'it is replaced',
+                20,
+            );
             $this->awaitAcknowledged($load);
 
             self::assertSame([], array_diff(array_keys($load->unanswered), $owned), 'the others go on');
-            self::assertLessThanOrEqual(1, max(0, 0, ...array_map(\count(...), $load->unanswered)), 'one request of each connection');
+            self::assertLessThanOrEqual(
+                1,
+                max(0, 0, ...array_map(\count(...), $load->unanswered)),
+                'one request of each connection',
+            );
         }
         $load->stop();
 
@@ -82,7 +90,10 @@ final class ServerProcessTest extends TestCase
         $isHeard = fn(): bool => $this->database()->query($listening, [], new TimeoutCancellation(5))->value() === 1;
         Eventually::holds($isHeard, 'it listens');
         $body = '{"number":"D-AIMA","title":"Airbus A380","serial_number":"38"}';
-        self::assertSame(201, $other->request('POST', '/aircraft', "Content-Type: application/json\r\n", $body)->response()->status);
+        self::assertSame(
+            201,
+            $other->request('POST', '/aircraft', "Content-Type: application/json\r\n", $body)->response()->status,
+        );
         self::assertSame(204, $other->request('DELETE', '/aircraft/D-AIMA')->response('DELETE')->status);
 
         self::assertStringContainsString('event: added', $follower->until('D-AIMA'));
@@ -92,6 +103,10 @@ final class ServerProcessTest extends TestCase
     private function awaitAcknowledged(CrudLoad $load): void
     {
         $before = $load->acknowledged;
-        Eventually::holds(static fn(): bool => $load->acknowledged >= $before + 10 * self::CLIENTS, 'clients write', 30);
+        Eventually::holds(
+            static fn(): bool => $load->acknowledged >= $before + 10 * self::CLIENTS,
+            'clients write',
+            30,
+        );
     }
 }

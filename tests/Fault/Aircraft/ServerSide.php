@@ -22,10 +22,15 @@ final class ServerSide
      */
     public static function of(RawClient $client, array $processes): ?int
     {
-        $port = static fn(string|false $address): string => \sprintf('%04X', (int) substr((string) strrchr((string) $address, ':'), 1));
+        $port = static fn(string|false $address): string
+            => \sprintf('%04X', (int) substr((string) strrchr((string) $address, ':'), 1));
         $local = $port(stream_socket_get_name($client->stream(), true));
         $remote = $port(stream_socket_get_name($client->stream(), false));
-        if (preg_match("~^ *\\d+: [0-9A-F]+:{$local} [0-9A-F]+:{$remote} \\S+ \\S+ \\S+ \\S+ +\\d+ +\\d+ (\\d+) ~m", (string) file_get_contents('/proc/net/tcp'), $match) !== 1) {
+        if (preg_match(
+            "~^ *\\d+: [0-9A-F]+:{$local} [0-9A-F]+:{$remote} \\S+ \\S+ \\S+ \\S+ +\\d+ +\\d+ (\\d+) ~m",
+            (string) file_get_contents('/proc/net/tcp'),
+            $match,
+        ) !== 1) {
             return null;
         }
         foreach ($processes as $pid) {
@@ -42,7 +47,11 @@ final class ServerSide
     /** @return int bytes of memory: what it has, or the most that it ever had */
     public static function memory(int $pid, bool $most = false): int
     {
-        preg_match('/^' . ($most ? 'VmHWM' : 'VmRSS') . ':\s+(\d+) kB$/m', (string) file_get_contents("/proc/{$pid}/status"), $match);
+        preg_match(
+            '/^' . ($most ? 'VmHWM' : 'VmRSS') . ':\s+(\d+) kB$/m',
+            (string) file_get_contents("/proc/{$pid}/status"),
+            $match,
+        );
 
         return (int) ($match[1] ?? 0) * 1024;
     }

@@ -45,7 +45,11 @@ final class TransferTest extends TestCase
 
         $this->import('N', $rows);
         $client = $this->client()->get('/aircraft/export', "Connection: close\r\n");
-        Eventually::holds(fn(): bool => $this->underWay("wait_event = 'ClientWrite'") === 1, 'PostgreSQL waits for a client that does not read', 20);
+        Eventually::holds(
+            fn(): bool => $this->underWay("wait_event = 'ClientWrite'") === 1,
+            'PostgreSQL waits for a client that does not read',
+            20,
+        );
         self::assertSame($rows + 11, $this->readLines($client));
 
         self::assertLessThan(self::MORE, ServerSide::memory($server, most: true) - $idle);
@@ -53,9 +57,14 @@ final class TransferTest extends TestCase
 
     public function testOfAnImportWhoseClientLeavesNothingStaysAndItsConnectionIsFree(): void
     {
-        $this->serve($this->aircraft(['AIRCRAFT_CONNECTIONS' => '1', 'AIRCRAFT_EVENTS' => 'off']), ['--processes', '1']);
+        $this->serve(
+            $this->aircraft(['AIRCRAFT_CONNECTIONS' => '1', 'AIRCRAFT_EVENTS' => 'off']),
+            ['--processes', '1'],
+        );
         foreach ([false, true] as $resets) {
-            $client = $this->client()->send("POST /aircraft/import HTTP/1.1\r\nHost: server.test\r\nContent-Type: text/csv\r\nContent-Length: 1000000000\r\n\r\n");
+            $client = $this->client()->send(
+                "POST /aircraft/import HTTP/1.1\r\nHost: server.test\r\nContent-Type: text/csv\r\nContent-Length: 1000000000\r\n\r\n",
+            );
             $client->send($this->csv('N', 0, 1_000, true));
             Eventually::holds(fn(): bool => $this->underWay("query LIKE 'COPY%'") === 1, 'rows come');
             $resets ? $client->reset() : $client->close();
@@ -68,7 +77,10 @@ final class TransferTest extends TestCase
 
     public function testAnExportWhoseClientLeavesFreesTheConnection(): void
     {
-        $this->serve($this->aircraft(['AIRCRAFT_CONNECTIONS' => '1', 'AIRCRAFT_EVENTS' => 'off']), ['--processes', '1']);
+        $this->serve(
+            $this->aircraft(['AIRCRAFT_CONNECTIONS' => '1', 'AIRCRAFT_EVENTS' => 'off']),
+            ['--processes', '1'],
+        );
         $this->import('N', Scale::of(300_000));
         foreach ([false, true] as $resets) {
             $client = $this->client()->get('/aircraft/export');
@@ -85,7 +97,9 @@ final class TransferTest extends TestCase
     private function import(string $prefix, int $rows): void
     {
         $client = $this->client();
-        $client->send("POST /aircraft/import HTTP/1.1\r\nHost: server.test\r\nContent-Type: text/csv\r\nTransfer-Encoding: chunked\r\n\r\n");
+        $client->send(
+            "POST /aircraft/import HTTP/1.1\r\nHost: server.test\r\nContent-Type: text/csv\r\nTransfer-Encoding: chunked\r\n\r\n",
+        );
         for ($i = 0; $i < $rows; $i += 1_000) {
             $csv = $this->csv($prefix, $i, min(1_000, $rows - $i), $i === 0);
             $client->send(dechex(\strlen($csv)) . "\r\n{$csv}\r\n");
@@ -121,7 +135,11 @@ final class TransferTest extends TestCase
     /** @param string $condition on statements of others */
     private function underWay(string $condition): int
     {
-        $count = $this->database()->query("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND state = 'active' AND {$condition}")->value();
+        $count = $this->database()
+            ->query(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND state = 'active' AND {$condition}",
+            )
+            ->value();
         \assert(\is_int($count));
 
         return $count;

@@ -56,9 +56,23 @@ final class WorkerTest extends TestCase
 
         $response = $client->response();
         self::assertSame(503, $response->status);
-        self::assertSame(['application/problem+json', '1'], [$response->header('content-type'), $response->header('retry-after')]);
-        self::assertSame(['title' => 'Service Unavailable', 'status' => 503, 'detail' => 'The work was interrupted; nothing was changed'], $response->json());
-        self::assertSame(200, $client->get('/aircraft/S-000001/certificate')->response()->status, 'the next is rendered');
+        self::assertSame(
+            ['application/problem+json', '1'],
+            [$response->header('content-type'), $response->header('retry-after')],
+        );
+        self::assertSame(
+            [
+                'title' => 'Service Unavailable',
+                'status' => 503,
+                'detail' => 'The work was interrupted; nothing was changed',
+            ],
+            $response->json(),
+        );
+        self::assertSame(
+            200,
+            $client->get('/aircraft/S-000001/certificate')->response()->status,
+            'the next is rendered',
+        );
     }
 
     private function killTheWorker(): int

@@ -55,7 +55,13 @@ final class CredentialsTest extends TestCase
             $after[] = $result->stdout();
         }
 
-        return [$before, $after[0], \count($after), array_unique($after)[0], array_values(array_filter($old, Processes::isAlive(...)))];
+        return [
+            $before,
+            $after[0],
+            \count($after),
+            array_unique($after)[0],
+            array_values(array_filter($old, Processes::isAlive(...))),
+        ];
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
@@ -64,14 +70,20 @@ final class CredentialsTest extends TestCase
         self::needRoot();
         chmod($this->path(), 0o777);
 
-        self::assertSame(["0\n", "65534\n", []], Host::call(self::class . '::dropBeside', [$start->value, $this->path('go')]));
+        self::assertSame(
+            ["0\n", "65534\n", []],
+            Host::call(self::class . '::dropBeside', [$start->value, $this->path('go')]),
+        );
     }
 
     /** @return list<mixed> */
     public static function dropBeside(string $start, string $go): array
     {
         $pool = self::pool($start, 1);
-        $running = Async::run(static fn(): string => $pool->execute(Command::shell("while [ ! -e {$go} ]; do sleep 0.01; done; id -u"))->stdout());
+        $running = Async::run(
+            static fn(): string
+                => $pool->execute(Command::shell("while [ ! -e {$go} ]; do sleep 0.01; done; id -u"))->stdout(),
+        );
         $pool->execute(Command::of('true'));
         $old = Processes::launchers();
         self::becomeNobody();
@@ -122,7 +134,12 @@ final class CredentialsTest extends TestCase
                 continue;
             }
         } catch (LauncherException $exception) {
-            return [$results, preg_match('/have changed/', $exception->getMessage()) === 1 ? 'have changed' : $exception->getMessage()];
+            return [
+                $results,
+                preg_match('/have changed/', $exception->getMessage()) === 1
+                    ? 'have changed'
+                    : $exception->getMessage(),
+            ];
         }
 
         return [$results, 'it was tried again as root'];
@@ -135,7 +152,10 @@ final class CredentialsTest extends TestCase
         $php = LauncherPhp::wrapper($this->path(), '');
         chmod($php, 0o700);
 
-        self::assertSame('not an executable file', Host::call(self::class . '::dropWithPrivatePhp', [$start->value, $php]));
+        self::assertSame(
+            'not an executable file',
+            Host::call(self::class . '::dropWithPrivatePhp', [$start->value, $php]),
+        );
     }
 
     public static function dropWithPrivatePhp(string $start, string $php): string
@@ -146,7 +166,9 @@ final class CredentialsTest extends TestCase
         try {
             return $pool->execute(Command::of('id', '-u'))->stdout();
         } catch (LauncherException $exception) {
-            return preg_match('/not an executable file/', $exception->getMessage(), $match) === 1 ? $match[0] : $exception->getMessage();
+            return preg_match('/not an executable file/', $exception->getMessage(), $match) === 1
+                ? $match[0]
+                : $exception->getMessage();
         }
     }
 

@@ -34,7 +34,12 @@ final class DeploymentTest extends TestCase
         foreach ($messages as $message) {
             self::assertIsString($message);
             self::assertSame($works, $message === '', $message);
-            self::assertStringContainsString($works ? '' : "its source files in {$this->path('src')} have changed since this process loaded them, or can't be read", $message);
+            self::assertStringContainsString(
+                $works
+                    ? ''
+                    : "its source files in {$this->path('src')} have changed since this process loaded them, or can't be read",
+                $message,
+            );
         }
     }
 

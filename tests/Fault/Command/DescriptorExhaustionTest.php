@@ -70,7 +70,10 @@ final class DescriptorExhaustionTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testLargeOutputsThatAreKeptNeedNoDescriptorEach(StartMethod $start): void
     {
-        self::assertSame([150, 0], Host::call(self::class . '::keepLargeOutputs', [$start->value], self::withDescriptors(128)));
+        self::assertSame(
+            [150, 0],
+            Host::call(self::class . '::keepLargeOutputs', [$start->value], self::withDescriptors(128)),
+        );
     }
 
     /**
@@ -84,7 +87,9 @@ final class DescriptorExhaustionTest extends TestCase
                 yield $i => Command::shell("head -c 1050000 /dev/zero; echo {$i}");
             }
         };
-        $results = iterator_to_array((new CommandPool(4, 0, new CommandPoolOptions(start: StartMethod::from($start))))->run($commands()));
+        $results = iterator_to_array(
+            (new CommandPool(4, 0, new CommandPoolOptions(start: StartMethod::from($start))))->run($commands()),
+        );
         $whole = 0;
         foreach ($results as $i => $result) {
             $whole += (int) ($result->succeeded() && $result->stdout() === str_repeat("\0", 1_050_000) . "{$i}\n");
@@ -92,7 +97,10 @@ final class DescriptorExhaustionTest extends TestCase
         unset($results, $result);
         $open = 0;
         foreach (Text::names('/proc/self/fd') as $descriptor) {
-            $open += (int) preg_match('~/spindle-[0-9a-f]{24} \(deleted\)$~', (string) @readlink("/proc/self/fd/{$descriptor}"));
+            $open += (int) preg_match(
+                '~/spindle-[0-9a-f]{24} \(deleted\)$~',
+                (string) @readlink("/proc/self/fd/{$descriptor}"),
+            );
         }
 
         return [$whole, $open];
@@ -101,7 +109,11 @@ final class DescriptorExhaustionTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testMoreAtOnceThanDescriptorsIsRefusedBeforeAnythingStarts(StartMethod $start): void
     {
-        $answer = Host::call(self::class . '::askForTooMany', [$start->value, $this->path('started')], self::withDescriptors(256));
+        $answer = Host::call(
+            self::class . '::askForTooMany',
+            [$start->value, $this->path('started')],
+            self::withDescriptors(256),
+        );
         self::assertIsArray($answer);
         [$message, $resized] = $answer;
 
@@ -118,7 +130,11 @@ final class DescriptorExhaustionTest extends TestCase
         $options = new CommandPoolOptions(start: StartMethod::from($start));
         $messages = [];
         try {
-            foreach ((new CommandPool(1000, 0, $options))->run(array_fill(0, 2000, Command::of('touch', $file))) as $_) {
+            foreach ((new CommandPool(1000, 0, $options))->run(array_fill(
+                0,
+                2000,
+                Command::of('touch', $file),
+            )) as $_) {
                 continue;
             }
         } catch (LauncherException $exception) {
@@ -140,7 +156,10 @@ final class DescriptorExhaustionTest extends TestCase
     {
         $count = Scale::isFull() ? 20_000 : 1_200; // more than the descriptor limit
 
-        self::assertSame($count, Host::call(self::class . '::runMany', [$start->value, $count], self::withDescriptors(1024)));
+        self::assertSame(
+            $count,
+            Host::call(self::class . '::runMany', [$start->value, $count], self::withDescriptors(1024)),
+        );
     }
 
     public static function runMany(string $start, int $count): int
@@ -173,7 +192,10 @@ final class DescriptorExhaustionTest extends TestCase
     #[DataProvider('manyDescriptors')]
     public function testAProcessThatHasManyDescriptorsInUseStillHasAPool(StartMethod $start, int $limit): void
     {
-        self::assertSame(50, Host::call(self::class . '::useManyDescriptors', [$start->value], self::withDescriptors($limit)));
+        self::assertSame(
+            50,
+            Host::call(self::class . '::useManyDescriptors', [$start->value], self::withDescriptors($limit)),
+        );
     }
 
     public function testWhereADescriptorCanNotBeKeptFromTheLauncherItIsKeptFromCommands(): void
@@ -193,7 +215,9 @@ final class DescriptorExhaustionTest extends TestCase
         for ($i = 0; $i < 960; ++$i) {
             $files[] = fopen('/etc/passwd', 'r');
         }
-        $listed = (new CommandPool(1, 0, new CommandPoolOptions(start: StartMethod::PosixSpawn)))->execute(Command::shell('readlink /proc/self/fd/*; :'));
+        $listed = (new CommandPool(1, 0, new CommandPoolOptions(start: StartMethod::PosixSpawn)))->execute(
+            Command::shell('readlink /proc/self/fd/*; :'),
+        );
         array_map(fclose(...), array_filter($files));
 
         return $listed->stdout();
@@ -249,12 +273,19 @@ final class DescriptorExhaustionTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testARunEndsWellInAProcessThatHasUsedUpItsDescriptors(StartMethod $start): void
     {
-        self::assertSame(3, Host::call(self::class . '::useUpDescriptors', [$start->value], ['prlimit', '--nofile=200']));
+        self::assertSame(
+            3,
+            Host::call(self::class . '::useUpDescriptors', [$start->value], ['prlimit', '--nofile=200']),
+        );
     }
 
     public static function useUpDescriptors(string $start): int
     {
-        $run = (new CommandPool(2, 0, new CommandPoolOptions(start: StartMethod::from($start))))->run(array_fill(0, 3, Command::of('true')));
+        $run = (new CommandPool(
+            2,
+            0,
+            new CommandPoolOptions(start: StartMethod::from($start)),
+        ))->run(array_fill(0, 3, Command::of('true')));
         $files = [];
         foreach ($run as $_) {
             while (($file = @fopen('/dev/null', 'r')) !== false) {

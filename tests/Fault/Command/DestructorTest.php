@@ -24,10 +24,17 @@ final class DestructorTest extends TestCase
     public static function waits(): array
     {
         return [
-            'execute' => [static fn(CommandPool $commands): string => $commands->execute(Command::of('echo', '5'))->stdout()],
-            'run' => [static fn(CommandPool $commands): int => iterator_count($commands->run([Command::of('echo', '5')]))],
+            'execute' => [
+                static fn(CommandPool $commands): string => $commands->execute(Command::of('echo', '5'))->stdout(),
+            ],
+            'run' => [
+                static fn(CommandPool $commands): int => iterator_count($commands->run([Command::of('echo', '5')])),
+            ],
             'capacity' => [static fn(CommandPool $commands): int => $commands->capacity()],
-            'map' => [static fn(CommandPool $commands, WorkerPool $workers): array => iterator_to_array($workers->map([-5], abs(...)))],
+            'map' => [
+                static fn(CommandPool $commands, WorkerPool $workers): array
+                    => iterator_to_array($workers->map([-5], abs(...))),
+            ],
             'close' => [static function (CommandPool $commands, WorkerPool $workers): void {
                 $workers->submit(getmypid(...));
                 $workers->close();

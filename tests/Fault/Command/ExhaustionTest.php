@@ -45,7 +45,11 @@ final class ExhaustionTest extends TestCase
         // More than the number of outputs that the pool keeps in files, for at least one of the start methods.
         $isUsual = $start === StartMethod::PosixSpawn || !LauncherPhp::hasFfi();
         $large = $isUsual || Scale::isFull() ? 66 : 6;
-        $results = Host::call(self::class . '::fillTheDisk', [$start->value, $this->path(), $large], $this->withSmallDisk());
+        $results = Host::call(
+            self::class . '::fillTheDisk',
+            [$start->value, $this->path(), $large],
+            $this->withSmallDisk(),
+        );
 
         self::assertIsArray($results);
         self::assertCount($large + 4, $results);
@@ -64,9 +68,16 @@ final class ExhaustionTest extends TestCase
     {
         $commands = array_fill(0, $large, Command::shell('head -c 8000000 /dev/zero; sleep 100'));
         array_push($commands, ...array_fill(0, 4, Command::shell('sleep 0.2; echo small')));
-        $pool = new CommandPool(4, 0, new CommandPoolOptions(grace: 0.1, start: StartMethod::from($start), temporaryDirectory: $directory));
+        $pool = new CommandPool(
+            4,
+            0,
+            new CommandPoolOptions(grace: 0.1, start: StartMethod::from($start), temporaryDirectory: $directory),
+        );
 
-        return array_map(static fn($result): string => $result->error ?? $result->stdout(), iterator_to_array($pool->runInOrder($commands)));
+        return array_map(
+            static fn($result): string => $result->error ?? $result->stdout(),
+            iterator_to_array($pool->runInOrder($commands)),
+        );
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
@@ -82,7 +93,11 @@ final class ExhaustionTest extends TestCase
     public static function fillTheDiskLast(string $start, string $directory): ?string
     {
         file_put_contents("{$directory}/filled", str_repeat('x', 7 << 19));
-        $pool = new CommandPool(1, 0, new CommandPoolOptions(start: StartMethod::from($start), temporaryDirectory: $directory));
+        $pool = new CommandPool(
+            1,
+            0,
+            new CommandPoolOptions(start: StartMethod::from($start), temporaryDirectory: $directory),
+        );
 
         return $pool->execute(Command::of('head', '-c', '1070000', '/dev/zero'))->error;
     }
@@ -93,7 +108,10 @@ final class ExhaustionTest extends TestCase
         $large = $pool->execute(Command::of('head', '-c', '3000000', '/dev/zero'));
 
         self::assertFalse($large->succeeded());
-        self::assertStringContainsString("temporary file in {$this->path('missing')}: No such file or directory", (string) $large->error);
+        self::assertStringContainsString(
+            "temporary file in {$this->path('missing')}: No such file or directory",
+            (string) $large->error,
+        );
         self::assertSame("small\n", $pool->execute(Command::of('echo', 'small'))->stdout());
     }
 
@@ -135,7 +153,10 @@ final class ExhaustionTest extends TestCase
         $within = $this->withProcesses(20);
 
         $count = Scale::isFull() ? 2000 : 600; // one by one, failures would take a second each
-        self::assertSame($count, Host::call(self::class . '::needProcessesInVain', [$start->value, $this->cgroup, $count], $within));
+        self::assertSame(
+            $count,
+            Host::call(self::class . '::needProcessesInVain', [$start->value, $this->cgroup, $count], $within),
+        );
     }
 
     public static function needProcessesInVain(string $start, string $cgroup, int $count): int

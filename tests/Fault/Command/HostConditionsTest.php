@@ -26,7 +26,12 @@ final class HostConditionsTest extends TestCase
     use LeavesNothing;
     use OwnDirectory;
 
-    private const EVERYTHING = [[[0, null], [3, null], [null, 9], [null, 15]], "SigBlk:\t0000000000000000\n", true, true];
+    private const EVERYTHING = [
+        [[0, null], [3, null], [null, 9], [null, 15]],
+        "SigBlk:\t0000000000000000\n",
+        true,
+        true,
+    ];
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testAHostThatIgnoresItsChildrenLosesNoExit(StartMethod $start): void
@@ -46,19 +51,32 @@ final class HostConditionsTest extends TestCase
     {
         $php = LauncherPhp::withoutExtensions($this->path());
 
-        self::assertSame([self::EVERYTHING, true], Host::call(self::class . '::ignoreChildren', [StartMethod::ProcOpen->value, $php]));
+        self::assertSame(
+            [self::EVERYTHING, true],
+            Host::call(self::class . '::ignoreChildren', [StartMethod::ProcOpen->value, $php]),
+        );
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testAHostThatWasStartedWithChildrenIgnoredLosesNoExit(StartMethod $start): void
     {
-        self::assertSame(self::EVERYTHING, Host::call(self::class . '::work', [$start->value], ['sh', '-c', 'trap "" CHLD; exec "$@"', 'sh']));
+        self::assertSame(
+            self::EVERYTHING,
+            Host::call(self::class . '::work', [$start->value], ['sh', '-c', 'trap "" CHLD; exec "$@"', 'sh']),
+        );
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testWhatAHostIgnoresItsCommandsDoNot(StartMethod $start): void
     {
-        self::assertSame(self::EVERYTHING, Host::call(self::class . '::work', [$start->value], ['sh', '-c', 'trap "" HUP INT TERM PIPE USR1; exec "$@"', 'sh']));
+        self::assertSame(
+            self::EVERYTHING,
+            Host::call(
+                self::class . '::work',
+                [$start->value],
+                ['sh', '-c', 'trap "" HUP INT TERM PIPE USR1; exec "$@"', 'sh'],
+            ),
+        );
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
@@ -82,7 +100,11 @@ final class HostConditionsTest extends TestCase
         try {
             foreach (['<&-', '>&-', '2>&-', '<&- >&-', '<&- 2>&-', '>&- 2>&-', '<&- >&- 2>&-'] as $closed) {
                 file_put_contents($file, '');
-                $host = Host::start(self::class . '::workInto', [$start->value, $file], ['sh', '-c', "exec \"\$@\" {$closed}", 'sh']);
+                $host = Host::start(
+                    self::class . '::workInto',
+                    [$start->value, $file],
+                    ['sh', '-c', "exec \"\$@\" {$closed}", 'sh'],
+                );
                 self::assertSame(0, $host->wait(), $closed);
                 self::assertSame(json_encode(self::EVERYTHING), file_get_contents($file), $closed);
             }
@@ -102,7 +124,10 @@ final class HostConditionsTest extends TestCase
     {
         $disabled = 'disable_functions=pcntl_signal,pcntl_signal_get_handler,pcntl_alarm,posix_kill,posix_getpid,posix_getrlimit';
 
-        self::assertSame(self::EVERYTHING, Host::call(self::class . '::work', [$start->value], options: ['-d', $disabled]));
+        self::assertSame(
+            self::EVERYTHING,
+            Host::call(self::class . '::work', [$start->value], options: ['-d', $disabled]),
+        );
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
@@ -219,9 +244,17 @@ final class HostConditionsTest extends TestCase
             Command::of('cat')->withInput(str_repeat('x', 100_000)),
             ...array_fill(0, 30, Command::of('true')),
         ]));
-        $outcomes = array_map(static fn(CommandResult $result): array => [$result->exitCode, $result->signal], \array_slice($results, 0, 4));
+        $outcomes = array_map(
+            static fn(CommandResult $result): array => [$result->exitCode, $result->signal],
+            \array_slice($results, 0, 4),
+        );
         $fine = array_filter(\array_slice($results, 6), static fn(CommandResult $result): bool => $result->succeeded());
 
-        return [$outcomes, $results[4]->stdout(), $results[3]->timedOut, \strlen($results[5]->stdout()) === 100_000 && \count($fine) === 30];
+        return [
+            $outcomes,
+            $results[4]->stdout(),
+            $results[3]->timedOut,
+            \strlen($results[5]->stdout()) === 100_000 && \count($fine) === 30,
+        ];
     }
 }

@@ -44,7 +44,9 @@ final class LauncherDeathTest extends TestCase
         $pool = $this->pool($start);
         $aIsOver = static fn(): bool => $pool->statistics()['finished_total'] === 1;
         self::killLauncherOnce(static fn(): bool => $aIsOver() && \count(self::running('sleep 20')) === 2);
-        $run = new Drained($pool->run(['a' => Command::of('true'), 'b' => Command::of('sleep', '20'), 'c' => Command::of('sleep', '20')]));
+        $run = new Drained($pool->run(
+            ['a' => Command::of('true'), 'b' => Command::of('sleep', '20'), 'c' => Command::of('sleep', '20')],
+        ));
 
         self::assertSame(['a'], $run->keys);
         self::assertInstanceOf(LauncherException::class, $run->thrown);
@@ -64,7 +66,12 @@ final class LauncherDeathTest extends TestCase
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testInOrderTheResultsThatWereThereComeFirst(StartMethod $start): void
     {
-        $input = ['a' => Command::of('true'), 'slow' => Command::of('sleep', '20'), 'b' => Command::of('true'), 'c' => Command::of('true')];
+        $input = [
+            'a' => Command::of('true'),
+            'slow' => Command::of('sleep', '20'),
+            'b' => Command::of('true'),
+            'c' => Command::of('true'),
+        ];
         $pool = $this->pool($start, 2);
         self::killLauncherOnce(static fn(): bool => $pool->statistics()['finished_total'] === 3);
         $run = new Drained($pool->runInOrder($input));
@@ -110,7 +117,8 @@ final class LauncherDeathTest extends TestCase
     public function testEachRunIsToldOfItsOwnCommandsAlone(StartMethod $start): void
     {
         $pool = $this->pool($start, 4);
-        $run = static fn(string $key): \Closure => static fn(): array => iterator_to_array($pool->run([$key => Command::of('sleep', '20')]));
+        $run = static fn(string $key): \Closure
+            => static fn(): array => iterator_to_array($pool->run([$key => Command::of('sleep', '20')]));
         [$one, $other] = [Async::run($run('one')), Async::run($run('other'))];
         Eventually::holds(static fn(): bool => \count(self::running('sleep 20')) === 2, 'both run');
         self::killLauncher();
@@ -227,7 +235,9 @@ final class LauncherDeathTest extends TestCase
         self::killLauncherOnce(static fn(): bool => is_file($read));
         $this->expectException(LauncherException::class);
         $this->expectExceptionMessageMatches("/input can't be read twice/");
-        $this->pool($start, redispatch: true)->execute(Command::shell("cat; touch {$read}; sleep 20")->withInput(['a']));
+        $this->pool($start, redispatch: true)->execute(
+            Command::shell("cat; touch {$read}; sleep 20")->withInput(['a']),
+        );
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
@@ -236,12 +246,14 @@ final class LauncherDeathTest extends TestCase
         foreach ([false, true] as $redispatch) {
             $received = '';
             $pool = $this->pool($start, redispatch: $redispatch);
-            $result = $pool->execute(Command::of('echo', 'once')->withStdout(static function (string $bytes) use (&$received, $pool): void {
-                Eventually::holds(static fn(): bool => $pool->statistics()['in_use'] === 0, 'the command is over');
-                self::killLauncher();
-                Eventually::holds(static fn(): bool => Processes::launchers() === [], 'the pool knows of it');
-                $received .= $bytes;
-            }));
+            $result = $pool->execute(
+                Command::of('echo', 'once')->withStdout(static function (string $bytes) use (&$received, $pool): void {
+                    Eventually::holds(static fn(): bool => $pool->statistics()['in_use'] === 0, 'the command is over');
+                    self::killLauncher();
+                    Eventually::holds(static fn(): bool => Processes::launchers() === [], 'the pool knows of it');
+                    $received .= $bytes;
+                }),
+            );
 
             self::assertTrue($result->succeeded());
             self::assertSame("once\n", $received);
@@ -266,7 +278,10 @@ final class LauncherDeathTest extends TestCase
             $commands = array_fill(0, 200, Command::shell("echo x >> {$starts}"));
             $results = iterator_to_array($this->poolWhoseFirstLauncherDies($start, $concurrency)->run($commands));
 
-            self::assertCount(200, array_filter($results, static fn(CommandResult $result): bool => $result->succeeded()));
+            self::assertCount(
+                200,
+                array_filter($results, static fn(CommandResult $result): bool => $result->succeeded()),
+            );
             self::assertCount(200, Text::lines($starts));
         }
     }
@@ -330,14 +345,21 @@ final class LauncherDeathTest extends TestCase
         $pool->execute(Command::of('true'));
         $launchers = Processes::launchers();
         self::killLauncher();
-        Eventually::holdsByItself(static fn(): bool => array_filter($launchers, Processes::isAlive(...)) === [], 'it is dead');
+        Eventually::holdsByItself(
+            static fn(): bool => array_filter($launchers, Processes::isAlive(...)) === [],
+            'it is dead',
+        );
 
         self::assertSame("again\n", $pool->execute(Command::of('echo', 'again'))->stdout());
     }
 
     public function testWhatWritesSomethingElseThanFramesIsNoLauncher(): void
     {
-        $pool = new CommandPool(1, 0, new CommandPoolOptions(php: LauncherPhp::wrapper($this->path(), 'echo "PHP Warning:  something to read"')));
+        $pool = new CommandPool(
+            1,
+            0,
+            new CommandPoolOptions(php: LauncherPhp::wrapper($this->path(), 'echo "PHP Warning:  something to read"')),
+        );
         $this->expectException(LauncherException::class);
         $this->expectExceptionMessageMatches('/something to read/');
         $pool->execute(Command::of('true'));
@@ -359,14 +381,22 @@ final class LauncherDeathTest extends TestCase
 
     public function testPosixSpawnIsRefusedWhereThereIsNoFfi(): void
     {
-        $pool = new CommandPool(1, 0, new CommandPoolOptions(start: StartMethod::PosixSpawn, php: LauncherPhp::withoutExtensions($this->path())));
+        $pool = new CommandPool(
+            1,
+            0,
+            new CommandPoolOptions(start: StartMethod::PosixSpawn, php: LauncherPhp::withoutExtensions($this->path())),
+        );
         $this->expectException(LauncherException::class);
         $this->expectExceptionMessageMatches('/ext-ffi/');
         $pool->execute(Command::of('true'));
     }
 
-    private function pool(StartMethod $start, int $concurrency = 4, bool $redispatch = false, int|RetryPolicy $retries = 0): CommandPool
-    {
+    private function pool(
+        StartMethod $start,
+        int $concurrency = 4,
+        bool $redispatch = false,
+        int|RetryPolicy $retries = 0,
+    ): CommandPool {
         return new CommandPool($concurrency, $retries, new CommandPoolOptions(redispatch: $redispatch, start: $start));
     }
 

@@ -58,10 +58,15 @@ final class ParentDeathTest extends TestCase
     private function killAtARandomMoment(StartMethod $start, int $microseconds, string $what, int $seconds = 1): void
     {
         $mark = bin2hex(random_bytes(8));
-        $host = Host::start(self::class . "::{$what}", [$start->value, $this->path('temporary')], environment: [self::VARIABLE => $mark]);
+        $host = Host::start(
+            self::class . "::{$what}",
+            [$start->value, $this->path('temporary')],
+            environment: [self::VARIABLE => $mark],
+        );
         usleep($microseconds); // varies the moment of the kill
         $host->signal(\SIGKILL);
-        $left = fn(): array => [...Processes::withVariable(self::VARIABLE, $mark), ...Text::names($this->path('temporary'))];
+        $left = fn(): array
+            => [...Processes::withVariable(self::VARIABLE, $mark), ...Text::names($this->path('temporary'))];
         $rest = $left();
         for ($end = hrtime(true) + $seconds * 1_000_000_000; $rest !== [] && hrtime(true) < $end; $rest = $left()) {
             usleep(10_000);
@@ -74,7 +79,11 @@ final class ParentDeathTest extends TestCase
     public static function startChains(string $start, string $temporary): void
     {
         $chain = 'h() { sleep 0.003; if [ $1 -gt 0 ]; then h $(($1-1)) & else exec sleep 100; fi; }; h 300 & wait; sleep 1';
-        $pool = new CommandPool(4, 0, new CommandPoolOptions(start: StartMethod::from($start), temporaryDirectory: $temporary));
+        $pool = new CommandPool(
+            4,
+            0,
+            new CommandPoolOptions(start: StartMethod::from($start), temporaryDirectory: $temporary),
+        );
         foreach ($pool->run(array_fill(0, 100, Command::shell($chain))) as $_) {
             continue;
         }
@@ -95,7 +104,11 @@ final class ParentDeathTest extends TestCase
                 yield Command::shell($lines[$i % \count($lines)])->withTimeout(0.5);
             }
         };
-        $pool = new CommandPool(12, 0, new CommandPoolOptions(start: StartMethod::from($start), temporaryDirectory: $temporary));
+        $pool = new CommandPool(
+            12,
+            0,
+            new CommandPoolOptions(start: StartMethod::from($start), temporaryDirectory: $temporary),
+        );
         foreach ($pool->run($commands()) as $_) {
             continue;
         }
@@ -113,13 +126,21 @@ final class ParentDeathTest extends TestCase
 
         touch(file_get_contents($this->path('prefix')) . '89abcdef');
         $host->signal(\SIGKILL);
-        Eventually::holdsByItself(fn(): bool => Text::names($this->path('temporary')) === $names, 'only what is not its own is left', 1.0);
+        Eventually::holdsByItself(
+            fn(): bool => Text::names($this->path('temporary')) === $names,
+            'only what is not its own is left',
+            1.0,
+        );
         $host->wait();
     }
 
     public static function wait(string $start, string $temporary): void
     {
-        $pool = new CommandPool(2, 0, new CommandPoolOptions(start: StartMethod::from($start), temporaryDirectory: $temporary));
+        $pool = new CommandPool(
+            2,
+            0,
+            new CommandPoolOptions(start: StartMethod::from($start), temporaryDirectory: $temporary),
+        );
         foreach ($pool->run([Command::of('true'), Command::of('sleep', '100')]) as $_) {
             file_put_contents("{$temporary}/../prefix.new", UnlinkedFile::prefix($temporary));
             rename("{$temporary}/../prefix.new", "{$temporary}/../prefix");
@@ -145,7 +166,11 @@ final class ParentDeathTest extends TestCase
 
         Eventually::holdsByItself(static fn(): bool => !$host->isRunning(), 'it has ended', 10.0);
         self::assertSame($exitCode, $host->getExitCode());
-        Eventually::holdsByItself(static fn(): bool => Processes::withVariable(self::VARIABLE, $mark) === [], 'nothing is left', 1.0);
+        Eventually::holdsByItself(
+            static fn(): bool => Processes::withVariable(self::VARIABLE, $mark) === [],
+            'nothing is left',
+            1.0,
+        );
     }
 
     public static function end(string $start, string $ending): void
@@ -153,7 +178,12 @@ final class ParentDeathTest extends TestCase
         ini_set('display_errors', '0');
         ini_set('memory_limit', '64M');
         $pool = new CommandPool(4, 0, new CommandPoolOptions(grace: 0.2, start: StartMethod::from($start)));
-        $commands = [Command::of('true'), Command::of('sleep', '100'), Command::shell('trap "" TERM; sleep 100 & wait'), Command::shell('(setsid sleep 100 &); sleep 100')];
+        $commands = [
+            Command::of('true'),
+            Command::of('sleep', '100'),
+            Command::shell('trap "" TERM; sleep 100 & wait'),
+            Command::shell('(setsid sleep 100 &); sleep 100'),
+        ];
         foreach ($pool->run($commands) as $_) {
             match ($ending) {
                 'leave' => exit(3),
@@ -175,7 +205,11 @@ final class ParentDeathTest extends TestCase
         $host->signal(\SIGKILL);
         $fork = (int) file_get_contents($this->path('fork'));
         try {
-            Eventually::holdsByItself(static fn(): bool => array_keys(Processes::withVariable(self::VARIABLE, $mark)) === [$fork], 'only the fork is left', 1.0);
+            Eventually::holdsByItself(
+                static fn(): bool => array_keys(Processes::withVariable(self::VARIABLE, $mark)) === [$fork],
+                'only the fork is left',
+                1.0,
+            );
         } finally {
             posix_kill($fork, \SIGKILL);
         }

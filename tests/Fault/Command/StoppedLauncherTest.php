@@ -32,7 +32,9 @@ final class StoppedLauncherTest extends TestCase
     public function testACommandThatStopsItsLauncherFailsAndEnds(StartMethod $start): void
     {
         $pid = 0;
-        $command = Command::shell('kill -STOP $PPID; echo $$ > ' . $this->path('pid') . '; sleep 100')->withTimeout(0.2);
+        $command = Command::shell(
+            'kill -STOP $PPID; echo $$ > ' . $this->path('pid') . '; sleep 100',
+        )->withTimeout(0.2);
         try {
             $this->pool($start)->execute($command);
             self::fail('A stopped launcher was waited for');
@@ -62,7 +64,9 @@ final class StoppedLauncherTest extends TestCase
     {
         $pool = $this->pool($start);
         $go = $this->path('go');
-        $pool->execute(Command::shell("(trap '' TERM; while [ ! -e {$go} ]; do sleep 0.01; done; while :; do kill -STOP \$PPID; done) > /dev/null 2>&1 &"));
+        $pool->execute(Command::shell(
+            "(trap '' TERM; while [ ! -e {$go} ]; do sleep 0.01; done; while :; do kill -STOP \$PPID; done) > /dev/null 2>&1 &",
+        ));
         touch($go);
         [$launcher] = Processes::launchers();
         Eventually::holdsByItself(static fn(): bool => Processes::state($launcher) === 'T', 'it is stopped');
@@ -77,12 +81,20 @@ final class StoppedLauncherTest extends TestCase
             self::markTestSkipped('Only the launcher with FFI is continued by the death of its process');
         }
         $mark = bin2hex(random_bytes(8));
-        $host = Host::start(self::class . '::stopAndWait', [$this->path('stopped')], environment: [self::VARIABLE => $mark]);
+        $host = Host::start(
+            self::class . '::stopAndWait',
+            [$this->path('stopped')],
+            environment: [self::VARIABLE => $mark],
+        );
         Eventually::holdsByItself(fn(): bool => is_file($this->path('stopped')), 'its launcher is stopped');
         $host->signal(\SIGKILL);
         $host->wait();
 
-        Eventually::holdsByItself(static fn(): bool => Processes::withVariable(self::VARIABLE, $mark) === [], 'nothing is left', 3.0);
+        Eventually::holdsByItself(
+            static fn(): bool => Processes::withVariable(self::VARIABLE, $mark) === [],
+            'nothing is left',
+            3.0,
+        );
     }
 
     public static function stopAndWait(string $file): void

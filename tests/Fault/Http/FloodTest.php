@@ -61,7 +61,9 @@ final class FloodTest extends TestCase
 
     public function testAFloodHoldsUpNobody(): void
     {
-        $this->serve(static fn(ServerRequestInterface $request): Response => Response::text($request->getRequestTarget()));
+        $this->serve(
+            static fn(ServerRequestInterface $request): Response => Response::text($request->getRequestTarget()),
+        );
         $flood = $this->client();
         $flood->sendAside(str_repeat(self::GET, 200_000));
         $read = 0;
@@ -93,7 +95,10 @@ final class FloodTest extends TestCase
         $begin = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
 
         self::assertSame('1', $this->client()->send("{$begin}1;a=b;c=\"d\"\r\nx\r\n0;e\r\n\r\n")->response()->body);
-        foreach (['in one line' => '1;' . str_repeat('x', 100_000), 'in many' => str_repeat("1;a=bcdefghijklmnopqrstuvwxyz\r\nx\r\n", 10_000)] as $how => $bytes) {
+        foreach ([
+            'in one line' => '1;' . str_repeat('x', 100_000),
+            'in many' => str_repeat("1;a=bcdefghijklmnopqrstuvwxyz\r\nx\r\n", 10_000),
+        ] as $how => $bytes) {
             $client = $this->client();
             $client->sendAside($begin . $bytes);
             self::assertSame(400, $client->response()->status, $how);
@@ -105,7 +110,10 @@ final class FloodTest extends TestCase
     {
         $this->serve(self::measure(...));
         $client = $this->client();
-        $client->sendAside("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n" . str_repeat("X: y\r\n", 100_000));
+        $client->sendAside(
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n"
+                . str_repeat("X: y\r\n", 100_000),
+        );
 
         self::assertSame(431, $client->response()->status);
         self::assertTrue($client->isEnded());
@@ -114,7 +122,9 @@ final class FloodTest extends TestCase
     public function testTheTrailersOfABodyThatNobodyReadAreTakenInReasonToo(): void
     {
         $this->serve(static fn(): Response => Response::text('did not look'));
-        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n");
+        $client = $this->client()->send(
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n",
+        );
         self::assertSame('did not look', $client->response()->body);
         $client->sendAside(str_repeat("X: y\r\n", self::MIB));
 
@@ -127,7 +137,11 @@ final class FloodTest extends TestCase
         $this->serve(self::measure(...));
         $client = $this->client();
         $before = memory_get_usage();
-        $client->sendAside("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" . str_repeat("1\r\nx\r\n", 100_000) . "0\r\n\r\n");
+        $client->sendAside(
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+                . str_repeat("1\r\nx\r\n", 100_000)
+                . "0\r\n\r\n",
+        );
 
         self::assertSame('100000', $client->response()->body);
         self::assertLessThan(4 * self::MIB, memory_get_usage() - $before);

@@ -25,12 +25,18 @@ final class FullDiskTest extends TestCase
     public function testAnUploadThatTheDiskHasNoRoomForIsAnsweredSo(): void
     {
         // A write beyond the file size limit then fails instead of raising a signal.
-        $this->refusesLargeUploads($this->startServer(limits: 'trap "" XFSZ; ulimit -f 200', php: ['-d', "sys_temp_dir={$this->path()}"]), $this->path());
+        $this->refusesLargeUploads(
+            $this->startServer(limits: 'trap "" XFSZ; ulimit -f 200', php: ['-d', "sys_temp_dir={$this->path()}"]),
+            $this->path(),
+        );
     }
 
     public function testAnUploadWithoutADirectoryForItIsAnsweredSo(): void
     {
-        $this->refusesLargeUploads($this->startServer(php: ['-d', "sys_temp_dir={$this->path('missing')}"]), $this->path('missing'));
+        $this->refusesLargeUploads(
+            $this->startServer(php: ['-d', "sys_temp_dir={$this->path('missing')}"]),
+            $this->path('missing'),
+        );
     }
 
     private function refusesLargeUploads(ServerProcess $server, string $directory): void
@@ -40,7 +46,10 @@ final class FullDiskTest extends TestCase
         for ($i = 0; $i < 3; ++$i) {
             self::assertSame(507, self::upload($server, 2_000_000)->status);
         }
-        Eventually::holds(static fn(): bool => str_contains(implode($server->log()), "Can't keep an uploaded file in {$directory}: "), 'the log says why');
+        Eventually::holds(
+            static fn(): bool => str_contains(implode($server->log()), "Can't keep an uploaded file in {$directory}: "),
+            'the log says why',
+        );
 
         self::assertSame('1000', self::upload($server, 1_000)->body);
         Eventually::holds(static fn(): bool => $server->descriptors() <= $descriptors, 'no file is left open');
@@ -49,9 +58,15 @@ final class FullDiskTest extends TestCase
 
     private static function upload(ServerProcess $server, int $size): ReceivedResponse
     {
-        $body = "--mark\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n" . str_repeat('x', $size) . "\r\n--mark--\r\n";
+        $body = "--mark\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n"
+            . str_repeat('x', $size)
+            . "\r\n--mark--\r\n";
         $client = $server->client();
-        $client->sendAside("POST /upload HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=mark\r\nContent-Length: " . \strlen($body) . "\r\n\r\n{$body}");
+        $client->sendAside(
+            "POST /upload HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=mark\r\nContent-Length: "
+                . \strlen($body)
+                . "\r\n\r\n{$body}",
+        );
         $response = $client->response();
         $client->close();
 

@@ -61,13 +61,29 @@ final class FullServerTest extends TestCase
         $this->serve($this->answer(...), new HttpServerOptions(maxConnections: 3, maxConnectionsPerAddress: 10));
         $clients = array_map(fn(): RawClient => $this->idle(), range(1, 3));
         delay(self::PATIENCE);
-        self::assertSame(200, $clients[0]->get('/')->response()->status, 'it is not the one that has been idle longest');
+        self::assertSame(
+            200,
+            $clients[0]->get('/')->response()->status,
+            'it is not the one that has been idle longest',
+        );
 
         self::assertSame(200, $this->client()->get('/')->response()->status);
         self::assertTrue($clients[1]->isEnded());
-        self::assertSame([200, 200], [$clients[0]->get('/')->response()->status, $clients[2]->get('/')->response()->status]);
+        self::assertSame(
+            [200, 200],
+            [$clients[0]->get('/')->response()->status, $clients[2]->get('/')->response()->status],
+        );
         $statistics = $this->server()->statistics();
-        self::assertSame([4, 1, 0, 3, 3], [$statistics->accepted, $statistics->evicted, $statistics->rejected, $statistics->connections, $statistics->maxConnections]);
+        self::assertSame(
+            [4, 1, 0, 3, 3],
+            [
+                $statistics->accepted,
+                $statistics->evicted,
+                $statistics->rejected,
+                $statistics->connections,
+                $statistics->maxConnections,
+            ],
+        );
     }
 
     /**
@@ -80,10 +96,17 @@ final class FullServerTest extends TestCase
         yield 'nothing was sent' => [static fn() => null];
         yield 'a part of a head' => [static fn(RawClient $client) => $client->send("GET / HTTP/1.1\r\nHo")];
         yield 'a part of the next head' => [static fn(RawClient $client) => $client->get('/')->send('G')->response()];
-        yield 'the rest of a body that nobody reads' => [static fn(RawClient $client) => $client->send("{$post}x")->response()];
-        yield 'the end of a connection that was refused' => [static fn(RawClient $client) => $client->send("no request\r\n\r\n")->response()];
+        yield 'the rest of a body that nobody reads' => [
+            static fn(RawClient $client) => $client->send("{$post}x")->response(),
+        ];
+        yield 'the end of a connection that was refused' => [
+            static fn(RawClient $client) => $client->send("no request\r\n\r\n")->response(),
+        ];
         yield 'a TLS handshake' => [static fn() => null, true];
-        yield 'a part of a TLS handshake' => [static fn(RawClient $client) => $client->send("\x16\x03\x01\x02\x00\x01\x00\x01"), true];
+        yield 'a part of a TLS handshake' => [
+            static fn(RawClient $client) => $client->send("\x16\x03\x01\x02\x00\x01\x00\x01"),
+            true,
+        ];
     }
 
     /** @param \Closure(RawClient): mixed $begin */
@@ -91,7 +114,14 @@ final class FullServerTest extends TestCase
     public function testWhateverKeepsTheServerWaitingMakesRoom(\Closure $begin, bool $secure = false): void
     {
         [$certificate, $key] = $secure ? (new Certificates($this->path()))->forServer('server.test') : [null, null];
-        $options = new HttpServerOptions($certificate, $key, headTimeout: 60, tlsTimeout: 60, maxConnections: 3, maxConnectionsPerAddress: 10);
+        $options = new HttpServerOptions(
+            $certificate,
+            $key,
+            headTimeout: 60,
+            tlsTimeout: 60,
+            maxConnections: 3,
+            maxConnectionsPerAddress: 10,
+        );
         $this->serve($this->answer(...), $options, $secure ? 'tls://127.0.0.1:0' : '127.0.0.1:0');
         $slow = array_map(fn(): RawClient => $this->client(), range(1, 3));
         array_map($begin, $slow);
@@ -149,7 +179,10 @@ final class FullServerTest extends TestCase
     #[DataProvider('delays')]
     public function testClientsThatAreTooSlowMakeRoom(string $request): void
     {
-        $this->serve($this->answer(...), new HttpServerOptions(rateWindow: 60, maxConnections: 3, maxConnectionsPerAddress: 10));
+        $this->serve(
+            $this->answer(...),
+            new HttpServerOptions(rateWindow: 60, maxConnections: 3, maxConnectionsPerAddress: 10),
+        );
         $quick = $this->client()->send("POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n");
         $left = 2_000_000;
         $sending = EventLoop::repeat(0.05, static function () use ($quick, &$left): void {
@@ -187,11 +220,18 @@ final class FullServerTest extends TestCase
     public function testUploadsThatAreTooSlowDoNotTakeTheRequestsOfOthers(): void
     {
         $this->serve($this->answer(...), new HttpServerOptions(rateWindow: 60, maxInFlight: 2));
-        $slow = array_map(fn(): RawClient => $this->client()->send("POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n"), range(1, 2));
+        $slow = array_map(
+            fn(): RawClient => $this->client()->send("POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n"),
+            range(1, 2),
+        );
         Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 2, 'both are handled');
         $client = $this->client();
 
-        Eventually::holds(static fn(): bool => $client->get('/')->response()->status === 200, 'there is room for another request', 30);
+        Eventually::holds(
+            static fn(): bool => $client->get('/')->response()->status === 200,
+            'there is room for another request',
+            30,
+        );
         self::assertSame(2, $this->server()->statistics()->evicted);
         unset($slow);
     }
@@ -261,7 +301,10 @@ final class FullServerTest extends TestCase
         Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 5, 'all are handled');
         $this->gate->complete();
 
-        self::assertSame([200, 200, 200, 200, 200], array_map(static fn(RawClient $client): int => $client->response()->status, $busy));
+        self::assertSame(
+            [200, 200, 200, 200, 200],
+            array_map(static fn(RawClient $client): int => $client->response()->status, $busy),
+        );
         self::assertSame(0, $this->server()->statistics()->rejected);
     }
 
@@ -283,7 +326,10 @@ final class FullServerTest extends TestCase
     {
         $this->serve($this->answer(...), new HttpServerOptions(maxConnections: 2, maxConnectionsPerAddress: 10));
         $admin = Admin::of($this->server());
-        $health = static fn(): array => [($response = $admin->handle(new ServerRequest('GET', '/healthz')))->getStatusCode(), (string) $response->getBody()];
+        $health = static fn(): array => [
+            ($response = $admin->handle(new ServerRequest('GET', '/healthz')))->getStatusCode(),
+            (string) $response->getBody(),
+        ];
         $busy = [$this->client()->get('/wait'), $this->client()->get('/wait')];
         Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 2, 'both are handled');
         delay(1.3);
@@ -292,9 +338,15 @@ final class FullServerTest extends TestCase
         delay(0.3);
         self::assertSame([200, "ok\n"], $health(), 'not for long');
 
-        Eventually::holds(static fn(): bool => $health() === [503, '{"status":"full","checks":{}}'], 'it says that it is full');
+        Eventually::holds(
+            static fn(): bool => $health() === [503, '{"status":"full","checks":{}}'],
+            'it says that it is full',
+        );
         self::assertTrue($this->server()->statistics()->full);
-        self::assertStringContainsString("spindle_processes_full 1\n", (string) $admin->handle(new ServerRequest('GET', '/metrics'))->getBody());
+        self::assertStringContainsString(
+            "spindle_processes_full 1\n",
+            (string) $admin->handle(new ServerRequest('GET', '/metrics'))->getBody(),
+        );
         $this->gate->complete();
         array_map(static fn(RawClient $client) => $client->response(), $busy);
         array_map(static fn(RawClient $client) => $client->close(), $busy);

@@ -85,7 +85,10 @@ final class HandlerFaultsTest extends TestCase
 
             self::assertSame('answered', $server->client()->get($target)->response()->body);
             self::assertSame('waited', $waiting->response()->body);
-            Eventually::holds(static fn(): bool => str_contains(implode("\n", $server->log()), $message), 'it is logged');
+            Eventually::holds(
+                static fn(): bool => str_contains(implode("\n", $server->log()), $message),
+                'it is logged',
+            );
         }
         self::assertTrue($server->isRunning());
     }

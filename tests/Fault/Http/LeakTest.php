@@ -37,7 +37,13 @@ final class LeakTest extends TestCase
     /** @return iterable<string, array{string}> */
     public static function requests(): iterable
     {
-        $post = static fn(string $target, string $type, string $body): string => "POST {$target} HTTP/1.1\r\nHost: a\r\nContent-Type: {$type}\r\nContent-Length: " . \strlen($body) . "\r\n\r\n{$body}";
+        $post = static fn(
+            string $target,
+            string $type,
+            string $body,
+        ): string => "POST {$target} HTTP/1.1\r\nHost: a\r\nContent-Type: {$type}\r\nContent-Length: "
+            . \strlen($body)
+            . "\r\n\r\n{$body}";
         $part = "--m\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\nabc\r\n--m--\r\n";
         yield 'a request' => ["GET / HTTP/1.1\r\nHost: a\r\n\r\n"];
         yield 'whose handler suspends' => ["GET /delay HTTP/1.1\r\nHost: a\r\n\r\n"];
@@ -48,7 +54,9 @@ final class LeakTest extends TestCase
         yield 'that is answered by a file' => ["GET /file HTTP/1.1\r\nHost: a\r\n\r\n"];
         yield 'whose body is read' => [$post('/body', 'text/plain', 'abc')];
         yield 'whose body is not read' => [$post('/', 'text/plain', 'abc')];
-        yield 'whose body comes in chunks' => ["POST /body HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n"];
+        yield 'whose body comes in chunks' => [
+            "POST /body HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX: y\r\n\r\n",
+        ];
         yield 'with a form' => [$post('/all', 'application/x-www-form-urlencoded', 'a=b')];
         yield 'with JSON' => [$post('/all', 'application/json', '{"a": ["b"]}')];
         yield 'with a file' => [$post('/all', 'multipart/form-data; boundary=m', $part)];
@@ -121,7 +129,9 @@ final class LeakTest extends TestCase
         return match ($request->getUri()->getPath()) {
             '/delay' => self::delayed(),
             '/all' => self::everything($request),
-            '/cancellation' => Response::text($request->getAttribute(Cancellation::class) instanceof Cancellation ? 'yes' : 'no'),
+            '/cancellation' => Response::text(
+                $request->getAttribute(Cancellation::class) instanceof Cancellation ? 'yes' : 'no',
+            ),
             '/throws' => throw new HttpException(404, 'Not here'),
             '/stream' => Response::stream(self::pieces()),
             '/file' => Response::file(__FILE__, $request),
@@ -139,7 +149,16 @@ final class LeakTest extends TestCase
 
     private static function everything(ServerRequestInterface $request): Response
     {
-        return Response::json([$request->getQueryParams(), $request->getCookieParams(), $request->getServerParams(), $request->getParsedBody(), \count($request->getUploadedFiles()), array_keys($request->getAttributes())]);
+        return Response::json(
+            [
+                $request->getQueryParams(),
+                $request->getCookieParams(),
+                $request->getServerParams(),
+                $request->getParsedBody(),
+                \count($request->getUploadedFiles()),
+                array_keys($request->getAttributes()),
+            ],
+        );
     }
 
     /** @return \Generator<string> */

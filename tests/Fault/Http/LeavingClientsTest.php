@@ -45,27 +45,37 @@ final class LeavingClientsTest extends TestCase
     public static function departures(): iterable
     {
         $get = static fn(string $target): string => "GET {$target} HTTP/1.1\r\nHost: a\r\n\r\n";
-        $post = static fn(string $target, string $fields = 'Content-Length: 1000'): string => "POST {$target} HTTP/1.1\r\nHost: a\r\n{$fields}\r\n\r\n";
+        $post = static fn(string $target, string $fields = 'Content-Length: 1000'): string
+            => "POST {$target} HTTP/1.1\r\nHost: a\r\n{$fields}\r\n\r\n";
         $phases = [
             'before it has sent anything' => static fn(RawClient $client) => null,
             'in the head' => static fn(RawClient $client) => $client->send("GET / HTTP/1.1\r\nHo"),
             'on an idle connection' => static fn(RawClient $client) => $client->send($get('/'))->response(),
             'in a body that is read' => static fn(RawClient $client) => $client->send($post('/read') . 'abc'),
-            'in a chunk' => static fn(RawClient $client) => $client->send($post('/read', 'Transfer-Encoding: chunked') . "10\r\nabc"),
-            'in a body that is not read' => static fn(RawClient $client) => $client->send($post('/') . 'abc')->response(),
-            'when it is to continue' => static fn(RawClient $client) => $client->send($post('/read', "Content-Length: 10\r\nExpect: 100-continue"))->response(),
-            'when it may still be told to continue' => static fn(RawClient $client) => $client->send($post('/stream-late', "Content-Length: 10\r\nExpect: 100-continue")),
-            'in a large upload' => static fn(RawClient $client) => $client->sendAside($post('/wait', 'Content-Length: 5000000') . str_repeat('x', 5_000_000)),
+            'in a chunk' => static fn(RawClient $client)
+                => $client->send($post('/read', 'Transfer-Encoding: chunked') . "10\r\nabc"),
+            'in a body that is not read' => static fn(RawClient $client)
+                => $client->send($post('/') . 'abc')->response(),
+            'when it is to continue' => static fn(RawClient $client)
+                => $client->send($post('/read', "Content-Length: 10\r\nExpect: 100-continue"))->response(),
+            'when it may still be told to continue' => static fn(RawClient $client)
+                => $client->send($post('/stream-late', "Content-Length: 10\r\nExpect: 100-continue")),
+            'in a large upload' => static fn(RawClient $client)
+                => $client->sendAside($post('/wait', 'Content-Length: 5000000') . str_repeat('x', 5_000_000)),
             'while the handler is suspended' => static fn(RawClient $client) => $client->send($get('/wait')),
-            'while a handler is suspended, with more requests' => static fn(RawClient $client) => $client->send($get('/') . $get('/wait') . $get('/') . $get('/wait'))->response(),
-            'with more requests than are read' => static fn(RawClient $client) => $client->send($get('/wait'))->sendAside(str_repeat($get('/'), 10_000)),
+            'while a handler is suspended, with more requests' => static fn(RawClient $client)
+                => $client->send($get('/') . $get('/wait') . $get('/') . $get('/wait'))->response(),
+            'with more requests than are read' => static fn(RawClient $client)
+                => $client->send($get('/wait'))->sendAside(str_repeat($get('/'), 10_000)),
             'in a streamed answer' => static fn(RawClient $client) => $client->send($get('/stream'))->until('piece'),
-            'in a streamed answer that waits' => static fn(RawClient $client) => $client->send($get('/stream-wait'))->until('piece'),
+            'in a streamed answer that waits' => static fn(RawClient $client)
+                => $client->send($get('/stream-wait'))->until('piece'),
             'in a large answer' => static fn(RawClient $client) => $client->send($get('/large'))->until("\r\n\r\n"),
             'without reading a large answer' => static fn(RawClient $client) => $client->send($get('/large')),
             'after it was refused' => static fn(RawClient $client) => $client->send("no request\r\n\r\n")->response(),
             'without reading why it was refused' => static fn(RawClient $client) => $client->send("no request\r\n\r\n"),
-            'after the last answer' => static fn(RawClient $client) => $client->send("GET / HTTP/1.0\r\n\r\n")->response(),
+            'after the last answer' => static fn(RawClient $client)
+                => $client->send("GET / HTTP/1.0\r\n\r\n")->response(),
         ];
         foreach ($phases as $name => $phase) {
             yield "a reset {$name}" => [$phase, static fn(RawClient $client) => $client->reset()];
@@ -113,7 +123,11 @@ final class LeavingClientsTest extends TestCase
     public function testAClientThatLeavesInTheHandshakeHarmsNobody(string $bytes): void
     {
         $this->serveAll(secure: true);
-        $this->leave(fn(): RawClient => $this->client(), static fn(RawClient $client) => $client->send($bytes), static fn(RawClient $client) => $client->reset());
+        $this->leave(
+            fn(): RawClient => $this->client(),
+            static fn(RawClient $client) => $client->send($bytes),
+            static fn(RawClient $client) => $client->reset(),
+        );
         self::assertSame(5, $this->server()->statistics()->handshakesFailed);
     }
 
@@ -174,7 +188,11 @@ final class LeavingClientsTest extends TestCase
 
             return Response::text('answered');
         });
-        $client = $this->client()->send("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /careful HTTP/1.1\r\nHost: a\r\n\r\nGET /careful HTTP/1.1\r\nHost: a\r\n\r\n")->end();
+        $client = $this->client()
+            ->send(
+                "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /careful HTTP/1.1\r\nHost: a\r\n\r\nGET /careful HTTP/1.1\r\nHost: a\r\n\r\n",
+            )
+            ->end();
 
         self::assertSame('answered', $client->response()->body);
         self::assertSame('', $client->rest());
@@ -194,7 +212,11 @@ final class LeavingClientsTest extends TestCase
 
             return Response::text('answered');
         });
-        $client = $this->client()->send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\nGET /careful HTTP/1.1\r\nHost: a\r\n\r\n")->end();
+        $client = $this->client()
+            ->send(
+                "GET /slow HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\nGET /careful HTTP/1.1\r\nHost: a\r\n\r\n",
+            )
+            ->end();
 
         self::assertSame(['answered', 'answered'], [$client->response()->body, $client->response()->body]);
         self::assertSame('', $client->rest());
@@ -206,9 +228,15 @@ final class LeavingClientsTest extends TestCase
         $this->serve(static function (ServerRequestInterface $request): Response {
             $request->getRequestTarget() === '/slow' ? delay(0.05) : null;
 
-            return $request->getRequestTarget() === '/echo' ? new Response(200, [], $request->getBody()) : Response::text('answered');
+            return $request->getRequestTarget() === '/echo'
+                ? new Response(200, [], $request->getBody())
+                : Response::text('answered');
         });
-        $client = $this->client()->send("GET /slow HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\nPOST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 50\r\n\r\n")->end();
+        $client = $this->client()
+            ->send(
+                "GET /slow HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\nPOST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 50\r\n\r\n",
+            )
+            ->end();
 
         self::assertSame(['answered', 'answered'], [$client->response()->body, $client->response()->body]);
         self::assertSame('', $client->rest());
@@ -240,7 +268,11 @@ final class LeavingClientsTest extends TestCase
             usleep(1_000);
             $client->reset();
         }
-        Eventually::holds(fn(): bool => $this->server()->statistics()->accepted === 5 && $this->server()->statistics()->connections === 0, 'all were taken');
+        Eventually::holds(
+            fn(): bool
+                => $this->server()->statistics()->accepted === 5 && $this->server()->statistics()->connections === 0,
+            'all were taken',
+        );
 
         self::assertSame(['"127.0.0.1"' => true], $addresses);
     }
@@ -282,8 +314,16 @@ final class LeavingClientsTest extends TestCase
         $close = static fn(RawClient $client) => $client->close();
         foreach (['TCP' => '127.0.0.1:0', 'TLS' => 'tls://127.0.0.1:0'] as $name => $address) {
             yield "an end behind requests, {$name}" => [$requests, $address, $close];
-            yield "an end of its side behind requests, {$name}" => [$requests, $address, static fn(RawClient $client) => $client->end()];
-            yield "a reset behind requests, {$name}" => [$requests, $address, static fn(RawClient $client) => $client->reset()];
+            yield "an end of its side behind requests, {$name}" => [
+                $requests,
+                $address,
+                static fn(RawClient $client) => $client->end(),
+            ];
+            yield "a reset behind requests, {$name}" => [
+                $requests,
+                $address,
+                static fn(RawClient $client) => $client->reset(),
+            ];
             yield "an end behind a body, {$name}" => [$body, $address, $close];
         }
         yield 'an end behind requests, Unix' => [$requests, 'unix://', $close];
@@ -297,9 +337,14 @@ final class LeavingClientsTest extends TestCase
     #[DataProvider('departuresUnread')]
     #[RequiresPhpExtension('sockets')]
     #[RequiresPhpExtension('openssl')]
-    public function testAClientThatLeavesBehindBytesThatAreNotReadIsNoticed(string $unread, string $address, \Closure $leave): void
-    {
-        [$certificate, $key] = str_starts_with($address, 'tls') ? (new Certificates($this->path()))->forServer('server.test') : [null, null];
+    public function testAClientThatLeavesBehindBytesThatAreNotReadIsNoticed(
+        string $unread,
+        string $address,
+        \Closure $leave,
+    ): void {
+        [$certificate, $key] = str_starts_with($address, 'tls')
+            ? (new Certificates($this->path()))->forServer('server.test')
+            : [null, null];
         $cancelled = 0;
         $this->serve(static function (ServerRequestInterface $request) use (&$cancelled): Response {
             $cancellation = $request->getAttribute(Cancellation::class);
@@ -311,8 +356,13 @@ final class LeavingClientsTest extends TestCase
             }
 
             return Response::text('for nobody');
-        }, new HttpServerOptions(certificate: $certificate, key: $key), $address === 'unix://' ? "unix://{$this->path('socket')}" : $address);
-        $client = $this->clients[] = $certificate === null ? RawClient::connect($this->address) : RawClient::connectSecurely($this->address);
+        }, new HttpServerOptions(
+            certificate: $certificate,
+            key: $key,
+        ), $address === 'unix://' ? "unix://{$this->path('socket')}" : $address);
+        $client = $this->clients[] = $certificate === null
+            ? RawClient::connect($this->address)
+            : RawClient::connectSecurely($this->address);
         $client->send($unread);
         Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 1, 'the handler waits');
         $leave($client);
@@ -337,7 +387,12 @@ final class LeavingClientsTest extends TestCase
 
             return Response::text($request->getRequestTarget());
         });
-        $client = $this->client()->send(implode('', array_map(static fn(int $i): string => "GET /{$i} HTTP/1.1\r\nHost: a\r\n\r\n", range(1, 4_000))))->end();
+        $client = $this->client()
+            ->send(implode(
+                '',
+                array_map(static fn(int $i): string => "GET /{$i} HTTP/1.1\r\nHost: a\r\n\r\n", range(1, 4_000)),
+            ))
+            ->end();
         Eventually::holds(static function () use (&$cancelled): bool {
             return $cancelled;
         }, 'the first request is cancelled');
@@ -356,7 +411,9 @@ final class LeavingClientsTest extends TestCase
      */
     private function leave(\Closure $connect, \Closure $begin, \Closure $leave): void
     {
-        $healthy = str_starts_with($this->address, 'tls') ? $this->clients[] = RawClient::connectSecurely($this->address) : $this->client();
+        $healthy = str_starts_with($this->address, 'tls')
+            ? $this->clients[] = RawClient::connectSecurely($this->address)
+            : $this->client();
         for ($i = 0; $i < 5; ++$i) {
             $client = $connect();
             $begin($client);
@@ -364,8 +421,15 @@ final class LeavingClientsTest extends TestCase
             $leave($client);
             self::assertSame('served', $healthy->get('/')->response()->body);
         }
-        Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 1, 'their connections are gone', 8);
-        Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight + $this->streams === 0, 'and so are their handlers');
+        Eventually::holds(
+            fn(): bool => $this->server()->statistics()->connections === 1,
+            'their connections are gone',
+            8,
+        );
+        Eventually::holds(
+            fn(): bool => $this->server()->statistics()->inFlight + $this->streams === 0,
+            'and so are their handlers',
+        );
         self::assertSame([], $this->log()->all, 'that they left is nothing to be told of');
     }
 
@@ -386,7 +450,11 @@ final class LeavingClientsTest extends TestCase
                 '/large' => Response::text(str_repeat('x', 20 * self::MIB)),
                 default => Response::text('served'),
             };
-        }, new HttpServerOptions(certificate: $certificate, key: $key, writeTimeout: 60), $secure ? 'tls://127.0.0.1:0' : '127.0.0.1:0');
+        }, new HttpServerOptions(
+            certificate: $certificate,
+            key: $key,
+            writeTimeout: 60,
+        ), $secure ? 'tls://127.0.0.1:0' : '127.0.0.1:0');
     }
 
     /** @return \Generator<string> */

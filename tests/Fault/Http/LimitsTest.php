@@ -112,7 +112,10 @@ final class LimitsTest extends TestCase
 
         self::assertLessThan(999, $this->trickle($client, str_repeat('x', 999)));
         $response = $client->response();
-        self::assertSame([408, "The body came too slowly\n", 'close'], [$response->status, $response->body, $response->header('connection')]);
+        self::assertSame(
+            [408, "The body came too slowly\n", 'close'],
+            [$response->status, $response->body, $response->header('connection')],
+        );
         self::assertTrue($client->isEnded());
     }
 
@@ -144,7 +147,11 @@ final class LimitsTest extends TestCase
         $client = $this->client()->send("POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 150000\r\n\r\n");
         $this->trickle($client, str_repeat('x', 150_000), 5_000);
 
-        self::assertSame('150000', $client->response()->body, 'the time in which the client is waited for is not the handler\'s');
+        self::assertSame(
+            '150000',
+            $client->response()->body,
+            'the time in which the client is waited for is not the handler\'s',
+        );
     }
 
     public function testTheRestOfABodyThatNobodyReadIsNotWaitedForForEver(): void
@@ -189,13 +196,20 @@ final class LimitsTest extends TestCase
         $before = memory_get_usage();
         $this->client()->get('/');
 
-        Eventually::holds(fn(): bool => $this->server()->statistics()->accepted === 1 && $this->server()->statistics()->connections === 0, 'it is given up');
+        Eventually::holds(
+            fn(): bool
+                => $this->server()->statistics()->accepted === 1 && $this->server()->statistics()->connections === 0,
+            'it is given up',
+        );
         self::assertLessThan(4 * self::MIB, memory_get_usage() - $before, 'and what it was to get is gone');
     }
 
     public function testAClientThatReadsSlowlyButReadsGetsItAll(): void
     {
-        $this->serve(static fn(): Response => Response::text(str_repeat('x', 20 * self::MIB)), new HttpServerOptions(writeTimeout: 0.4));
+        $this->serve(
+            static fn(): Response => Response::text(str_repeat('x', 20 * self::MIB)),
+            new HttpServerOptions(writeTimeout: 0.4),
+        );
         $client = $this->client()->get('/');
         $client->until("\r\n\r\n");
 
@@ -207,7 +221,10 @@ final class LimitsTest extends TestCase
 
     public function testAClientThatTakesLessThanTheKernelTellsOfGetsItAll(): void
     {
-        $this->serve(static fn(): Response => Response::text(str_repeat('x', 8 * self::MIB)), new HttpServerOptions(writeTimeout: 0.2));
+        $this->serve(
+            static fn(): Response => Response::text(str_repeat('x', 8 * self::MIB)),
+            new HttpServerOptions(writeTimeout: 0.2),
+        );
         $client = $this->client()->get('/');
         $client->until("\r\n\r\n");
 
@@ -259,7 +276,10 @@ final class LimitsTest extends TestCase
         self::assertTrue($cancelled);
         self::assertSame(['/', '/slow'], $handled);
         $statistics = $this->server()->statistics();
-        self::assertSame([[200 => 1, 503 => 1], [], 0], [$statistics->answered, $statistics->refused, $statistics->abandoned]);
+        self::assertSame(
+            [[200 => 1, 503 => 1], [], 0],
+            [$statistics->answered, $statistics->refused, $statistics->abandoned],
+        );
         self::assertSame(['The handler of {method} {target} did not answer within 0.2 s'], $this->log()->messages());
     }
 
@@ -328,7 +348,10 @@ final class LimitsTest extends TestCase
         $client = $this->client()->get('/');
 
         $response = $client->response();
-        self::assertSame([503, '1', true], [$response->status, $response->header('retry-after'), $response->keepsConnection()]);
+        self::assertSame(
+            [503, '1', true],
+            [$response->status, $response->header('retry-after'), $response->keepsConnection()],
+        );
         self::assertSame(2, $this->server()->statistics()->inFlight);
         $gate->complete();
         array_map(static fn(RawClient $client) => self::assertSame(200, $client->response()->status), $waiting);
@@ -380,6 +403,8 @@ final class LimitsTest extends TestCase
 
     private static function answer(ServerRequestInterface $request): Response
     {
-        return Response::text($request->getRequestTarget() === '/read' ? (string) \strlen((string) $request->getBody()) : 'answer');
+        return Response::text(
+            $request->getRequestTarget() === '/read' ? (string) \strlen((string) $request->getBody()) : 'answer',
+        );
     }
 }

@@ -52,7 +52,10 @@ final class ManyClientsTest extends TestCase
             self::markTestSkipped('The event loop of this machine has no such limit');
         }
         self::needDescriptors(1_400);
-        $server = $this->startServer(options: new HttpServerOptions(headTimeout: 600, minRate: 0, maxConnectionsPerAddress: 5_000), limits: 'ulimit -n 2048');
+        $server = $this->startServer(
+            options: new HttpServerOptions(headTimeout: 600, minRate: 0, maxConnectionsPerAddress: 5_000),
+            limits: 'ulimit -n 2048',
+        );
         $this->connect($server, 700, self::BUSY);
         $this->connect($server, 199);
         Eventually::holds(static fn(): bool => $server->descriptors() > 900, 'all are taken', 20);
@@ -93,7 +96,10 @@ final class ManyClientsTest extends TestCase
 
     public function testAFullTableOfDescriptorsHoldsUpNobodyAndIsRecoveredFrom(): void
     {
-        $server = $this->startServer(options: new HttpServerOptions(headTimeout: 600, minRate: 0, maxConnectionsPerAddress: 5_000), limits: 'ulimit -n 28');
+        $server = $this->startServer(
+            options: new HttpServerOptions(headTimeout: 600, minRate: 0, maxConnectionsPerAddress: 5_000),
+            limits: 'ulimit -n 28',
+        );
         $this->connect($server, 60, self::BUSY);
         Eventually::holds(static fn(): bool => $server->log() !== [], 'it says that it is full', 20);
         $late = $server->client()->get('/late');
@@ -101,13 +107,21 @@ final class ManyClientsTest extends TestCase
         $this->disconnect(60);
 
         self::assertSame('hello from /late', $late->response()->body);
-        self::assertSame(['No connection can be taken for now, as too many files are open: raise the limit of descriptors (ulimit -n)'], $server->log());
+        self::assertSame(
+            [
+                'No connection can be taken for now, as too many files are open: raise the limit of descriptors (ulimit -n)',
+            ],
+            $server->log(),
+        );
     }
 
     public function testClientsWhoseHeadsNeverEndAreAllGivenUpWhileOthersAreServed(): void
     {
         $server = $this->startServer(options: new HttpServerOptions(headTimeout: 2));
-        $slow = array_map(static fn(): RawClient => $server->client()->send("GET / HTTP/1.1\r\nHost: a\r\n"), range(1, Scale::of(500)));
+        $slow = array_map(
+            static fn(): RawClient => $server->client()->send("GET / HTTP/1.1\r\nHost: a\r\n"),
+            range(1, Scale::of(500)),
+        );
         $refusals = array_map(static fn(RawClient $client) => Async::run(static function () use ($client): int {
             foreach (['X', ':', 'y', "\r\n"] as $bytes) {
                 delay(0.2); // the client is slow

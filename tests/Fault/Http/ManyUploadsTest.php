@@ -41,7 +41,11 @@ final class ManyUploadsTest extends TestCase
             self::assertSame('hello from /', $client->get('/')->response()->body);
             $client->close();
         }
-        Eventually::holds(static fn(): bool => self::upload($server)->status === 200, 'those who do not go on make room for the files of others', 30);
+        Eventually::holds(
+            static fn(): bool => self::upload($server)->status === 200,
+            'those who do not go on make room for the files of others',
+            30,
+        );
         array_map(static fn(RawClient $client) => $client->close(), $greedy);
         Eventually::holds(static fn(): bool => $server->descriptors() <= $before + 8, 'no file is left open', 30);
         self::assertSame(200, self::upload($server)->status);
@@ -76,6 +80,8 @@ final class ManyUploadsTest extends TestCase
 
     private static function part(): string
     {
-        return "--mark\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n" . str_repeat('x', self::LARGE) . "\r\n";
+        return "--mark\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n"
+            . str_repeat('x', self::LARGE)
+            . "\r\n";
     }
 }

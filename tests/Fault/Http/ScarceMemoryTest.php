@@ -29,7 +29,10 @@ final class ScarceMemoryTest extends TestCase
         $server = $this->startServer(new HttpServerOptions(rateWindow: 60), php: ['-d', 'memory_limit=64M']);
         $head = static fn(int $length): string => "POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: {$length}\r\n\r\n";
         $greedy = array_map(static fn(): RawClient => $server->client(), range(1, 120));
-        array_map(static fn(RawClient $client) => $client->sendAside($head(1_000_000) . str_repeat('x', 990_000)), $greedy);
+        array_map(
+            static fn(RawClient $client) => $client->sendAside($head(1_000_000) . str_repeat('x', 990_000)),
+            $greedy,
+        );
         Eventually::holds(static fn(): bool => $server->log() !== [], 'it says that memory is scarce', 60);
 
         for ($i = 0; $i < 20; ++$i) {

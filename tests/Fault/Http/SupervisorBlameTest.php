@@ -49,8 +49,14 @@ final class SupervisorBlameTest extends TestCase
         yield 'a system call that would be continued' => ['/lock', '%s/app.php, line 6 while it handled GET /lock'];
         yield 'the body of an answer' => ['/stream', '%s/app.php, line 11 while it handled GET /stream'];
         yield 'a fiber that the handler started' => ['/async', '%s/app.php, line 12 with GET /async under way'];
-        yield 'a process that was stopped' => ['/stop', 'it did not say where: it was stopped, or waits in a function of PHP, as for a database, a lock or another process'];
-        yield 'a target that is long' => ['/loop?' . str_repeat('a', 5_000), '%s/app.php, line 4 while it handled GET /loop?' . str_repeat('a', 194) . '...'];
+        yield 'a process that was stopped' => [
+            '/stop',
+            'it did not say where: it was stopped, or waits in a function of PHP, as for a database, a lock or another process',
+        ];
+        yield 'a target that is long' => [
+            '/loop?' . str_repeat('a', 5_000),
+            '%s/app.php, line 4 while it handled GET /loop?' . str_repeat('a', 194) . '...',
+        ];
     }
 
     #[DataProvider('stalls')]
@@ -66,7 +72,10 @@ final class SupervisorBlameTest extends TestCase
 
     public function testAHandlerThatBlocksForLessTimeIsNotDisturbed(): void
     {
-        $this->serve(str_replace('sleep(60)', 'usleep(700_000)', self::APP), ['--processes', '1', '--stall-timeout', '1']);
+        $this->serve(
+            str_replace('sleep(60)', 'usleep(700_000)', self::APP),
+            ['--processes', '1', '--stall-timeout', '1'],
+        );
         $begun = hrtime(true);
 
         self::assertSame(200, $this->get('/sleep')->status);
@@ -81,7 +90,9 @@ final class SupervisorBlameTest extends TestCase
             Eventually::holds(fn(): bool => file_exists($this->path('waits')), 'others wait');
             $this->client()->get($target)->rest();
 
-            $this->awaitLogged("({$this->path('app.php')}, line {$line}) while it handled GET {$target}; that is its memory_limit, which --memory-limit sets; another takes its place");
+            $this->awaitLogged(
+                "({$this->path('app.php')}, line {$line}) while it handled GET {$target}; that is its memory_limit, which --memory-limit sets; another takes its place",
+            );
             self::assertSame([500, 500], [$waiting[0]->response()->status, $waiting[1]->response()->status]);
             self::assertSame(200, $this->get()->status);
         }
@@ -104,7 +115,12 @@ final class SupervisorBlameTest extends TestCase
         $server->signal(\SIGTERM);
 
         self::assertSame(0, $server->wait());
-        self::assertTrue($this->logged("or the process was stopped ({$this->path('app.php')}, line 4 while it handled GET /loop) before all was answered that had come"), $server->getErrorOutput());
+        self::assertTrue(
+            $this->logged(
+                "or the process was stopped ({$this->path('app.php')}, line 4 while it handled GET /loop) before all was answered that had come",
+            ),
+            $server->getErrorOutput(),
+        );
     }
 
     public function testWhatDoesNotComeUpIsNamed(): void
@@ -112,6 +128,9 @@ final class SupervisorBlameTest extends TestCase
         $server = $this->start("for (;;);\n", ['--listen', '127.0.0.1:0', '--start-timeout', '0.3']);
 
         self::assertSame(254, $server->wait());
-        self::assertStringContainsString("did not come up within 0.3 s ({$this->path('app.php')}, line 2)", $server->getErrorOutput());
+        self::assertStringContainsString(
+            "did not come up within 0.3 s ({$this->path('app.php')}, line 2)",
+            $server->getErrorOutput(),
+        );
     }
 }

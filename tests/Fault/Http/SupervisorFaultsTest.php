@@ -95,15 +95,25 @@ final class SupervisorFaultsTest extends TestCase
         $load->stop();
 
         self::assertSame(0, $load->refused);
-        self::assertLessThanOrEqual(3 * 8, \count($load->failed) + \count($load->lostOnKept), 'one of each client for each time at most');
+        self::assertLessThanOrEqual(
+            3 * 8,
+            \count($load->failed) + \count($load->lostOnKept),
+            'one of each client for each time at most',
+        );
     }
 
     /** @return iterable<string, array{string, string}> path, log entry after the process's name */
     public static function deaths(): iterable
     {
         yield 'exit()' => ['/exit', 'called exit()'];
-        yield 'a fatal error' => ['/fatal', "failed: 'break' not in the 'loop' or 'switch' context (%s/app.php(7) : eval()'d code, line 1)"];
-        yield 'too much memory' => ['/memory', 'failed: Allowed memory size of 67108864 bytes exhausted (tried to allocate'];
+        yield 'a fatal error' => [
+            '/fatal',
+            "failed: 'break' not in the 'loop' or 'switch' context (%s/app.php(7) : eval()'d code, line 1)",
+        ];
+        yield 'too much memory' => [
+            '/memory',
+            'failed: Allowed memory size of 67108864 bytes exhausted (tried to allocate',
+        ];
         yield 'a signal' => ['/kill', 'was killed by signal 9'];
     }
 
@@ -128,8 +138,16 @@ final class SupervisorFaultsTest extends TestCase
             self::assertSame(200, $this->get()->status);
         }
 
-        self::assertSame(1, substr_count($server->getErrorOutput(), "another takes its place\n"), 'at once the first time');
-        self::assertSame(6, preg_match_all('/another takes its place in (\d\.\d) s$/m', $server->getErrorOutput(), $delays), $server->getErrorOutput());
+        self::assertSame(
+            1,
+            substr_count($server->getErrorOutput(), "another takes its place\n"),
+            'at once the first time',
+        );
+        self::assertSame(
+            6,
+            preg_match_all('/another takes its place in (\d\.\d) s$/m', $server->getErrorOutput(), $delays),
+            $server->getErrorOutput(),
+        );
         self::assertLessThanOrEqual(1.0, (float) max('', ...$delays[1]));
     }
 
@@ -155,13 +173,19 @@ final class SupervisorFaultsTest extends TestCase
     #[RequiresPhpExtension('sockets')]
     public function testAnAnswerWithoutALengthIsNotTakenForWholeWhenItsProcessIsKilled(): void
     {
-        $this->serve('return static fn($request) => Spindle\Http\Response::stream((static function () { yield "begin"; Amp\delay(60); })());', ['--processes', '1']);
+        $this->serve(
+            'return static fn($request) => Spindle\Http\Response::stream((static function () { yield "begin"; Amp\delay(60); })());',
+            ['--processes', '1'],
+        );
         $client = $this->client()->send("GET / HTTP/1.0\r\n\r\n");
         $client->until('begin');
         posix_kill($this->workers()[0], \SIGKILL);
 
         self::assertTrue($client->isEnded());
-        self::assertFalse(stream_socket_get_name($client->stream(), true), 'after a reset, the kernel does not know the other side');
+        self::assertFalse(
+            stream_socket_get_name($client->stream(), true),
+            'after a reset, the kernel does not know the other side',
+        );
     }
 
     public function testAProcessThatIsToldToEndAnswersFirstAndIsReplaced(): void
@@ -174,7 +198,10 @@ final class SupervisorFaultsTest extends TestCase
         $client = $this->client()->get('/');
         Eventually::holds(fn(): bool => file_exists($this->path('handling')), 'a request is handled');
         posix_kill($worker, \SIGTERM);
-        Eventually::holds(fn(): bool => @stream_socket_client($this->address) !== false, 'the supervisor keeps the socket');
+        Eventually::holds(
+            fn(): bool => @stream_socket_client($this->address) !== false,
+            'the supervisor keeps the socket',
+        );
         $this->file('go', '');
 
         self::assertSame('done', $client->response()->body);
@@ -195,7 +222,10 @@ final class SupervisorFaultsTest extends TestCase
         posix_kill($worker, \SIGTERM);
 
         foreach (range(1, 3) as $_) {
-            Eventually::holds(fn(): bool => str_contains($this->get('/healthz', $this->adminAddress)->body, '"draining"'), 'it says that it drains');
+            Eventually::holds(
+                fn(): bool => str_contains($this->get('/healthz', $this->adminAddress)->body, '"draining"'),
+                'it says that it drains',
+            );
         }
         $this->file('go', '');
         self::assertSame('done', $client->response()->body);
@@ -221,13 +251,18 @@ final class SupervisorFaultsTest extends TestCase
         [$worker] = $this->workers();
         $this->client()->get('/loop');
 
-        $this->awaitLogged("worker 1 (pid {$worker}) was killed, as its event loop had not turned for 0.4 s: a handler blocks it, or never returns ({$this->path('app.php')}, line 18 while it handled GET /loop); another takes its place");
+        $this->awaitLogged(
+            "worker 1 (pid {$worker}) was killed, as its event loop had not turned for 0.4 s: a handler blocks it, or never returns ({$this->path('app.php')}, line 18 while it handled GET /loop); another takes its place",
+        );
         self::assertSame(200, $this->get()->status);
     }
 
     public function testAProcessThatIsIdleIsNotTakenForStalled(): void
     {
-        $server = $this->serve('return static function ($request) { Amp\delay(0.5); return Spindle\Http\Response::text((string) getmypid()); };', ['--processes', '1', '--stall-timeout', '0.2']);
+        $server = $this->serve(
+            'return static function ($request) { Amp\delay(0.5); return Spindle\Http\Response::text((string) getmypid()); };',
+            ['--processes', '1', '--stall-timeout', '0.2'],
+        );
         $worker = $this->get()->body;
         posix_kill((int) $server->getPid(), \SIGSTOP);
         self::assertSame($worker, $this->get()->body, 'meanwhile the supervisor itself is late, and not the process');
@@ -253,7 +288,11 @@ final class SupervisorFaultsTest extends TestCase
         $killed = hrtime(true);
         Eventually::holds(fn(): bool => @stream_socket_server($this->address) !== false, 'the port is free', 1.0);
 
-        Eventually::holds(static fn(): bool => array_filter($workers, Processes::isAlive(...)) === [], 'no process is left', 5.0);
+        Eventually::holds(
+            static fn(): bool => array_filter($workers, Processes::isAlive(...)) === [],
+            'no process is left',
+            5.0,
+        );
         self::assertLessThan(5.0, (hrtime(true) - $killed) / 1e9);
         self::assertTrue($idle->isEnded());
     }
@@ -279,7 +318,10 @@ final class SupervisorFaultsTest extends TestCase
         $server->signal(\SIGKILL);
         $server->wait();
 
-        Eventually::holds(static fn(): bool => array_filter($workers, Processes::isAlive(...)) === [], 'no process is left');
+        Eventually::holds(
+            static fn(): bool => array_filter($workers, Processes::isAlive(...)) === [],
+            'no process is left',
+        );
         Eventually::holds(fn(): bool => @stream_socket_server($this->address) !== false, 'the port is free');
     }
 
@@ -334,7 +376,10 @@ final class SupervisorFaultsTest extends TestCase
         $server->signal(\SIGTERM);
 
         self::assertSame(0, $server->wait());
-        self::assertSame(1, $this->timesLogged("the log can't be written, so that messages are missing in it: no space left"));
+        self::assertSame(
+            1,
+            $this->timesLogged("the log can't be written, so that messages are missing in it: no space left"),
+        );
     }
 
     public function testAsTheFirstProcessOfAContainerItLeavesNoZombies(): void
@@ -355,7 +400,20 @@ final class SupervisorFaultsTest extends TestCase
                 return Spindle\Http\Response::text('');
             };
             PHP);
-        $this->serve = $server = new Process([...$unshare, \PHP_BINARY, \dirname(__DIR__, 3) . '/bin/spindle', 'serve', 'app.php', '--processes', '1', '--listen', 'unix://socket'], $this->path());
+        $this->serve = $server = new Process(
+            [
+                ...$unshare,
+                \PHP_BINARY,
+                \dirname(__DIR__, 3) . '/bin/spindle',
+                'serve',
+                'app.php',
+                '--processes',
+                '1',
+                '--listen',
+                'unix://socket',
+            ],
+            $this->path(),
+        );
         $server->start();
         $this->awaitLogged('Listening on');
         [$supervisor] = $this->workers();
@@ -363,7 +421,10 @@ final class SupervisorFaultsTest extends TestCase
             $this->get('/orphan', "unix://{$this->path('socket')}");
         }
         Eventually::holds(fn(): bool => \count(Text::lines($this->path('ended'))) === 3, 'orphans have ended');
-        Eventually::holds(static fn(): bool => \count(Processes::childrenOf($supervisor)) === 1, 'only the one that serves is there');
+        Eventually::holds(
+            static fn(): bool => \count(Processes::childrenOf($supervisor)) === 1,
+            'only the one that serves is there',
+        );
         $this->client("unix://{$this->path('socket')}")->get('/exit')->rest();
         $this->awaitLogged(' called exit() while it handled GET /exit; another takes its place');
         posix_kill($supervisor, \SIGTERM);
@@ -379,7 +440,10 @@ final class SupervisorFaultsTest extends TestCase
         $seconds = $this->stopAndMeasure($server);
 
         self::assertLessThan(3.0, $seconds, 'the stop timeout is 0.5 s');
-        self::assertMatchesRegularExpression('/ warning worker \d \(pid \d+\) was killed, as it had not ended in time after it was told to: .* before all was answered that had come$/m', $server->getErrorOutput());
+        self::assertMatchesRegularExpression(
+            '/ warning worker \d \(pid \d+\) was killed, as it had not ended in time after it was told to: .* before all was answered that had come$/m',
+            $server->getErrorOutput(),
+        );
     }
 
     public function testAHandlerThatNeverReturnsHoldsUpTheEndNoLongerWhenItsOwnProcessIsSentTheSignalToo(): void
@@ -444,6 +508,9 @@ final class SupervisorFaultsTest extends TestCase
         $server->signal(\SIGTERM);
 
         self::assertSame(0, $server->wait());
-        self::assertMatchesRegularExpression('/ warning worker 1 \(pid \d+\) was killed, as its event loop had not turned for 0.4 s: .* before all was answered that had come$/m', $server->getErrorOutput());
+        self::assertMatchesRegularExpression(
+            '/ warning worker 1 \(pid \d+\) was killed, as its event loop had not turned for 0.4 s: .* before all was answered that had come$/m',
+            $server->getErrorOutput(),
+        );
     }
 }

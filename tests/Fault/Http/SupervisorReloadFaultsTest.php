@@ -30,14 +30,30 @@ final class SupervisorReloadFaultsTest extends TestCase
     /** @return iterable<string, array{string, string, 2?: list<string>}> new code, why the reload fails, options */
     public static function brokenCode(): iterable
     {
-        yield 'it does not parse' => ["\$a = 1\nreturn 1;", 'did not come up: %s/app.php does not parse: syntax error, unexpected token "return" on line 3'];
-        yield 'it throws' => ['throw new LogicException("no");', 'did not come up: %1$s/app.php threw LogicException: no (%1$s/app.php, line 2)'];
-        yield 'it returns nothing' => ['', 'did not come up: %s/app.php returned 1, as a file without a return statement does: it has to return a Psr\Http\Server\RequestHandlerInterface'];
+        yield 'it does not parse' => [
+            "\$a = 1\nreturn 1;",
+            'did not come up: %s/app.php does not parse: syntax error, unexpected token "return" on line 3',
+        ];
+        yield 'it throws' => [
+            'throw new LogicException("no");',
+            'did not come up: %1$s/app.php threw LogicException: no (%1$s/app.php, line 2)',
+        ];
+        yield 'it returns nothing' => [
+            '',
+            'did not come up: %s/app.php returned 1, as a file without a return statement does: it has to return a Psr\Http\Server\RequestHandlerInterface',
+        ];
         yield 'it exits' => ['exit(0);', 'called exit()'];
-        yield 'it can not be compiled' => ["\nbreak;", "failed: 'break' not in the 'loop' or 'switch' context (%s/app.php, line 3)"];
+        yield 'it can not be compiled' => [
+            "\nbreak;",
+            "failed: 'break' not in the 'loop' or 'switch' context (%s/app.php, line 3)",
+        ];
         yield 'it dies' => ['posix_kill(getmypid(), SIGKILL);', 'was killed by signal 9'];
         yield 'it takes for ever' => ['for (;;);', 'did not come up within 0.5 s', ['--start-timeout', '0.5']];
-        yield 'it takes for ever, suspended' => ['Amp\delay(1000);', 'did not come up within 0.5 s', ['--start-timeout', '0.5']];
+        yield 'it takes for ever, suspended' => [
+            'Amp\delay(1000);',
+            'did not come up within 0.5 s',
+            ['--start-timeout', '0.5'],
+        ];
     }
 
     /** @param list<string> $options */
@@ -67,14 +83,24 @@ final class SupervisorReloadFaultsTest extends TestCase
     {
         mkdir($this->path('composer'));
         $autoload = \dirname(__DIR__, 3) . '/vendor/autoload.php';
-        $prepended = $this->file('prepended.php', "<?php require '{$autoload}'; (new Composer\\Autoload\\ClassLoader(__DIR__))->register();");
-        $server = $this->serve(self::PID, ['--processes', '1', '--listen', "unix://{$this->path('socket')}"], ['-d', "auto_prepend_file={$prepended}"]);
+        $prepended = $this->file(
+            'prepended.php',
+            "<?php require '{$autoload}'; (new Composer\\Autoload\\ClassLoader(__DIR__))->register();",
+        );
+        $server = $this->serve(
+            self::PID,
+            ['--processes', '1', '--listen', "unix://{$this->path('socket')}"],
+            ['-d', "auto_prepend_file={$prepended}"],
+        );
         [$worker] = $this->workers();
         $map = $this->file('composer/autoload_classmap.php', "<?php\nreturn [;\n");
         $server->signal(\SIGHUP);
         $this->awaitLogged('The reload failed, and what served before goes on: worker 1 (pid ');
 
-        self::assertStringContainsString(") failed: ParseError: syntax error, unexpected token \";\", expecting \"]\" ({$map}, line 2)\n", $server->getErrorOutput());
+        self::assertStringContainsString(
+            ") failed: ParseError: syntax error, unexpected token \";\", expecting \"]\" ({$map}, line 2)\n",
+            $server->getErrorOutput(),
+        );
         self::assertSame((string) $worker, $this->get()->body, 'the file of its socket is there');
         posix_kill($worker, \SIGKILL);
         $this->awaitLogged('; another takes its place in ');
@@ -85,7 +111,10 @@ final class SupervisorReloadFaultsTest extends TestCase
     public function testASignalDuringTheStartIsAReloadAfterIt(): void
     {
         $this->file('wait', '');
-        $server = $this->start('touch(__DIR__ . "/loading"); while (file_exists(__DIR__ . "/wait")) { usleep(1000); } ' . self::PID, ['--listen', '127.0.0.1:0', '--processes', '2']);
+        $server = $this->start(
+            'touch(__DIR__ . "/loading"); while (file_exists(__DIR__ . "/wait")) { usleep(1000); } ' . self::PID,
+            ['--listen', '127.0.0.1:0', '--processes', '2'],
+        );
         Eventually::holds(fn(): bool => file_exists($this->path('loading')), 'the application is loaded');
         $server->signal(\SIGHUP);
         $this->awaitLogged(' Reloading');
@@ -97,7 +126,10 @@ final class SupervisorReloadFaultsTest extends TestCase
 
     public function testSignalsDuringAReloadHaveTheNewestTakeItsPlace(): void
     {
-        $server = $this->serve('while (file_exists(__DIR__ . "/wait")) { usleep(1000); } ' . self::PID, ['--processes', '2']);
+        $server = $this->serve(
+            'while (file_exists(__DIR__ . "/wait")) { usleep(1000); } ' . self::PID,
+            ['--processes', '2'],
+        );
         $workers = $this->workers();
         $this->file('wait', '');
         $server->signal(\SIGHUP);
@@ -121,7 +153,9 @@ final class SupervisorReloadFaultsTest extends TestCase
     {
         yield 'it blocks' => ['for (;;);'];
         yield 'it is suspended' => ['Amp\delay(1000);'];
-        yield 'the first process serves and the second hangs' => ['if (file_exists(__DIR__ . "/once")) { for (;;); } touch(__DIR__ . "/once"); ' . self::PID];
+        yield 'the first process serves and the second hangs' => [
+            'if (file_exists(__DIR__ . "/once")) { for (;;); } touch(__DIR__ . "/once"); ' . self::PID,
+        ];
     }
 
     #[DataProvider('hangingCode')]
@@ -155,7 +189,10 @@ final class SupervisorReloadFaultsTest extends TestCase
 
     public function testToldToStopWhileItStartsItStops(): void
     {
-        $server = $this->start('touch(__DIR__ . "/loading"); sleep(1000);', ['--listen', '127.0.0.1:0', '--processes', '2']);
+        $server = $this->start(
+            'touch(__DIR__ . "/loading"); sleep(1000);',
+            ['--listen', '127.0.0.1:0', '--processes', '2'],
+        );
         Eventually::holds(fn(): bool => file_exists($this->path('loading')), 'the application is loaded');
         $server->signal(\SIGTERM);
 

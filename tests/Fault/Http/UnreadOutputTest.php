@@ -30,7 +30,16 @@ final class UnreadOutputTest extends TestCase
                 return Spindle\Http\Response::text('logged');
             };
             PHP);
-        $program = [\PHP_BINARY, \dirname(__DIR__, 3) . '/bin/spindle', 'serve', 'app.php', '--listen', 'unix://socket', '--processes', '1'];
+        $program = [
+            \PHP_BINARY,
+            \dirname(__DIR__, 3) . '/bin/spindle',
+            'serve',
+            'app.php',
+            '--listen',
+            'unix://socket',
+            '--processes',
+            '1',
+        ];
         $server = new Process(['sh', '-c', 'exec "$@" 2> log', 'sh', ...$program], $this->path());
         $server->start();
         try {
@@ -67,7 +76,11 @@ final class UnreadOutputTest extends TestCase
             Eventually::holds(fn(): bool => file_exists($this->path('socket')), 'it listens');
             foreach (range(1, 3) as $_) {
                 $client = RawClient::connect("unix://{$this->path('socket')}");
-                self::assertSame((string) $server->getPid(), $client->get('/')->response()->body, $server->getErrorOutput());
+                self::assertSame(
+                    (string) $server->getPid(),
+                    $client->get('/')->response()->body,
+                    $server->getErrorOutput(),
+                );
                 $client->close();
             }
         } finally {

@@ -20,11 +20,16 @@ final class Answers
      */
     public static function server(\Closure ...$scripts): FakeServer
     {
-        return FakeServer::start(...array_map(static fn(\Closure $script): \Closure => static function (FakeConnection $client) use ($script): void {
-            $client->readStartup();
-            $client->write(self::welcome());
-            $script($client);
-        }, $scripts === [] ? [static fn(FakeConnection $client) => $client->stall()] : array_values($scripts)));
+        return FakeServer::start(
+            ...array_map(
+                static fn(\Closure $script): \Closure => static function (FakeConnection $client) use ($script): void {
+                    $client->readStartup();
+                    $client->write(self::welcome());
+                    $script($client);
+                },
+                $scripts === [] ? [static fn(FakeConnection $client) => $client->stall()] : array_values($scripts),
+            ),
+        );
     }
 
     public static function options(FakeServer $server): PostgresOptions
@@ -67,7 +72,10 @@ final class Answers
      */
     public static function again(array ...$rows): string
     {
-        return Message::bindComplete() . self::rows(...$rows) . Message::commandComplete('SELECT ' . \count($rows)) . Message::readyForQuery();
+        return Message::bindComplete()
+            . self::rows(...$rows)
+            . Message::commandComplete('SELECT ' . \count($rows))
+            . Message::readyForQuery();
     }
 
     /** @param list<string|null> ...$rows */

@@ -58,7 +58,9 @@ final class CancellationFaultsTest extends TestCase
 
     protected function tearDown(): void
     {
-        Cluster::ask("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE relation = '{$this->table}'::regclass AND pid <> pg_backend_pid()");
+        Cluster::ask(
+            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE relation = '{$this->table}'::regclass AND pid <> pg_backend_pid()",
+        );
         Cluster::ask("DROP TABLE {$this->table}");
     }
 
@@ -71,8 +73,14 @@ final class CancellationFaultsTest extends TestCase
     public static function links(): iterable
     {
         yield 'a connection' => [static fn(string $dsn): PostgresLink => PostgresConnection::connect($dsn)];
-        yield 'a pool of one' => [static fn(string $dsn): PostgresLink => new PostgresPool($dsn, 1, new PostgresPoolOptions(acquireTimeout: 20))];
-        yield 'a pool' => [static fn(string $dsn): PostgresLink => new PostgresPool($dsn, 4, new PostgresPoolOptions(acquireTimeout: 20))];
+        yield 'a pool of one' => [
+            static fn(string $dsn): PostgresLink
+                => new PostgresPool($dsn, 1, new PostgresPoolOptions(acquireTimeout: 20)),
+        ];
+        yield 'a pool' => [
+            static fn(string $dsn): PostgresLink
+                => new PostgresPool($dsn, 4, new PostgresPoolOptions(acquireTimeout: 20)),
+        ];
     }
 
     /** @param \Closure(string): PostgresLink $make */
@@ -86,7 +94,15 @@ final class CancellationFaultsTest extends TestCase
             $rounds = $i;
             $cancellation = new DeferredCancellation();
             // Cancelled at a random moment: before it is sent, while it runs, as it ends and after that.
-            $work = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $link->query('SELECT 5 AS five, pg_sleep($1)', [mt_rand(0, 2000) / 1e6], $cancellation->getCancellation())->one()));
+            $work = Async::run(
+                static fn(): mixed => Outcome::of(
+                    static fn(): mixed => $link->query(
+                        'SELECT 5 AS five, pg_sleep($1)',
+                        [mt_rand(0, 2000) / 1e6],
+                        $cancellation->getCancellation(),
+                    )->one(),
+                ),
+            );
             EventLoop::delay(mt_rand(0, 2500) / 1e6, static fn() => $cancellation->cancel());
             $others = mt_rand(0, 3);
             // A late cancel request hits one of these statements.
@@ -94,9 +110,15 @@ final class CancellationFaultsTest extends TestCase
             $other = static fn(int $number): \Closure => static fn(): mixed => $link
                 ->query("SELECT {$number} + {$i} FROM pg_sleep({$seconds})")->value();
             $outcomes = Outcome::ofAll(array_map($other, range(0, $others)));
-            self::assertSame(array_map(static fn(int $number): int => $number + $i, range(0, $others)), $outcomes, Outcome::told($outcomes));
+            self::assertSame(
+                array_map(static fn(int $number): int => $number + $i, range(0, $others)),
+                $outcomes,
+                Outcome::told($outcomes),
+            );
             $outcome = $work->await();
-            $outcome instanceof CancelledException ? ++$cancelled : self::assertSame(['five' => 5, 'pg_sleep' => ''], $outcome, Outcome::told($outcome));
+            $outcome instanceof CancelledException
+                ? ++$cancelled
+                : self::assertSame(['five' => 5, 'pg_sleep' => ''], $outcome, Outcome::told($outcome));
             self::assertSame($i, $link->query('SELECT $1::int', [$i])->value());
             $cancellation->cancel();
         }
@@ -115,12 +137,22 @@ final class CancellationFaultsTest extends TestCase
             $cancellation = new DeferredCancellation();
             $token = $cancellation->getCancellation();
             EventLoop::delay(mt_rand(0, 6000) / 1e6, static fn() => $cancellation->cancel());
-            $outcome = Outcome::of(fn(): mixed => $link->transaction(function (Transaction $transaction) use ($i, $token): int {
-                $transaction->execute("INSERT INTO {$this->table} VALUES ({$i})");
-                $transaction->transaction(fn(Transaction $inner): int => $inner->execute("INSERT INTO {$this->table} SELECT {$i} FROM pg_sleep(0.001)", [], $token), cancellation: $token);
+            $outcome = Outcome::of(
+                fn(): mixed => $link->transaction(function (Transaction $transaction) use ($i, $token): int {
+                    $transaction->execute("INSERT INTO {$this->table} VALUES ({$i})");
+                    $transaction->transaction(
+                        fn(Transaction $inner): int
+                            => $inner->execute(
+                                "INSERT INTO {$this->table} SELECT {$i} FROM pg_sleep(0.001)",
+                                [],
+                                $token,
+                            ),
+                        cancellation: $token,
+                    );
 
-                return $transaction->execute("INSERT INTO {$this->table} VALUES ({$i})", [], $token);
-            }, cancellation: $token));
+                    return $transaction->execute("INSERT INTO {$this->table} VALUES ({$i})", [], $token);
+                }, cancellation: $token),
+            );
             $rows = $link->query("SELECT count(*) FROM {$this->table} WHERE a = {$i}")->value();
             if ($outcome instanceof CancelledException) {
                 ++$cancelled;
@@ -138,7 +170,11 @@ final class CancellationFaultsTest extends TestCase
     {
         yield 'a stream' => [static function (PostgresLink $link, string $table, Cancellation $cancellation): int {
             $rows = 0;
-            foreach ($link->stream("SELECT i, repeat('x', 500) FROM generate_series(1, 20000) AS i", [], $cancellation) as $row) {
+            foreach ($link->stream(
+                "SELECT i, repeat('x', 500) FROM generate_series(1, 20000) AS i",
+                [],
+                $cancellation,
+            ) as $row) {
                 self::assertSame(++$rows, $row['i']);
                 if ($rows % 500 === 0) {
                     delay(0);
@@ -147,20 +183,29 @@ final class CancellationFaultsTest extends TestCase
 
             return $rows;
         }];
-        yield 'a stream that writes' => [static function (PostgresLink $link, string $table, Cancellation $cancellation): int {
-            $rows = 0;
-            foreach ($link->stream("INSERT INTO {$table} SELECT i FROM generate_series(1, 20000) AS i RETURNING a", [], $cancellation) as $row) {
-                self::assertSame(++$rows, $row['a']);
-                if ($rows % 500 === 0) {
-                    delay(0);
+        yield 'a stream that writes' => [
+            static function (PostgresLink $link, string $table, Cancellation $cancellation): int {
+                $rows = 0;
+                foreach ($link->stream(
+                    "INSERT INTO {$table} SELECT i FROM generate_series(1, 20000) AS i RETURNING a",
+                    [],
+                    $cancellation,
+                ) as $row) {
+                    self::assertSame(++$rows, $row['a']);
+                    if ($rows % 500 === 0) {
+                        delay(0);
+                    }
                 }
-            }
 
-            return $rows;
-        }];
+                return $rows;
+            },
+        ];
         yield 'a copy out' => [static function (PostgresLink $link, string $table, Cancellation $cancellation): int {
             $rows = 0;
-            foreach ($link->copyTo("COPY (SELECT i, repeat('x', 200) FROM generate_series(1, 20000) AS i) TO STDOUT", $cancellation) as $line) {
+            foreach ($link->copyTo(
+                "COPY (SELECT i, repeat('x', 200) FROM generate_series(1, 20000) AS i) TO STDOUT",
+                $cancellation,
+            ) as $line) {
                 self::assertSame(++$rows . "\t" . str_repeat('x', 200) . "\n", $line);
                 if ($rows % 500 === 0) {
                     delay(0);
@@ -169,16 +214,22 @@ final class CancellationFaultsTest extends TestCase
 
             return $rows;
         }];
-        yield 'a copy in' => [static fn(PostgresLink $link, string $table, Cancellation $cancellation): int => $link->copyFrom("COPY {$table} FROM STDIN", (static function (): \Generator {
-            for ($i = 1; $i <= 20_000; ++$i) {
-                yield "{$i}\n";
-                if ($i % 500 === 0) {
-                    delay(0);
-                }
-            }
-        })(), $cancellation)];
+        yield 'a copy in' => [
+            static fn(PostgresLink $link, string $table, Cancellation $cancellation): int
+                => $link->copyFrom("COPY {$table} FROM STDIN", (static function (): \Generator {
+                    for ($i = 1; $i <= 20_000; ++$i) {
+                        yield "{$i}\n";
+                        if ($i % 500 === 0) {
+                            delay(0);
+                        }
+                    }
+                })(), $cancellation),
+        ];
         yield 'a script' => [static function (PostgresLink $link, string $table, Cancellation $cancellation): int {
-            $link->executeScript("INSERT INTO {$table} SELECT i FROM generate_series(1, 10000) AS i; SELECT pg_sleep(0.002); INSERT INTO {$table} SELECT i FROM generate_series(10001, 20000) AS i", $cancellation);
+            $link->executeScript(
+                "INSERT INTO {$table} SELECT i FROM generate_series(1, 10000) AS i; SELECT pg_sleep(0.002); INSERT INTO {$table} SELECT i FROM generate_series(10001, 20000) AS i",
+                $cancellation,
+            );
 
             return 20_000;
         }];
@@ -230,7 +281,10 @@ final class CancellationFaultsTest extends TestCase
                     $value = match (mt_rand(0, 3)) {
                         0 => $pool->query("SELECT {$i}", [], $token)->value(),
                         1 => $pool->query('SELECT $1::int', [$i], $token)->value(),
-                        2 => $pool->transaction(static fn(Transaction $transaction): mixed => $transaction->query("SELECT {$i}")->value(), cancellation: $token),
+                        2 => $pool->transaction(
+                            static fn(Transaction $transaction): mixed => $transaction->query("SELECT {$i}")->value(),
+                            cancellation: $token,
+                        ),
                         default => self::borrowed($pool, $i, $token),
                     };
                     self::assertSame($i, $value);
@@ -275,11 +329,19 @@ final class CancellationFaultsTest extends TestCase
             ++$pulled;
             yield "1\n";
         };
-        foreach ([PostgresConnection::connect(Cluster::shared()->dsn()), new PostgresPool(Cluster::shared()->dsn(), 1)] as $link) {
+        foreach ([
+            PostgresConnection::connect(Cluster::shared()->dsn()),
+            new PostgresPool(Cluster::shared()->dsn(), 1),
+        ] as $link) {
             $calls = [
                 fn(): mixed => $link->query("INSERT INTO {$this->table} VALUES (1)", [], $token),
                 fn(): mixed => $link->execute("INSERT INTO {$this->table} VALUES (\$1)", [1], $token),
-                fn(): mixed => iterator_to_array($link->stream("INSERT INTO {$this->table} VALUES (1) RETURNING a", [], $token)),
+                fn(): mixed
+                    => iterator_to_array($link->stream(
+                        "INSERT INTO {$this->table} VALUES (1) RETURNING a",
+                        [],
+                        $token,
+                    )),
                 fn(): mixed => $link->copyFrom("COPY {$this->table} FROM STDIN", $rows(), $token),
                 fn(): mixed => iterator_to_array($link->copyTo('COPY (SELECT 1) TO STDOUT', $token)),
                 function () use ($link, $token): void {
@@ -304,10 +366,18 @@ final class CancellationFaultsTest extends TestCase
     {
         $proxy = FaultyProxy::before(Cluster::shared());
         $dsn = Cluster::shared()->tcpDsn(port: (string) $proxy->port, sslmode: 'disable');
-        foreach ([PostgresConnection::connect($dsn), new PostgresPool($dsn, 1, new PostgresPoolOptions(acquireTimeout: 20))] as $link) {
+        foreach ([
+            PostgresConnection::connect($dsn),
+            new PostgresPool($dsn, 1, new PostgresPoolOptions(acquireTimeout: 20)),
+        ] as $link) {
             $link->query('SELECT 1');
             $cancellation = new DeferredCancellation();
-            $work = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $link->query('SELECT pg_sleep(20)', [], $cancellation->getCancellation())));
+            $work = Async::run(
+                static fn(): mixed
+                    => Outcome::of(
+                        static fn(): mixed => $link->query('SELECT pg_sleep(20)', [], $cancellation->getCancellation()),
+                    ),
+            );
             $behind = Async::run(static fn(): mixed => $link->query('SELECT 2')->value());
             self::awaitBusy('SELECT pg_sleep(20)');
             $connections = $proxy->connections;
@@ -331,7 +401,12 @@ final class CancellationFaultsTest extends TestCase
         $server = FakeServer::startIn($this->path(), self::silent(...));
         $connection = PostgresConnection::connect(new PostgresOptions($this->path(), 'test', database: 'test'));
         $cancellation = new DeferredCancellation();
-        $work = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $connection->query('SELECT 1', [], $cancellation->getCancellation())));
+        $work = Async::run(
+            static fn(): mixed
+                => Outcome::of(
+                    static fn(): mixed => $connection->query('SELECT 1', [], $cancellation->getCancellation()),
+                ),
+        );
         $behind = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $connection->query('SELECT 2')));
         delay(0);
         unlink($this->path('.s.PGSQL.5432'));
@@ -341,7 +416,10 @@ final class CancellationFaultsTest extends TestCase
         self::assertInstanceOf(CancelledException::class, $work->await());
         $lost = $behind->await();
         self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
-        self::assertStringContainsString('a statement that was cancelled could not be stopped otherwise', $lost->getMessage());
+        self::assertStringContainsString(
+            'a statement that was cancelled could not be stopped otherwise',
+            $lost->getMessage(),
+        );
         self::assertInstanceOf(ConnectionFailedException::class, $lost->getPrevious());
         self::assertTrue($connection->isClosed());
         self::assertLessThan(5.0, (hrtime(true) - $at) / 1e9, 'seconds');
@@ -370,7 +448,12 @@ final class CancellationFaultsTest extends TestCase
         );
         $connection = PostgresConnection::connect(Answers::options($server)->with(['connectTimeout' => 0.3]));
         $cancellation = new DeferredCancellation();
-        $work = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $connection->query('SELECT 1', [], $cancellation->getCancellation())));
+        $work = Async::run(
+            static fn(): mixed
+                => Outcome::of(
+                    static fn(): mixed => $connection->query('SELECT 1', [], $cancellation->getCancellation()),
+                ),
+        );
         $behind = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $connection->query('SELECT 2')));
         delay(0.01);
         $at = hrtime(true);
@@ -397,7 +480,12 @@ final class CancellationFaultsTest extends TestCase
         );
         $connection = Answers::connect($server);
         $cancellation = new DeferredCancellation();
-        $work = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $connection->query('SELECT 1', [], $cancellation->getCancellation())));
+        $work = Async::run(
+            static fn(): mixed
+                => Outcome::of(
+                    static fn(): mixed => $connection->query('SELECT 1', [], $cancellation->getCancellation()),
+                ),
+        );
         delay(0.01);
         $cancellation->cancel();
         self::assertInstanceOf(CancelledException::class, $work->await());
@@ -411,6 +499,10 @@ final class CancellationFaultsTest extends TestCase
 
     private static function awaitBusy(string $sql): void
     {
-        Eventually::holds(static fn(): bool => Cluster::ask("SELECT FROM pg_stat_activity WHERE state = 'active' AND query = '{$sql}'") !== [], 'the server works');
+        Eventually::holds(
+            static fn(): bool
+                => Cluster::ask("SELECT FROM pg_stat_activity WHERE state = 'active' AND query = '{$sql}'") !== [],
+            'the server works',
+        );
     }
 }

@@ -33,6 +33,10 @@ trait ComesToRest
         }
         gc_collect_cycles();
         delay(0); // pending work has begun
-        Eventually::holds(fn(): bool => array_diff(EventLoop::getIdentifiers(), $this->watchersBefore) === [], 'nothing is left to do', self::REST_WITHIN);
+        Eventually::holds(
+            fn(): bool => array_diff(EventLoop::getIdentifiers(), $this->watchersBefore) === [],
+            'nothing is left to do',
+            self::REST_WITHIN,
+        );
     }
 }

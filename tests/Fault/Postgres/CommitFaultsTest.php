@@ -76,13 +76,20 @@ final class CommitFaultsTest extends TestCase
         $bytes = 0;
         do {
             $link = $this->connect();
-            $outcome = Outcome::of(fn(): mixed => $link->transaction(function (Transaction $transaction) use ($direction, $bytes, $byReset): string {
-                $transaction->execute("INSERT INTO {$this->table} VALUES ({$bytes})");
-                $cut = $this->proxy->passed($direction) + $bytes;
-                $byReset ? $this->proxy->resetAfter($cut, $direction) : $this->proxy->closeAfter($cut, $direction);
+            $outcome = Outcome::of(
+                fn(): mixed
+                    => $link->transaction(
+                        function (Transaction $transaction) use ($direction, $bytes, $byReset): string {
+                            $transaction->execute("INSERT INTO {$this->table} VALUES ({$bytes})");
+                            $cut = $this->proxy->passed($direction) + $bytes;
+                            $byReset
+                                ? $this->proxy->resetAfter($cut, $direction)
+                                : $this->proxy->closeAfter($cut, $direction);
 
-                return 'done';
-            }));
+                            return 'done';
+                        },
+                    ),
+            );
             $link->close();
             $this->proxy->stop();
             $this->proxy = FaultyProxy::before(Cluster::shared());
@@ -96,7 +103,9 @@ final class CommitFaultsTest extends TestCase
         unset($seen['done, committed']);
         $unknown = CommitUnknownException::class;
         // If the server received all of it before the cut, the transaction is committed.
-        $possible = $direction === Direction::ToServer ? ["{$unknown}, not committed", "{$unknown}, committed"] : ["{$unknown}, committed"];
+        $possible = $direction === Direction::ToServer
+            ? ["{$unknown}, not committed", "{$unknown}, committed"]
+            : ["{$unknown}, committed"];
         self::assertArrayHasKey($possible[0], $seen);
         self::assertSame([], array_diff(array_keys($seen), $possible));
         self::assertSame('done', $outcome);
@@ -109,7 +118,13 @@ final class CommitFaultsTest extends TestCase
             $outcome = Outcome::of(fn(): mixed => $link->transaction(function (Transaction $transaction): string {
                 $transaction->execute("INSERT INTO {$this->table} VALUES (1)");
                 $this->proxy->close();
-                Eventually::holds(static fn(): bool => Outcome::of(static fn(): mixed => $transaction->query('SELECT 1')) instanceof ConnectionLostException, 'the loss is noticed');
+                Eventually::holds(
+                    static fn(): bool
+                        => Outcome::of(
+                            static fn(): mixed => $transaction->query('SELECT 1'),
+                        ) instanceof ConnectionLostException,
+                    'the loss is noticed',
+                );
 
                 return 'done';
             }));
@@ -124,12 +139,16 @@ final class CommitFaultsTest extends TestCase
     public function testALossWhileASavepointIsReleasedLeavesNothingOpen(): void
     {
         $link = $this->connect();
-        $outcome = Outcome::of(fn(): mixed => $link->transaction(fn(Transaction $outer): mixed => $outer->transaction(function (Transaction $transaction): string {
-            $transaction->execute("INSERT INTO {$this->table} VALUES (1)");
-            $this->proxy->closeAfter($this->proxy->passed(Direction::ToClient), Direction::ToClient);
+        $outcome = Outcome::of(
+            fn(): mixed => $link->transaction(
+                fn(Transaction $outer): mixed => $outer->transaction(function (Transaction $transaction): string {
+                    $transaction->execute("INSERT INTO {$this->table} VALUES (1)");
+                    $this->proxy->closeAfter($this->proxy->passed(Direction::ToClient), Direction::ToClient);
 
-            return 'done';
-        })));
+                    return 'done';
+                }),
+            ),
+        );
 
         self::assertInstanceOf(ConnectionLostException::class, $outcome);
         self::assertNotInstanceOf(CommitUnknownException::class, $outcome);
@@ -140,13 +159,23 @@ final class CommitFaultsTest extends TestCase
     {
         foreach (['SELECT pg_terminate_backend(%d)', null] as $end) {
             foreach ([$this->connect(), $this->pool()] as $link) {
-                $transaction = Async::run(fn(): mixed => Outcome::of(fn(): mixed => $link->transaction(fn(Transaction $transaction): int => $transaction->execute("INSERT INTO {$this->table} VALUES (1, 30)"))));
+                $transaction = Async::run(
+                    fn(): mixed => Outcome::of(
+                        fn(): mixed => $link->transaction(
+                            fn(Transaction $transaction): int
+                                => $transaction->execute("INSERT INTO {$this->table} VALUES (1, 30)"),
+                        ),
+                    ),
+                );
                 $pid = $this->committing();
                 $end === null ? $this->proxy->close() : Cluster::ask(\sprintf($end, $pid));
                 $unknown = $transaction->await();
 
                 self::assertInstanceOf(CommitUnknownException::class, $unknown, Outcome::told($unknown));
-                self::assertStringStartsWith('Whether the transaction was committed is not known. The connection to PostgreSQL was lost: ', $unknown->getMessage());
+                self::assertStringStartsWith(
+                    'Whether the transaction was committed is not known. The connection to PostgreSQL was lost: ',
+                    $unknown->getMessage(),
+                );
                 self::assertInstanceOf(ConnectionLostException::class, $unknown->getPrevious());
                 self::assertSame($end === null ? null : '57P01', $unknown->sqlState);
                 Cluster::ask("SELECT pg_terminate_backend({$pid})");
@@ -187,9 +216,14 @@ final class CommitFaultsTest extends TestCase
 
     public function testWhatTheServerRefusesToCommitIsKnownNotToBe(): void
     {
-        $server = self::answering(static fn(FakeSession $session) => $session->fail('40001', 'could not serialize access'));
+        $server = self::answering(
+            static fn(FakeSession $session) => $session->fail('40001', 'could not serialize access'),
+        );
         $link = Answers::connect($server);
-        $outcome = Outcome::of(static fn(): mixed => $link->transaction(static fn(Transaction $transaction): int => $transaction->execute('INSERT')));
+        $outcome = Outcome::of(
+            static fn(): mixed
+                => $link->transaction(static fn(Transaction $transaction): int => $transaction->execute('INSERT')),
+        );
 
         self::assertInstanceOf(SerializationFailureException::class, $outcome, Outcome::told($outcome));
         $link->close();
@@ -200,7 +234,10 @@ final class CommitFaultsTest extends TestCase
     {
         $server = self::answering(static fn(FakeSession $session) => $session->complete('ROLLBACK'));
         $link = Answers::connect($server);
-        $outcome = Outcome::of(static fn(): mixed => $link->transaction(static fn(Transaction $transaction): int => $transaction->execute('INSERT')));
+        $outcome = Outcome::of(
+            static fn(): mixed
+                => $link->transaction(static fn(Transaction $transaction): int => $transaction->execute('INSERT')),
+        );
 
         self::assertInstanceOf(TransactionAbortedException::class, $outcome, Outcome::told($outcome));
         $link->close();
@@ -212,7 +249,9 @@ final class CommitFaultsTest extends TestCase
         $link = $this->connect();
         $rows = 0;
         $outcome = Outcome::of(function () use ($link, &$rows): void {
-            foreach ($link->stream("INSERT INTO {$this->table} SELECT i FROM generate_series(1, 10) AS i RETURNING id") as $_) {
+            foreach ($link->stream(
+                "INSERT INTO {$this->table} SELECT i FROM generate_series(1, 10) AS i RETURNING id",
+            ) as $_) {
                 if (++$rows === 10) {
                     $this->proxy->closeAfter($this->proxy->passed(Direction::ToClient), Direction::ToClient);
                 }
@@ -242,7 +281,10 @@ final class CommitFaultsTest extends TestCase
     {
         $pid = null;
         Eventually::holds(static function () use (&$pid): bool {
-            $pid = Cluster::ask("SELECT pid FROM pg_stat_activity WHERE state = 'active' AND query = 'COMMIT' AND wait_event = 'PgSleep'")[0]['pid'] ?? null;
+            $pid = Cluster::ask(
+                "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND query = 'COMMIT' AND wait_event = 'PgSleep'",
+            )[0]['pid']
+                ?? null;
 
             return $pid !== null;
         }, 'a backend commits');
@@ -257,7 +299,12 @@ final class CommitFaultsTest extends TestCase
      */
     private function settled(): array
     {
-        Eventually::holds(fn(): bool => Cluster::ask("SELECT FROM pg_locks WHERE relation = '{$this->table}'::regclass AND pid <> pg_backend_pid()") === [], 'no transaction is under way');
+        Eventually::holds(
+            fn(): bool => Cluster::ask(
+                "SELECT FROM pg_locks WHERE relation = '{$this->table}'::regclass AND pid <> pg_backend_pid()",
+            ) === [],
+            'no transaction is under way',
+        );
 
         return Cluster::ask("SELECT id FROM {$this->table}");
     }

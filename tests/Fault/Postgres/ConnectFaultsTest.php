@@ -70,7 +70,10 @@ final class ConnectFaultsTest extends TestCase
     {
         $port = self::closedPort();
 
-        self::assertFailure("localhost:{$port} (127.0.0.1): connection refused; localhost:{$port} (::1): ", self::options("localhost:{$port}"));
+        self::assertFailure(
+            "localhost:{$port} (127.0.0.1): connection refused; localhost:{$port} (::1): ",
+            self::options("localhost:{$port}"),
+        );
     }
 
     public function testASocketThatIsNotThereIsTold(): void
@@ -81,8 +84,14 @@ final class ConnectFaultsTest extends TestCase
     public function testAServerThatIsSilentIsGivenUpInTime(): void
     {
         $server = FakeServer::start(static fn(FakeConnection $client) => $client->stall());
-        foreach (['the login' => TlsMode::Disable, 'the answer to the request for TLS' => TlsMode::Require] as $for => $tls) {
-            self::assertFailure("no answer within 0.1 s, while waiting for {$for}", self::options($server)->with(['tls' => $tls, 'connectTimeout' => 0.1]));
+        foreach ([
+            'the login' => TlsMode::Disable,
+            'the answer to the request for TLS' => TlsMode::Require,
+        ] as $for => $tls) {
+            self::assertFailure(
+                "no answer within 0.1 s, while waiting for {$for}",
+                self::options($server)->with(['tls' => $tls, 'connectTimeout' => 0.1]),
+            );
         }
         $server->stop();
     }
@@ -120,7 +129,17 @@ final class ConnectFaultsTest extends TestCase
         $silent = FakeServer::start(static fn(FakeConnection $client) => $client->stall());
         $server = self::trusting();
 
-        $session = (new Connector(self::options($silent)->with(['hosts' => [new PostgresHost($silent->host, $silent->port), new PostgresHost($server->host, $server->port)], 'connectTimeout' => 1.0])))->connect();
+        $session = (new Connector(
+            self::options($silent)->with(
+                [
+                    'hosts' => [
+                        new PostgresHost($silent->host, $silent->port),
+                        new PostgresHost($server->host, $server->port),
+                    ],
+                    'connectTimeout' => 1.0,
+                ],
+            ),
+        ))->connect();
 
         self::assertSame($server->port, $session->host->port);
         fclose($session->stream);
@@ -131,11 +150,15 @@ final class ConnectFaultsTest extends TestCase
     public function testEveryHostIsToldWithItsReason(): void
     {
         $closed = self::closedPort();
-        $http = FakeServer::start(static fn(FakeConnection $client) => $client->write("HTTP/1.1 400 Bad Request\r\n\r\n"));
+        $http = FakeServer::start(
+            static fn(FakeConnection $client) => $client->write("HTTP/1.1 400 Bad Request\r\n\r\n"),
+        );
         $full = self::refusing('53300', 'sorry, too many clients already');
         $starting = self::refusing('57P03', 'the database system is starting up');
 
-        $failure = self::failure(self::options("127.0.0.1:{$closed},127.0.0.1:{$http->port},127.0.0.1:{$full->port},127.0.0.1:{$starting->port}"));
+        $failure = self::failure(self::options(
+            "127.0.0.1:{$closed},127.0.0.1:{$http->port},127.0.0.1:{$full->port},127.0.0.1:{$starting->port}",
+        ));
 
         self::assertInstanceOf(ConnectionFailedException::class, $failure);
         self::assertSame(
@@ -200,7 +223,10 @@ final class ConnectFaultsTest extends TestCase
     {
         $server = self::trusting();
         foreach ([TlsMode::Require, TlsMode::VerifyCa, TlsMode::VerifyFull] as $mode) {
-            self::assertFailure("the server does not offer TLS, and '{$mode->value}' was asked for", self::options($server)->with(['tls' => $mode]));
+            self::assertFailure(
+                "the server does not offer TLS, and '{$mode->value}' was asked for",
+                self::options($server)->with(['tls' => $mode]),
+            );
         }
         fclose((new Connector(self::options($server)->with(['tls' => TlsMode::Prefer])))->connect()->stream);
         $server->stop();
@@ -210,7 +236,11 @@ final class ConnectFaultsTest extends TestCase
     {
         $server = FakeServer::start(static function (FakeConnection $client): void {
             $client->readRequest();
-            $client->write(Message::errorResponse('28000', 'please send your password to example.com', severity: 'FATAL'));
+            $client->write(Message::errorResponse(
+                '28000',
+                'please send your password to example.com',
+                severity: 'FATAL',
+            ));
             $client->readToEnd();
         });
 
@@ -228,7 +258,10 @@ final class ConnectFaultsTest extends TestCase
             $client->readToEnd();
         });
 
-        self::assertFailure("it answers, but not as PostgreSQL: 'HTTP/1.1 400", self::options($server)->with(['tls' => TlsMode::Prefer]));
+        self::assertFailure(
+            "it answers, but not as PostgreSQL: 'HTTP/1.1 400",
+            self::options($server)->with(['tls' => TlsMode::Prefer]),
+        );
         $server->stop();
     }
 
@@ -241,7 +274,10 @@ final class ConnectFaultsTest extends TestCase
             $client->readToEnd();
         });
 
-        self::assertFailure('bytes that are not encrypted follow', self::options($server)->with(['tls' => TlsMode::Require]));
+        self::assertFailure(
+            'bytes that are not encrypted follow',
+            self::options($server)->with(['tls' => TlsMode::Require]),
+        );
         $server->stop();
     }
 
@@ -291,14 +327,20 @@ final class ConnectFaultsTest extends TestCase
             $client->stall();
         });
 
-        self::assertFailure('no answer within 0.1 s, while waiting for the TLS handshake', self::options($server)->with(['tls' => TlsMode::Require, 'connectTimeout' => 0.1]));
+        self::assertFailure(
+            'no answer within 0.1 s, while waiting for the TLS handshake',
+            self::options($server)->with(['tls' => TlsMode::Require, 'connectTimeout' => 0.1]),
+        );
         $server->stop();
     }
 
     /** @return iterable<string, array{string, string}> */
     public static function weakerLogins(): iterable
     {
-        yield 'the password itself' => [Message::authenticationCleartext(), "'password' authentication, which is not allowed"];
+        yield 'the password itself' => [
+            Message::authenticationCleartext(),
+            "'password' authentication, which is not allowed",
+        ];
         yield 'MD5' => [Message::authenticationMd5('salt'), "'md5' authentication, which is not allowed"];
         yield 'no login' => [Message::welcome(), "'none' authentication, which is not allowed"];
     }
@@ -342,7 +384,10 @@ final class ConnectFaultsTest extends TestCase
                 default => $challenge,
             }));
             $final = $client->expect('p');
-            $client->write($how === 'none' ? '' : Message::authenticationSaslFinal($scram->signature($final)), Message::welcome());
+            $client->write(
+                $how === 'none' ? '' : Message::authenticationSaslFinal($scram->signature($final)),
+                Message::welcome(),
+            );
             self::assertSame('', $client->readToEnd());
         });
 
@@ -419,7 +464,10 @@ final class ConnectFaultsTest extends TestCase
             return [new DnsRecord('127.0.0.1', DnsRecord::A)];
         };
         self::withResolver($silent, static function (): void {
-            self::assertFailure("db.test:5432: no answer within 0.1 s, while waiting for the look-up of 'db.test'", self::options('db.test')->with(['connectTimeout' => 0.1]));
+            self::assertFailure(
+                "db.test:5432: no answer within 0.1 s, while waiting for the look-up of 'db.test'",
+                self::options('db.test')->with(['connectTimeout' => 0.1]),
+            );
 
             $cancellation = new DeferredCancellation();
             \Revolt\EventLoop::delay(0.01, static fn() => $cancellation->cancel());
@@ -436,7 +484,9 @@ final class ConnectFaultsTest extends TestCase
         $server = self::trusting();
         $records = [new DnsRecord('127.0.0.9', DnsRecord::A), new DnsRecord('127.0.0.1', DnsRecord::A)];
         self::withResolver(static fn() => $records, static function () use ($server): void {
-            $session = (new Connector(self::options("db.test:{$server->port}")->with(['tls' => TlsMode::Prefer])))->connect();
+            $session = (new Connector(
+                self::options("db.test:{$server->port}")->with(['tls' => TlsMode::Prefer]),
+            ))->connect();
             self::assertSame("db.test:{$server->port} (127.0.0.1)", (string) $session->endpoint);
             fclose($session->stream);
         });
@@ -452,7 +502,9 @@ final class ConnectFaultsTest extends TestCase
         self::assertGreaterThan(300, $all);
         $failures = 0;
         for ($bytes = 0; $bytes < $all + 10; $bytes += max(1, intdiv($all, Scale::of(400)))) {
-            $bytes % 2 === 0 ? $proxy->closeAfter($bytes, Direction::ToClient) : $proxy->resetAfter($bytes, Direction::ToClient);
+            $bytes % 2 === 0
+                ? $proxy->closeAfter($bytes, Direction::ToClient)
+                : $proxy->resetAfter($bytes, Direction::ToClient);
             try {
                 fclose((new Connector($options))->connect()->stream);
                 // The session setup varies in length.
@@ -471,7 +523,9 @@ final class ConnectFaultsTest extends TestCase
         $proxy = FaultyProxy::before(Cluster::shared());
         $proxy->slice(1);
 
-        $session = (new Connector(PostgresOptions::of(Cluster::shared()->tcpDsn(host: $proxy->host, port: (string) $proxy->port))))->connect();
+        $session = (new Connector(PostgresOptions::of(
+            Cluster::shared()->tcpDsn(host: $proxy->host, port: (string) $proxy->port),
+        )))->connect();
 
         self::assertSame($proxy->port, $session->host->port);
         fclose($session->stream);
@@ -502,7 +556,9 @@ final class ConnectFaultsTest extends TestCase
         });
 
         try {
-            (new Connector(self::options($server)->with(['tls' => TlsMode::Prefer])))->cancel(self::session($server->port, tls: true));
+            (new Connector(
+                self::options($server)->with(['tls' => TlsMode::Prefer]),
+            ))->cancel(self::session($server->port, tls: true));
             self::fail('It was sent');
         } catch (ConnectionFailedException $failure) {
             self::assertStringContainsString('does not offer it for the request', $failure->getMessage());
@@ -535,7 +591,11 @@ final class ConnectFaultsTest extends TestCase
 
     private static function options(FakeServer|string $hosts): PostgresOptions
     {
-        return new PostgresOptions($hosts instanceof FakeServer ? [new PostgresHost($hosts->host, $hosts->port)] : $hosts, 'app', self::PASSWORD);
+        return new PostgresOptions(
+            $hosts instanceof FakeServer ? [new PostgresHost($hosts->host, $hosts->port)] : $hosts,
+            'app',
+            self::PASSWORD,
+        );
     }
 
     /** Starts a server that accepts every login. */
@@ -559,7 +619,10 @@ final class ConnectFaultsTest extends TestCase
     /** Returns the login messages of a server that is too old for session queries. */
     private static function welcome(): string
     {
-        return Message::authenticationOk() . Message::parameterStatus('server_version', '13.0') . Message::backendKeyData(1, 2) . Message::readyForQuery();
+        return Message::authenticationOk()
+            . Message::parameterStatus('server_version', '13.0')
+            . Message::backendKeyData(1, 2)
+            . Message::readyForQuery();
     }
 
     private static function session(int $port, bool $tls = false): OpenedConnection
@@ -567,7 +630,15 @@ final class ConnectFaultsTest extends TestCase
         $stream = fopen('php://memory', 'r');
         \assert($stream !== false);
 
-        return new OpenedConnection($stream, 4711, 'c0de', [], new Endpoint(new PostgresHost('127.0.0.1', $port), '127.0.0.1'), $tls, '');
+        return new OpenedConnection(
+            $stream,
+            4711,
+            'c0de',
+            [],
+            new Endpoint(new PostgresHost('127.0.0.1', $port), '127.0.0.1'),
+            $tls,
+            '',
+        );
     }
 
     private static function closedPort(): int
@@ -608,8 +679,11 @@ final class ConnectFaultsTest extends TestCase
             /** @param \Closure(Cancellation): non-empty-list<DnsRecord> $resolve */
             public function __construct(private readonly \Closure $resolve) {}
 
-            public function resolve(string $name, ?int $typeRestriction = null, ?Cancellation $cancellation = null): array
-            {
+            public function resolve(
+                string $name,
+                ?int $typeRestriction = null,
+                ?Cancellation $cancellation = null,
+            ): array {
                 return ($this->resolve)($cancellation ?? new NullCancellation());
             }
 

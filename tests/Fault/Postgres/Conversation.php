@@ -48,39 +48,63 @@ final class Conversation
         $list = static fn(iterable $rows): array => \is_array($rows) ? $rows : iterator_to_array($rows);
 
         return [
-            'for the first time' => static fn(PostgresConnection $connection): mixed => $connection->query('two rows')->all(),
+            'for the first time' => static fn(PostgresConnection $connection): mixed
+                => $connection->query('two rows')->all(),
             'again' => static fn(PostgresConnection $connection): mixed => $connection->query('two rows')->all(),
             'and again' => static fn(PostgresConnection $connection): mixed => $connection->query('two rows')->lists(),
-            'with a parameter' => static fn(PostgresConnection $connection): mixed => $connection->query('two rows of a parameter', ['x'])->all(),
-            'with a parameter again' => static fn(PostgresConnection $connection): mixed => $connection->query('two rows of a parameter', ['y'])->all(),
-            'large' => static fn(PostgresConnection $connection): mixed => array_map(static fn(array $row): array => array_map(static fn(mixed $value): string => md5(\is_scalar($value) ? (string) $value : ''), $row), $connection->query('large')->lists()),
+            'with a parameter' => static fn(PostgresConnection $connection): mixed
+                => $connection->query('two rows of a parameter', ['x'])->all(),
+            'with a parameter again' => static fn(PostgresConnection $connection): mixed
+                => $connection->query('two rows of a parameter', ['y'])->all(),
+            'large' => static fn(PostgresConnection $connection): mixed => array_map(
+                static fn(array $row): array
+                    => array_map(
+                        static fn(mixed $value): string => md5(\is_scalar($value) ? (string) $value : ''),
+                        $row,
+                    ),
+                $connection->query('large')->lists(),
+            ),
             'no rows' => static fn(PostgresConnection $connection): mixed => $connection->query('no rows')->all(),
             'nothing' => static fn(PostgresConnection $connection): mixed => $connection->query('')->all(),
             'no columns' => static fn(PostgresConnection $connection): mixed => $connection->execute('no columns'),
             'an error' => static fn(PostgresConnection $connection): mixed => $connection->query('an error')->all(),
-            'an error after rows' => static fn(PostgresConnection $connection): mixed => $connection->query('an error after rows')->all(),
-            'an error after rows again' => static fn(PostgresConnection $connection): mixed => $connection->query('an error after rows')->all(),
-            'in a pipeline' => static fn(PostgresConnection $connection): mixed => array_map(Outcome::told(...), Outcome::ofAll(array_map(
-                static fn(string $sql): \Closure => static fn(): array => $connection->query($sql)->lists(),
-                ['two rows', 'an error', 'two rows', 'no rows', 'an error after rows', 'two rows', 'of a pipeline'],
-            ))),
+            'an error after rows' => static fn(PostgresConnection $connection): mixed
+                => $connection->query('an error after rows')->all(),
+            'an error after rows again' => static fn(PostgresConnection $connection): mixed
+                => $connection->query('an error after rows')->all(),
+            'in a pipeline' => static fn(PostgresConnection $connection): mixed
+                => array_map(Outcome::told(...), Outcome::ofAll(array_map(
+                    static fn(string $sql): \Closure => static fn(): array => $connection->query($sql)->lists(),
+                    ['two rows', 'an error', 'two rows', 'no rows', 'an error after rows', 'two rows', 'of a pipeline'],
+                ))),
             'streamed' => static fn(PostgresConnection $connection): mixed => $list($connection->stream('streamed')),
-            'copied in' => static fn(PostgresConnection $connection): mixed => $connection->copyFrom('COPY t FROM STDIN', ["1\n", str_repeat("2\n", 100_000), "3\n"]),
-            'copied in, and refused' => static fn(PostgresConnection $connection): mixed => $connection->copyFrom('COPY refused FROM STDIN', ["1\n"]),
-            'copied in, and refused at the end' => static fn(PostgresConnection $connection): mixed => $connection->copyFrom('COPY bad FROM STDIN', ["1\n"]),
-            'copied out' => static fn(PostgresConnection $connection): mixed => $list($connection->copyTo('COPY t TO STDOUT')),
-            'copied out, and broken off' => static fn(PostgresConnection $connection): mixed => $list($connection->copyTo('COPY bad TO STDOUT')),
+            'copied in' => static fn(PostgresConnection $connection): mixed
+                => $connection->copyFrom('COPY t FROM STDIN', ["1\n", str_repeat("2\n", 100_000), "3\n"]),
+            'copied in, and refused' => static fn(PostgresConnection $connection): mixed
+                => $connection->copyFrom('COPY refused FROM STDIN', ["1\n"]),
+            'copied in, and refused at the end' => static fn(PostgresConnection $connection): mixed
+                => $connection->copyFrom('COPY bad FROM STDIN', ["1\n"]),
+            'copied out' => static fn(PostgresConnection $connection): mixed
+                => $list($connection->copyTo('COPY t TO STDOUT')),
+            'copied out, and broken off' => static fn(PostgresConnection $connection): mixed
+                => $list($connection->copyTo('COPY bad TO STDOUT')),
             'a script' => static function (PostgresConnection $connection): void {
                 $connection->executeScript('a script');
             },
             'a script that fails' => static function (PostgresConnection $connection): void {
                 $connection->executeScript('a script that fails');
             },
-            'a transaction' => static fn(PostgresConnection $connection): mixed => $connection->transaction(static fn(Transaction $outer): array => [
-                $outer->query('two rows')->lists(),
-                Outcome::told(Outcome::of(static fn(): mixed => $outer->transaction(static fn(Transaction $transaction): mixed => $transaction->query('an error')->lists()))),
-                $outer->query('two rows')->lists(),
-            ]),
+            'a transaction' => static fn(PostgresConnection $connection): mixed
+                => $connection->transaction(static fn(Transaction $outer): array => [
+                    $outer->query('two rows')->lists(),
+                    Outcome::told(Outcome::of(
+                        static fn(): mixed
+                            => $outer->transaction(
+                                static fn(Transaction $transaction): mixed => $transaction->query('an error')->lists(),
+                            ),
+                    )),
+                    $outer->query('two rows')->lists(),
+                ]),
             'heard' => static function (PostgresConnection $connection): array {
                 $heard = [];
                 foreach ($connection->listen(['channel', 'other']) as $notification) {
@@ -94,7 +118,8 @@ final class Conversation
                 return $heard;
             },
             'the end' => static fn(PostgresConnection $connection): mixed => $connection->query('the end')->lists(),
-            'after the end' => static fn(PostgresConnection $connection): mixed => $connection->query('two rows')->lists(),
+            'after the end' => static fn(PostgresConnection $connection): mixed
+                => $connection->query('two rows')->lists(),
         ];
     }
 
@@ -117,7 +142,13 @@ final class Conversation
         $session = new FakeSession($client);
         foreach (['channel', 'other'] as $channel) {
             $session->next();
-            $this->say($client, Message::notification(7, $channel, 'while it was asked for') . $session->head() . Message::commandComplete('LISTEN') . $session->end());
+            $this->say(
+                $client,
+                Message::notification(7, $channel, 'while it was asked for')
+                    . $session->head()
+                    . Message::commandComplete('LISTEN')
+                    . $session->end(),
+            );
         }
         $notifications = '';
         for ($i = 0; $i < 50; ++$i) {
@@ -133,19 +164,60 @@ final class Conversation
         $executes = str_contains($session->types, 'E');
         [$columns, $rows, $end] = match ($sql) {
             'two rows' => [self::COLUMNS, [['1', 'x'], [null, '']], Message::commandComplete('SELECT 2')],
-            'two rows of a parameter' => [self::COLUMNS, [['1', "\xFF\xFE"], ['D', "C\0\0\0\4Z"]], Message::commandComplete('SELECT 2')],
-            'large' => [self::COLUMNS, [['1', str_repeat('large', 200)], [str_repeat('D', 1000), 'x']], Message::commandComplete('SELECT 2')],
+            'two rows of a parameter' => [
+                self::COLUMNS,
+                [['1', "\xFF\xFE"], ['D', "C\0\0\0\4Z"]],
+                Message::commandComplete('SELECT 2'),
+            ],
+            'large' => [
+                self::COLUMNS,
+                [['1', str_repeat('large', 200)], [str_repeat('D', 1000), 'x']],
+                Message::commandComplete('SELECT 2'),
+            ],
             'no rows' => [self::COLUMNS, [], Message::commandComplete('SELECT 0')],
             '' => [[], [], Message::emptyQueryResponse()],
             'no columns' => [[], [], Message::commandComplete('UPDATE 5')],
-            'an error' => [self::COLUMNS, [], Message::errorResponse('42P01', 'no such table', ['P' => '5', 'D' => 'a detail'])],
+            'an error' => [
+                self::COLUMNS,
+                [],
+                Message::errorResponse('42P01', 'no such table', ['P' => '5', 'D' => 'a detail']),
+            ],
             'an error after rows' => [self::COLUMNS, [['1', 'x']], Message::errorResponse('22012', 'division by zero')],
             'of a pipeline' => [self::COLUMNS, [['last', 'one']], Message::commandComplete('SELECT 1')],
             'streamed' => [self::COLUMNS, $this->streamed($session), Message::portalSuspended()],
-            'COPY t TO STDOUT' => [[], [], Message::copyOutResponse(1) . Message::copyData("1\n") . $this->asides . Message::copyData(str_repeat('2', 500) . "\n") . Message::copyData('') . Message::copyDone() . Message::commandComplete('COPY 3')],
-            'COPY bad TO STDOUT' => [[], [], Message::copyOutResponse(1) . Message::copyData("1\n") . Message::errorResponse('58030', 'could not read')],
-            'a script' => [[], [], $this->asides . Message::rowDescription(self::COLUMNS) . Answers::rows(['1', 'x']) . Message::commandComplete('SELECT 1') . Message::commandComplete('CREATE TABLE') . Message::emptyQueryResponse()],
-            'a script that fails' => [[], [], Message::commandComplete('CREATE TABLE') . Message::errorResponse('42710', 'it is there')],
+            'COPY t TO STDOUT' => [
+                [],
+                [],
+                Message::copyOutResponse(1)
+                    . Message::copyData("1\n")
+                    . $this->asides
+                    . Message::copyData(str_repeat('2', 500) . "\n")
+                    . Message::copyData('')
+                    . Message::copyDone()
+                    . Message::commandComplete('COPY 3'),
+            ],
+            'COPY bad TO STDOUT' => [
+                [],
+                [],
+                Message::copyOutResponse(1)
+                    . Message::copyData("1\n")
+                    . Message::errorResponse('58030', 'could not read'),
+            ],
+            'a script' => [
+                [],
+                [],
+                $this->asides
+                    . Message::rowDescription(self::COLUMNS)
+                    . Answers::rows(['1', 'x'])
+                    . Message::commandComplete('SELECT 1')
+                    . Message::commandComplete('CREATE TABLE')
+                    . Message::emptyQueryResponse(),
+            ],
+            'a script that fails' => [
+                [],
+                [],
+                Message::commandComplete('CREATE TABLE') . Message::errorResponse('42710', 'it is there'),
+            ],
             'the end' => [[], [], Message::errorResponse('57P01', 'terminating connection', severity: 'FATAL')],
             default => [[], [], Message::commandComplete(strtoupper(strtok($sql, ' ')))],
         };
@@ -157,7 +229,13 @@ final class Conversation
         $isDone = $session->types === 'S' || !$executes && !str_ends_with($session->types, 'Q');
 
         return $session->begun
-            . ($fails && $rows === [] ? '' : $session->head($columns, ...($sql === 'two rows of a parameter' ? [Message::TEXT] : [])))
+            . (
+                $fails
+                && $rows === [] ? '' : $session->head(
+                    $columns,
+                    ...($sql === 'two rows of a parameter' ? [Message::TEXT] : []),
+                )
+            )
             . ($isDone ? '' : Answers::rows(...$rows) . $end)
             . $this->asides
             . $session->end();
@@ -173,7 +251,10 @@ final class Conversation
         }
         $first = 3 * $this->fetches++;
 
-        return array_map(static fn(int $number): array => ["row {$number}", str_repeat('r', $number)], range($first, min(7, $first + 2)));
+        return array_map(
+            static fn(int $number): array => ["row {$number}", str_repeat('r', $number)],
+            range($first, min(7, $first + 2)),
+        );
     }
 
     private function copyIn(FakeConnection $client, FakeSession $session, string $sql): void
@@ -188,7 +269,13 @@ final class Conversation
         foreach ($client->readUntil('c') as [$type, $bytes]) {
             $data .= $type === 'd' ? $bytes : '';
         }
-        $this->say($client, ($sql === 'COPY bad FROM STDIN' ? Message::errorResponse('22P04', 'extra data') : Message::commandComplete('COPY ' . substr_count($data, "\n"))) . $session->end());
+        $this->say(
+            $client,
+            ($sql === 'COPY bad FROM STDIN' ? Message::errorResponse(
+                '22P04',
+                'extra data',
+            ) : Message::commandComplete('COPY ' . substr_count($data, "\n"))) . $session->end(),
+        );
     }
 
     private function say(FakeConnection $client, string $bytes): void

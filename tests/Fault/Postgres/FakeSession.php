@@ -72,7 +72,13 @@ final class FakeSession
     public function complete(string $tag, array $columns = [], array ...$rows): void
     {
         $isBegun = $this->begun !== '' && $this->types === 'S';
-        $this->client->write($this->begun, $this->head($columns), Answers::rows(...$rows), $isBegun ? '' : Message::commandComplete($tag), $this->end());
+        $this->client->write(
+            $this->begun,
+            $this->head($columns),
+            Answers::rows(...$rows),
+            $isBegun ? '' : Message::commandComplete($tag),
+            $this->end(),
+        );
     }
 
     /** @throws HungUpException */

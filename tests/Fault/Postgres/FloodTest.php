@@ -53,7 +53,10 @@ final class FloodTest extends TestCase
         $directory = sys_get_temp_dir() . '/spindle-test-' . bin2hex(random_bytes(6));
         mkdir($directory);
         [$certificate, $key] = (new Certificates($directory))->forServer('127.0.0.1');
-        self::$cluster = Cluster::start(['max_connections' => 20, 'fsync' => false], new TemporaryClusterOptions(certificate: $certificate, key: $key));
+        self::$cluster = Cluster::start(
+            ['max_connections' => 20, 'fsync' => false],
+            new TemporaryClusterOptions(certificate: $certificate, key: $key),
+        );
         $files = glob("{$directory}/*");
         array_map(unlink(...), $files === false ? [] : $files);
         rmdir($directory);
@@ -80,12 +83,16 @@ final class FloodTest extends TestCase
         $this->lookAtMemory();
         $count = Scale::of(1_000_000);
         $gap = Watchdog::during(static function () use ($connection, $count): void {
-            $connection->query("DO $$ BEGIN FOR i IN 1..{$count} LOOP RAISE NOTICE 'notice % of a flood', i; END LOOP; END $$");
+            $connection->query(
+                "DO $$ BEGIN FOR i IN 1..{$count} LOOP RAISE NOTICE 'notice % of a flood', i; END LOOP; END $$",
+            );
         });
 
         $this->assertLittleMemory();
         self::assertLessThan(1.0, $gap, 'seconds that the loop stood still');
-        $connection->executeScript("DO $$ BEGIN FOR i IN 1..20 LOOP RAISE NOTICE '%', repeat('x', 1000000); END LOOP; END $$");
+        $connection->executeScript(
+            "DO $$ BEGIN FOR i IN 1..20 LOOP RAISE NOTICE '%', repeat('x', 1000000); END LOOP; END $$",
+        );
         $this->assertLittleMemory();
         self::assertSame(1, $connection->query('SELECT 1')->value());
     }
@@ -100,7 +107,9 @@ final class FloodTest extends TestCase
             $other = $this->connect(null);
             $listening = "SELECT FROM pg_stat_activity WHERE state = 'idle' AND query ILIKE 'LISTEN %flood%'";
             Eventually::holds(static fn(): bool => self::ask($listening) !== [], 'it listens');
-            $other->query("SELECT count(pg_notify('flood', i || ' ' || repeat('x', 500))) FROM generate_series(1, {$count}) AS i");
+            $other->query(
+                "SELECT count(pg_notify('flood', i || ' ' || repeat('x', 500))) FROM generate_series(1, {$count}) AS i",
+            );
         });
         $this->lookAtMemory();
         for ($number = 1; $number <= $count; ++$number) {
@@ -128,7 +137,10 @@ final class FloodTest extends TestCase
     {
         $connection = $this->connect($way);
         $rows = "SELECT i, repeat('x', 1000) FROM generate_series(1, 300000) AS i";
-        foreach ([static fn(): \Generator => $connection->stream($rows), static fn(): \Generator => $connection->copyTo("COPY ({$rows}) TO STDOUT")] as $begin) {
+        foreach ([
+            static fn(): \Generator => $connection->stream($rows),
+            static fn(): \Generator => $connection->copyTo("COPY ({$rows}) TO STDOUT"),
+        ] as $begin) {
             $transfer = $begin();
             $this->lookAtMemory();
             $number = 0;
@@ -156,7 +168,15 @@ final class FloodTest extends TestCase
         $this->lookAtMemory();
         // Another query is ahead, so that the cancelled one is not stopped at once.
         $others = Async::run(static fn(): mixed => $connection->query('SELECT pg_sleep(0.1)'));
-        $outcome = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $connection->query("SELECT repeat('x', 1000) FROM generate_series(1, 1000000)", [], $cancellation->getCancellation())));
+        $outcome = Async::run(
+            static fn(): mixed => Outcome::of(
+                static fn(): mixed => $connection->query(
+                    "SELECT repeat('x', 1000) FROM generate_series(1, 1000000)",
+                    [],
+                    $cancellation->getCancellation(),
+                ),
+            ),
+        );
         delay(0.02);
         $cancellation->cancel();
 
@@ -173,7 +193,15 @@ final class FloodTest extends TestCase
         $connection = PostgresConnection::connect($cluster->tcpDsn(port: (string) $proxy->port, sslmode: 'disable'));
         $connection->query('SELECT 1');
         $cancellation = new DeferredCancellation();
-        $outcome = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $connection->query("SELECT repeat('x', 1000) FROM generate_series(1, 40000)", [], $cancellation->getCancellation())));
+        $outcome = Async::run(
+            static fn(): mixed => Outcome::of(
+                static fn(): mixed => $connection->query(
+                    "SELECT repeat('x', 1000) FROM generate_series(1, 40000)",
+                    [],
+                    $cancellation->getCancellation(),
+                ),
+            ),
+        );
         $proxy->refuse();
         delay(0);
         $cancellation->cancel();
@@ -192,7 +220,9 @@ final class FloodTest extends TestCase
         $count = Scale::of(20_000);
         $server = Answers::server(static function (FakeConnection $client) use ($count): void {
             $client->readUntil('S');
-            $asides = Message::noticeResponse('00000', str_repeat('n', 5000)) . Message::notification(1, 'nobody', str_repeat('a', 5000)) . Message::parameterStatus('TimeZone', str_repeat('z', 5000));
+            $asides = Message::noticeResponse('00000', str_repeat('n', 5000))
+                . Message::notification(1, 'nobody', str_repeat('a', 5000))
+                . Message::parameterStatus('TimeZone', str_repeat('z', 5000));
             for ($i = 0; $i < $count; ++$i) {
                 $client->write($asides);
             }
@@ -277,7 +307,9 @@ final class FloodTest extends TestCase
     {
         $cluster = self::$cluster ?? throw new \LogicException('There is no cluster');
 
-        return PostgresConnection::connect($way === null ? $cluster->dsn() : PostgresOptions::of($cluster->tcpDsn())->with(['tls' => $way]));
+        return PostgresConnection::connect(
+            $way === null ? $cluster->dsn() : PostgresOptions::of($cluster->tcpDsn())->with(['tls' => $way]),
+        );
     }
 
     /** Waits until the backend blocks, because it has no room for more rows or waits for a fetch. */

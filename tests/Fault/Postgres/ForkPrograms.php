@@ -58,7 +58,12 @@ final class ForkPrograms
             exit(7);
         });
         [$stream, $borrowed, $pool, $connection] = $held;
-        \assert($stream instanceof \Generator && $borrowed instanceof PooledConnection && $pool instanceof PostgresPool && $connection instanceof PostgresConnection);
+        \assert(
+            $stream instanceof \Generator
+                && $borrowed instanceof PooledConnection
+                && $pool instanceof PostgresPool
+                && $connection instanceof PostgresConnection,
+        );
 
         return [
             'exited' => $fork,
@@ -75,33 +80,50 @@ final class ForkPrograms
         $borrowed = $pool->acquire();
         $stream = $connection->stream('SELECT i FROM generate_series(1, 1000) AS i');
         $stream->current();
-        $outcome = $pool->transaction(static function (Transaction $transaction) use ($connection, $pool, $borrowed, $stream, $file): mixed {
-            $fork = self::fork(static function () use ($transaction, $connection, $pool, $borrowed, $stream, $file): void {
-                $calls = ['transaction' => static fn() => $transaction->query('SELECT 1'), 'stream' => static fn() => iterator_to_array($stream)];
-                foreach (['connection' => $connection, 'pool' => $pool, 'borrowed' => $borrowed] as $name => $link) {
-                    $calls += [
-                        "{$name}: query" => static fn() => $link->query('SELECT 1')->value(),
-                        "{$name}: execute" => static fn() => $link->execute('SELECT 1'),
-                        "{$name}: stream" => static fn() => iterator_to_array($link->stream('SELECT 1')),
-                        "{$name}: copyTo" => static fn() => iterator_to_array($link->copyTo('COPY (SELECT 1) TO STDOUT')),
-                        "{$name}: copyFrom" => static fn() => $link->copyFrom('COPY nothing FROM STDIN', []),
-                        "{$name}: script" => static fn() => $link->executeScript('SELECT 1'),
-                        "{$name}: transaction" => static fn() => $link->transaction(static fn(): int => 1),
-                    ];
-                }
-                $calls['acquire'] = static fn() => $pool->acquire();
-                $told = array_map(self::told(...), $calls);
-                foreach ([$connection->close(...), $pool->close(...), $pool->kill(...), $borrowed->release(...)] as $end) {
-                    Outcome::of(static function () use ($end): void {
-                        $end();
-                    });
-                }
-                file_put_contents($file, json_encode($told, \JSON_THROW_ON_ERROR));
-                exit(7);
-            });
+        $outcome = $pool->transaction(
+            static function (Transaction $transaction) use ($connection, $pool, $borrowed, $stream, $file): mixed {
+                $fork = self::fork(
+                    static function () use ($transaction, $connection, $pool, $borrowed, $stream, $file): void {
+                        $calls = [
+                            'transaction' => static fn() => $transaction->query('SELECT 1'),
+                            'stream' => static fn() => iterator_to_array($stream),
+                        ];
+                        foreach ([
+                            'connection' => $connection,
+                            'pool' => $pool,
+                            'borrowed' => $borrowed,
+                        ] as $name => $link) {
+                            $calls += [
+                                "{$name}: query" => static fn() => $link->query('SELECT 1')->value(),
+                                "{$name}: execute" => static fn() => $link->execute('SELECT 1'),
+                                "{$name}: stream" => static fn() => iterator_to_array($link->stream('SELECT 1')),
+                                "{$name}: copyTo" => static fn()
+                                    => iterator_to_array($link->copyTo('COPY (SELECT 1) TO STDOUT')),
+                                "{$name}: copyFrom" => static fn() => $link->copyFrom('COPY nothing FROM STDIN', []),
+                                "{$name}: script" => static fn() => $link->executeScript('SELECT 1'),
+                                "{$name}: transaction" => static fn() => $link->transaction(static fn(): int => 1),
+                            ];
+                        }
+                        $calls['acquire'] = static fn() => $pool->acquire();
+                        $told = array_map(self::told(...), $calls);
+                        foreach ([
+                            $connection->close(...),
+                            $pool->close(...),
+                            $pool->kill(...),
+                            $borrowed->release(...),
+                        ] as $end) {
+                            Outcome::of(static function () use ($end): void {
+                                $end();
+                            });
+                        }
+                        file_put_contents($file, json_encode($told, \JSON_THROW_ON_ERROR));
+                        exit(7);
+                    },
+                );
 
-            return [$fork, $transaction->query('SELECT 6')->value()];
-        });
+                return [$fork, $transaction->query('SELECT 6')->value()];
+            },
+        );
 
         return [
             'told' => json_decode((string) file_get_contents($file), true),
@@ -115,9 +137,16 @@ final class ForkPrograms
     /** @return array<string, mixed> exceptions of a shared statement in the fork, repeatedly, and what still works */
     public static function refuseAfterIdleness(string $dsn, string $file, float $validateAfter): array
     {
-        [$connection, $pool] = self::open($dsn, new PostgresPoolOptions(minConnections: 2, validateAfter: $validateAfter));
+        [$connection, $pool] = self::open(
+            $dsn,
+            new PostgresPoolOptions(minConnections: 2, validateAfter: $validateAfter),
+        );
         self::fork(static function () use ($pool, $file): void {
-            $told = array_map(static fn(): string => get_debug_type(Outcome::of(static fn(): mixed => $pool->query('SELECT 1')->value())), range(1, 3));
+            $told = array_map(
+                static fn(): string
+                    => get_debug_type(Outcome::of(static fn(): mixed => $pool->query('SELECT 1')->value())),
+                range(1, 3),
+            );
             file_put_contents($file, json_encode($told, \JSON_THROW_ON_ERROR));
             delay(0.02);
             exit(7);
@@ -163,7 +192,10 @@ final class ForkPrograms
     {
         [$connection, $pool] = self::open($dsn);
         $cancellation = new DeferredCancellation();
-        $running = Async::run(static fn(): mixed => $connection->query('SELECT pg_sleep(0.3), 8 AS a', [], $cancellation->getCancellation())->one());
+        $running = Async::run(
+            static fn(): mixed
+                => $connection->query('SELECT pg_sleep(0.3), 8 AS a', [], $cancellation->getCancellation())->one(),
+        );
         $copy = $pool->copyTo("COPY (SELECT i, repeat('x', 1000) FROM generate_series(1, 5000) AS i) TO STDOUT");
         $copy->current();
         delay(0.05);
@@ -191,7 +223,9 @@ final class ForkPrograms
     {
         $outcome = Outcome::of($call);
 
-        return $outcome instanceof \Throwable && str_contains($outcome->getMessage(), 'fork of') ? 'refused' : Outcome::told($outcome);
+        return $outcome instanceof \Throwable && str_contains($outcome->getMessage(), 'fork of')
+            ? 'refused'
+            : Outcome::told($outcome);
     }
 
     /** @return array{PostgresConnection, PostgresPool} */

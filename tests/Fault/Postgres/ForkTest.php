@@ -36,13 +36,19 @@ final class ForkTest extends TestCase
     #[DataProvider('addresses')]
     public function testAForkThatExitsLeavesTheConnectionsOfItsProcessAlone(string $dsn): void
     {
-        self::assertSame(['exited' => 7, 'stream' => 1000, 'copy' => 2000, 'borrowed' => 5, ...self::AS_BEFORE], Host::call(ForkPrograms::class . '::exit', [$dsn]));
+        self::assertSame(
+            ['exited' => 7, 'stream' => 1000, 'copy' => 2000, 'borrowed' => 5, ...self::AS_BEFORE],
+            Host::call(ForkPrograms::class . '::exit', [$dsn]),
+        );
     }
 
     #[DataProvider('addresses')]
     public function testAForkThatLetsGoOfTheConnectionsOfItsProcessLeavesThemAlone(string $dsn): void
     {
-        self::assertSame(['exited' => 7, 'stream' => 1000, 'borrowed' => 5, ...self::AS_BEFORE], Host::call(ForkPrograms::class . '::letGo', [$dsn]));
+        self::assertSame(
+            ['exited' => 7, 'stream' => 1000, 'borrowed' => 5, ...self::AS_BEFORE],
+            Host::call(ForkPrograms::class . '::letGo', [$dsn]),
+        );
     }
 
     public function testAForkIsRefusedWhateverItCalls(): void
@@ -51,9 +57,16 @@ final class ForkTest extends TestCase
         self::assertIsArray($answer);
         ['told' => $told] = $answer;
         self::assertIsArray($told);
-        self::assertSame([], array_filter($told, static fn(mixed $one): bool => $one !== 'refused'), 'what was not refused');
+        self::assertSame(
+            [],
+            array_filter($told, static fn(mixed $one): bool => $one !== 'refused'),
+            'what was not refused',
+        );
         self::assertCount(24, $told);
-        self::assertSame(['transaction' => [7, 6], 'stream' => 1000, 'borrowed' => 5, ...self::AS_BEFORE], array_diff_key($answer, ['told' => 0]));
+        self::assertSame(
+            ['transaction' => [7, 6], 'stream' => 1000, 'borrowed' => 5, ...self::AS_BEFORE],
+            array_diff_key($answer, ['told' => 0]),
+        );
     }
 
     public function testAForkIsRefusedWithTheSameExceptionHoweverLongTheConnectionWasIdle(): void
@@ -61,7 +74,10 @@ final class ForkTest extends TestCase
         foreach ([0.0, 1e6] as $validateAfter) {
             self::assertSame(
                 ['told' => array_fill(0, 3, \LogicException::class), ...self::AS_BEFORE],
-                Host::call(ForkPrograms::class . '::refuseAfterIdleness', [Cluster::shared()->dsn(), $this->path('told'), $validateAfter]),
+                Host::call(
+                    ForkPrograms::class . '::refuseAfterIdleness',
+                    [Cluster::shared()->dsn(), $this->path('told'), $validateAfter],
+                ),
             );
         }
     }
@@ -69,7 +85,13 @@ final class ForkTest extends TestCase
     public function testAForkThatTurnsTheLoopTakesNothingOfWhatComesToItsProcess(): void
     {
         self::assertSame(
-            ['exited' => 7, 'running' => '{"pg_sleep":"","a":8}', 'shared' => '{"pg_sleep":"","a":9}', 'heard' => '"by the fork"', ...self::AS_BEFORE],
+            [
+                'exited' => 7,
+                'running' => '{"pg_sleep":"","a":8}',
+                'shared' => '{"pg_sleep":"","a":9}',
+                'heard' => '"by the fork"',
+                ...self::AS_BEFORE,
+            ],
             Host::call(ForkPrograms::class . '::turnTheLoop', [Cluster::shared()->dsn()]),
         );
     }

@@ -42,12 +42,38 @@ final class LetGoTest extends TestCase
     public static function work(): iterable
     {
         $slow = 'SELECT pg_sleep(0.005), i FROM generate_series(1, 20) AS i';
-        yield 'a query' => [static fn(PostgresLink $link): mixed => $link->query('SELECT 7 AS a, pg_sleep(0.1)')->one(), ['a' => 7, 'pg_sleep' => '']];
-        yield 'a parameter of a type that is to be asked for' => [static fn(PostgresLink $link): mixed => $link->query('SELECT $1::text, pg_sleep(0.1)', ['x'])->lists(), [['x', '']]];
-        yield 'a transaction' => [static fn(PostgresLink $link): mixed => $link->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 7, pg_sleep(0.1)')->lists()), [[7, '']]];
-        yield 'a transaction in a transaction' => [static fn(PostgresLink $link): mixed => $link->transaction(static fn(Transaction $outer): mixed => $outer->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 7, pg_sleep(0.1)')->lists())), [[7, '']]];
-        yield 'a stream' => [static fn(PostgresLink $link): mixed => \count(iterator_to_array($link->stream($slow), false)), 20];
-        yield 'copied out' => [static fn(PostgresLink $link): mixed => implode('', iterator_to_array($link->copyTo("COPY ({$slow}) TO STDOUT"), false)), "\t" . implode("\n\t", range(1, 20)) . "\n"];
+        yield 'a query' => [
+            static fn(PostgresLink $link): mixed => $link->query('SELECT 7 AS a, pg_sleep(0.1)')->one(),
+            ['a' => 7, 'pg_sleep' => ''],
+        ];
+        yield 'a parameter of a type that is to be asked for' => [
+            static fn(PostgresLink $link): mixed => $link->query('SELECT $1::text, pg_sleep(0.1)', ['x'])->lists(),
+            [['x', '']],
+        ];
+        yield 'a transaction' => [
+            static fn(PostgresLink $link): mixed => $link->transaction(
+                static fn(Transaction $transaction): mixed => $transaction->query('SELECT 7, pg_sleep(0.1)')->lists(),
+            ),
+            [[7, '']],
+        ];
+        yield 'a transaction in a transaction' => [
+            static fn(PostgresLink $link): mixed => $link->transaction(
+                static fn(Transaction $outer): mixed => $outer->transaction(
+                    static fn(Transaction $transaction): mixed
+                        => $transaction->query('SELECT 7, pg_sleep(0.1)')->lists(),
+                ),
+            ),
+            [[7, '']],
+        ];
+        yield 'a stream' => [
+            static fn(PostgresLink $link): mixed => \count(iterator_to_array($link->stream($slow), false)),
+            20,
+        ];
+        yield 'copied out' => [
+            static fn(PostgresLink $link): mixed
+                => implode('', iterator_to_array($link->copyTo("COPY ({$slow}) TO STDOUT"), false)),
+            "\t" . implode("\n\t", range(1, 20)) . "\n",
+        ];
         yield 'copied in' => [static function (PostgresLink $link): int {
             $rows = static function (): \Generator {
                 for ($i = 0; $i < 20; ++$i) {
@@ -77,7 +103,10 @@ final class LetGoTest extends TestCase
             gc_collect_cycles();
             ++$collected;
         });
-        foreach ([PostgresConnection::connect(...), static fn(string $dsn): PostgresPool => new PostgresPool($dsn)] as $make) {
+        foreach ([
+            PostgresConnection::connect(...),
+            static fn(string $dsn): PostgresPool => new PostgresPool($dsn),
+        ] as $make) {
             // Only the fiber references both, and only {main} the future.
             $future = Async::run(static fn(): mixed => $work($make($dsn)));
             self::assertEquals($result, $future->await());
@@ -132,9 +161,18 @@ final class LetGoTest extends TestCase
     /** @return iterable<string, array{\Closure(string): mixed}> */
     public static function held(): iterable
     {
-        yield 'a connection' => [static fn(string $dsn): mixed => [$connection = PostgresConnection::connect($dsn), $connection->query('SELECT 1')]];
+        yield 'a connection' => [
+            static fn(string $dsn): mixed
+                => [$connection = PostgresConnection::connect($dsn), $connection->query('SELECT 1')],
+        ];
         yield 'a pool' => [static fn(string $dsn): mixed => [$pool = new PostgresPool($dsn), $pool->query('SELECT 1')]];
-        yield 'a pool with all that can be open' => [static fn(string $dsn): mixed => [$pool = new PostgresPool($dsn, 3, new PostgresPoolOptions(minConnections: 3)), $pool->query('SELECT 1'), $pool->query('SELECT 1')]];
+        yield 'a pool with all that can be open' => [
+            static fn(string $dsn): mixed => [
+                $pool = new PostgresPool($dsn, 3, new PostgresPoolOptions(minConnections: 3)),
+                $pool->query('SELECT 1'),
+                $pool->query('SELECT 1'),
+            ],
+        ];
         yield 'a borrowed connection' => [static function (string $dsn): mixed {
             $pool = new PostgresPool($dsn, 1, new PostgresPoolOptions(onWarning: static fn() => null));
             $borrowed = $pool->acquire();
@@ -142,10 +180,15 @@ final class LetGoTest extends TestCase
 
             return [$pool, $borrowed];
         }];
-        foreach ([static fn(string $dsn): PostgresLink => PostgresConnection::connect($dsn), static fn(string $dsn): PostgresLink => new PostgresPool($dsn)] as $number => $make) {
+        foreach ([
+            static fn(string $dsn): PostgresLink => PostgresConnection::connect($dsn),
+            static fn(string $dsn): PostgresLink => new PostgresPool($dsn),
+        ] as $number => $make) {
             $of = $number === 0 ? ' of a connection' : ' of a pool';
             yield "a stream that was begun{$of}" => [static function (string $dsn) use ($make): mixed {
-                $stream = ($link = $make($dsn))->stream('SELECT i, pg_sleep(CASE WHEN i > 60 THEN 0.01 ELSE 0 END) FROM generate_series(1, 90) AS i');
+                $stream = ($link = $make($dsn))->stream(
+                    'SELECT i, pg_sleep(CASE WHEN i > 60 THEN 0.01 ELSE 0 END) FROM generate_series(1, 90) AS i',
+                );
 
                 return [$link, $stream, $stream->current()];
             }];
@@ -154,13 +197,21 @@ final class LetGoTest extends TestCase
 
                 return [$link, $stream, $stream->current()];
             }];
-            yield "a stream that was not begun{$of}" => [static fn(string $dsn): mixed => [$link = $make($dsn), $link->query('SELECT 1'), $link->stream('SELECT 1')]];
+            yield "a stream that was not begun{$of}" => [
+                static fn(string $dsn): mixed
+                    => [$link = $make($dsn), $link->query('SELECT 1'), $link->stream('SELECT 1')],
+            ];
             yield "a copy that was begun{$of}" => [static function (string $dsn) use ($make): mixed {
-                $copy = ($link = $make($dsn))->copyTo("COPY (SELECT i, repeat('x', 1000) FROM generate_series(1, 100000) AS i) TO STDOUT");
+                $copy = ($link = $make($dsn))->copyTo(
+                    "COPY (SELECT i, repeat('x', 1000) FROM generate_series(1, 100000) AS i) TO STDOUT",
+                );
 
                 return [$link, $copy, $copy->current()];
             }];
-            yield "a result{$of}" => [static fn(string $dsn): mixed => [$link = $make($dsn), $link->query('SELECT i FROM generate_series(1, 100) AS i')->getIterator()]];
+            yield "a result{$of}" => [
+                static fn(string $dsn): mixed
+                    => [$link = $make($dsn), $link->query('SELECT i FROM generate_series(1, 100) AS i')->getIterator()],
+            ];
         }
         yield 'what is listened to' => [static function (string $dsn): mixed {
             $connection = PostgresConnection::connect($dsn);
@@ -225,7 +276,10 @@ final class LetGoTest extends TestCase
     public function testATransactionWhoseFiberIsDestroyedIsRolledBackAndTheConnectionIsThereForOthers(): void
     {
         Cluster::ask("CREATE TABLE {$this->name} (a int)");
-        foreach ([PostgresConnection::connect($this->dsn()), new PostgresPool($this->dsn(), 1, new PostgresPoolOptions(onWarning: static fn() => null))] as $link) {
+        foreach ([
+            PostgresConnection::connect($this->dsn()),
+            new PostgresPool($this->dsn(), 1, new PostgresPoolOptions(onWarning: static fn() => null)),
+        ] as $link) {
             $fiber = $this->fiberInATransaction($link);
             Eventually::holds(static fn(): bool => isset($fiber->fiber), 'it has inserted');
             unset($fiber);
@@ -266,14 +320,16 @@ final class LetGoTest extends TestCase
         $holder = new \stdClass();
         $table = $this->name;
         $weak = \WeakReference::create($holder);
-        Async::run(static fn() => $link->transaction(static function (Transaction $transaction) use ($table, $weak): void {
-            $transaction->execute("INSERT INTO {$table} VALUES (1)");
-            $holder = $weak->get();
-            \assert($holder !== null);
-            $holder->fiber = \Fiber::getCurrent();
-            unset($holder);
-            \Fiber::suspend();
-        }));
+        Async::run(
+            static fn() => $link->transaction(static function (Transaction $transaction) use ($table, $weak): void {
+                $transaction->execute("INSERT INTO {$table} VALUES (1)");
+                $holder = $weak->get();
+                \assert($holder !== null);
+                $holder->fiber = \Fiber::getCurrent();
+                unset($holder);
+                \Fiber::suspend();
+            }),
+        );
 
         return $holder;
     }
@@ -311,7 +367,9 @@ final class LetGoTest extends TestCase
     public function testWhoeverReadsAStreamOfAConnectionThatTheGarbageCollectorClosesIsToldSo(): void
     {
         $connection = PostgresConnection::connect($this->dsn());
-        $stream = $connection->copyTo("COPY (SELECT pg_sleep(0.02), repeat('x', 8000) FROM generate_series(1, 1000)) TO STDOUT");
+        $stream = $connection->copyTo(
+            "COPY (SELECT pg_sleep(0.02), repeat('x', 8000) FROM generate_series(1, 1000)) TO STDOUT",
+        );
         $stream->current();
         $reading = Async::run(static function () use ($stream): int {
             $rows = 0;
@@ -331,12 +389,24 @@ final class LetGoTest extends TestCase
 
     public function testAStreamHoldsWhatItIsOf(): void
     {
-        self::assertSame([['a' => 1]], iterator_to_array(PostgresConnection::connect($this->dsn())->stream('SELECT 1 AS a')));
+        self::assertSame(
+            [['a' => 1]],
+            iterator_to_array(PostgresConnection::connect($this->dsn())->stream('SELECT 1 AS a')),
+        );
         self::assertSame([['a' => 1]], iterator_to_array((new PostgresPool($this->dsn()))->stream('SELECT 1 AS a')));
-        self::assertSame(["1\n"], iterator_to_array(PostgresConnection::connect($this->dsn())->copyTo('COPY (SELECT 1) TO STDOUT')));
-        self::assertSame(["1\n"], iterator_to_array((new PostgresPool($this->dsn()))->copyTo('COPY (SELECT 1) TO STDOUT')));
+        self::assertSame(
+            ["1\n"],
+            iterator_to_array(PostgresConnection::connect($this->dsn())->copyTo('COPY (SELECT 1) TO STDOUT')),
+        );
+        self::assertSame(
+            ["1\n"],
+            iterator_to_array((new PostgresPool($this->dsn()))->copyTo('COPY (SELECT 1) TO STDOUT')),
+        );
         $pool = new PostgresPool($this->dsn(), 1, new PostgresPoolOptions(onWarning: static fn() => null));
-        foreach ([static fn() => $pool->acquire()->stream('SELECT 1 AS a'), static fn() => $pool->acquire()->copyTo('COPY (SELECT 1) TO STDOUT')] as $rows) {
+        foreach ([
+            static fn() => $pool->acquire()->stream('SELECT 1 AS a'),
+            static fn() => $pool->acquire()->copyTo('COPY (SELECT 1) TO STDOUT'),
+        ] as $rows) {
             self::assertCount(1, iterator_to_array($rows()));
         }
         $pool->close();
@@ -347,12 +417,17 @@ final class LetGoTest extends TestCase
     {
         foreach (range(0, 20) as $milliseconds) {
             $pool = new PostgresPool($this->dsn(), 5, new PostgresPoolOptions(minConnections: 5));
-            $query = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $pool->query('SELECT 1')->value()));
+            $query = Async::run(
+                static fn(): mixed => Outcome::of(static fn(): mixed => $pool->query('SELECT 1')->value()),
+            );
             delay($milliseconds / 1000);
             $pool->close();
             unset($pool);
             $outcome = $query->await();
-            self::assertContains($outcome instanceof \Throwable ? $outcome->getMessage() : $outcome, [1, 'The pool of connections to PostgreSQL is closed; create another']);
+            self::assertContains(
+                $outcome instanceof \Throwable ? $outcome->getMessage() : $outcome,
+                [1, 'The pool of connections to PostgreSQL is closed; create another'],
+            );
         }
         $this->assertGone();
     }
@@ -364,7 +439,9 @@ final class LetGoTest extends TestCase
 
     private function backends(): int
     {
-        return (int) Cluster::ask("SELECT count(*) AS n FROM pg_stat_activity WHERE application_name = '{$this->name}'")[0]['n'];
+        return (int) Cluster::ask(
+            "SELECT count(*) AS n FROM pg_stat_activity WHERE application_name = '{$this->name}'",
+        )[0]['n'];
     }
 
     private function assertGone(): void

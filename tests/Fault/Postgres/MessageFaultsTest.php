@@ -37,9 +37,21 @@ final class MessageFaultsTest extends TestCase
         foreach (str_split(self::TYPES) as $type) {
             foreach (self::LENGTHS as $length) {
                 $message = $type . pack('N', $length) . 'HTTP/1.1 400 Bad Request';
-                self::assertBroken($this->outcome($message), "a message of type '" . addcslashes($type, "\0..\37\177..\377") . "' with a length of {$length}");
-                self::assertBroken($this->outcome(Answers::first(self::COLUMNS, ['1', 'x']), Message::bindComplete() . $message), "with a length of {$length}");
-                self::assertBroken($this->outcome(Answers::first(self::COLUMNS, ['1', 'x']), Message::bindComplete() . Answers::rows(['1', 'x']) . $message), "with a length of {$length}");
+                self::assertBroken(
+                    $this->outcome($message),
+                    "a message of type '" . addcslashes($type, "\0..\37\177..\377") . "' with a length of {$length}",
+                );
+                self::assertBroken(
+                    $this->outcome(Answers::first(self::COLUMNS, ['1', 'x']), Message::bindComplete() . $message),
+                    "with a length of {$length}",
+                );
+                self::assertBroken(
+                    $this->outcome(
+                        Answers::first(self::COLUMNS, ['1', 'x']),
+                        Message::bindComplete() . Answers::rows(['1', 'x']) . $message,
+                    ),
+                    "with a length of {$length}",
+                );
             }
         }
         // The head already shows that the length is impossible for this message.
@@ -60,7 +72,10 @@ final class MessageFaultsTest extends TestCase
         for ($byte = 0; $byte < 256; ++$byte) {
             $type = \chr($byte);
             if (!str_contains('123ACDEGHINSTZcdnst', $type)) {
-                self::assertBroken($this->outcome(Message::parseComplete() . Message::of($type, "x\0\0\0\0\0")), 'unasked');
+                self::assertBroken(
+                    $this->outcome(Message::parseComplete() . Message::of($type, "x\0\0\0\0\0")),
+                    'unasked',
+                );
             }
             if (!str_contains('AENS', $type)) {
                 $this->assertEndsIdle(Message::of($type, $type === 'Z' ? 'I' : ''), 'unasked');
@@ -88,7 +103,10 @@ final class MessageFaultsTest extends TestCase
     {
         $this->assertEndsIdle($message, "PostgreSQL's protocol is broken");
         self::assertBroken($this->outcome(Message::parseComplete() . $message));
-        self::assertBroken($this->outcome(Answers::first(self::COLUMNS, ['1', 'x']), Message::bindComplete() . $message));
+        self::assertBroken($this->outcome(
+            Answers::first(self::COLUMNS, ['1', 'x']),
+            Message::bindComplete() . $message,
+        ));
     }
 
     /**
@@ -101,7 +119,9 @@ final class MessageFaultsTest extends TestCase
         yield 'parameters without a count' => [Message::of('t')];
         yield 'parameters with half of a count' => [Message::of('t', "\0")];
         yield 'fewer parameters than the count says' => [Message::of('t', "\0\2" . pack('N', Message::INT4))];
-        yield 'more parameters than the count says' => [Message::of('t', "\0\1" . pack('NN', Message::INT4, Message::INT4))];
+        yield 'more parameters than the count says' => [
+            Message::of('t', "\0\1" . pack('NN', Message::INT4, Message::INT4)),
+        ];
         yield 'as many parameters as can be counted' => [Message::of('t', "\xFF\xFF")];
         yield 'half of a parameter' => [Message::of('t', "\0\1\0\0")];
         yield 'columns without a count' => [$parameters . Message::of('T')];
@@ -110,9 +130,15 @@ final class MessageFaultsTest extends TestCase
         yield 'as many columns as there may be, and none' => [$parameters . Message::of('T', pack('n', 1664))];
         yield 'a column whose name does not end' => [$parameters . Message::of('T', "\0\1name")];
         yield 'a column that does not end' => [$parameters . Message::of('T', "\0\1name\0\0\0\0\0")];
-        yield 'a column that ends within its last number' => [$parameters . substr_replace(Message::of('T', "\0\1name\0" . str_repeat("\0", 17)), pack('N', 28), 1, 4)];
-        yield 'fewer columns than the count says' => [$parameters . Message::of('T', "\0\3" . substr(Message::rowDescription(self::COLUMNS), 7))];
-        yield 'more columns than the count says' => [$parameters . Message::of('T', "\0\1" . substr(Message::rowDescription(self::COLUMNS), 7))];
+        yield 'a column that ends within its last number' => [
+            $parameters . substr_replace(Message::of('T', "\0\1name\0" . str_repeat("\0", 17)), pack('N', 28), 1, 4),
+        ];
+        yield 'fewer columns than the count says' => [
+            $parameters . Message::of('T', "\0\3" . substr(Message::rowDescription(self::COLUMNS), 7)),
+        ];
+        yield 'more columns than the count says' => [
+            $parameters . Message::of('T', "\0\1" . substr(Message::rowDescription(self::COLUMNS), 7)),
+        ];
     }
 
     #[DataProvider('malformedDescriptions')]
@@ -120,7 +146,10 @@ final class MessageFaultsTest extends TestCase
     {
         self::assertBroken($this->outcome(Message::parseComplete() . $description . Answers::again(['1', 'x'])));
         // Described alone, as for a statement whose parameter types must be known.
-        self::assertBroken($this->outcome(Message::parseComplete() . $description . Message::readyForQuery(), parameters: ['text']));
+        self::assertBroken($this->outcome(
+            Message::parseComplete() . $description . Message::readyForQuery(),
+            parameters: ['text'],
+        ));
     }
 
     /** @return iterable<string, array{string}> rows of two texts */
@@ -147,17 +176,34 @@ final class MessageFaultsTest extends TestCase
         yield 'a value shorter than the row' => [$row(2, $one . pack('N', 0) . 'x')];
         yield 'something behind the last value' => [$row(2, $one . $one . 'D')];
         // The value also covers the last byte of the row and all of the next row.
-        yield 'a value that is all of the next row' => [$row(2, $one . pack('N', 1 + \strlen(Message::dataRow('3', 'z'))) . 'x')];
+        yield 'a value that is all of the next row' => [
+            $row(2, $one . pack('N', 1 + \strlen(Message::dataRow('3', 'z'))) . 'x'),
+        ];
     }
 
     #[DataProvider('malformedRows')]
     public function testARowHasToBeAsItsCountsSay(string $row): void
     {
         $good = [Message::dataRow('2', 'y'), Message::dataRow('3', 'z')];
-        foreach ([$row, $row . $good[1], $good[0] . $row, $good[0] . $row . $good[1], $row . $good[1] . $good[0]] as $rows) {
+        foreach ([
+            $row,
+            $row . $good[1],
+            $good[0] . $row,
+            $good[0] . $row . $good[1],
+            $row . $good[1] . $good[0],
+        ] as $rows) {
             $rest = Message::commandComplete('SELECT ' . substr_count($rows, 'D')) . Message::readyForQuery();
-            self::assertRefused($this->outcome(substr(Answers::first(self::COLUMNS), 0, -\strlen(Message::commandComplete('SELECT 0') . Message::readyForQuery())) . $rows . $rest));
-            self::assertRefused($this->outcome(Answers::first(self::COLUMNS, ['1', 'x']), Message::bindComplete() . $rows . $rest));
+            self::assertRefused($this->outcome(
+                substr(
+                    Answers::first(self::COLUMNS),
+                    0,
+                    -\strlen(Message::commandComplete('SELECT 0') . Message::readyForQuery()),
+                ) . $rows . $rest,
+            ));
+            self::assertRefused($this->outcome(
+                Answers::first(self::COLUMNS, ['1', 'x']),
+                Message::bindComplete() . $rows . $rest,
+            ));
         }
     }
 
@@ -166,7 +212,10 @@ final class MessageFaultsTest extends TestCase
     {
         $server = Answers::server(static fn(FakeConnection $client) => (new FakeSession($client))->serve(
             substr(Answers::described(self::COLUMNS), 0, -1) . 'T',
-            Message::bindComplete() . Message::dataRow('2', 'y') . Message::portalSuspended() . Message::readyForQuery('T'),
+            Message::bindComplete()
+                . Message::dataRow('2', 'y')
+                . Message::portalSuspended()
+                . Message::readyForQuery('T'),
             $row . Message::dataRow('3', 'z') . Message::commandComplete('SELECT 2') . Message::readyForQuery('T'),
         ));
         $connection = Answers::connect($server);
@@ -186,14 +235,24 @@ final class MessageFaultsTest extends TestCase
     /** @return iterable<string, array{string}> */
     public static function misplacedAnswers(): iterable
     {
-        $begin = Message::parseComplete() . Message::parameterDescription() . Message::rowDescription(self::COLUMNS) . Message::bindComplete();
+        $begin = Message::parseComplete()
+            . Message::parameterDescription()
+            . Message::rowDescription(self::COLUMNS)
+            . Message::bindComplete();
         $row = Message::dataRow('1', 'x');
         $done = Message::commandComplete('SELECT 1');
         yield 'no outcome' => [$begin . $row];
         yield 'nothing but the end' => [''];
         yield 'an end after the parse' => [Message::parseComplete()];
         yield 'no description' => [Message::parseComplete() . Message::bindComplete() . $row . $done];
-        yield 'rows of a statement without columns' => [Message::parseComplete() . Message::parameterDescription() . Message::noData() . Message::bindComplete() . $row . $done];
+        yield 'rows of a statement without columns' => [
+            Message::parseComplete()
+                . Message::parameterDescription()
+                . Message::noData()
+                . Message::bindComplete()
+                . $row
+                . $done,
+        ];
         yield 'a portal that is suspended' => [$begin . $row . Message::portalSuspended()];
         yield 'a second outcome' => [$begin . $row . $done . $row . $done];
         yield 'a second outcome without rows' => [$begin . $row . $done . $done];
@@ -215,12 +274,18 @@ final class MessageFaultsTest extends TestCase
             $client->readUntil('S');
             $client->readUntil('S');
             $client->write(
-                Answers::first(['a' => Message::TEXT], ['1']) . Message::readyForQuery() . Answers::first(['a' => Message::TEXT], ['2']) . Answers::first(['a' => Message::TEXT], ['3']),
+                Answers::first(['a' => Message::TEXT], ['1'])
+                    . Message::readyForQuery()
+                    . Answers::first(['a' => Message::TEXT], ['2'])
+                    . Answers::first(['a' => Message::TEXT], ['3']),
             );
             $client->readToEnd();
         });
         $connection = Answers::connect($server);
-        $outcomes = Outcome::ofAll(array_map(static fn(int $number): \Closure => static fn(): mixed => $connection->query("SELECT {$number}")->value(), [1 => 1, 2 => 2, 3 => 3]));
+        $outcomes = Outcome::ofAll(array_map(
+            static fn(int $number): \Closure => static fn(): mixed => $connection->query("SELECT {$number}")->value(),
+            [1 => 1, 2 => 2, 3 => 3],
+        ));
 
         self::assertSame('1', $outcomes[1]);
         self::assertInstanceOf(ConnectionLostException::class, $outcomes[2], Outcome::told($outcomes[2]));
@@ -240,8 +305,17 @@ final class MessageFaultsTest extends TestCase
     #[DataProvider('strangeStatuses')]
     public function testAStatusThatIsNoneEndsTheConnection(string $status): void
     {
-        self::assertBroken($this->outcome(substr(Answers::first(self::COLUMNS, ['1', 'x']), 0, -6) . Message::of('Z', $status)), 'with another status than I, T or E');
-        self::assertBroken($this->outcome(Answers::first(self::COLUMNS, ['1', 'x']), substr(Answers::again(['1', 'x']), 0, -6) . Message::of('Z', $status)), 'with another status than I, T or E');
+        self::assertBroken(
+            $this->outcome(substr(Answers::first(self::COLUMNS, ['1', 'x']), 0, -6) . Message::of('Z', $status)),
+            'with another status than I, T or E',
+        );
+        self::assertBroken(
+            $this->outcome(
+                Answers::first(self::COLUMNS, ['1', 'x']),
+                substr(Answers::again(['1', 'x']), 0, -6) . Message::of('Z', $status),
+            ),
+            'with another status than I, T or E',
+        );
     }
 
     /** @return iterable<string, array{string, string}> payload and message */
@@ -262,7 +336,10 @@ final class MessageFaultsTest extends TestCase
     #[DataProvider('strangeErrors')]
     public function testAnErrorIsAnErrorWhateverIsMissing(string $payload, string $message): void
     {
-        foreach ([[Message::of('E', $payload)], [Answers::first(self::COLUMNS, ['1', 'x']), Message::of('E', $payload)]] as $answers) {
+        foreach ([
+            [Message::of('E', $payload)],
+            [Answers::first(self::COLUMNS, ['1', 'x']), Message::of('E', $payload)],
+        ] as $answers) {
             $answers[\count($answers) - 1] .= Message::readyForQuery();
             $outcome = $this->outcome(...[...$answers, 'then' => true]);
             self::assertInstanceOf(QueryException::class, $outcome, Outcome::told($outcome));
@@ -278,11 +355,23 @@ final class MessageFaultsTest extends TestCase
             $message = Message::errorResponse('57P01', 'terminating connection', severity: $severity);
             $idle = $this->afterIdle($message);
             self::assertInstanceOf(ConnectionLostException::class, $idle);
-            self::assertSame(['57P01', 'Nothing was sent: The connection to PostgreSQL was lost: the server ended it: terminating connection (SQLSTATE 57P01)'], [$idle->sqlState, $idle->getMessage()]);
+            self::assertSame(
+                [
+                    '57P01',
+                    'Nothing was sent: The connection to PostgreSQL was lost: the server ended it: terminating connection (SQLSTATE 57P01)',
+                ],
+                [$idle->sqlState, $idle->getMessage()],
+            );
             if ($severity !== 'ERROR') {
                 $busy = $this->outcome(Message::parseComplete() . $message);
                 self::assertInstanceOf(ConnectionLostException::class, $busy);
-                self::assertSame(['57P01', 'The connection to PostgreSQL was lost: the server ended it: terminating connection (SQLSTATE 57P01)'], [$busy->sqlState, $busy->getMessage()]);
+                self::assertSame(
+                    [
+                        '57P01',
+                        'The connection to PostgreSQL was lost: the server ended it: terminating connection (SQLSTATE 57P01)',
+                    ],
+                    [$busy->sqlState, $busy->getMessage()],
+                );
             }
         }
     }
@@ -302,7 +391,9 @@ final class MessageFaultsTest extends TestCase
     public function testATagWithoutANumberIsNoRow(string $payload, int $affected): void
     {
         $end = Message::bindComplete() . Message::of('C', $payload) . Message::readyForQuery();
-        $server = self::answering([Message::parseComplete() . Message::parameterDescription() . Message::noData() . $end, $end]);
+        $server = self::answering(
+            [Message::parseComplete() . Message::parameterDescription() . Message::noData() . $end, $end],
+        );
         $connection = Answers::connect($server);
         self::assertSame($affected, $connection->execute('INSERT'));
         self::assertSame($affected, $connection->execute('INSERT'));
@@ -312,8 +403,18 @@ final class MessageFaultsTest extends TestCase
 
     public function testATagThatIsNotThereEndsTheConnection(): void
     {
-        self::assertBroken($this->outcome(Answers::first(self::COLUMNS, ['1', 'x']), Message::bindComplete() . Message::of('C') . Message::readyForQuery()));
-        self::assertBroken($this->outcome(Message::parseComplete() . Message::parameterDescription() . Message::noData() . Message::bindComplete() . Message::of('C') . Message::readyForQuery()));
+        self::assertBroken($this->outcome(
+            Answers::first(self::COLUMNS, ['1', 'x']),
+            Message::bindComplete() . Message::of('C') . Message::readyForQuery(),
+        ));
+        self::assertBroken($this->outcome(
+            Message::parseComplete()
+                . Message::parameterDescription()
+                . Message::noData()
+                . Message::bindComplete()
+                . Message::of('C')
+                . Message::readyForQuery(),
+        ));
     }
 
     /**
@@ -375,7 +476,10 @@ final class MessageFaultsTest extends TestCase
     {
         $outcome = $this->afterIdle($bytes);
         self::assertInstanceOf(ConnectionLostException::class, $outcome, Outcome::told($outcome));
-        self::assertStringStartsWith('Nothing was sent: The connection to PostgreSQL was lost: ', $outcome->getMessage());
+        self::assertStringStartsWith(
+            'Nothing was sent: The connection to PostgreSQL was lost: ',
+            $outcome->getMessage(),
+        );
         self::assertBroken($outcome->getPrevious(), $reason);
     }
 
@@ -389,7 +493,9 @@ final class MessageFaultsTest extends TestCase
     /** Checks for a failure, either on arrival or when the rows are read. */
     private static function assertRefused(mixed $outcome): void
     {
-        $outcome instanceof ConnectionLostException ? self::assertBroken($outcome) : self::assertInstanceOf(ProtocolException::class, $outcome, Outcome::told($outcome));
+        $outcome instanceof ConnectionLostException
+            ? self::assertBroken($outcome)
+            : self::assertInstanceOf(ProtocolException::class, $outcome, Outcome::told($outcome));
     }
 
     /** @param list<string> $answers answers to requests that each end with a Sync */

@@ -32,7 +32,10 @@ final class Outcome
      */
     public static function ofAll(array $works): array
     {
-        $outcomes = await(array_map(static fn(\Closure $work) => Async::run(static fn(): mixed => self::of($work)), $works));
+        $outcomes = await(array_map(
+            static fn(\Closure $work) => Async::run(static fn(): mixed => self::of($work)),
+            $works,
+        ));
         /** @var array<K, mixed> $ordered */
         $ordered = array_replace($works, $outcomes);
 
@@ -43,7 +46,9 @@ final class Outcome
     public static function told(mixed $outcome): string
     {
         return $outcome instanceof \Throwable
-            ? $outcome::class . ": {$outcome->getMessage()}" . ($outcome->getPrevious() === null ? '' : ' <- ' . self::told($outcome->getPrevious()))
+            ? $outcome::class
+            . ": {$outcome->getMessage()}"
+            . ($outcome->getPrevious() === null ? '' : ' <- ' . self::told($outcome->getPrevious()))
             : json_encode($outcome, \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE);
     }
 }

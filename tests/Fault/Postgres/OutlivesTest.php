@@ -70,19 +70,24 @@ final class OutlivesTest extends TestCase
             $rows = $borrowed->stream('SELECT generate_series(1, 10000) AS i');
             self::assertSame(['i' => 1], $rows->current());
             $borrowed->release();
-            $ended = Outcome::of(fn(): mixed => $pool->transaction(function (Transaction $transaction) use (&$rows, $how): void {
-                if ($how !== 'let go before the first statement') {
-                    $transaction->execute("INSERT INTO {$this->table} VALUES (1)");
-                }
-                if ($how === 'read on') {
-                    self::assertInstanceOf(\LogicException::class, Outcome::of(static fn(): int => self::rest($rows)));
-                }
-                $rows = null;
-                gc_collect_cycles();
-                delay(0.01);
-                $transaction->execute("INSERT INTO {$this->table} VALUES (2)");
-                throw new \DomainException('undone');
-            }));
+            $ended = Outcome::of(
+                fn(): mixed => $pool->transaction(function (Transaction $transaction) use (&$rows, $how): void {
+                    if ($how !== 'let go before the first statement') {
+                        $transaction->execute("INSERT INTO {$this->table} VALUES (1)");
+                    }
+                    if ($how === 'read on') {
+                        self::assertInstanceOf(
+                            \LogicException::class,
+                            Outcome::of(static fn(): int => self::rest($rows)),
+                        );
+                    }
+                    $rows = null;
+                    gc_collect_cycles();
+                    delay(0.01);
+                    $transaction->execute("INSERT INTO {$this->table} VALUES (2)");
+                    throw new \DomainException('undone');
+                }),
+            );
 
             self::assertInstanceOf(\DomainException::class, $ended, "{$how}: " . Outcome::told($ended));
             self::assertSame([], $this->ids(), $how);
@@ -96,23 +101,29 @@ final class OutlivesTest extends TestCase
         $pool = $this->pool($driver);
         $borrowed = $pool->acquire();
         [$begun, $goOn] = [new DeferredFuture(), new DeferredFuture()];
-        $first = Async::run(fn(): mixed => Outcome::of(fn(): mixed => $borrowed->transaction(function (Transaction $transaction) use ($begun, $goOn): string {
-            $transaction->execute("INSERT INTO {$this->table} VALUES (1)");
-            $begun->complete();
-            $goOn->getFuture()->await();
-            $transaction->execute("INSERT INTO {$this->table} VALUES (2)");
+        $first = Async::run(
+            fn(): mixed => Outcome::of(
+                fn(): mixed => $borrowed->transaction(function (Transaction $transaction) use ($begun, $goOn): string {
+                    $transaction->execute("INSERT INTO {$this->table} VALUES (1)");
+                    $begun->complete();
+                    $goOn->getFuture()->await();
+                    $transaction->execute("INSERT INTO {$this->table} VALUES (2)");
 
-            return 'done';
-        })));
+                    return 'done';
+                }),
+            ),
+        );
         $begun->getFuture()->await(new TimeoutCancellation(5));
         $borrowed->release();
-        $other = Outcome::of(fn(): mixed => $pool->transaction(function (Transaction $transaction) use ($goOn, $first): void {
-            $transaction->execute("INSERT INTO {$this->table} VALUES (3)");
-            $goOn->complete();
-            $first->await(new TimeoutCancellation(5));
-            $transaction->execute("INSERT INTO {$this->table} VALUES (4)");
-            throw new \DomainException('undone');
-        }));
+        $other = Outcome::of(
+            fn(): mixed => $pool->transaction(function (Transaction $transaction) use ($goOn, $first): void {
+                $transaction->execute("INSERT INTO {$this->table} VALUES (3)");
+                $goOn->complete();
+                $first->await(new TimeoutCancellation(5));
+                $transaction->execute("INSERT INTO {$this->table} VALUES (4)");
+                throw new \DomainException('undone');
+            }),
+        );
 
         self::assertInstanceOf(\LogicException::class, $first->await());
         self::assertInstanceOf(\DomainException::class, $other, Outcome::told($other));
@@ -163,7 +174,9 @@ final class OutlivesTest extends TestCase
         $connection->execute("INSERT INTO {$this->table} VALUES (1)");
         foreach ([
             static fn(): int => iterator_count($connection->stream('SELECT 1')),
-            static fn(): mixed => $connection->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1')->value()),
+            static fn(): mixed => $connection->transaction(
+                static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1')->value(),
+            ),
         ] as $work) {
             $told = Outcome::of($work);
             self::assertInstanceOf(\LogicException::class, $told, Outcome::told($told));
@@ -172,7 +185,12 @@ final class OutlivesTest extends TestCase
         $connection->query('ROLLBACK');
 
         self::assertSame([], $this->ids());
-        self::assertSame(1, $connection->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1')->value()));
+        self::assertSame(
+            1,
+            $connection->transaction(
+                static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1')->value(),
+            ),
+        );
     }
 
     #[DataProvider('drivers')]
@@ -197,7 +215,14 @@ final class OutlivesTest extends TestCase
     public function testWhatIsClosedWhileItCommitsLeavesItUnknown(PostgresDriver $driver): void
     {
         foreach ([$this->connection($driver), $this->pool($driver)] as $link) {
-            $committing = Async::run(fn(): mixed => Outcome::of(fn(): mixed => $link->transaction(fn(Transaction $transaction): int => $transaction->execute("INSERT INTO {$this->table} VALUES (1, 30)"))));
+            $committing = Async::run(
+                fn(): mixed => Outcome::of(
+                    fn(): mixed => $link->transaction(
+                        fn(Transaction $transaction): int
+                            => $transaction->execute("INSERT INTO {$this->table} VALUES (1, 30)"),
+                    ),
+                ),
+            );
             Eventually::holds(self::commits(...), 'it commits');
             $link instanceof PostgresPool ? $link->kill() : $link->close();
             $told = $committing->await();
@@ -211,10 +236,17 @@ final class OutlivesTest extends TestCase
     public function testAGapBeginsWhereTheConnectionWasKnownToBeThereAndNotWhenSomebodyLooks(): void
     {
         $name = $this->table;
-        $listener = (new PostgresPool(PostgresOptions::of(Cluster::shared()->dsn(application_name: $name))))->listen($name);
+        $listener = (new PostgresPool(PostgresOptions::of(
+            Cluster::shared()->dsn(application_name: $name),
+        )))->listen($name);
         Cluster::ask("SELECT pg_notify('{$name}', 'first') FROM pg_sleep(0)");
         $heard = Async::run(static fn(): mixed => $listener->current());
-        Eventually::holds(static fn(): bool => Cluster::ask("SELECT FROM pg_stat_activity WHERE application_name = '{$name}' AND query LIKE 'LISTEN%'") !== [], 'it listens');
+        Eventually::holds(
+            static fn(): bool => Cluster::ask(
+                "SELECT FROM pg_stat_activity WHERE application_name = '{$name}' AND query LIKE 'LISTEN%'",
+            ) !== [],
+            'it listens',
+        );
         Cluster::ask("SELECT pg_notify('{$name}', 'second')");
         $heard->await();
         $before = new \DateTimeImmutable();
@@ -236,9 +268,13 @@ final class OutlivesTest extends TestCase
 
     private function pool(PostgresDriver $driver): PostgresPool
     {
-        return new PostgresPool(self::options($driver), 1, new PostgresPoolOptions(onWarning: function (string $warning): void {
-            $this->warnings[] = $warning;
-        }));
+        return new PostgresPool(
+            self::options($driver),
+            1,
+            new PostgresPoolOptions(onWarning: function (string $warning): void {
+                $this->warnings[] = $warning;
+            }),
+        );
     }
 
     private function connection(PostgresDriver $driver): PostgresConnection

@@ -27,14 +27,19 @@ final class PersistentFaultsTest extends TestCase
 
     public function testAServerThatIsGoneWhenAConnectionIsFoundAgainIsAnExceptionAndNoCrash(): void
     {
-        self::assertSame(['gone' => ConnectionFailedException::class, 'back' => 1], Host::call(self::class . '::findItAgain'));
+        self::assertSame(
+            ['gone' => ConnectionFailedException::class, 'back' => 1],
+            Host::call(self::class . '::findItAgain'),
+        );
     }
 
     /** @return array<string, mixed> */
     public static function findItAgain(): array
     {
         $cluster = Cluster::start();
-        $options = PostgresOptions::of($cluster->dsn())->with(['driver' => PostgresDriver::ExtPgsql, 'persistent' => true]);
+        $options = PostgresOptions::of($cluster->dsn())->with(
+            ['driver' => PostgresDriver::ExtPgsql, 'persistent' => true],
+        );
         $open = static fn(): Session => (new Sessions($options))->open(null);
         $open()->close();
         $children = array_keys(Processes::childrenOf((int) $cluster->postmasterPid()));

@@ -57,13 +57,20 @@ final class PipelineFaultsTest extends TestCase
         yield 'a connection' => [static fn(string $dsn): PostgresLink => PostgresConnection::connect($dsn)];
         yield 'a pool of one' => [static fn(string $dsn): PostgresLink => new PostgresPool($dsn, 1)];
         yield 'a pool' => [static fn(string $dsn): PostgresLink => new PostgresPool($dsn, 5)];
-        yield 'a borrowed connection' => [static fn(string $dsn): PostgresLink => (new PostgresPool($dsn, 1, new PostgresPoolOptions(onWarning: static fn() => null)))->acquire()];
+        yield 'a borrowed connection' => [
+            static fn(string $dsn): PostgresLink
+                => (new PostgresPool($dsn, 1, new PostgresPoolOptions(onWarning: static fn() => null)))->acquire(),
+        ];
     }
 
     public function testAnErrorInTheMiddleOfAHundredConcernsNobodyElse(): void
     {
         for ($round = 0; $round < 3; ++$round) {
-            $outcomes = Outcome::ofAll(array_map(fn(int $i): \Closure => fn(): mixed => $this->connection->query($i === 50 ? 'SELECT 1 / 0' : "SELECT {$i}")->value(), range(0, 99)));
+            $outcomes = Outcome::ofAll(array_map(
+                fn(int $i): \Closure
+                    => fn(): mixed => $this->connection->query($i === 50 ? 'SELECT 1 / 0' : "SELECT {$i}")->value(),
+                range(0, 99),
+            ));
             self::assertInstanceOf(QueryException::class, $outcomes[50]);
             self::assertSame('22012', $outcomes[50]->sqlState);
             $outcomes[50] = 50;
@@ -75,20 +82,82 @@ final class PipelineFaultsTest extends TestCase
     {
         $table = $this->table;
         $errors = [
-            [static fn(PostgresConnection $connection): mixed => $connection->query('SELECT 1 / 0'), QueryException::class, '22012'],
-            [static fn(PostgresConnection $connection): mixed => $connection->query('SELECT $1::int / 0', [1]), QueryException::class, '22012'],
-            [static fn(PostgresConnection $connection): mixed => $connection->query('no statement'), QueryException::class, '42601'],
-            [static fn(PostgresConnection $connection): mixed => $connection->query('SELECT FROM nowhere WHERE a = $1', ['x']), QueryException::class, '42P01'],
-            [static fn(PostgresConnection $connection): mixed => $connection->query('SELECT $1::int', ['no number']), \Throwable::class, null],
-            [static fn(PostgresConnection $connection): mixed => $connection->query('SELECT $1::int, $2::int', [1]), \Throwable::class, null],
-            [static fn(PostgresConnection $connection): mixed => $connection->query('SELECT $1::int', [static fn(): int => 1]), InvalidParameterException::class, null],
-            [static fn(PostgresConnection $connection): mixed => $connection->query('SELECT 1; SELECT 2'), MultipleStatementsException::class, null],
-            [static fn(PostgresConnection $connection): mixed => $connection->execute('INSERT INTO ' . $table . ' VALUES ($1)', [1]), UniqueViolationException::class, '23505'],
-            [static fn(PostgresConnection $connection): mixed => $connection->query('SELECT i / (500 - i) FROM generate_series(1, 1000) AS i'), QueryException::class, '22012'],
-            [static fn(PostgresConnection $connection): mixed => $connection->query("COPY {$table} FROM STDIN"), \LogicException::class, null],
-            [static fn(PostgresConnection $connection): mixed => $connection->query("COPY {$table} TO STDOUT"), \LogicException::class, null],
-            [static fn(PostgresConnection $connection) => $connection->executeScript('SELECT 1; SELECT 1 / 0; SELECT 2'), QueryException::class, '22012'],
-            [static fn(PostgresConnection $connection): mixed => $connection->query("DO $$ BEGIN RAISE EXCEPTION 'told' USING ERRCODE = 'ZZZZZ'; END $$"), QueryException::class, 'ZZZZZ'],
+            [
+                static fn(PostgresConnection $connection): mixed => $connection->query('SELECT 1 / 0'),
+                QueryException::class,
+                '22012',
+            ],
+            [
+                static fn(PostgresConnection $connection): mixed => $connection->query('SELECT $1::int / 0', [1]),
+                QueryException::class,
+                '22012',
+            ],
+            [
+                static fn(PostgresConnection $connection): mixed => $connection->query('no statement'),
+                QueryException::class,
+                '42601',
+            ],
+            [
+                static fn(PostgresConnection $connection): mixed
+                    => $connection->query('SELECT FROM nowhere WHERE a = $1', ['x']),
+                QueryException::class,
+                '42P01',
+            ],
+            [
+                static fn(PostgresConnection $connection): mixed => $connection->query('SELECT $1::int', ['no number']),
+                \Throwable::class,
+                null,
+            ],
+            [
+                static fn(PostgresConnection $connection): mixed => $connection->query('SELECT $1::int, $2::int', [1]),
+                \Throwable::class,
+                null,
+            ],
+            [
+                static fn(PostgresConnection $connection): mixed
+                    => $connection->query('SELECT $1::int', [static fn(): int => 1]),
+                InvalidParameterException::class,
+                null,
+            ],
+            [
+                static fn(PostgresConnection $connection): mixed => $connection->query('SELECT 1; SELECT 2'),
+                MultipleStatementsException::class,
+                null,
+            ],
+            [
+                static fn(PostgresConnection $connection): mixed
+                    => $connection->execute('INSERT INTO ' . $table . ' VALUES ($1)', [1]),
+                UniqueViolationException::class,
+                '23505',
+            ],
+            [
+                static fn(PostgresConnection $connection): mixed
+                    => $connection->query('SELECT i / (500 - i) FROM generate_series(1, 1000) AS i'),
+                QueryException::class,
+                '22012',
+            ],
+            [
+                static fn(PostgresConnection $connection): mixed => $connection->query("COPY {$table} FROM STDIN"),
+                \LogicException::class,
+                null,
+            ],
+            [
+                static fn(PostgresConnection $connection): mixed => $connection->query("COPY {$table} TO STDOUT"),
+                \LogicException::class,
+                null,
+            ],
+            [
+                static fn(PostgresConnection $connection)
+                    => $connection->executeScript('SELECT 1; SELECT 1 / 0; SELECT 2'),
+                QueryException::class,
+                '22012',
+            ],
+            [
+                static fn(PostgresConnection $connection): mixed
+                    => $connection->query("DO $$ BEGIN RAISE EXCEPTION 'told' USING ERRCODE = 'ZZZZZ'; END $$"),
+                QueryException::class,
+                'ZZZZZ',
+            ],
         ];
         foreach (Scale::rounds(0.5, 10) as $_) {
             $works = $expected = [];
@@ -98,7 +167,10 @@ final class PipelineFaultsTest extends TestCase
                     $works[$i] = fn(): mixed => $work($this->connection);
                     $expected[$i] = [$class, $sqlState];
                 } else {
-                    $works[$i] = fn(): mixed => $this->connection->query(mt_rand(0, 1) === 0 ? 'SELECT $1::int' : 'SELECT $1::text::int', [mt_rand(0, 1) === 0 ? (string) $i : $i])->value();
+                    $works[$i] = fn(): mixed => $this->connection->query(
+                        mt_rand(0, 1) === 0 ? 'SELECT $1::int' : 'SELECT $1::text::int',
+                        [mt_rand(0, 1) === 0 ? (string) $i : $i],
+                    )->value();
                 }
             }
             foreach (Outcome::ofAll($works) as $i => $outcome) {
@@ -118,11 +190,19 @@ final class PipelineFaultsTest extends TestCase
     {
         /** @var \ArrayObject<int, mixed> $outcomes */
         $outcomes = new \ArrayObject();
-        $outcome = Outcome::of(fn(): mixed => $this->connection->transaction(static function (Transaction $transaction) use ($outcomes): string {
-            $outcomes->exchangeArray(Outcome::ofAll(array_map(static fn(int $i): \Closure => static fn(): mixed => $transaction->query($i === 5 ? 'SELECT 1 / 0' : "SELECT {$i}")->value(), range(0, 9))));
+        $outcome = Outcome::of(
+            fn(): mixed
+                => $this->connection->transaction(static function (Transaction $transaction) use ($outcomes): string {
+                    $outcomes->exchangeArray(Outcome::ofAll(array_map(
+                        static fn(int $i): \Closure
+                            => static fn(): mixed
+                                => $transaction->query($i === 5 ? 'SELECT 1 / 0' : "SELECT {$i}")->value(),
+                        range(0, 9),
+                    )));
 
-            return 'done';
-        }));
+                    return 'done';
+                }),
+        );
 
         foreach ($outcomes as $i => $one) {
             if ($i < 5) {
@@ -145,8 +225,13 @@ final class PipelineFaultsTest extends TestCase
         $table = $this->table;
         // Statements of several steps: their types are asked first, they are sent again, or they wait for a COPY.
         $statements = [
-            static fn(int $i): int => $link->execute("INSERT INTO {$table} SELECT length(\$1) /* {$i} */", [str_repeat('x', $i)]),
-            static fn(int $i): int => $link->execute("INSERT INTO {$table} SELECT \$1::text::int FROM pg_sleep(0.01) /* {$i} */", [(string) $i]),
+            static fn(int $i): int
+                => $link->execute("INSERT INTO {$table} SELECT length(\$1) /* {$i} */", [str_repeat('x', $i)]),
+            static fn(int $i): int
+                => $link->execute(
+                    "INSERT INTO {$table} SELECT \$1::text::int FROM pg_sleep(0.01) /* {$i} */",
+                    [(string) $i],
+                ),
             static fn(int $i): int => $link->execute("INSERT INTO {$table} VALUES ({$i})"),
             static fn(int $i): int => $link->copyFrom("COPY {$table} FROM STDIN", [[$i]]),
             static function (int $i) use ($link, $table): int {
@@ -160,13 +245,19 @@ final class PipelineFaultsTest extends TestCase
                 return $link->execute("INSERT INTO {$table} VALUES ({$i})");
             },
         ];
-        $rollBack = static fn(): mixed => Outcome::of(static fn(): mixed => $link->transaction(static function (Transaction $transaction): never {
-            $transaction->query('SELECT 1');
-            delay(0.001);
+        $rollBack = static fn(): mixed
+            => Outcome::of(static fn(): mixed => $link->transaction(static function (Transaction $transaction): never {
+                $transaction->query('SELECT 1');
+                delay(0.001);
 
-            throw new \DomainException('to roll back');
-        }));
-        $fail = static fn(): mixed => Outcome::of(static fn(): mixed => $link->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1 / 0')));
+                throw new \DomainException('to roll back');
+            }));
+        $fail = static fn(): mixed => Outcome::of(
+            static fn(): mixed
+                => $link->transaction(
+                    static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1 / 0'),
+                ),
+        );
         foreach (Scale::rounds(0.25, 3) as $_) {
             $works = [];
             foreach (range(2, 40) as $i) {
@@ -185,8 +276,20 @@ final class PipelineFaultsTest extends TestCase
             }
             $outcomes = Outcome::ofAll($works);
             $done = array_keys(array_filter($outcomes, static fn(mixed $outcome): bool => $outcome === 1));
-            self::assertSame([], array_filter(array_map(Outcome::told(...), $outcomes), static fn(string $told): bool => preg_match('/^(1|DomainException.*|.*division by zero.*)$/', $told) === 0), 'nobody else has failed');
-            self::assertSame([1, ...$done], $link->query("SELECT id FROM {$table} ORDER BY id")->column(), 'what was told to be done is there');
+            self::assertSame(
+                [],
+                array_filter(
+                    array_map(Outcome::told(...), $outcomes),
+                    static fn(string $told): bool
+                        => preg_match('/^(1|DomainException.*|.*division by zero.*)$/', $told) === 0,
+                ),
+                'nobody else has failed',
+            );
+            self::assertSame(
+                [1, ...$done],
+                $link->query("SELECT id FROM {$table} ORDER BY id")->column(),
+                'what was told to be done is there',
+            );
             $link->execute("DELETE FROM {$table} WHERE id > 1");
         }
     }
@@ -225,11 +328,20 @@ final class PipelineFaultsTest extends TestCase
             },
             static function (int $i) use ($link, $table): int {
                 // A rollback, because all of them write the same row.
-                Outcome::of(static fn(): mixed => $link->transaction(static function (Transaction $transaction) use ($table, $i): never {
-                    self::assertSame(3, $transaction->copyFrom("COPY {$table} FROM STDIN", [(10 * $i + 10) . "\n", (10 * $i + 11) . "\n", (10 * $i + 12) . "\n"]));
+                Outcome::of(
+                    static fn(): mixed
+                        => $link->transaction(static function (Transaction $transaction) use ($table, $i): never {
+                            self::assertSame(
+                                3,
+                                $transaction->copyFrom(
+                                    "COPY {$table} FROM STDIN",
+                                    [(10 * $i + 10) . "\n", (10 * $i + 11) . "\n", (10 * $i + 12) . "\n"],
+                                ),
+                            );
 
-                    throw new \DomainException('to roll back');
-                }));
+                            throw new \DomainException('to roll back');
+                        }),
+                );
 
                 return $i;
             },
@@ -238,7 +350,8 @@ final class PipelineFaultsTest extends TestCase
 
                 return $i;
             },
-            static fn(int $i): int => \count([Outcome::of(static fn(): mixed => $link->query('SELECT 1 / 0'))]) + $i - 1,
+            static fn(int $i): int
+                => \count([Outcome::of(static fn(): mixed => $link->query('SELECT 1 / 0'))]) + $i - 1,
         ];
         foreach (Scale::rounds(0.25, 2) as $_) {
             $works = [];
@@ -253,7 +366,17 @@ final class PipelineFaultsTest extends TestCase
                 };
             }
             $outcomes = Outcome::ofAll($works);
-            self::assertSame(range(0, 59), $outcomes, implode("\n", array_filter(array_map(Outcome::told(...), $outcomes), static fn(string $told): bool => preg_match('/^\d+$/', $told) === 0)));
+            self::assertSame(
+                range(0, 59),
+                $outcomes,
+                implode(
+                    "\n",
+                    array_filter(
+                        array_map(Outcome::told(...), $outcomes),
+                        static fn(string $told): bool => preg_match('/^\d+$/', $told) === 0,
+                    ),
+                ),
+            );
             self::assertSame(1, $link->query("SELECT count(*) FROM {$table}")->value());
         }
     }
@@ -262,13 +385,24 @@ final class PipelineFaultsTest extends TestCase
     {
         // A value from a sequence stays used, whatever happens to the statement.
         Cluster::ask("CREATE SEQUENCE {$this->table}_sent");
-        foreach (['SELECT 1 / (nextval($1::text::regclass) * 0)', 'SELECT nextval($1::text::regclass) FROM nowhere', 'INSERT INTO ' . $this->table . ' SELECT 0 * nextval($1::text::regclass) + 1'] as $sql) {
+        foreach ([
+            'SELECT 1 / (nextval($1::text::regclass) * 0)',
+            'SELECT nextval($1::text::regclass) FROM nowhere',
+            'INSERT INTO ' . $this->table . ' SELECT 0 * nextval($1::text::regclass) + 1',
+        ] as $sql) {
             foreach (range(1, 3) as $_) {
-                self::assertInstanceOf(QueryException::class, Outcome::of(fn(): mixed => $this->connection->query($sql, ["{$this->table}_sent"])));
+                self::assertInstanceOf(
+                    QueryException::class,
+                    Outcome::of(fn(): mixed => $this->connection->query($sql, ["{$this->table}_sent"])),
+                );
             }
         }
 
-        self::assertSame([['last_value' => '6']], Cluster::ask("SELECT last_value FROM {$this->table}_sent"), 'three times each by those that were executed');
+        self::assertSame(
+            [['last_value' => '6']],
+            Cluster::ask("SELECT last_value FROM {$this->table}_sent"),
+            'three times each by those that were executed',
+        );
         Cluster::ask("DROP SEQUENCE {$this->table}_sent");
     }
 
@@ -277,7 +411,8 @@ final class PipelineFaultsTest extends TestCase
         [$connection, $table] = [$this->connection, $this->table];
         $selfish = [
             static fn(): mixed => $connection->transaction(static fn(): mixed => $connection->query('SELECT 1')),
-            static fn(): mixed => $connection->transaction(static fn(): mixed => $connection->transaction(static fn(): int => 1)),
+            static fn(): mixed
+                => $connection->transaction(static fn(): mixed => $connection->transaction(static fn(): int => 1)),
             static function () use ($connection): void {
                 foreach ($connection->stream('SELECT 1') as $_) {
                     $connection->query('SELECT 2');
@@ -288,10 +423,11 @@ final class PipelineFaultsTest extends TestCase
                     $connection->query('SELECT 2');
                 }
             },
-            static fn(): mixed => $connection->copyFrom("COPY {$table} FROM STDIN", (static function () use ($connection): \Generator {
-                yield "100\n";
-                $connection->query('SELECT 2');
-            })()),
+            static fn(): mixed
+                => $connection->copyFrom("COPY {$table} FROM STDIN", (static function () use ($connection): \Generator {
+                    yield "100\n";
+                    $connection->query('SELECT 2');
+                })()),
         ];
         foreach ($selfish as $number => $work) {
             foreach ([$work, static fn(): mixed => Async::run(static fn(): mixed => $work())->await()] as $in) {

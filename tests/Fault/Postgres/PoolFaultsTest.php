@@ -46,7 +46,9 @@ final class PoolFaultsTest extends TestCase
 
     public static function setUpBeforeClass(): void
     {
-        self::$cluster = Cluster::start(['max_connections' => 5, 'superuser_reserved_connections' => 0, 'fsync' => false]);
+        self::$cluster = Cluster::start(
+            ['max_connections' => 5, 'superuser_reserved_connections' => 0, 'fsync' => false],
+        );
     }
 
     public static function tearDownAfterClass(): void
@@ -95,12 +97,18 @@ final class PoolFaultsTest extends TestCase
         });
         $pool = new PostgresPool(Answers::options($server), 3, new PostgresPoolOptions(acquireTimeout: 0.3));
         $at = hrtime(true);
-        $outcomes = Outcome::ofAll(array_map(static fn(int $i): \Closure => static fn(): mixed => $pool->query("SELECT {$i}"), range(1, 5)));
+        $outcomes = Outcome::ofAll(array_map(
+            static fn(int $i): \Closure => static fn(): mixed => $pool->query("SELECT {$i}"),
+            range(1, 5),
+        ));
 
         self::assertLessThan(3.0, (hrtime(true) - $at) / 1e9);
         foreach ($outcomes as $outcome) {
             self::assertInstanceOf(PoolTimeoutException::class, $outcome, Outcome::told($outcome));
-            self::assertStringContainsString("The last attempt failed: No connection to PostgreSQL: {$server->host}:{$server->port}: {$message}", $outcome->getMessage());
+            self::assertStringContainsString(
+                "The last attempt failed: No connection to PostgreSQL: {$server->host}:{$server->port}: {$message}",
+                $outcome->getMessage(),
+            );
             $previous = $outcome->getPrevious();
             self::assertInstanceOf(ConnectionFailedException::class, $previous);
             self::assertSame($sqlState, $previous->sqlState);
@@ -194,8 +202,15 @@ final class PoolFaultsTest extends TestCase
         self::assertNotFalse($server);
         $address = (string) stream_socket_get_name($server, false);
         fclose($server);
-        $pool = new PostgresPool("postgres://nobody@{$address}/nothing?sslmode=disable", 3, new PostgresPoolOptions(acquireTimeout: 60.0));
-        foreach (Outcome::ofAll(array_map(static fn(int $i): \Closure => static fn(): mixed => $pool->query("SELECT {$i}"), range(1, 5))) as $outcome) {
+        $pool = new PostgresPool(
+            "postgres://nobody@{$address}/nothing?sslmode=disable",
+            3,
+            new PostgresPoolOptions(acquireTimeout: 60.0),
+        );
+        foreach (Outcome::ofAll(array_map(
+            static fn(int $i): \Closure => static fn(): mixed => $pool->query("SELECT {$i}"),
+            range(1, 5),
+        )) as $outcome) {
             self::assertInstanceOf(ConnectionFailedException::class, $outcome, Outcome::told($outcome));
             self::assertStringContainsString($address, $outcome->getMessage());
             self::assertStringContainsStringIgnoringCase('refused', $outcome->getMessage());
@@ -218,9 +233,18 @@ final class PoolFaultsTest extends TestCase
     {
         $cluster = self::$cluster;
         self::assertNotNull($cluster);
-        $others = array_map(static fn(): PostgresConnection => PostgresConnection::connect($cluster->dsn()), range(1, 4));
+        $others = array_map(
+            static fn(): PostgresConnection => PostgresConnection::connect($cluster->dsn()),
+            range(1, 4),
+        );
         $pool = new PostgresPool($cluster->dsn(), 4);
-        $values = Async::run(static fn(): array => Outcome::ofAll(array_map(static fn(int $i): \Closure => static fn(): mixed => $pool->query("SELECT {$i} FROM pg_sleep(0.1)")->value(), range(1, 8))));
+        $values = Async::run(
+            static fn(): array => Outcome::ofAll(array_map(
+                static fn(int $i): \Closure
+                    => static fn(): mixed => $pool->query("SELECT {$i} FROM pg_sleep(0.1)")->value(),
+                range(1, 8),
+            )),
+        );
         delay(0.05);
         array_pop($others)->close();
 
@@ -235,14 +259,20 @@ final class PoolFaultsTest extends TestCase
     {
         $pool = new PostgresPool(Cluster::shared()->dsn(dbname: 'nowhere'), 3);
         $at = hrtime(true);
-        foreach (Outcome::ofAll(array_map(static fn(int $i): \Closure => static fn(): mixed => $pool->query("SELECT {$i}"), range(1, 5))) as $outcome) {
+        foreach (Outcome::ofAll(array_map(
+            static fn(int $i): \Closure => static fn(): mixed => $pool->query("SELECT {$i}"),
+            range(1, 5),
+        )) as $outcome) {
             self::assertInstanceOf(ConnectionFailedException::class, $outcome, Outcome::told($outcome));
             self::assertSame('3D000', $outcome->sqlState);
         }
         self::assertLessThan(3.0, (hrtime(true) - $at) / 1e9);
 
         $pool = new PostgresPool(Cluster::shared()->tcpDsn(password: 'wrong', sslmode: 'disable'), 3);
-        foreach (Outcome::ofAll(array_map(static fn(int $i): \Closure => static fn(): mixed => $pool->query("SELECT {$i}"), range(1, 5))) as $outcome) {
+        foreach (Outcome::ofAll(array_map(
+            static fn(int $i): \Closure => static fn(): mixed => $pool->query("SELECT {$i}"),
+            range(1, 5),
+        )) as $outcome) {
             self::assertInstanceOf(AuthenticationException::class, $outcome, Outcome::told($outcome));
             self::assertStringNotContainsString('wrong', (string) $outcome);
         }
@@ -269,7 +299,10 @@ final class PoolFaultsTest extends TestCase
             },
         );
         $pool = new PostgresPool(Answers::options($server), 10);
-        $outcomes = Outcome::ofAll(array_map(static fn(int $i): \Closure => static fn(): mixed => $pool->query("SELECT {$i}")->value(), range(1, 20)));
+        $outcomes = Outcome::ofAll(array_map(
+            static fn(int $i): \Closure => static fn(): mixed => $pool->query("SELECT {$i}")->value(),
+            range(1, 20),
+        ));
 
         self::assertSame(array_fill(0, 20, 'here'), $outcomes);
         self::assertGreaterThan(1, $server->connections);
@@ -281,7 +314,8 @@ final class PoolFaultsTest extends TestCase
     public function testWhatABorrowerLeavesIsUndoneBeforeTheNextHasIt(): void
     {
         $pool = $this->pool(1);
-        $look = static fn(): array => $pool->transaction(static fn(Transaction $transaction): array => $transaction->query(<<<'SQL'
+        $look = static fn(): array
+            => $pool->transaction(static fn(Transaction $transaction): array => $transaction->query(<<<'SQL'
             SELECT current_setting('work_mem'), current_setting('search_path'), current_user, current_setting('role'), current_setting('TimeZone'),
                 (SELECT count(*) FROM pg_class WHERE relpersistence = 't' AND pg_table_is_visible(oid)),
                 (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()),
@@ -301,7 +335,9 @@ final class PoolFaultsTest extends TestCase
             foreach ([
                 static fn(): mixed => $pool->query($change),
                 static fn() => $pool->executeScript($change),
-                static fn(): mixed => str_starts_with($change, 'DECLARE') ? null : $pool->transaction(static fn(Transaction $transaction): mixed => $transaction->query($change)),
+                static fn(): mixed => str_starts_with($change, 'DECLARE') ? null : $pool->transaction(
+                    static fn(Transaction $transaction): mixed => $transaction->query($change),
+                ),
                 static function () use ($pool, $change): void {
                     $connection = $pool->acquire();
                     $connection->query($change);
@@ -320,14 +356,21 @@ final class PoolFaultsTest extends TestCase
     public function testWhatAFunctionHasChangedForABorrowerIsUndoneToo(): void
     {
         $function = 'hidden_' . bin2hex(random_bytes(4));
-        Cluster::ask("CREATE FUNCTION {$function}() RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('work_mem', '1MB', false); PERFORM pg_advisory_lock(9); CREATE TEMPORARY TABLE hidden (a int); END $$");
+        Cluster::ask(
+            "CREATE FUNCTION {$function}() RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('work_mem', '1MB', false); PERFORM pg_advisory_lock(9); CREATE TEMPORARY TABLE hidden (a int); END $$",
+        );
         $pool = $this->pool(1);
         $connection = $pool->acquire();
         $connection->query("SELECT {$function}()");
         self::assertSame('1MB', $connection->query("SELECT current_setting('work_mem')")->value());
         $connection->release();
 
-        self::assertSame([['4MB', 0, null]], $pool->query("SELECT current_setting('work_mem'), (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()), to_regclass('pg_temp.hidden')::text")->lists());
+        self::assertSame(
+            [['4MB', 0, null]],
+            $pool->query(
+                "SELECT current_setting('work_mem'), (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()), to_regclass('pg_temp.hidden')::text",
+            )->lists(),
+        );
         self::assertSame(1, $pool->stats()->opened);
         $pool->close();
         unset($pool, $connection);
@@ -341,10 +384,21 @@ final class PoolFaultsTest extends TestCase
         $pool = $this->pool(1);
         foreach (['a script' => false, 'a script that fails' => true] as $fails) {
             $connection = $pool->acquire();
-            Outcome::of(static fn() => $connection->executeScript("BEGIN; INSERT INTO {$table} VALUES (1)" . ($fails ? '; SELECT 1 / 0' : '')));
+            Outcome::of(
+                static fn()
+                    => $connection->executeScript(
+                        "BEGIN; INSERT INTO {$table} VALUES (1)" . ($fails ? '; SELECT 1 / 0' : ''),
+                    ),
+            );
             $connection->release();
             self::assertSame([], $pool->query("SELECT a FROM {$table}")->lists());
-            self::assertSame(1, $pool->transaction(static fn(Transaction $transaction): int => $transaction->execute("INSERT INTO {$table} VALUES (2)")));
+            self::assertSame(
+                1,
+                $pool->transaction(
+                    static fn(Transaction $transaction): int
+                        => $transaction->execute("INSERT INTO {$table} VALUES (2)"),
+                ),
+            );
             self::assertCount(1, $this->warnings);
             self::assertStringContainsString('A transaction was left open', $this->warnings[0]);
             $this->warnings = [];
@@ -359,9 +413,16 @@ final class PoolFaultsTest extends TestCase
     {
         $told = [];
         $pool = null;
-        $pool = new PostgresPool(Cluster::shared()->dsn(), 1, new PostgresPoolOptions(acquireTimeout: 2.0, onWarning: static function (string $warning) use (&$pool, &$told): void {
-            $told[] = [$warning, Outcome::of(static fn(): mixed => $pool?->query('SELECT 2')->value())];
-        }));
+        $pool = new PostgresPool(
+            Cluster::shared()->dsn(),
+            1,
+            new PostgresPoolOptions(
+                acquireTimeout: 2.0,
+                onWarning: static function (string $warning) use (&$pool, &$told): void {
+                    $told[] = [$warning, Outcome::of(static fn(): mixed => $pool?->query('SELECT 2')->value())];
+                },
+            ),
+        );
         $pool->query('BEGIN');
         self::assertSame(1, $pool->query('SELECT 1')->value());
         Eventually::holds(static function () use (&$told): bool {
@@ -393,7 +454,14 @@ final class PoolFaultsTest extends TestCase
 
     public function testAConnectionThatLeaksComesBackWhateverBecomesOfTheReport(): void
     {
-        $pool = new PostgresPool(Cluster::shared()->dsn(), 1, new PostgresPoolOptions(acquireTimeout: 1.0, onWarning: static fn(string $warning) => throw new \DomainException($warning)));
+        $pool = new PostgresPool(
+            Cluster::shared()->dsn(),
+            1,
+            new PostgresPoolOptions(
+                acquireTimeout: 1.0,
+                onWarning: static fn(string $warning) => throw new \DomainException($warning),
+            ),
+        );
         $outcome = Outcome::of(static function () use ($pool): void {
             $connection = $pool->acquire();
             unset($connection);
@@ -424,7 +492,11 @@ final class PoolFaultsTest extends TestCase
     public function testWhoTakesAllConnectionsAndWantsAnotherIsToldInTime(): void
     {
         $pool = $this->pool(2, acquireTimeout: 0.2);
-        $outcome = Outcome::of(static fn(): mixed => $pool->transaction(static fn(): mixed => $pool->transaction(static fn(): mixed => $pool->query('SELECT 1')->value())));
+        $outcome = Outcome::of(
+            static fn(): mixed => $pool->transaction(
+                static fn(): mixed => $pool->transaction(static fn(): mixed => $pool->query('SELECT 1')->value()),
+            ),
+        );
 
         self::assertInstanceOf(PoolTimeoutException::class, $outcome, Outcome::told($outcome));
         self::assertSame(2, $pool->query('SELECT 2')->value());
@@ -443,7 +515,9 @@ final class PoolFaultsTest extends TestCase
                 $pool->acquire()->release();
             },
             'in a transaction' => static function () use ($pool): void {
-                $pool->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT pg_sleep(0.2)'));
+                $pool->transaction(
+                    static fn(Transaction $transaction): mixed => $transaction->query('SELECT pg_sleep(0.2)'),
+                );
             },
             'for its turn' => static function () use ($connection): void {
                 Async::run(static fn() => $connection->transaction(static fn() => delay(0.2)))->ignore();
@@ -461,13 +535,24 @@ final class PoolFaultsTest extends TestCase
             EventLoop::delay(0.05, static function () use ($busy): void {
                 $busy->release();
             });
-            EventLoop::delay($where === 'alone' ? 0.02 : 0.1, static fn() => throw new \DomainException('of a callback'));
+            EventLoop::delay(
+                $where === 'alone' ? 0.02 : 0.1,
+                static fn() => throw new \DomainException('of a callback'),
+            );
             $outcome = Outcome::of($wait);
             self::assertStringContainsString('of a callback', Outcome::told($outcome), $where);
             $at = hrtime(true);
             delay(0.15); // The claim: while abandoned work is in progress, nothing resumes this fiber.
-            self::assertGreaterThan(0.14, (hrtime(true) - $at) / 1e9, "{$where}: nothing resumes what waits for something else");
-            self::assertSame([1, 2], [$pool->query('SELECT 1')->value(), $connection->query('SELECT 2')->value()], $where);
+            self::assertGreaterThan(
+                0.14,
+                (hrtime(true) - $at) / 1e9,
+                "{$where}: nothing resumes what waits for something else",
+            );
+            self::assertSame(
+                [1, 2],
+                [$pool->query('SELECT 1')->value(), $connection->query('SELECT 2')->value()],
+                $where,
+            );
             self::assertSame(0, $pool->stats()->waiting, $where);
             unset($busy);
         }
@@ -479,7 +564,11 @@ final class PoolFaultsTest extends TestCase
     public function testAPoolBehindANetworkThatDropsConnectionsAtAnyTimeGoesOn(): void
     {
         $proxy = FaultyProxy::before(Cluster::shared());
-        $pool = new PostgresPool(PostgresOptions::of(Cluster::shared()->tcpDsn(port: (string) $proxy->port, sslmode: 'disable')), 4, new PostgresPoolOptions(acquireTimeout: 20));
+        $pool = new PostgresPool(
+            PostgresOptions::of(Cluster::shared()->tcpDsn(port: (string) $proxy->port, sslmode: 'disable')),
+            4,
+            new PostgresPoolOptions(acquireTimeout: 20),
+        );
         $pool->query('SELECT 0');
         $until = hrtime(true) + 1_000_000_000;
         $dropping = EventLoop::repeat(0.03, static function () use ($proxy, $until): void {
@@ -491,14 +580,22 @@ final class PoolFaultsTest extends TestCase
         $work = static function () use ($pool, $until, &$lost): void {
             for ($i = 0; hrtime(true) < $until; ++$i) {
                 $outcome = Outcome::of(static fn(): mixed => $pool->query('SELECT $1::int', [$i])->value());
-                $outcome instanceof ConnectionLostException ? ++$lost : self::assertSame($i, $outcome, Outcome::told($outcome));
+                $outcome instanceof ConnectionLostException
+                    ? ++$lost
+                    : self::assertSame($i, $outcome, Outcome::told($outcome));
             }
         };
-        array_map(static fn(mixed $outcome) => self::assertNull($outcome, Outcome::told($outcome)), Outcome::ofAll(array_fill(0, 20, $work)));
+        array_map(
+            static fn(mixed $outcome) => self::assertNull($outcome, Outcome::told($outcome)),
+            Outcome::ofAll(array_fill(0, 20, $work)),
+        );
         EventLoop::cancel($dropping);
 
         self::assertGreaterThan(0, $lost);
-        Eventually::holds(static fn(): bool => Outcome::of(static fn(): mixed => $pool->query('SELECT 5')->value()) === 5, 'the pool works');
+        Eventually::holds(
+            static fn(): bool => Outcome::of(static fn(): mixed => $pool->query('SELECT 5')->value()) === 5,
+            'the pool works',
+        );
         $pool->close();
         $proxy->stop();
     }

@@ -77,7 +77,10 @@ final class PoolSharingTest extends TestCase
 
     public function testWhoWantsAConnectionOfHisOwnHasItAlsoWhileAnotherCanNotBeOpened(): void
     {
-        $server = FakeServer::start(self::serving(static fn() => delay(0.001)), static fn(FakeConnection $client) => $client->stall());
+        $server = FakeServer::start(
+            self::serving(static fn() => delay(0.001)),
+            static fn(FakeConnection $client) => $client->stall(),
+        );
         $pool = new PostgresPool(Answers::options($server), 2);
         self::learn($pool, 'SELECT');
         $stop = new DeferredCancellation();
@@ -111,7 +114,10 @@ final class PoolSharingTest extends TestCase
         $held[0] = $deferred;
         delay(0.06); // idle
 
-        self::assertSame(array_fill(0, 10, 'here'), Outcome::ofAll(array_fill(0, 10, static fn(): mixed => $pool->query('SELECT')->value())));
+        self::assertSame(
+            array_fill(0, 10, 'here'),
+            Outcome::ofAll(array_fill(0, 10, static fn(): mixed => $pool->query('SELECT')->value())),
+        );
         self::assertSame([2, 0], [$pool->stats()->opened, $pool->stats()->waiting]);
         $deferred->complete();
         $pool->close();
@@ -122,11 +128,18 @@ final class PoolSharingTest extends TestCase
     public function testThoseWhoComeWhileAConnectionIsTriedShareItAfterwards(): void
     {
         $server = FakeServer::start(self::serving(static fn() => null));
-        $pool = new PostgresPool(Answers::options($server), 5, new PostgresPoolOptions(maxWaiting: 0, validateAfter: 0.05));
+        $pool = new PostgresPool(
+            Answers::options($server),
+            5,
+            new PostgresPoolOptions(maxWaiting: 0, validateAfter: 0.05),
+        );
         self::learn($pool, 'SELECT');
         delay(0.06); // idle
 
-        self::assertSame(array_fill(0, 40, 'here'), Outcome::ofAll(array_fill(0, 40, static fn(): mixed => $pool->query('SELECT')->value())));
+        self::assertSame(
+            array_fill(0, 40, 'here'),
+            Outcome::ofAll(array_fill(0, 40, static fn(): mixed => $pool->query('SELECT')->value())),
+        );
         self::assertSame(1, $server->connections);
         $pool->close();
         unset($pool);
@@ -142,7 +155,10 @@ final class PoolSharingTest extends TestCase
         }));
         $pool = new PostgresPool(Answers::options($server), 1, new PostgresPoolOptions(validateAfter: 0.05));
         self::learn($pool, 'SELECT');
-        foreach ([static fn(DeferredCancellation $source): mixed => $pool->acquire($source->getCancellation()), static fn(DeferredCancellation $source): mixed => $pool->query('SELECT', [], $source->getCancellation())] as $ask) {
+        foreach ([
+            static fn(DeferredCancellation $source): mixed => $pool->acquire($source->getCancellation()),
+            static fn(DeferredCancellation $source): mixed => $pool->query('SELECT', [], $source->getCancellation()),
+        ] as $ask) {
             /** @var DeferredFuture<null> $deferred */
             $deferred = new DeferredFuture();
             $held[0] = $deferred;
@@ -171,7 +187,11 @@ final class PoolSharingTest extends TestCase
             // A query that begins later does not join the shared connection.
         } while ($seconds > 0.8 * ServerTime::SHORT / 1e9);
 
-        self::assertSame(['the last', 'here'], array_shift($outcomes), 'the next statement of whoever had the last answer');
+        self::assertSame(
+            ['the last', 'here'],
+            array_shift($outcomes),
+            'the next statement of whoever had the last answer',
+        );
         foreach ($outcomes as $outcome) {
             self::assertIsArray($outcome);
             self::assertInstanceOf(ConnectionLostException::class, $outcome[0], 'it was under way');
@@ -186,12 +206,21 @@ final class PoolSharingTest extends TestCase
     {
         /** @var \ArrayObject<string, bool> $is */
         $is = new \ArrayObject();
-        $server = FakeServer::start(self::serving(static function (FakeConnection $client, FakeSession $session) use ($is): void {
-            if (isset($is['ending'])) {
-                $client->write($session->head(['a' => Message::TEXT]), Answers::rows(['the last']), Message::commandComplete('SELECT 1'), $session->end(), Message::errorResponse('57P01', 'ends', severity: 'FATAL'));
-                $client->close();
-            }
-        }), self::serving(static fn() => null));
+        $server = FakeServer::start(
+            self::serving(static function (FakeConnection $client, FakeSession $session) use ($is): void {
+                if (isset($is['ending'])) {
+                    $client->write(
+                        $session->head(['a' => Message::TEXT]),
+                        Answers::rows(['the last']),
+                        Message::commandComplete('SELECT 1'),
+                        $session->end(),
+                        Message::errorResponse('57P01', 'ends', severity: 'FATAL'),
+                    );
+                    $client->close();
+                }
+            }),
+            self::serving(static fn() => null),
+        );
         $pool = new PostgresPool(Answers::options($server), 1);
         self::learn($pool, 'SELECT');
         $is['ending'] = true;
@@ -227,14 +256,21 @@ final class PoolSharingTest extends TestCase
         };
         $server = FakeServer::start(self::serving($answer));
         $warnings = [];
-        $pool = new PostgresPool(Answers::options($server), 1, new PostgresPoolOptions(onWarning: static function (string $warning) use (&$warnings): void {
-            $warnings[] = $warning;
-        }));
+        $pool = new PostgresPool(
+            Answers::options($server),
+            1,
+            new PostgresPoolOptions(onWarning: static function (string $warning) use (&$warnings): void {
+                $warnings[] = $warning;
+            }),
+        );
         self::learn($pool, 'SELECT');
         self::learn($pool, 'SELECT begun()');
         $asked->exchangeArray([]);
         $is['beginning'] = true;
-        await(array_map(static fn(): Future => Async::run(static fn(): mixed => $pool->query('SELECT begun()')), [1, 2]));
+        await(array_map(
+            static fn(): Future => Async::run(static fn(): mixed => $pool->query('SELECT begun()')),
+            [1, 2],
+        ));
 
         self::assertSame('here', $pool->query('SELECT')->value());
         self::assertSame(['SELECT begun()', 'SELECT begun()', 'ROLLBACK', 'SELECT'], $asked->getArrayCopy());
@@ -249,7 +285,10 @@ final class PoolSharingTest extends TestCase
     {
         $proxy = FaultyProxy::before(Cluster::shared());
         $proxy->delay(0.02);
-        $pool = new PostgresPool(PostgresOptions::of(Cluster::shared()->tcpDsn(port: (string) $proxy->port, sslmode: 'disable')), 1);
+        $pool = new PostgresPool(
+            PostgresOptions::of(Cluster::shared()->tcpDsn(port: (string) $proxy->port, sslmode: 'disable')),
+            1,
+        );
         self::assertAllShare($pool, static function () use ($pool): void {
             for ($i = 0; $i < 3; ++$i) {
                 $pool->query('SELECT $1::int', [$i]);
@@ -298,7 +337,11 @@ final class PoolSharingTest extends TestCase
         $held->release();
         $last->await();
 
-        self::assertSame([[0], [2], [3]], $pool->query("SELECT n FROM {$table} ORDER BY n")->lists(), 'a fiber that waits is not let go');
+        self::assertSame(
+            [[0], [2], [3]],
+            $pool->query("SELECT n FROM {$table} ORDER BY n")->lists(),
+            'a fiber that waits is not let go',
+        );
         $pool->close();
         Cluster::ask("DROP TABLE {$table}");
     }
@@ -314,7 +357,11 @@ final class PoolSharingTest extends TestCase
         $waiting = 50;
         for ($attempt = 1; $waiting > 0 && $attempt <= 5; ++$attempt) {
             $learn();
-            $futures = array_map(static fn(int $i): Future => Async::run(static fn(): mixed => $pool->query('SELECT $1::int', [$i])->value()), range(1, 50));
+            $futures = array_map(
+                static fn(int $i): Future
+                    => Async::run(static fn(): mixed => $pool->query('SELECT $1::int', [$i])->value()),
+                range(1, 50),
+            );
             delay(0);
             $waiting = $pool->stats()->waiting;
             $values = await($futures, new TimeoutCancellation(10));
@@ -353,7 +400,10 @@ final class PoolSharingTest extends TestCase
     /** @return list<Future<mixed>> futures of $count short statements */
     private static function shared(PostgresPool $pool, int $count): array
     {
-        return array_map(static fn(): Future => Async::run(static fn(): mixed => $pool->query(self::QUERY, [0.0])), range(1, $count));
+        return array_map(
+            static fn(): Future => Async::run(static fn(): mixed => $pool->query(self::QUERY, [0.0])),
+            range(1, $count),
+        );
     }
 
     /**

@@ -73,9 +73,17 @@ final class ProcessFaultsTest extends TestCase
         for ($i = Scale::of(50); $i > 0; --$i) {
             $name = "killed_{$i}";
             mkdir($this->path($name));
-            $process = Host::start(ProcessPrograms::class . '::work', [Cluster::shared()->dsn(application_name: $name)], environment: ['TMPDIR' => $this->path($name)]);
+            $process = Host::start(
+                ProcessPrograms::class . '::work',
+                [Cluster::shared()->dsn(application_name: $name)],
+                environment: ['TMPDIR' => $this->path($name)],
+            );
             $begins = hrtime(true);
-            Eventually::holds(static fn(): bool => self::backends($name) > 0 || hrtime(true) - $begins > 10_000_000_000, 'it has connected', 12);
+            Eventually::holds(
+                static fn(): bool => self::backends($name) > 0 || hrtime(true) - $begins > 10_000_000_000,
+                'it has connected',
+                12,
+            );
             self::assertTrue($process->isRunning(), $process->getErrorOutput());
             usleep(mt_rand(0, 300_000)); // a random moment
             $process->signal(\SIGKILL);
@@ -91,14 +99,22 @@ final class ProcessFaultsTest extends TestCase
 
     public function testAPoolThatGetsNoDescriptorForAnotherConnectionDoesWithThoseThatItHas(): void
     {
-        $told = Host::call(ProcessPrograms::class . '::needDescriptors', [Cluster::shared()->dsn(), 60], ['/bin/sh', '-c', 'ulimit -n 24; exec "$@"', 'sh']);
+        $told = Host::call(
+            ProcessPrograms::class . '::needDescriptors',
+            [Cluster::shared()->dsn(), 60],
+            ['/bin/sh', '-c', 'ulimit -n 24; exec "$@"', 'sh'],
+        );
 
         self::assertSame(array_map(strval(...), range(1, 60)), $told);
     }
 
     public function testWithoutADescriptorThereIsNoConnectionAndThatIsTold(): void
     {
-        $told = Host::call(ProcessPrograms::class . '::useUpDescriptors', [Cluster::shared()->dsn()], ['/bin/sh', '-c', 'ulimit -n 40; exec "$@"', 'sh']);
+        $told = Host::call(
+            ProcessPrograms::class . '::useUpDescriptors',
+            [Cluster::shared()->dsn()],
+            ['/bin/sh', '-c', 'ulimit -n 40; exec "$@"', 'sh'],
+        );
         self::assertIsArray($told);
         $reason = 'too many open files';
 
@@ -111,40 +127,76 @@ final class ProcessFaultsTest extends TestCase
         self::assertIsString($told['cancelled']);
         self::assertStringStartsWith('Amp\CancelledException', $told['cancelled']);
         self::assertIsString($told['after the cancellation']);
-        self::assertStringContainsString('a statement that was cancelled could not be stopped otherwise', $told['after the cancellation']);
+        self::assertStringContainsString(
+            'a statement that was cancelled could not be stopped otherwise',
+            $told['after the cancellation'],
+        );
         self::assertSame('6', $told['pool then']);
     }
 
     public function testWithoutADescriptorAtFirstTheReasonIsTold(): void
     {
-        foreach ([Cluster::shared()->dsn(), Cluster::shared()->tcpDsn(), Cluster::shared()->tcpDsn(host: 'name.invalid')] as $dsn) {
-            $told = Host::call(ProcessPrograms::class . '::startWithoutDescriptors', [$dsn], ['/bin/sh', '-c', 'ulimit -n 40; exec "$@"', 'sh']);
+        foreach ([
+            Cluster::shared()->dsn(),
+            Cluster::shared()->tcpDsn(),
+            Cluster::shared()->tcpDsn(host: 'name.invalid'),
+        ] as $dsn) {
+            $told = Host::call(
+                ProcessPrograms::class . '::startWithoutDescriptors',
+                [$dsn],
+                ['/bin/sh', '-c', 'ulimit -n 40; exec "$@"', 'sh'],
+            );
             self::assertIsArray($told);
             foreach ($told as $outcome) {
                 self::assertIsString($outcome);
-                self::assertMatchesRegularExpression('/^Spindle.Postgres.(?:PoolTimeout|ConnectionFailed)Exception: .*too many open files/i', $outcome);
+                self::assertMatchesRegularExpression(
+                    '/^Spindle.Postgres.(?:PoolTimeout|ConnectionFailed)Exception: .*too many open files/i',
+                    $outcome,
+                );
             }
         }
     }
 
     public function testWithoutADescriptorAFailureIsStillNamed(): void
     {
-        $told = Host::call(ProcessPrograms::class . '::failWithoutDescriptors', [Cluster::shared()->dsn()], ['/bin/sh', '-c', 'ulimit -n 40; exec "$@"', 'sh']);
+        $told = Host::call(
+            ProcessPrograms::class . '::failWithoutDescriptors',
+            [Cluster::shared()->dsn()],
+            ['/bin/sh', '-c', 'ulimit -n 40; exec "$@"', 'sh'],
+        );
         self::assertIsArray($told);
-        $names = array_map(static fn(mixed $outcome): string => \is_string($outcome) ? explode(':', $outcome)[0] : '', $told);
+        $names = array_map(
+            static fn(mixed $outcome): string => \is_string($outcome) ? explode(':', $outcome)[0] : '',
+            $told,
+        );
 
-        self::assertSame([QueryException::class, CancelledException::class, ConnectionLostException::class, ConnectionClosedException::class], $names);
+        self::assertSame(
+            [
+                QueryException::class,
+                CancelledException::class,
+                ConnectionLostException::class,
+                ConnectionClosedException::class,
+            ],
+            $names,
+        );
     }
 
     public function testDescriptorsThatTheLoopCanNotWatchAreTold(): void
     {
-        $told = Host::call(ProcessPrograms::class . '::useHighDescriptors', [Cluster::shared()->dsn()], ['/bin/sh', '-c', 'ulimit -n 2000; exec "$@"', 'sh']);
+        $told = Host::call(
+            ProcessPrograms::class . '::useHighDescriptors',
+            [Cluster::shared()->dsn()],
+            ['/bin/sh', '-c', 'ulimit -n 2000; exec "$@"', 'sh'],
+        );
         self::assertIsArray($told);
 
         self::assertSame('1', $told['before']);
         self::assertSame('[2,3]', $told['pool'], 'by the connection that it has');
         self::assertIsString($told['connection']);
-        self::assertMatchesRegularExpression('/^(4$|Spindle\\\\Postgres\\\\ConnectionFailedException: )/', $told['connection']);
+        self::assertMatchesRegularExpression(
+            '/^(4$|Spindle\\\\Postgres\\\\ConnectionFailedException: )/',
+            $told['connection'],
+        );
         self::assertSame(['5', '6'], [$told['after'], $told['connection after']]);
     }
 

@@ -24,7 +24,9 @@ final class ProcessPrograms
         $pool = new PostgresPool($dsn, 3);
         $works = [
             static fn(): mixed => $pool->query('SELECT pg_sleep(1000)'),
-            static fn(): mixed => $pool->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT pg_sleep(1000)')),
+            static fn(): mixed => $pool->transaction(
+                static fn(Transaction $transaction): mixed => $transaction->query('SELECT pg_sleep(1000)'),
+            ),
             static fn(): mixed => iterator_to_array(PostgresConnection::connect($dsn)->stream('SELECT pg_sleep(1000)')),
         ];
         $futures = array_map(Async::run(...), $works);
@@ -42,13 +44,26 @@ final class ProcessPrograms
             await(array_map(Async::run(...), [
                 static fn(): mixed => $pool->query('SELECT pg_sleep(0.01)'),
                 static fn(): mixed => $pool->query('SELECT length($1::text)', [str_repeat('x', 1 << 20)]),
-                static fn(): mixed => $connection->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT pg_advisory_xact_lock(1), pg_sleep(0.005)')),
-                static fn(): mixed => \count(iterator_to_array($pool->stream("SELECT repeat('x', 1000) FROM generate_series(1, 2000)"), false)),
-                static fn(): mixed => \count(iterator_to_array($pool->copyTo("COPY (SELECT repeat('x', 1000) FROM generate_series(1, 2000)) TO STDOUT"), false)),
+                static fn(): mixed => $connection->transaction(
+                    static fn(Transaction $transaction): mixed
+                        => $transaction->query('SELECT pg_advisory_xact_lock(1), pg_sleep(0.005)'),
+                ),
+                static fn(): mixed
+                    => \count(iterator_to_array(
+                        $pool->stream("SELECT repeat('x', 1000) FROM generate_series(1, 2000)"),
+                        false,
+                    )),
+                static fn(): mixed => \count(iterator_to_array(
+                    $pool->copyTo("COPY (SELECT repeat('x', 1000) FROM generate_series(1, 2000)) TO STDOUT"),
+                    false,
+                )),
                 static fn(): mixed => $pool->transaction(static function (Transaction $transaction): int {
                     $transaction->executeScript('CREATE TEMPORARY TABLE work (a text) ON COMMIT DROP');
 
-                    return $transaction->copyFrom('COPY work FROM STDIN', array_fill(0, 2000, str_repeat('x', 500) . "\n"));
+                    return $transaction->copyFrom(
+                        'COPY work FROM STDIN',
+                        array_fill(0, 2000, str_repeat('x', 500) . "\n"),
+                    );
                 }),
                 static fn(): mixed => $pool->acquire()->query("SET work_mem = '1MB'"),
                 static fn(): mixed => Outcome::of(static fn(): mixed => $pool->query('SELECT 1 / 0')),
@@ -65,7 +80,8 @@ final class ProcessPrograms
         $pool = new PostgresPool($dsn, 100, new PostgresPoolOptions(acquireTimeout: 20));
 
         return array_values(array_map(Outcome::told(...), Outcome::ofAll(array_map(
-            static fn(int $i): \Closure => static fn(): mixed => $pool->query("SELECT {$i} FROM pg_sleep(0.02)")->value(),
+            static fn(int $i): \Closure
+                => static fn(): mixed => $pool->query("SELECT {$i} FROM pg_sleep(0.02)")->value(),
             range(1, $queries),
         ))));
     }
@@ -78,7 +94,9 @@ final class ProcessPrograms
         $said = [];
         $files = self::takeAll();
         $said['pool without'] = Outcome::told(Outcome::of(static fn(): mixed => $pool->query('SELECT 1')->value()));
-        $said['connection without'] = Outcome::told(Outcome::of(static fn(): mixed => PostgresConnection::connect($dsn)));
+        $said['connection without'] = Outcome::told(Outcome::of(
+            static fn(): mixed => PostgresConnection::connect($dsn),
+        ));
         array_pop($files);
         $files = [...$files, ...self::takeAll()];
         unset($files);
@@ -88,8 +106,12 @@ final class ProcessPrograms
         // Open connections go on; a cancellation has no descriptor for its request.
         $said['connection'] = Outcome::told(Outcome::of(static fn(): mixed => $connection->query('SELECT 3')->value()));
         $said['pool'] = Outcome::told(Outcome::of(static fn(): mixed => $pool->query('SELECT 4')->value()));
-        $said['cancelled'] = Outcome::told(Outcome::of(static fn(): mixed => $connection->query('SELECT pg_sleep(5)', [], new \Amp\TimeoutCancellation(0.05))));
-        $said['after the cancellation'] = Outcome::told(Outcome::of(static fn(): mixed => $connection->query('SELECT 5')->value()));
+        $said['cancelled'] = Outcome::told(Outcome::of(
+            static fn(): mixed => $connection->query('SELECT pg_sleep(5)', [], new \Amp\TimeoutCancellation(0.05)),
+        ));
+        $said['after the cancellation'] = Outcome::told(Outcome::of(
+            static fn(): mixed => $connection->query('SELECT 5')->value(),
+        ));
         unset($files);
         $said['pool then'] = Outcome::told(Outcome::of(static fn(): mixed => $pool->query('SELECT 6')->value()));
 
@@ -150,11 +172,22 @@ final class ProcessPrograms
         $pool = new PostgresPool($dsn, 3, new PostgresPoolOptions(acquireTimeout: 1.0));
         $said['before'] = Outcome::told(Outcome::of(static fn(): mixed => $pool->query('SELECT 1')->value()));
         $files = array_map(static fn(): mixed => fopen('/dev/null', 'r'), range(1, 1100));
-        $said['pool'] = Outcome::told(Outcome::of(static fn(): mixed => Outcome::ofAll([static fn(): mixed => $pool->query('SELECT 2')->value(), static fn(): mixed => $pool->query('SELECT 3 FROM pg_sleep(0.05)')->value()])));
-        $said['connection'] = Outcome::told(Outcome::of(static fn(): mixed => PostgresConnection::connect($dsn)->query('SELECT 4')->value()));
+        $said['pool'] = Outcome::told(Outcome::of(
+            static fn(): mixed => Outcome::ofAll(
+                [
+                    static fn(): mixed => $pool->query('SELECT 2')->value(),
+                    static fn(): mixed => $pool->query('SELECT 3 FROM pg_sleep(0.05)')->value(),
+                ],
+            ),
+        ));
+        $said['connection'] = Outcome::told(Outcome::of(
+            static fn(): mixed => PostgresConnection::connect($dsn)->query('SELECT 4')->value(),
+        ));
         unset($files);
         $said['after'] = Outcome::told(Outcome::of(static fn(): mixed => $pool->query('SELECT 5')->value()));
-        $said['connection after'] = Outcome::told(Outcome::of(static fn(): mixed => PostgresConnection::connect($dsn)->query('SELECT 6')->value()));
+        $said['connection after'] = Outcome::told(Outcome::of(
+            static fn(): mixed => PostgresConnection::connect($dsn)->query('SELECT 6')->value(),
+        ));
 
         return $said;
     }
@@ -173,14 +206,26 @@ final class ProcessPrograms
     /** Loads classes in advance, because a class file needs a descriptor as well. */
     private static function loadClasses(): void
     {
-        foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator(\dirname(__DIR__, 3) . '/src/Postgres', \FilesystemIterator::SKIP_DOTS)) as $file) {
+        foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator(
+            \dirname(__DIR__, 3) . '/src/Postgres',
+            \FilesystemIterator::SKIP_DOTS,
+        )) as $file) {
             \assert($file instanceof \SplFileInfo);
-            $class = 'Spindle\\Postgres\\' . strtr(substr($file->getPathname(), \strlen(\dirname(__DIR__, 3) . '/src/Postgres/'), -4), '/', '\\');
+            $class = 'Spindle\\Postgres\\'
+                . strtr(substr($file->getPathname(), \strlen(\dirname(__DIR__, 3) . '/src/Postgres/'), -4), '/', '\\');
             if (ctype_upper($file->getFilename()[0])) {
                 class_exists($class);
             }
         }
-        foreach ([PoolTimeoutException::class, \Spindle\Internal\WeakTimer::class, \Amp\TimeoutCancellation::class, \Amp\TimeoutException::class, \Amp\CancelledException::class, \Spindle\Internal\Backoff::class, \Spindle\Internal\Warnings::class] as $class) {
+        foreach ([
+            PoolTimeoutException::class,
+            \Spindle\Internal\WeakTimer::class,
+            \Amp\TimeoutCancellation::class,
+            \Amp\TimeoutException::class,
+            \Amp\CancelledException::class,
+            \Spindle\Internal\Backoff::class,
+            \Spindle\Internal\Warnings::class,
+        ] as $class) {
             class_exists($class);
         }
         Outcome::told(Outcome::ofAll([static fn(): never => throw new \DomainException('for its classes')]));

@@ -37,7 +37,10 @@ final class RestartProgram
     /** Kills a backend. The postmaster then ends all others, and recovers. */
     private static function killABackend(TemporaryCluster $cluster): void
     {
-        $backends = preg_grep('/postgres: .*(idle|SELECT|INSERT|COMMIT|BEGIN)/', Processes::childrenOf((int) $cluster->postmasterPid()));
+        $backends = preg_grep(
+            '/postgres: .*(idle|SELECT|INSERT|COMMIT|BEGIN)/',
+            Processes::childrenOf((int) $cluster->postmasterPid()),
+        );
         $backend = array_key_first(\is_array($backends) ? $backends : []);
         if ($backend !== null) {
             posix_kill((int) $backend, \SIGKILL);

@@ -74,16 +74,28 @@ final class RestartTest extends TestCase
         $fibers = array_map($this->fiber(...), range(1, $this->fibers));
         for ($restart = 1; $restart <= $restarts; ++$restart) {
             $before = array_sum($this->successes);
-            Eventually::holds(fn(): bool => array_sum($this->successes) >= $before + 2 * $this->fibers, "the pool works after {$before} successes", 30);
+            Eventually::holds(
+                fn(): bool => array_sum($this->successes) >= $before + 2 * $this->fibers,
+                "the pool works after {$before} successes",
+                30,
+            );
             touch($this->path("go{$restart}"));
-            Eventually::holds(fn(): bool => (int) @file_get_contents($this->path('restarts')) === $restart, 'the server is restarted', 30);
+            Eventually::holds(
+                fn(): bool => (int) @file_get_contents($this->path('restarts')) === $restart,
+                'the server is restarted',
+                30,
+            );
         }
         $this->over = true;
         await($fibers);
 
         $this->assertTokens($dsn);
         foreach (['fact', 'facts', 'insert', 'transaction', 'stream'] as $work) {
-            self::assertGreaterThanOrEqual($this->fibers, $this->successes["{$work} after"], 'each fiber got through after the last restart');
+            self::assertGreaterThanOrEqual(
+                $this->fibers,
+                $this->successes["{$work} after"],
+                'each fiber got through after the last restart',
+            );
         }
         self::assertGreaterThan($restarts, $this->losses, 'connections were lost in the middle of work');
         self::assertLessThanOrEqual(10, $this->pool()->stats()->inUse + $this->pool()->stats()->idle);
@@ -103,13 +115,22 @@ final class RestartTest extends TestCase
     private function fiber(int $number): Future
     {
         return Async::run(function () use ($number): null {
-            $works = ['fact' => $this->fact(...), 'facts' => $this->facts(...), 'insert' => $this->insert(...), 'transaction' => $this->transaction(...), 'stream' => $this->stream(...)];
+            $works = [
+                'fact' => $this->fact(...),
+                'facts' => $this->facts(...),
+                'insert' => $this->insert(...),
+                'transaction' => $this->transaction(...),
+                'stream' => $this->stream(...),
+            ];
             for ($round = 0; !$this->over; ++$round) {
                 $name = array_rand($works);
                 $this->attempt($name, static fn() => $works[$name]("{$number}.{$round}"));
             }
             foreach ($works as $name => $work) {
-                for ($try = 0; !$this->attempt("{$name} after", static fn() => $work("{$number}.{$name}.{$try}")); ++$try) {
+                for ($try = 0; !$this->attempt(
+                    "{$name} after",
+                    static fn() => $work("{$number}.{$name}.{$try}"),
+                ); ++$try) {
                     // A connection whose end is still unnoticed fails at most once.
                     self::assertLessThan(15, $try, "{$name} fails again and again");
                 }
@@ -145,7 +166,12 @@ final class RestartTest extends TestCase
     private function facts(): void
     {
         $first = mt_rand(1, self::FACTS - 20);
-        $rows = $this->pool()->query('SELECT id, payload, checksum FROM facts WHERE id BETWEEN $1 AND $2 ORDER BY id', [$first, $first + 19])->all();
+        $rows = $this->pool()
+            ->query(
+                'SELECT id, payload, checksum FROM facts WHERE id BETWEEN $1 AND $2 ORDER BY id',
+                [$first, $first + 19],
+            )
+            ->all();
         self::assertCount(20, $rows);
         foreach ($rows as $index => $row) {
             self::assertFact($first + $index, $row);
@@ -172,10 +198,17 @@ final class RestartTest extends TestCase
 
     private function transaction(string $token): void
     {
-        $this->token($token, fn() => $this->pool()->transaction(static function (Transaction $transaction) use ($token): void {
-            $transaction->execute('INSERT INTO tokens VALUES ($1)', ["{$token} a"]);
-            $transaction->transaction(static fn(Transaction $inner): int => $inner->execute('INSERT INTO tokens VALUES ($1)', ["{$token} b"]));
-        }), true);
+        $this->token(
+            $token,
+            fn() => $this->pool()->transaction(static function (Transaction $transaction) use ($token): void {
+                $transaction->execute('INSERT INTO tokens VALUES ($1)', ["{$token} a"]);
+                $transaction->transaction(
+                    static fn(Transaction $inner): int
+                        => $inner->execute('INSERT INTO tokens VALUES ($1)', ["{$token} b"]),
+                );
+            }),
+            true,
+        );
     }
 
     /** @param \Closure(): mixed $work */
@@ -186,7 +219,8 @@ final class RestartTest extends TestCase
             $work();
             $told = self::DONE;
         } catch (ConnectionLostException $lost) {
-            $isKnown = $isTransaction && !$lost instanceof CommitUnknownException || str_starts_with($lost->getMessage(), 'Nothing was sent');
+            $isKnown = $isTransaction && !$lost instanceof CommitUnknownException
+                || str_starts_with($lost->getMessage(), 'Nothing was sent');
             $told = $isKnown ? self::NOT_DONE : self::UNKNOWN;
 
             throw $lost;
@@ -202,14 +236,26 @@ final class RestartTest extends TestCase
     {
         // One comparison instead of several, because there are many rows.
         if ($row['id'] !== $id || !\is_string($row['payload']) || $row['checksum'] !== md5($id . $row['payload'])) {
-            self::fail("The row {$id} is not itself: " . substr(json_encode($row, \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE), 0, 300));
+            self::fail(
+                "The row {$id} is not itself: "
+                    . substr(json_encode($row, \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE), 0, 300),
+            );
         }
     }
 
     private function assertTokens(string $dsn): void
     {
-        Eventually::holds(static fn(): bool => Cluster::ask("SELECT FROM pg_locks WHERE relation = 'tokens'::regclass AND pid <> pg_backend_pid()", $dsn) === [], 'no transaction is under way');
-        $counts = array_map(intval(...), array_column(Cluster::ask('SELECT token, count(*) AS n FROM tokens GROUP BY token', $dsn), 'n', 'token'));
+        Eventually::holds(
+            static fn(): bool => Cluster::ask(
+                "SELECT FROM pg_locks WHERE relation = 'tokens'::regclass AND pid <> pg_backend_pid()",
+                $dsn,
+            ) === [],
+            'no transaction is under way',
+        );
+        $counts = array_map(
+            intval(...),
+            array_column(Cluster::ask('SELECT token, count(*) AS n FROM tokens GROUP BY token', $dsn), 'n', 'token'),
+        );
         self::assertSame([], array_filter($counts, static fn(int $count): bool => $count !== 1), 'inserted twice');
         self::assertSame([], array_diff_key($counts, $this->told), 'what nobody has inserted');
         $of = fn(string $told): array => array_filter($this->told, static fn(string $one): bool => $one === $told);
@@ -217,7 +263,11 @@ final class RestartTest extends TestCase
         self::assertSame([], array_intersect_key($of(self::NOT_DONE), $counts), 'told not to be done, and there');
         foreach ($of(self::UNKNOWN) as $token => $_) {
             if (str_ends_with($token, ' a')) {
-                self::assertSame(isset($counts[$token]), isset($counts[substr($token, 0, -1) . 'b']), "half of the transaction of {$token}");
+                self::assertSame(
+                    isset($counts[$token]),
+                    isset($counts[substr($token, 0, -1) . 'b']),
+                    "half of the transaction of {$token}",
+                );
             }
         }
     }

@@ -58,9 +58,14 @@ final class ServerDeathTest extends TestCase
     public function testAConnectionThatWasLostInATransactionSaysSoAtTheNextOne(PostgresDriver $driver): void
     {
         $link = PostgresConnection::connect(PostgresOptions::of(self::cluster()->dsn())->with(['driver' => $driver]));
-        $die = static fn(Transaction $transaction): mixed => $transaction->query('SELECT pg_terminate_backend(pg_backend_pid())');
+        $die = static fn(Transaction $transaction): mixed
+            => $transaction->query('SELECT pg_terminate_backend(pg_backend_pid())');
         $stream = static fn(): array => iterator_to_array($link->stream('SELECT 1'));
-        foreach ([static fn(): mixed => $link->transaction($die), static fn(): mixed => $link->transaction($die), $stream] as $work) {
+        foreach ([
+            static fn(): mixed => $link->transaction($die),
+            static fn(): mixed => $link->transaction($die),
+            $stream,
+        ] as $work) {
             $lost = Outcome::of($work);
             self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
         }
@@ -74,12 +79,22 @@ final class ServerDeathTest extends TestCase
         $oids = [];
         foreach ([[$first, 'bytea'], [$second, 'text']] as [$cluster, $type]) {
             $connection = PostgresConnection::connect($cluster->dsn());
-            $connection->executeScript("CREATE DOMAIN d AS {$type}; CREATE TABLE t (a d[]); INSERT INTO t VALUES ('{\"\\\\x4142\"}')");
+            $connection->executeScript(
+                "CREATE DOMAIN d AS {$type}; CREATE TABLE t (a d[]); INSERT INTO t VALUES ('{\"\\\\x4142\"}')",
+            );
             $oids[] = $connection->query("SELECT 'd[]'::regtype::oid")->value();
         }
         self::assertSame($oids[0], $oids[1], 'one number of two types');
 
-        $options = PostgresOptions::of($first->dsn())->with(['driver' => $driver, 'hosts' => [new PostgresHost($first->host, $first->port), new PostgresHost($second->host, $second->port)]]);
+        $options = PostgresOptions::of($first->dsn())->with(
+            [
+                'driver' => $driver,
+                'hosts' => [
+                    new PostgresHost($first->host, $first->port),
+                    new PostgresHost($second->host, $second->port),
+                ],
+            ],
+        );
         $pool = new PostgresPool($options, maxConnections: 1, poolOptions: new PostgresPoolOptions(validateAfter: 0.0));
         self::assertSame(['AB'], $pool->query('SELECT a FROM t')->value());
         $first->stop();
@@ -114,8 +129,10 @@ final class ServerDeathTest extends TestCase
      * @param list<string|null>    $sqlStates
      */
     #[DataProvider('ends')]
-    public function testAConnectionThatIsLostWhileItIsIdleSaysSoAtTheNextStatementWhichWasNotSent(\Closure $end, array $sqlStates): void
-    {
+    public function testAConnectionThatIsLostWhileItIsIdleSaysSoAtTheNextStatementWhichWasNotSent(
+        \Closure $end,
+        array $sqlStates,
+    ): void {
         $connection = self::link(PostgresConnection::connect(...));
         $connection->query('SELECT 1');
         $end($connection->backendPid());
@@ -123,7 +140,10 @@ final class ServerDeathTest extends TestCase
 
         $lost = Outcome::of(static fn(): mixed => $connection->query('SELECT 2'));
         self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
-        self::assertStringStartsWith('Nothing was sent: The connection to PostgreSQL was lost: the server ', $lost->getMessage());
+        self::assertStringStartsWith(
+            'Nothing was sent: The connection to PostgreSQL was lost: the server ',
+            $lost->getMessage(),
+        );
         self::assertContains($lost->sqlState, $sqlStates);
         self::restartWhereItIsDown();
     }
@@ -137,7 +157,10 @@ final class ServerDeathTest extends TestCase
     {
         foreach ([PostgresConnection::connect(...), self::pool(...)] as $make) {
             $link = self::link($make);
-            $query = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $link->query('SELECT pg_sleep(30), $1::text', ['a secret'])));
+            $query = Async::run(
+                static fn(): mixed
+                    => Outcome::of(static fn(): mixed => $link->query('SELECT pg_sleep(30), $1::text', ['a secret'])),
+            );
             $end(self::busy());
             $lost = $query->await();
 
@@ -159,8 +182,10 @@ final class ServerDeathTest extends TestCase
      * @param list<string|null>    $sqlStates
      */
     #[DataProvider('ends')]
-    public function testATransactionThatTheEndInterruptsIsRolledBackAndItsCommitIsNotInQuestion(\Closure $end, array $sqlStates): void
-    {
+    public function testATransactionThatTheEndInterruptsIsRolledBackAndItsCommitIsNotInQuestion(
+        \Closure $end,
+        array $sqlStates,
+    ): void {
         foreach ([PostgresConnection::connect(...), self::pool(...)] as $make) {
             foreach (['in a query', 'between queries', 'between queries, and not noticed'] as $when) {
                 $link = self::link($make);
@@ -175,8 +200,13 @@ final class ServerDeathTest extends TestCase
                 self::restartWhereItIsDown();
                 self::assertNothingStayed($when);
                 if ($link instanceof PostgresPool) {
-                    $insert = static fn(Transaction $transaction): int => $transaction->execute('INSERT INTO death VALUES (2)');
-                    Eventually::holds(static fn(): bool => Outcome::of(static fn(): mixed => $link->transaction($insert)) === 1, 'a transaction is committed', 20);
+                    $insert = static fn(Transaction $transaction): int
+                        => $transaction->execute('INSERT INTO death VALUES (2)');
+                    Eventually::holds(
+                        static fn(): bool => Outcome::of(static fn(): mixed => $link->transaction($insert)) === 1,
+                        'a transaction is committed',
+                        20,
+                    );
                     $link->close();
                 }
             }
@@ -192,18 +222,26 @@ final class ServerDeathTest extends TestCase
     {
         $connection = self::link(PostgresConnection::connect(...));
         $caught = [];
-        $outcome = Outcome::of(static fn(): mixed => $connection->transaction(static function (Transaction $transaction) use ($end, $connection, &$caught): string {
-            $end($connection->backendPid());
-            Eventually::holds($connection->isClosed(...), 'the loss is noticed');
-            $caught[] = Outcome::of(static fn(): mixed => $transaction->query('SELECT 1'));
-            $caught[] = Outcome::of(static fn(): mixed => $transaction->transaction(static fn(): int => 1));
-            $caught[] = Outcome::of(static fn(): mixed => iterator_to_array($transaction->stream('SELECT 1')));
-            $caught[] = Outcome::of(static fn(): mixed => iterator_to_array($transaction->copyTo('COPY (SELECT 1) TO STDOUT')));
-            $caught[] = Outcome::of(static fn(): mixed => $transaction->copyFrom('COPY nothing FROM STDIN', ["1\n"]));
-            $caught[] = Outcome::of(static fn() => $transaction->executeScript('SELECT 1'));
+        $outcome = Outcome::of(
+            static fn(): mixed => $connection->transaction(
+                static function (Transaction $transaction) use ($end, $connection, &$caught): string {
+                    $end($connection->backendPid());
+                    Eventually::holds($connection->isClosed(...), 'the loss is noticed');
+                    $caught[] = Outcome::of(static fn(): mixed => $transaction->query('SELECT 1'));
+                    $caught[] = Outcome::of(static fn(): mixed => $transaction->transaction(static fn(): int => 1));
+                    $caught[] = Outcome::of(static fn(): mixed => iterator_to_array($transaction->stream('SELECT 1')));
+                    $caught[] = Outcome::of(
+                        static fn(): mixed => iterator_to_array($transaction->copyTo('COPY (SELECT 1) TO STDOUT')),
+                    );
+                    $caught[] = Outcome::of(
+                        static fn(): mixed => $transaction->copyFrom('COPY nothing FROM STDIN', ["1\n"]),
+                    );
+                    $caught[] = Outcome::of(static fn() => $transaction->executeScript('SELECT 1'));
 
-            return 'done';
-        }));
+                    return 'done';
+                },
+            ),
+        );
 
         foreach ([...$caught, $outcome] as $lost) {
             self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
@@ -228,10 +266,20 @@ final class ServerDeathTest extends TestCase
             SQL);
         foreach ([PostgresConnection::connect(...), self::pool(...)] as $make) {
             $link = self::link($make);
-            $transaction = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $link->transaction(static fn(Transaction $transaction): int => $transaction->execute('INSERT INTO death VALUES (1)'))));
+            $transaction = Async::run(
+                static fn(): mixed => Outcome::of(
+                    static fn(): mixed => $link->transaction(
+                        static fn(Transaction $transaction): int
+                            => $transaction->execute('INSERT INTO death VALUES (1)'),
+                    ),
+                ),
+            );
             $pid = null;
             Eventually::holds(static function () use (&$pid): bool {
-                $pid = (self::ask("SELECT pid FROM pg_stat_activity WHERE query = 'COMMIT' AND wait_event = 'PgSleep'") ?? [])[0]['pid'] ?? null;
+                $pid = (self::ask(
+                    "SELECT pid FROM pg_stat_activity WHERE query = 'COMMIT' AND wait_event = 'PgSleep'",
+                ) ?? [])[0]['pid']
+                    ?? null;
 
                 return $pid !== null;
             }, 'a backend commits');
@@ -258,7 +306,10 @@ final class ServerDeathTest extends TestCase
                 return Outcome::of(static function () use ($link, &$forgotten): mixed {
                     return $link->transaction(static function (Transaction $transaction) use (&$forgotten): string {
                         $transaction->query('SELECT 1');
-                        $forgotten = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $transaction->query('SELECT pg_sleep(30)')));
+                        $forgotten = Async::run(
+                            static fn(): mixed
+                                => Outcome::of(static fn(): mixed => $transaction->query('SELECT pg_sleep(30)')),
+                        );
                         delay(0);
 
                         return 'done';
@@ -288,17 +339,22 @@ final class ServerDeathTest extends TestCase
         }];
         yield 'a copy out' => [static function (PostgresLink $link): int {
             $rows = 0;
-            foreach ($link->copyTo("COPY (SELECT i, repeat('x', 1000) FROM generate_series(1, 100000000) AS i) TO STDOUT") as $line) {
+            foreach ($link->copyTo(
+                "COPY (SELECT i, repeat('x', 1000) FROM generate_series(1, 100000000) AS i) TO STDOUT",
+            ) as $line) {
                 self::assertSame(++$rows . "\t" . str_repeat('x', 1000) . "\n", $line);
             }
 
             return $rows;
         }];
-        yield 'a copy in' => [static fn(PostgresLink $link): int => $link->copyFrom('COPY death FROM STDIN', (static function (): \Generator {
-            for ($i = 0; ; ++$i) {
-                yield "{$i}\n";
-            }
-        })())];
+        yield 'a copy in' => [
+            static fn(PostgresLink $link): int
+                => $link->copyFrom('COPY death FROM STDIN', (static function (): \Generator {
+                    for ($i = 0; ; ++$i) {
+                        yield "{$i}\n";
+                    }
+                })()),
+        ];
     }
 
     /** @param \Closure(PostgresLink): mixed $transfer */
@@ -333,36 +389,52 @@ final class ServerDeathTest extends TestCase
         };
         $transfers = [
             'a copy out' => static function (PostgresConnection $connection) use ($end): void {
-                foreach ($connection->copyTo("COPY (SELECT i, repeat('x', 1000) FROM generate_series(1, 20000) AS i) TO STDOUT") as $number => $_) {
+                foreach ($connection->copyTo(
+                    "COPY (SELECT i, repeat('x', 1000) FROM generate_series(1, 20000) AS i) TO STDOUT",
+                ) as $number => $_) {
                     if ($number === 5) {
                         $end($connection);
                     }
                 }
             },
             'a stream' => static function (PostgresConnection $connection) use ($end): void {
-                foreach ($connection->stream("SELECT i, repeat('x', 1000) FROM generate_series(1, 20000) AS i") as $number => $_) {
+                foreach ($connection->stream(
+                    "SELECT i, repeat('x', 1000) FROM generate_series(1, 20000) AS i",
+                ) as $number => $_) {
                     if ($number === 5) {
                         $end($connection);
                     }
                 }
             },
-            'a copy in' => static fn(PostgresConnection $connection): int => $connection->copyFrom('COPY death FROM STDIN', (static function () use ($connection, $end): \Generator {
-                yield "1\n";
-                $end($connection);
-                yield "2\n";
-            })()),
-            'a large copy in' => static fn(PostgresConnection $connection): int => $connection->copyFrom('COPY death FROM STDIN', (static function () use ($connection, $end): \Generator {
-                for ($i = 0; $i < 200_000; ++$i) {
-                    if ($i === 100_000) {
+            'a copy in' => static fn(PostgresConnection $connection): int
+                => $connection->copyFrom(
+                    'COPY death FROM STDIN',
+                    (static function () use ($connection, $end): \Generator {
+                        yield "1\n";
                         $end($connection);
-                    }
-                    yield "{$i}\n";
-                }
-            })()),
-            'the end of a copy in' => static fn(PostgresConnection $connection): int => $connection->copyFrom('COPY death FROM STDIN', (static function () use ($connection, $end): \Generator {
-                yield "1\n";
-                $end($connection);
-            })()),
+                        yield "2\n";
+                    })(),
+                ),
+            'a large copy in' => static fn(PostgresConnection $connection): int
+                => $connection->copyFrom(
+                    'COPY death FROM STDIN',
+                    (static function () use ($connection, $end): \Generator {
+                        for ($i = 0; $i < 200_000; ++$i) {
+                            if ($i === 100_000) {
+                                $end($connection);
+                            }
+                            yield "{$i}\n";
+                        }
+                    })(),
+                ),
+            'the end of a copy in' => static fn(PostgresConnection $connection): int
+                => $connection->copyFrom(
+                    'COPY death FROM STDIN',
+                    (static function () use ($connection, $end): \Generator {
+                        yield "1\n";
+                        $end($connection);
+                    })(),
+                ),
         ];
         foreach ($transfers as $name => $transfer) {
             $connection = self::link(PostgresConnection::connect(...));
@@ -378,36 +450,52 @@ final class ServerDeathTest extends TestCase
         $connection->query('SELECT 1');
         $queries = [];
         for ($i = 0; $i < 50; ++$i) {
-            $queries[] = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $connection->query($i === 10 ? 'SELECT pg_sleep(30)' : "SELECT {$i}")->value()));
+            $queries[] = Async::run(
+                static fn(): mixed => Outcome::of(
+                    static fn(): mixed
+                        => $connection->query($i === 10 ? 'SELECT pg_sleep(30)' : "SELECT {$i}")->value(),
+                ),
+            );
         }
         self::ask('SELECT pg_terminate_backend(' . self::busy() . ')');
         foreach ($queries as $i => $query) {
             $outcome = $query->await();
-            $i < 10 ? self::assertSame($i, $outcome) : self::assertInstanceOf(ConnectionLostException::class, $outcome, Outcome::told($outcome));
+            $i < 10
+                ? self::assertSame($i, $outcome)
+                : self::assertInstanceOf(ConnectionLostException::class, $outcome, Outcome::told($outcome));
         }
     }
 
     /** @param \Closure(int): mixed $end */
     private static function interrupted(PostgresLink $link, \Closure $end, string $when): mixed
     {
-        return Outcome::of(static fn(): mixed => $link->transaction(static function (Transaction $transaction) use ($end, $when): string {
-            $transaction->execute('INSERT INTO death VALUES (1)');
-            $pid = $transaction->query('SELECT pg_backend_pid()')->value();
-            \assert(\is_int($pid));
-            if ($when === 'in a query') {
-                $query = Async::run(static fn(): mixed => $transaction->query('SELECT pg_sleep(30)'));
-                $end(self::busy());
-                $query->await();
-            }
-            // Blocks, so that the client can't notice the end too early.
-            $end($pid);
-            Eventually::holdsByItself(static fn(): bool => !Processes::isAlive($pid), 'the backend has ended', 20);
-            if ($when === 'between queries') {
-                Eventually::holds(static fn(): bool => Outcome::of(static fn(): mixed => $transaction->query('SELECT 1')) instanceof ConnectionLostException, 'the loss is noticed');
-            }
+        return Outcome::of(
+            static fn(): mixed
+                => $link->transaction(static function (Transaction $transaction) use ($end, $when): string {
+                    $transaction->execute('INSERT INTO death VALUES (1)');
+                    $pid = $transaction->query('SELECT pg_backend_pid()')->value();
+                    \assert(\is_int($pid));
+                    if ($when === 'in a query') {
+                        $query = Async::run(static fn(): mixed => $transaction->query('SELECT pg_sleep(30)'));
+                        $end(self::busy());
+                        $query->await();
+                    }
+                    // Blocks, so that the client can't notice the end too early.
+                    $end($pid);
+                    Eventually::holdsByItself(static fn(): bool => !Processes::isAlive($pid), 'the backend has ended', 20);
+                    if ($when === 'between queries') {
+                        Eventually::holds(
+                            static fn(): bool
+                                => Outcome::of(
+                                    static fn(): mixed => $transaction->query('SELECT 1'),
+                                ) instanceof ConnectionLostException,
+                            'the loss is noticed',
+                        );
+                    }
 
-            return 'done';
-        }));
+                    return 'done';
+                }),
+        );
     }
 
     private static function pool(string $dsn): PostgresPool
@@ -420,7 +508,10 @@ final class ServerDeathTest extends TestCase
     {
         $pid = null;
         Eventually::holds(static function () use (&$pid): bool {
-            $pid = (self::ask("SELECT pid FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid() AND backend_type = 'client backend' AND query !~ 'set_config'") ?? [])[0]['pid'] ?? null;
+            $pid = (self::ask(
+                "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid() AND backend_type = 'client backend' AND query !~ 'set_config'",
+            ) ?? [])[0]['pid']
+                ?? null;
 
             return $pid !== null;
         }, 'a backend is busy');
@@ -431,13 +522,21 @@ final class ServerDeathTest extends TestCase
     /** Asserts that the pool answers. A server that only now notices a killed process ends the new connection too. */
     private static function assertAnswers(PostgresPool $pool): void
     {
-        Eventually::holds(static fn(): bool => Outcome::of(static fn(): mixed => $pool->query('SELECT 4')->value()) === 4, 'the pool answers', 20);
+        Eventually::holds(
+            static fn(): bool => Outcome::of(static fn(): mixed => $pool->query('SELECT 4')->value()) === 4,
+            'the pool answers',
+            20,
+        );
     }
 
     /** Asserts that nothing is left. A server may answer once more before it notices a killed process. */
     private static function assertNothingStayed(string $when = ''): void
     {
-        Eventually::holds(static fn(): bool => self::ask('SELECT a FROM death') === [], "the table is empty {$when}", 20);
+        Eventually::holds(
+            static fn(): bool => self::ask('SELECT a FROM death') === [],
+            "the table is empty {$when}",
+            20,
+        );
     }
 
     /**

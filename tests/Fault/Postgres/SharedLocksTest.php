@@ -53,7 +53,9 @@ final class SharedLocksTest extends TestCase
         $others = [];
         $pool->transaction(function (Transaction $transaction) use ($pool, &$others): void {
             $transaction->execute("UPDATE {$this->table} SET n = 1 WHERE i = 1");
-            $others[] = Async::run(fn(): int => $pool->execute("UPDATE {$this->table} SET n = n + 1 WHERE i = \$1", [1]));
+            $others[] = Async::run(
+                fn(): int => $pool->execute("UPDATE {$this->table} SET n = n + 1 WHERE i = \$1", [1]),
+            );
             $this->awaitLocked();
             for ($i = 0; $i < 20; ++$i) {
                 self::assertSame(1, $pool->query("SELECT 1 FROM {$this->table} WHERE i = \$1", [$i + 1])->value());
@@ -71,12 +73,18 @@ final class SharedLocksTest extends TestCase
         $blocked = null;
         $pool->transaction(function (Transaction $transaction) use ($pool, &$blocked): void {
             $transaction->execute("UPDATE {$this->table} SET n = 1 WHERE i = 1");
-            $blocked = Async::run(fn(): int => $pool->execute("UPDATE {$this->table} SET n = n + 1 WHERE i = \$1", [1]));
+            $blocked = Async::run(
+                fn(): int => $pool->execute("UPDATE {$this->table} SET n = n + 1 WHERE i = \$1", [1]),
+            );
             $this->awaitLocked();
             $all = [];
             for ($i = 2; $i <= 20; ++$i) {
-                $all[] = Async::run(fn(): int => $pool->execute("UPDATE {$this->table} SET n = n + 1 WHERE i = \$1", [$i]));
-                $all[] = Async::run(fn(): mixed => $pool->query("SELECT 1 FROM {$this->table} WHERE i = \$1", [$i])->value());
+                $all[] = Async::run(
+                    fn(): int => $pool->execute("UPDATE {$this->table} SET n = n + 1 WHERE i = \$1", [$i]),
+                );
+                $all[] = Async::run(
+                    fn(): mixed => $pool->query("SELECT 1 FROM {$this->table} WHERE i = \$1", [$i])->value(),
+                );
             }
             self::assertSame(38, array_sum(await($all, new TimeoutCancellation(self::ENDS_WITHIN))));
         }, cancellation: new TimeoutCancellation(self::ENDS_WITHIN));
@@ -92,9 +100,15 @@ final class SharedLocksTest extends TestCase
         $blocked = null;
         $pool->transaction(function (Transaction $transaction) use ($pool, &$blocked): void {
             $transaction->execute("LOCK {$this->table}");
-            $blocked = Async::run(fn(): mixed => $pool->query("SELECT 1 FROM {$this->table} WHERE i = \$1", [1])->value());
+            $blocked = Async::run(
+                fn(): mixed => $pool->query("SELECT 1 FROM {$this->table} WHERE i = \$1", [1])->value(),
+            );
             // None of these fibers has the transaction, so they may share.
-            $behind = array_map(static fn(int $i): Future => Async::run(static fn(): mixed => $pool->query('SELECT $1::int', [$i])->value()), range(1, 5));
+            $behind = array_map(
+                static fn(int $i): Future
+                    => Async::run(static fn(): mixed => $pool->query('SELECT $1::int', [$i])->value()),
+                range(1, 5),
+            );
 
             self::assertSame(range(1, 5), await($behind, new TimeoutCancellation(self::ENDS_WITHIN)));
         }, cancellation: new TimeoutCancellation(self::ENDS_WITHIN));
@@ -113,7 +127,11 @@ final class SharedLocksTest extends TestCase
         $pool->transaction(function (Transaction $transaction) use ($read, $journal, &$reads): void {
             $transaction->execute("LOCK {$this->table}");
             $reads = [Async::run($read), Async::run($read)];
-            Eventually::holds(static fn(): bool => substr_count($journal->text(), 'to cancel') >= 7, 'each gave way three times', self::ENDS_WITHIN);
+            Eventually::holds(
+                static fn(): bool => substr_count($journal->text(), 'to cancel') >= 7,
+                'each gave way three times',
+                self::ENDS_WITHIN,
+            );
         }, cancellation: new TimeoutCancellation(self::ENDS_WITHIN));
 
         self::assertSame([1, 1], array_values(await($reads, new TimeoutCancellation(self::ENDS_WITHIN))));
@@ -132,16 +150,23 @@ final class SharedLocksTest extends TestCase
                 $this->asked += str_contains((string) $message, 'to cancel') ? 1 : 0;
             }
         };
-        $options = PostgresOptions::of(Cluster::shared()->tcpDsn(port: (string) $proxy->port, sslmode: 'disable'))->with(['logger' => $logger]);
+        $options = PostgresOptions::of(
+            Cluster::shared()->tcpDsn(port: (string) $proxy->port, sslmode: 'disable'),
+        )->with(['logger' => $logger]);
         $pool = $this->pool(2, options: $options);
         $futures = [];
         $pool->transaction(function (Transaction $transaction) use ($pool, $proxy, $logger, &$futures): void {
             $transaction->execute("LOCK {$this->table}");
-            $futures[] = Async::run(fn(): mixed => $pool->query("SELECT 1 FROM {$this->table} WHERE i = \$1", [1])->value());
+            $futures[] = Async::run(
+                fn(): mixed => $pool->query("SELECT 1 FROM {$this->table} WHERE i = \$1", [1])->value(),
+            );
             for ($i = 2; $i <= 6; ++$i) {
                 $futures[] = Async::run(static fn(): mixed => $pool->query('SELECT $1::int', [$i])->value());
             }
-            Eventually::holds(static fn(): bool => $pool->stats()->inUse === 2 && $pool->stats()->waiting === 0, 'all are sent');
+            Eventually::holds(
+                static fn(): bool => $pool->stats()->inUse === 2 && $pool->stats()->waiting === 0,
+                'all are sent',
+            );
             $proxy->refuse();
             Eventually::holds(static fn(): bool => $logger->asked >= 2, 'it was asked for again', self::ENDS_WITHIN);
         }, cancellation: new TimeoutCancellation(self::ENDS_WITHIN));
@@ -157,14 +182,19 @@ final class SharedLocksTest extends TestCase
         $proxy = FaultyProxy::before(Cluster::shared());
         $proxy->delay(0.15);
         $journal = new Journal();
-        $options = PostgresOptions::of(Cluster::shared()->tcpDsn(port: (string) $proxy->port, sslmode: 'disable'))->with(['logger' => $journal]);
+        $options = PostgresOptions::of(
+            Cluster::shared()->tcpDsn(port: (string) $proxy->port, sslmode: 'disable'),
+        )->with(['logger' => $journal]);
         // On a machine that is busy one may stand still.
         for ($tries = 1; $tries === 1 || $tries < 4 && str_contains($journal->text(), 'to cancel'); ++$tries) {
             $pool = new PostgresPool($options, 1, new PostgresPoolOptions(acquireTimeout: self::ENDS_WITHIN));
             $ask = static fn(int $i): mixed => $pool->query('SELECT $1::int', [$i])->value();
             array_map($ask, range(1, 3));
             $journal->records = [];
-            self::assertEqualsCanonicalizing(range(1, 5), await(array_map(static fn(int $i): Future => Async::run(static fn(): mixed => $ask($i)), range(1, 5))));
+            self::assertEqualsCanonicalizing(
+                range(1, 5),
+                await(array_map(static fn(int $i): Future => Async::run(static fn(): mixed => $ask($i)), range(1, 5))),
+            );
             $pool->close();
         }
 
@@ -178,7 +208,9 @@ final class SharedLocksTest extends TestCase
         $blocked = null;
         $work = function (Transaction $transaction) use ($pool, &$blocked): void {
             $transaction->execute("LOCK {$this->table}");
-            $blocked = Async::run(fn(): mixed => $pool->query("SELECT 1 FROM {$this->table} WHERE i = \$1", [1])->value());
+            $blocked = Async::run(
+                fn(): mixed => $pool->query("SELECT 1 FROM {$this->table} WHERE i = \$1", [1])->value(),
+            );
             $this->awaitLocked();
             $pool->query('SELECT $1::int', [1]);
         };
@@ -192,9 +224,16 @@ final class SharedLocksTest extends TestCase
     }
 
     /** Returns a pool that knows that the statements of this class are short. */
-    private function pool(int $connections, float $acquireTimeout = self::ENDS_WITHIN, ?PostgresOptions $options = null): PostgresPool
-    {
-        $pool = new PostgresPool($options ?? Cluster::shared()->dsn(), $connections, new PostgresPoolOptions(acquireTimeout: $acquireTimeout));
+    private function pool(
+        int $connections,
+        float $acquireTimeout = self::ENDS_WITHIN,
+        ?PostgresOptions $options = null,
+    ): PostgresPool {
+        $pool = new PostgresPool(
+            $options ?? Cluster::shared()->dsn(),
+            $connections,
+            new PostgresPoolOptions(acquireTimeout: $acquireTimeout),
+        );
         // After one slow run, which a busy machine may cause, fifty short ones are needed.
         for ($short = 0; $short < 55; ++$short) {
             $at = hrtime(true);
@@ -210,6 +249,11 @@ final class SharedLocksTest extends TestCase
 
     private function awaitLocked(): void
     {
-        Eventually::holds(fn(): bool => Cluster::ask("SELECT 1 FROM pg_locks WHERE NOT granted AND (relation = '{$this->table}'::regclass OR locktype IN ('transactionid', 'tuple'))") !== [], 'a statement waits for a lock');
+        Eventually::holds(
+            fn(): bool => Cluster::ask(
+                "SELECT 1 FROM pg_locks WHERE NOT granted AND (relation = '{$this->table}'::regclass OR locktype IN ('transactionid', 'tuple'))",
+            ) !== [],
+            'a statement waits for a lock',
+        );
     }
 }

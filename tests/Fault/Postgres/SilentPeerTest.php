@@ -86,18 +86,24 @@ final class SilentPeerTest extends TestCase
             return $query->await();
         }];
         yield 'a result that is half here' => [static function (PostgresLink $link, \Closure $fail): mixed {
-            $query = Async::run(static fn(): mixed => $link->query("SELECT repeat('x', 100000), i FROM generate_series(1, 200) AS i")->lists());
+            $query = Async::run(
+                static fn(): mixed
+                    => $link->query("SELECT repeat('x', 100000), i FROM generate_series(1, 200) AS i")->lists(),
+            );
             delay(0.005);
             $fail();
 
             return \count($query->await());
         }];
-        yield 'a transaction' => [static fn(PostgresLink $link, \Closure $fail): mixed => $link->transaction(static function (Transaction $transaction) use ($fail): mixed {
-            $transaction->query('SELECT 1');
-            $fail();
+        yield 'a transaction' => [
+            static fn(PostgresLink $link, \Closure $fail): mixed
+                => $link->transaction(static function (Transaction $transaction) use ($fail): mixed {
+                    $transaction->query('SELECT 1');
+                    $fail();
 
-            return $transaction->query('SELECT 2')->value();
-        })];
+                    return $transaction->query('SELECT 2')->value();
+                }),
+        ];
         yield 'a stream' => [static function (PostgresLink $link, \Closure $fail): mixed {
             foreach ($link->stream("SELECT repeat('x', 1000) FROM generate_series(1, 100000)") as $number => $_) {
                 if ($number === 500) {
@@ -191,7 +197,11 @@ final class SilentPeerTest extends TestCase
     public function testAListenerOfASilentServerGetsAnotherConnection(): void
     {
         $journal = new Journal();
-        $link = PostgresConnection::connect($this->options()->with(['readTimeout' => self::TIMEOUT, 'connectTimeout' => self::TIMEOUT, 'logger' => $journal]));
+        $link = PostgresConnection::connect(
+            $this->options()->with(
+                ['readTimeout' => self::TIMEOUT, 'connectTimeout' => self::TIMEOUT, 'logger' => $journal],
+            ),
+        );
         $told = Async::run(static function () use ($link): mixed {
             foreach ($link->listen('silence') as $first) {
                 return $first;
@@ -201,7 +211,10 @@ final class SilentPeerTest extends TestCase
         });
         Eventually::holds(static fn(): bool => str_contains($journal->text(), 'Done: LISTEN'), 'it listens');
         $this->proxy->swallow();
-        Eventually::holds(static fn(): bool => str_contains($journal->text(), 'no byte came within 0.4 s'), 'the silence is noticed');
+        Eventually::holds(
+            static fn(): bool => str_contains($journal->text(), 'no byte came within 0.4 s'),
+            'the silence is noticed',
+        );
         $this->proxy->resume();
 
         self::assertInstanceOf(NotificationGap::class, $told->await());
@@ -256,7 +269,10 @@ final class SilentPeerTest extends TestCase
 
         $lost = Outcome::of(static fn(): mixed => $link->query('SELECT 2'));
         self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
-        self::assertStringContainsString('a statement that was cancelled could not be stopped otherwise', $lost->getMessage());
+        self::assertStringContainsString(
+            'a statement that was cancelled could not be stopped otherwise',
+            $lost->getMessage(),
+        );
         self::assertLessThan(0.1 + self::TIMEOUT + self::SLACK, (hrtime(true) - $at) / 1e9);
     }
 
@@ -359,16 +375,22 @@ final class SilentPeerTest extends TestCase
     /** @return iterable<string, array{\Closure(PostgresLink, ?Cancellation=): mixed}> */
     public static function uploads(): iterable
     {
-        yield 'a parameter' => [static fn(PostgresLink $link, ?Cancellation $cancellation = null): mixed => $link->query('SELECT length($1::bytea)', [str_repeat("\xFF\0", 16 << 20)], $cancellation)->value()];
-        yield 'a copy' => [static fn(PostgresLink $link, ?Cancellation $cancellation = null): mixed => $link->transaction(static function (Transaction $transaction) use ($cancellation): int {
-            $transaction->executeScript('CREATE TEMPORARY TABLE uploaded (a text) ON COMMIT DROP');
+        yield 'a parameter' => [
+            static fn(PostgresLink $link, ?Cancellation $cancellation = null): mixed
+                => $link->query('SELECT length($1::bytea)', [str_repeat("\xFF\0", 16 << 20)], $cancellation)->value(),
+        ];
+        yield 'a copy' => [
+            static fn(PostgresLink $link, ?Cancellation $cancellation = null): mixed
+                => $link->transaction(static function (Transaction $transaction) use ($cancellation): int {
+                    $transaction->executeScript('CREATE TEMPORARY TABLE uploaded (a text) ON COMMIT DROP');
 
-            return $transaction->copyFrom('COPY uploaded FROM STDIN', (static function (): \Generator {
-                for ($i = 0; $i < 32 * 1024; ++$i) {
-                    yield str_repeat('x', 1023) . "\n";
-                }
-            })(), $cancellation);
-        })];
+                    return $transaction->copyFrom('COPY uploaded FROM STDIN', (static function (): \Generator {
+                        for ($i = 0; $i < 32 * 1024; ++$i) {
+                            yield str_repeat('x', 1023) . "\n";
+                        }
+                    })(), $cancellation);
+                }),
+        ];
     }
 
     /** @param \Closure(PostgresLink, ?Cancellation=): mixed $upload */
@@ -384,7 +406,10 @@ final class SilentPeerTest extends TestCase
             $gap = Watchdog::during(function () use ($link, $upload, &$outcome): void {
                 $uploading = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $upload($link)));
                 $before = $this->proxy->passed(Direction::ToServer);
-                Eventually::holds(fn(): bool => $this->proxy->passed(Direction::ToServer) > $before + 1_000_000, 'it is under way');
+                Eventually::holds(
+                    fn(): bool => $this->proxy->passed(Direction::ToServer) > $before + 1_000_000,
+                    'it is under way',
+                );
                 $this->proxy->pause();
                 $outcome = $uploading->await();
             });
@@ -404,7 +429,10 @@ final class SilentPeerTest extends TestCase
         $link->query('SELECT 1');
         $uploading = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $upload($link)));
         $before = $this->proxy->passed(Direction::ToServer);
-        Eventually::holds(fn(): bool => $this->proxy->passed(Direction::ToServer) > $before + 1_000_000, 'it is under way');
+        Eventually::holds(
+            fn(): bool => $this->proxy->passed(Direction::ToServer) > $before + 1_000_000,
+            'it is under way',
+        );
         $this->proxy->pause();
         delay(0.05);
         $at = hrtime(true);
@@ -421,9 +449,14 @@ final class SilentPeerTest extends TestCase
         $link = PostgresConnection::connect($this->options());
         $link->query('SELECT 1');
         $cancellation = new DeferredCancellation();
-        $uploading = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $upload($link, $cancellation->getCancellation())));
+        $uploading = Async::run(
+            static fn(): mixed => Outcome::of(static fn(): mixed => $upload($link, $cancellation->getCancellation())),
+        );
         $before = $this->proxy->passed(Direction::ToServer);
-        Eventually::holds(fn(): bool => $this->proxy->passed(Direction::ToServer) > $before + 1_000_000, 'it is under way');
+        Eventually::holds(
+            fn(): bool => $this->proxy->passed(Direction::ToServer) > $before + 1_000_000,
+            'it is under way',
+        );
         $this->proxy->pause();
         $cancellation->cancel();
         // In a transaction, the rollback must be waited for.
@@ -437,7 +470,12 @@ final class SilentPeerTest extends TestCase
     public function testAPoolIsNotHeldUpByConnectionsThatHaveGoneSilent(): void
     {
         $pool = new PostgresPool($this->options(), 2, new PostgresPoolOptions(acquireTimeout: 0.5, validateAfter: 0));
-        Outcome::ofAll([static fn(): mixed => $pool->query('SELECT pg_sleep(0.05)'), static fn(): mixed => $pool->query('SELECT pg_sleep(0.06)')]);
+        Outcome::ofAll(
+            [
+                static fn(): mixed => $pool->query('SELECT pg_sleep(0.05)'),
+                static fn(): mixed => $pool->query('SELECT pg_sleep(0.06)'),
+            ],
+        );
         self::assertSame(2, $pool->stats()->idle);
         $this->proxy->swallow();
         $at = hrtime(true);
@@ -445,7 +483,11 @@ final class SilentPeerTest extends TestCase
         $took = (hrtime(true) - $at) / 1e9;
 
         self::assertInstanceOf(PoolTimeoutException::class, $outcome, Outcome::told($outcome));
-        self::assertLessThan(0.5 + self::SLACK, $took, 'the time that somebody waits for a connection is limited, whatever it is spent on');
+        self::assertLessThan(
+            0.5 + self::SLACK,
+            $took,
+            'the time that somebody waits for a connection is limited, whatever it is spent on',
+        );
         // Open connections stay silent, new ones do not.
         $this->proxy->close();
         $this->proxy->resume();

@@ -54,55 +54,96 @@ final class UserCodeFaultsTest extends TestCase
     {
         $throw = static fn(): never => throw new \DomainException('of the user');
         foreach ([0, 1, 49, 50, 51, 700] as $at) {
-            yield "in the loop over a stream, at {$at}" => [static function (PostgresLink $link, string $table) use ($throw, $at): void {
-                foreach ($link->stream("SELECT i, repeat('x', 100) FROM generate_series(1, 5000) AS i") as $index => $_) {
-                    $index === $at && $throw();
-                }
-            }];
-            yield "in the loop over a copy, at {$at}" => [static function (PostgresLink $link, string $table) use ($throw, $at): void {
-                foreach ($link->copyTo("COPY (SELECT i, repeat('x', 1000) FROM generate_series(1, 20000) AS i) TO STDOUT") as $index => $_) {
-                    $index === $at && $throw();
-                }
-            }];
-            yield "in the source of a copy, at {$at}" => [static fn(PostgresLink $link, string $table): int => $link->copyFrom("COPY {$table} FROM STDIN", (static function () use ($throw, $at): \Generator {
-                for ($i = 0; ; ++$i) {
-                    $i === $at && $throw();
-                    yield str_repeat("1\n", 300);
-                }
-            })())];
-            yield "in the source of a copy of rows, at {$at}" => [static fn(PostgresLink $link, string $table): int => $link->copyFrom("COPY {$table} FROM STDIN", (static function () use ($throw, $at): \Generator {
-                for ($i = 0; ; ++$i) {
-                    $i === $at && $throw();
-                    yield [$i];
-                }
-            })())];
+            yield "in the loop over a stream, at {$at}" => [
+                static function (PostgresLink $link, string $table) use ($throw, $at): void {
+                    foreach ($link->stream(
+                        "SELECT i, repeat('x', 100) FROM generate_series(1, 5000) AS i",
+                    ) as $index => $_) {
+                        $index === $at && $throw();
+                    }
+                },
+            ];
+            yield "in the loop over a copy, at {$at}" => [
+                static function (PostgresLink $link, string $table) use ($throw, $at): void {
+                    foreach ($link->copyTo(
+                        "COPY (SELECT i, repeat('x', 1000) FROM generate_series(1, 20000) AS i) TO STDOUT",
+                    ) as $index => $_) {
+                        $index === $at && $throw();
+                    }
+                },
+            ];
+            yield "in the source of a copy, at {$at}" => [
+                static fn(PostgresLink $link, string $table): int
+                    => $link->copyFrom("COPY {$table} FROM STDIN", (static function () use ($throw, $at): \Generator {
+                        for ($i = 0; ; ++$i) {
+                            $i === $at && $throw();
+                            yield str_repeat("1\n", 300);
+                        }
+                    })()),
+            ];
+            yield "in the source of a copy of rows, at {$at}" => [
+                static fn(PostgresLink $link, string $table): int
+                    => $link->copyFrom("COPY {$table} FROM STDIN", (static function () use ($throw, $at): \Generator {
+                        for ($i = 0; ; ++$i) {
+                            $i === $at && $throw();
+                            yield [$i];
+                        }
+                    })()),
+            ];
         }
-        yield 'in a transaction' => [static fn(PostgresLink $link, string $table): mixed => $link->transaction(static function (Transaction $transaction) use ($throw, $table): void {
-            $transaction->execute("INSERT INTO {$table} VALUES (1)");
-            $throw();
-        })];
-        yield 'in a transaction before it has sent anything' => [static fn(PostgresLink $link, string $table): mixed => $link->transaction($throw)];
-        yield 'in a transaction in a transaction' => [static fn(PostgresLink $link, string $table): mixed => $link->transaction(static function (Transaction $outer) use ($throw, $table): void {
-            $outer->execute("INSERT INTO {$table} VALUES (1)");
-            $outer->transaction(static function (Transaction $transaction) use ($throw, $table): void {
-                $transaction->execute("INSERT INTO {$table} VALUES (2)");
-                $throw();
-            });
-        })];
-        yield 'in the loop over a stream in a transaction' => [static fn(PostgresLink $link, string $table) => $link->transaction(static function (Transaction $transaction) use ($throw, $table): void {
-            foreach ($transaction->stream("INSERT INTO {$table} SELECT i FROM generate_series(1, 5000) AS i RETURNING a") as $_) {
-                $throw();
-            }
-        })];
-        yield 'in the source of a copy in a transaction' => [static fn(PostgresLink $link, string $table): mixed => $link->transaction(static fn(Transaction $transaction): int => $transaction->copyFrom("COPY {$table} FROM STDIN", (static function () use ($throw): \Generator {
-            yield "1\n";
-            $throw();
-        })()))];
-        yield 'in a fiber of a transaction, while others of it work' => [static fn(PostgresLink $link, string $table): mixed => $link->transaction(static function (Transaction $transaction) use ($throw, $table): void {
-            $running = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $transaction->query("INSERT INTO {$table} SELECT 1 FROM pg_sleep(0.05)")));
-            delay(0);
-            $throw();
-        })];
+        yield 'in a transaction' => [
+            static fn(PostgresLink $link, string $table): mixed
+                => $link->transaction(static function (Transaction $transaction) use ($throw, $table): void {
+                    $transaction->execute("INSERT INTO {$table} VALUES (1)");
+                    $throw();
+                }),
+        ];
+        yield 'in a transaction before it has sent anything' => [
+            static fn(PostgresLink $link, string $table): mixed => $link->transaction($throw),
+        ];
+        yield 'in a transaction in a transaction' => [
+            static fn(PostgresLink $link, string $table): mixed
+                => $link->transaction(static function (Transaction $outer) use ($throw, $table): void {
+                    $outer->execute("INSERT INTO {$table} VALUES (1)");
+                    $outer->transaction(static function (Transaction $transaction) use ($throw, $table): void {
+                        $transaction->execute("INSERT INTO {$table} VALUES (2)");
+                        $throw();
+                    });
+                }),
+        ];
+        yield 'in the loop over a stream in a transaction' => [
+            static fn(PostgresLink $link, string $table)
+                => $link->transaction(static function (Transaction $transaction) use ($throw, $table): void {
+                    foreach ($transaction->stream(
+                        "INSERT INTO {$table} SELECT i FROM generate_series(1, 5000) AS i RETURNING a",
+                    ) as $_) {
+                        $throw();
+                    }
+                }),
+        ];
+        yield 'in the source of a copy in a transaction' => [
+            static fn(PostgresLink $link, string $table): mixed => $link->transaction(
+                static fn(Transaction $transaction): int
+                    => $transaction->copyFrom("COPY {$table} FROM STDIN", (static function () use ($throw): \Generator {
+                        yield "1\n";
+                        $throw();
+                    })()),
+            ),
+        ];
+        yield 'in a fiber of a transaction, while others of it work' => [
+            static fn(PostgresLink $link, string $table): mixed
+                => $link->transaction(static function (Transaction $transaction) use ($throw, $table): void {
+                    $running = Async::run(
+                        static fn(): mixed
+                            => Outcome::of(
+                                static fn(): mixed
+                                    => $transaction->query("INSERT INTO {$table} SELECT 1 FROM pg_sleep(0.05)"),
+                            ),
+                    );
+                    delay(0);
+                    $throw();
+                }),
+        ];
         yield 'in an error handler' => [static function (PostgresLink $link, string $table) use ($throw): void {
             try {
                 $link->query('SELECT 1 / 0');
@@ -120,31 +161,54 @@ final class UserCodeFaultsTest extends TestCase
             $copy->current();
             $copy->throw(new \DomainException('of the user'));
         }];
-        yield 'in the loop over what is heard' => [static function (PostgresLink $link, string $table) use ($throw): void {
-            \assert($link instanceof PostgresConnection || $link instanceof PostgresPool);
-            EventLoop::delay(0.05, static function () use ($table): void {
-                Cluster::ask("NOTIFY {$table}, 'x'");
-            });
-            foreach ($link->listen($table) as $_) {
-                $throw();
-            }
-        }];
+        yield 'in the loop over what is heard' => [
+            static function (PostgresLink $link, string $table) use ($throw): void {
+                \assert($link instanceof PostgresConnection || $link instanceof PostgresPool);
+                EventLoop::delay(0.05, static function () use ($table): void {
+                    Cluster::ask("NOTIFY {$table}, 'x'");
+                });
+                foreach ($link->listen($table) as $_) {
+                    $throw();
+                }
+            },
+        ];
     }
 
     /** @param \Closure(PostgresLink, string): mixed $work */
     #[DataProvider('work')]
     public function testWhatAUserThrowsIsThrownToHimAndLeavesAllInOrder(\Closure $work): void
     {
-        foreach ([PostgresConnection::connect(Cluster::shared()->dsn()), new PostgresPool(Cluster::shared()->dsn(), 1, new PostgresPoolOptions(onWarning: static fn(string $warning) => self::fail($warning)))] as $link) {
+        foreach ([
+            PostgresConnection::connect(Cluster::shared()->dsn()),
+            new PostgresPool(
+                Cluster::shared()->dsn(),
+                1,
+                new PostgresPoolOptions(onWarning: static fn(string $warning) => self::fail($warning)),
+            ),
+        ] as $link) {
             for ($i = 0; $i < 3; ++$i) {
                 $outcome = Outcome::of(fn(): mixed => $work($link, $this->table));
                 self::assertInstanceOf(\DomainException::class, $outcome, Outcome::told($outcome));
                 self::assertSame(0, $link->query("SELECT count(*) FROM {$this->table}")->value());
-                self::assertSame(1, $link->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1')->value()));
+                self::assertSame(
+                    1,
+                    $link->transaction(
+                        static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1')->value(),
+                    ),
+                );
             }
-            self::assertSame([], Cluster::ask("SELECT pid FROM pg_locks WHERE relation = '{$this->table}'::regclass AND pid <> pg_backend_pid()"));
+            self::assertSame(
+                [],
+                Cluster::ask(
+                    "SELECT pid FROM pg_locks WHERE relation = '{$this->table}'::regclass AND pid <> pg_backend_pid()",
+                ),
+            );
             if ($link instanceof PostgresPool) {
-                self::assertSame([1, 0], [$link->stats()->opened, $link->stats()->lost], 'no connection is worse for it');
+                self::assertSame(
+                    [1, 0],
+                    [$link->stats()->opened, $link->stats()->lost],
+                    'no connection is worse for it',
+                );
             }
             $link->close();
         }
@@ -160,7 +224,8 @@ final class UserCodeFaultsTest extends TestCase
         foreach ([
             'a query' => static fn(): mixed => $pool->query('SELECT 1'),
             'a script' => static fn() => $pool->executeScript('SELECT 1; SELECT 2'),
-            'a transaction' => static fn(): mixed => $pool->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1')),
+            'a transaction' => static fn(): mixed
+                => $pool->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1')),
             'a connection that is in use' => static fn(): mixed => $full->acquire(),
         ] as $name => $wait) {
             $thrown = null;
@@ -218,20 +283,30 @@ final class UserCodeFaultsTest extends TestCase
         $connection->execute($sql, [['a' => 0]]);
         /** @var DeferredFuture<null> $encoding */
         $encoding = new DeferredFuture();
-        $insert = Async::run(static fn(): int => $connection->execute($sql, [self::suspending($encoding->getFuture())]));
+        $insert = Async::run(
+            static fn(): int => $connection->execute($sql, [self::suspending($encoding->getFuture())]),
+        );
         EventLoop::queue($connection->release(...));
         $encode = static function () use ($encoding): void {
             if (!$encoding->isComplete()) {
                 $encoding->complete();
             }
         };
-        $next = Async::run(static fn(): mixed => Outcome::of(static fn(): mixed => $pool->transaction(static function (Transaction $transaction) use ($encode, $insert): never {
-            $transaction->query('SELECT 1');
-            $encode();
-            $insert->await();
-            throw new \DomainException('of the user');
-        })));
-        Eventually::holds(static fn(): bool => $encoding->isComplete() || $pool->stats()->waiting === 1, 'the next has the connection, or waits for it');
+        $next = Async::run(
+            static fn(): mixed => Outcome::of(
+                static fn(): mixed
+                    => $pool->transaction(static function (Transaction $transaction) use ($encode, $insert): never {
+                        $transaction->query('SELECT 1');
+                        $encode();
+                        $insert->await();
+                        throw new \DomainException('of the user');
+                    }),
+            ),
+        );
+        Eventually::holds(
+            static fn(): bool => $encoding->isComplete() || $pool->stats()->waiting === 1,
+            'the next has the connection, or waits for it',
+        );
         $encode();
 
         self::assertSame(1, $insert->await());
@@ -259,11 +334,20 @@ final class UserCodeFaultsTest extends TestCase
 
     public function testALoopThatIsLeftEarlyEndsItsTransactionAndWhatItWroteStays(): void
     {
-        foreach ([PostgresConnection::connect(Cluster::shared()->dsn()), new PostgresPool(Cluster::shared()->dsn(), 1)] as $link) {
-            foreach ($link->stream("INSERT INTO {$this->table} SELECT i FROM generate_series(1, 200) AS i RETURNING a") as $_) {
+        foreach ([
+            PostgresConnection::connect(Cluster::shared()->dsn()),
+            new PostgresPool(Cluster::shared()->dsn(), 1),
+        ] as $link) {
+            foreach ($link->stream(
+                "INSERT INTO {$this->table} SELECT i FROM generate_series(1, 200) AS i RETURNING a",
+            ) as $_) {
                 break;
             }
-            self::assertSame(200, $link->query("SELECT count(*) FROM {$this->table}")->value(), 'committed when the rows are left');
+            self::assertSame(
+                200,
+                $link->query("SELECT count(*) FROM {$this->table}")->value(),
+                'committed when the rows are left',
+            );
             $link->execute("TRUNCATE {$this->table}");
             foreach ($link->copyTo('COPY (SELECT i FROM generate_series(1, 100000) AS i) TO STDOUT') as $_) {
                 break;
@@ -276,11 +360,16 @@ final class UserCodeFaultsTest extends TestCase
 
     public function testALoopOverAStreamOfATransactionThatIsLeftFailsNothing(): void
     {
-        foreach ([PostgresConnection::connect(Cluster::shared()->dsn()), new PostgresPool(Cluster::shared()->dsn(), 1)] as $link) {
+        foreach ([
+            PostgresConnection::connect(Cluster::shared()->dsn()),
+            new PostgresPool(Cluster::shared()->dsn(), 1),
+        ] as $link) {
             foreach ([0, 1, 20, 49] as $i) {
                 self::assertSame(7, $link->transaction(static function (Transaction $transaction) use ($i): mixed {
                     // The next rows are being fetched, which takes some time.
-                    foreach ($transaction->stream('SELECT i, pg_sleep(CASE WHEN i > 55 THEN 0.001 ELSE 0 END) FROM generate_series(1, 100) AS i') as $index => $_) {
+                    foreach ($transaction->stream(
+                        'SELECT i, pg_sleep(CASE WHEN i > 55 THEN 0.001 ELSE 0 END) FROM generate_series(1, 100) AS i',
+                    ) as $index => $_) {
                         if ($index === $i) {
                             break;
                         }

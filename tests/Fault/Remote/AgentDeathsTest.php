@@ -125,7 +125,11 @@ final class AgentDeathsTest extends TestCase
 
         self::assertSame([2, 2], array_map(static fn(string $id): mixed => $executor->attach($id)->await(), $ids));
         foreach ($directories as $directory) {
-            self::assertLessThan((int) file_get_contents("{$directory}/2.began"), (int) file_get_contents("{$directory}/1.ran"), 'it never runs twice at once');
+            self::assertLessThan(
+                (int) file_get_contents("{$directory}/2.began"),
+                (int) file_get_contents("{$directory}/1.ran"),
+                'it never runs twice at once',
+            );
         }
         $stopped->signal(\SIGCONT);
         Eventually::holds(fn(): bool => $this->figures()['agents'] === 2, 'it has a new lease', 10.0);
@@ -143,7 +147,10 @@ final class AgentDeathsTest extends TestCase
 
         self::assertSame(7, $future->await());
         self::assertSame([7 => 2], Trials::ended($log));
-        self::assertSame([1, 1, 1], [$this->figures()['submitted_total'], $this->figures()['done_total'], $this->figures()['lost_total']]);
+        self::assertSame(
+            [1, 1, 1],
+            [$this->figures()['submitted_total'], $this->figures()['done_total'], $this->figures()['lost_total']],
+        );
         $proxy->stop();
     }
 
@@ -158,7 +165,10 @@ final class AgentDeathsTest extends TestCase
         $next = $this->executor()->submit(static fn(): int => 8);
 
         self::assertSame([7, 8], [$future->await(), $next->await()]);
-        Eventually::holds(fn(): bool => Redis::shared()->command('ZCARD', "spindle:{{$this->queue()}}:agents") === 1, 'what it had is given to others');
+        Eventually::holds(
+            fn(): bool => Redis::shared()->command('ZCARD', "spindle:{{$this->queue()}}:agents") === 1,
+            'what it had is given to others',
+        );
         self::assertSame(9, $this->executor()->submit(static fn(): int => 9)->await());
         self::assertSame([7 => 1], Trials::ended($log));
         self::assertSame([3, 0], [$this->figures()['done_total'], $this->figures()['lost_total']]);
@@ -186,7 +196,10 @@ final class AgentDeathsTest extends TestCase
         $proxy->resume();
 
         self::assertSame(2, $future->await());
-        self::assertSame([1, 0, 0], [$this->figures()['done_total'], $this->figures()['lost_total'], $this->figures()['running']]);
+        self::assertSame(
+            [1, 0, 0],
+            [$this->figures()['done_total'], $this->figures()['lost_total'], $this->figures()['running']],
+        );
         $this->stopAgents();
         $proxy->stop();
     }
@@ -202,7 +215,10 @@ final class AgentDeathsTest extends TestCase
         $tasks = Scale::of(2_000);
         $info = Redis::shared()->command('INFO');
         $least = 2000 + \strlen(\is_string($info) ? $info : ''); // otherwise the agent could never check the engine
-        $cutting = EventLoop::repeat(0.02, static fn() => $proxy->closeAfter($random->getInt($least, $least + 15_000), Direction::ToClient));
+        $cutting = EventLoop::repeat(
+            0.02,
+            static fn() => $proxy->closeAfter($random->getInt($least, $least + 15_000), Direction::ToClient),
+        );
         $results = iterator_to_array($executor->mapUnordered(range(1, $tasks), Trials::writer($log)));
         EventLoop::cancel($cutting);
         fprintf(\STDERR, "%d connections for %d tasks\n", $proxy->connections, $tasks);
@@ -246,7 +262,13 @@ final class AgentDeathsTest extends TestCase
         $direct->submit($this->queue(), [new Job('large', 'frame')], 10, 'nobody', false);
         $direct->renew($this->queue(), 'owner', 10.0, true, '{}');
         $claim = $direct->settle($this->queue(), 'owner', [], 1, 60.0);
-        $direct->settle($this->queue(), 'owner', [new Settlement('large', $claim->deliveries[0]->number, SettlementKind::Done, frame: $large)], 0, 60.0);
+        $direct->settle(
+            $this->queue(),
+            'owner',
+            [new Settlement('large', $claim->deliveries[0]->number, SettlementKind::Done, frame: $large)],
+            0,
+            60.0,
+        );
         $proxy = $this->proxy();
         $broker = new RedisBroker($this->addressAt($proxy), timeout: 2.0);
         $broker->figures($this->queue());
@@ -260,13 +282,32 @@ final class AgentDeathsTest extends TestCase
 
     public function testAgentsWithTheSameHostNameAndProcessIdAreTwo(): void
     {
-        if (posix_geteuid() !== 0 || !\is_string($unshare = shell_exec('command -v unshare')) || shell_exec('unshare --uts --pid --fork --mount-proc true && echo yes') === null) {
+        if (
+            posix_geteuid() !== 0
+            || !\is_string($unshare = shell_exec('command -v unshare'))
+            || shell_exec('unshare --uts --pid --fork --mount-proc true && echo yes') === null
+        ) {
             self::markTestSkipped('Needs unshare (util-linux), and root that may make namespaces');
         }
-        $within = [trim($unshare), '--uts', '--pid', '--fork', '--kill-child', '--mount-proc', 'sh', '-c', 'echo clone > /proc/sys/kernel/hostname && exec "$@"', 'sh'];
+        $within = [
+            trim($unshare),
+            '--uts',
+            '--pid',
+            '--fork',
+            '--kill-child',
+            '--mount-proc',
+            'sh',
+            '-c',
+            'echo clone > /proc/sys/kernel/hostname && exec "$@"',
+            'sh',
+        ];
         $clones = [];
         for ($i = 0; $i < 2; ++$i) {
-            $clones[] = Host::start(AgentProgram::class . '::run', [Redis::shared()->address(), $this->queue(), 1, ...self::SHORT], $within);
+            $clones[] = Host::start(
+                AgentProgram::class . '::run',
+                [Redis::shared()->address(), $this->queue(), 1, ...self::SHORT],
+                $within,
+            );
         }
         $log = $this->path('log');
         $open = $this->path('open');
@@ -275,12 +316,18 @@ final class AgentDeathsTest extends TestCase
         $futures[] = $executor->submit(static fn(): int => Trials::runUntil($log, 2, $open));
         Eventually::holds(static fn(): bool => \count(Trials::started($log)) === 2, 'each runs one', 10.0);
         $owners = array_column($this->broker()->list($this->queue(), JobStatus::Running, 10), 'owner');
-        $names = array_map(static fn(mixed $owner): string => (string) preg_replace('/[^:]*$/', '', (string) $owner), $owners);
+        $names = array_map(
+            static fn(mixed $owner): string => (string) preg_replace('/[^:]*$/', '', (string) $owner),
+            $owners,
+        );
         self::assertSame(['clone:1:', 'clone:1:'], $names);
         self::assertCount(2, array_unique($owners));
 
         $this->kill($clones[0]);
-        Eventually::holds(fn(): bool => $this->figures()['agents'] === 1 && $this->figures()['lost_total'] === 1, 'one lease has ended');
+        Eventually::holds(
+            fn(): bool => $this->figures()['agents'] === 1 && $this->figures()['lost_total'] === 1,
+            'one lease has ended',
+        );
         touch($open);
 
         self::assertSame([1, 2], [$futures[0]->await(), $futures[1]->await()]);
@@ -310,7 +357,10 @@ final class AgentDeathsTest extends TestCase
         self::assertStringContainsString('the last words', (string) $dead[$poison]['why']);
     }
 
-    /** @return array{FaultyProxy, Process, Future<mixed>, string} an agent behind the proxy, whose only task waits for "open" */
+    /**
+     * @return array{FaultyProxy, Process, Future<mixed>, string} an agent behind the proxy, whose only task waits for
+     *                                                            "open"
+     */
     private function heldUp(): array
     {
         $log = $this->path('log');

@@ -59,7 +59,13 @@ final class AgentFaultsTest extends TestCase
     public function testAnAgentOutlivesLargeResultsOfAllItsWorkersTogether(): void
     {
         $executor = $this->executor();
-        $agent = $this->agentWithin([], ['SPINDLE_TEST_AGENT_MEMORY' => '128M'], Redis::shared()->address(), $this->queue(), 8);
+        $agent = $this->agentWithin(
+            [],
+            ['SPINDLE_TEST_AGENT_MEMORY' => '128M'],
+            Redis::shared()->address(),
+            $this->queue(),
+            8,
+        );
         $directory = $this->directory('ready');
         $innocent = $executor->submit(static fn(): string => 'small');
         $futures = array_map(static fn(int $i) => $executor->submit(static function () use ($directory, $i): mixed {
@@ -89,7 +95,13 @@ final class AgentFaultsTest extends TestCase
     public function testAnAgentOutlivesLargeItemsAndReportsOfAllItsWorkersTogether(): void
     {
         $executor = $this->executor();
-        $agent = $this->agentWithin([], ['SPINDLE_TEST_AGENT_MEMORY' => '128M'], Redis::shared()->address(), $this->queue(), 8);
+        $agent = $this->agentWithin(
+            [],
+            ['SPINDLE_TEST_AGENT_MEMORY' => '128M'],
+            Redis::shared()->address(),
+            $this->queue(),
+            8,
+        );
         $readers = array_map(static fn(int $i) => async(static function () use ($executor, $i): array {
             $sizes = [];
             /** @var \Generator<int, non-empty-string, mixed, void> $items */
@@ -178,7 +190,10 @@ final class AgentFaultsTest extends TestCase
         $poison = $executor->dispatch([Deeds::class, 'die']);
         $count = Scale::of(10_000);
 
-        self::assertSame($count * ($count + 1) / 2, array_sum(iterator_to_array($executor->mapUnordered(range(1, $count), abs(...)), false)));
+        self::assertSame(
+            $count * ($count + 1) / 2,
+            array_sum(iterator_to_array($executor->mapUnordered(range(1, $count), abs(...)), false)),
+        );
         try {
             $executor->attach($poison)->await();
             self::fail('It kills whoever runs it');
@@ -262,7 +277,11 @@ final class AgentFaultsTest extends TestCase
     {
         $id = $this->executor()->dispatch(static fn(): int => 1);
         $this->agent($this->queue());
-        $stranger = new RemoteExecutor(new RedisBroker(Redis::shared()->address()), $this->queue(), new Keys([str_repeat('another key', 3)]));
+        $stranger = new RemoteExecutor(
+            new RedisBroker(Redis::shared()->address()),
+            $this->queue(),
+            new Keys([str_repeat('another key', 3)]),
+        );
 
         $this->expectException(TamperedFrameException::class);
         $stranger->attach($id)->await();
@@ -275,7 +294,12 @@ final class AgentFaultsTest extends TestCase
 
     private function executor(?TemporaryRedis $redis = null): RemoteExecutor
     {
-        return new RemoteExecutor(new RedisBroker(($redis ?? Redis::shared())->address()), $this->queue(), self::keys(), new JobRetryPolicy(delay: 0.05));
+        return new RemoteExecutor(
+            new RedisBroker(($redis ?? Redis::shared())->address()),
+            $this->queue(),
+            self::keys(),
+            new JobRetryPolicy(delay: 0.05),
+        );
     }
 
     /** @return array<string, int> */
@@ -295,7 +319,10 @@ final class AgentFaultsTest extends TestCase
     /** @return int process id of the worker that runs the attempt */
     private function started(string $directory, int $attempt): int
     {
-        Eventually::holds(static fn(): bool => is_file("{$directory}/{$attempt}"), "the attempt {$attempt} has started");
+        Eventually::holds(
+            static fn(): bool => is_file("{$directory}/{$attempt}"),
+            "the attempt {$attempt} has started",
+        );
 
         return (int) file_get_contents("{$directory}/{$attempt}");
     }

@@ -15,10 +15,20 @@ use Spindle\Worker\TaskTimeoutException;
 /** The program of a process that submits tasks and measures times. */
 final class CallerProgram
 {
-    /** @return array{float, int, string, float, string, float} what it takes for the time, a result, the id of a task that was delayed by a second, seconds until that was done, the same of one that runs for too long */
+    /**
+     * @return array{float, int, string, float, string, float} what it takes for the time, a result, the id of a task
+     *                                                         that was delayed by a second, seconds until that was
+     *                                                         done, the same of one that runs for too long
+     */
     public static function run(string $address, string $queue): array
     {
-        $executor = new RemoteExecutor(new RedisBroker($address), $queue, new Keys([AgentProgram::KEY]), new JobRetryPolicy(tries: 1), new RemoteOptions(timeout: 0.5));
+        $executor = new RemoteExecutor(
+            new RedisBroker($address),
+            $queue,
+            new Keys([AgentProgram::KEY]),
+            new JobRetryPolicy(tries: 1),
+            new RemoteOptions(timeout: 0.5),
+        );
         $time = microtime(true);
         $result = $executor->submit(static fn(): int => 7)->await();
         $began = hrtime(true);

@@ -25,7 +25,11 @@ final class Callers
     {
         $executor = self::executor($address, $queue);
         foreach (array_chunk(range(1, $tasks), self::AT_ONCE) as $numbers) {
-            await(array_map(static fn(int $number): Future => async($executor->dispatch(...), self::task($log, $number), "order-{$number}"), $numbers));
+            await(array_map(
+                static fn(int $number): Future
+                    => async($executor->dispatch(...), self::task($log, $number), "order-{$number}"),
+                $numbers,
+            ));
         }
 
         return $tasks;
@@ -116,10 +120,21 @@ final class Callers
         $executor = new RemoteExecutor($broker, $queue, new Keys([AgentProgram::KEY]));
         $task = static fn(int $number): string => str_pad((string) $number, $number % 2 === 0 ? 300_000 : 50_000);
         $taken = [];
-        foreach ($inOrder ? $executor->map(range(1, $tasks), $task) : $executor->mapUnordered(range(1, $tasks), $task) as $result) {
+        foreach ($inOrder ? $executor->map(
+            range(1, $tasks),
+            $task,
+        ) : $executor->mapUnordered(range(1, $tasks), $task) as $result) {
             if ($taken === []) {
-                Eventually::holds(static fn(): bool => $broker->figures($queue)['done_total'] === $tasks, 'all is done', 30.0);
-                Eventually::standsStill(static fn(): int => memory_get_usage() >> 20, 'all outcomes were fetched', 30.0);
+                Eventually::holds(
+                    static fn(): bool => $broker->figures($queue)['done_total'] === $tasks,
+                    'all is done',
+                    30.0,
+                );
+                Eventually::standsStill(
+                    static fn(): int => memory_get_usage() >> 20,
+                    'all outcomes were fetched',
+                    30.0,
+                );
             }
             $taken[] = (int) $result;
         }

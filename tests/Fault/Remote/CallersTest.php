@@ -59,7 +59,10 @@ final class CallersTest extends TestCase
     {
         $queue = self::newQueue();
         $this->agent($queue, 1);
-        $caller = Host::start(Callers::class . '::readSlowly', [Redis::shared()->address(), $queue, $file = $this->path('read')]);
+        $caller = Host::start(
+            Callers::class . '::readSlowly',
+            [Redis::shared()->address(), $queue, $file = $this->path('read')],
+        );
         Eventually::holds(static fn(): bool => is_file($file), 'it reads', 20.0);
         self::kill($caller);
         $executor = new RemoteExecutor(new RedisBroker(Redis::shared()->address()), $queue, self::keys());
@@ -78,20 +81,30 @@ final class CallersTest extends TestCase
         for ($i = 0; $i < 2 + Scale::of(10); ++$i) {
             $moment = $random->getInt(1, $tasks);
             $caller = Host::start(Callers::class . '::dispatch', [Redis::shared()->address(), $queue, $tasks, $log]);
-            Eventually::holds(static fn(): bool => $broker->figures($queue)['submitted_total'] >= $moment || !$caller->isRunning(), 'it submits', 20.0);
+            Eventually::holds(
+                static fn(): bool => $broker->figures($queue)['submitted_total'] >= $moment || !$caller->isRunning(),
+                'it submits',
+                20.0,
+            );
             self::kill($caller);
             if ($i === 1) {
                 $this->agent($queue);
             }
         }
-        self::assertSame($tasks, Host::call(Callers::class . '::dispatch', [Redis::shared()->address(), $queue, $tasks, $log]));
+        self::assertSame(
+            $tasks,
+            Host::call(Callers::class . '::dispatch', [Redis::shared()->address(), $queue, $tasks, $log]),
+        );
         for ($i = 0; $i < 2 + Scale::of(10); ++$i) {
             $caller = Host::start(Callers::class . '::attach', [Redis::shared()->address(), $queue, $tasks]);
             delay($random->getInt(50, 400) / 1000);
             self::kill($caller);
         }
 
-        self::assertSame(intdiv($tasks * ($tasks + 1), 2), Host::call(Callers::class . '::attach', [Redis::shared()->address(), $queue, $tasks]));
+        self::assertSame(
+            intdiv($tasks * ($tasks + 1), 2),
+            Host::call(Callers::class . '::attach', [Redis::shared()->address(), $queue, $tasks]),
+        );
         self::assertCount($tasks, Trials::ended($log));
         self::assertSame($tasks, array_sum(Trials::ended($log)), 'each was run once, however often it was dispatched');
         self::assertSame($tasks, $broker->figures($queue)['submitted_total']);
@@ -106,7 +119,11 @@ final class CallersTest extends TestCase
         Host::call(Callers::class . '::dispatch', [Redis::shared()->address(), $queue, $tasks, $log]);
         $caller = Host::start(Callers::class . '::wait', [Redis::shared()->address(), $queue, $tasks, $file]);
         Eventually::holds(static fn(): bool => is_file($file), 'it waits', 30.0);
-        Eventually::holds(static fn(): bool => Redis::shared()->command('HLEN', "spindle:{{$queue}}:watchers") === $tasks, 'it was told what there is', 30.0);
+        Eventually::holds(
+            static fn(): bool => Redis::shared()->command('HLEN', "spindle:{{$queue}}:watchers") === $tasks,
+            'it was told what there is',
+            30.0,
+        );
         $before = self::calls();
         delay(2.0); // The test asserts a rate: 10,000 waiting callers send almost no requests in this time.
         $asked = self::calls() - $before;
@@ -144,7 +161,11 @@ final class CallersTest extends TestCase
 
     public function testWithoutAFreeDescriptorTheEngineIsNotAvailable(): void
     {
-        $failure = Host::call(Callers::class . '::withoutDescriptors', [Redis::shared()->address(), self::newQueue()], ['sh', '-c', 'ulimit -n 64; exec "$@"', 'sh']);
+        $failure = Host::call(
+            Callers::class . '::withoutDescriptors',
+            [Redis::shared()->address(), self::newQueue()],
+            ['sh', '-c', 'ulimit -n 64; exec "$@"', 'sh'],
+        );
 
         self::assertIsString($failure);
         self::assertStringStartsWith(BrokerUnavailableException::class . ': ', $failure);
@@ -170,7 +191,12 @@ final class CallersTest extends TestCase
             static fn(): mixed => $executor->submit(getmypid(...)),
             static fn(): mixed => $executor->status('order-7'),
             static fn(): array => iterator_to_array($executor->map([-5], abs(...))),
-            static fn(): mixed => (new RemoteExecutor(new RedisBroker(Redis::shared()->address()), $queue, self::keys()))->status('order-7'),
+            static fn(): mixed
+                => (new RemoteExecutor(
+                    new RedisBroker(Redis::shared()->address()),
+                    $queue,
+                    self::keys(),
+                ))->status('order-7'),
         ];
         $thrown = [];
         pcntl_signal(\SIGUSR2, static function () use ($waits, &$thrown): void {
@@ -200,7 +226,11 @@ final class CallersTest extends TestCase
         $redis = Redis::shared();
         $this->agent($queue); // before the proxy opens connections, which the agent would inherit
         $proxy = new FaultyProxy("tcp://127.0.0.1:{$redis->port}");
-        $executor = new RemoteExecutor(new RedisBroker("redis://:{$redis->password}@127.0.0.1:{$proxy->port}"), $queue, self::keys());
+        $executor = new RemoteExecutor(
+            new RedisBroker("redis://:{$redis->password}@127.0.0.1:{$proxy->port}"),
+            $queue,
+            self::keys(),
+        );
         $file = $this->path('open');
         $log = $this->path('log');
         $future = $executor->submit(static fn(): int => Trials::runUntil($log, 7, $file));

@@ -84,7 +84,10 @@ final class ChaosTest extends TestCase
         $this->queue = self::newQueue();
         $redis = TemporaryRedis::start(['appendfsync' => 'always']);
         $obstacle = $this->connectOthers($redis);
-        $this->places = [...array_map(static fn(int $number): string => "here {$number}", range(1, self::AGENTS)), ...$this->others];
+        $this->places = [
+            ...array_map(static fn(int $number): string => "here {$number}", range(1, self::AGENTS)),
+            ...$this->others,
+        ];
         foreach ($this->places as $place) {
             $this->startAgent($place, $redis);
         }
@@ -101,7 +104,10 @@ final class ChaosTest extends TestCase
         $faults = $this->faults($jobs, $redis, new Randomizer(new Mt19937($seed)));
         [$oneIn, $takes] = [self::CRASH, self::TAKES];
         $seen = $twice = [];
-        foreach ($executor->mapUnordered(range(1, $jobs), static fn(int $number): int => Trials::run($log, $number, $seed, $oneIn, $takes)) as $key => $number) {
+        foreach ($executor->mapUnordered(
+            range(1, $jobs),
+            static fn(int $number): int => Trials::run($log, $number, $seed, $oneIn, $takes),
+        ) as $key => $number) {
             self::assertSame($key + 1, $number);
             if (isset($seen[$key])) {
                 $twice[] = $key;
@@ -155,7 +161,10 @@ final class ChaosTest extends TestCase
         self::assertSame(\count($dead), $crashed);
         self::assertSame([$jobs, \count($dead)], [$figures['done_total'], $figures['died_total']]);
         self::assertSame($figures['submitted_total'], $figures['done_total'] + $figures['died_total']);
-        self::assertSame([0, 0, 0, 0], [$figures['waiting'], $figures['running'], $figures['delayed'], $figures['blocked']]);
+        self::assertSame(
+            [0, 0, 0, 0],
+            [$figures['waiting'], $figures['running'], $figures['delayed'], $figures['blocked']],
+        );
         self::assertLessThanOrEqual(Scale::isFull() ? self::TWICE * $jobs : self::TWICE_EACH * \count($faults), $again);
         $redis->stop();
     }
@@ -264,7 +273,9 @@ final class ChaosTest extends TestCase
     private function startAgent(string $place, TemporaryRedis $redis): void
     {
         $options = [$this->queue, self::WORKERS, ...self::lease()];
-        $this->agentsAt[$place] = \in_array($place, $this->others, true) ? $this->agentOn($place, $redis, ...$options) : $this->agentAt($redis->address(), ...$options);
+        $this->agentsAt[$place] = \in_array($place, $this->others, true)
+            ? $this->agentOn($place, $redis, ...$options)
+            : $this->agentAt($redis->address(), ...$options);
     }
 
     /** @return array{float, float, float} */

@@ -36,7 +36,11 @@ final class ClockTest extends TestCase
         $this->waitForFile("{$long}/1.began");
         $this->agentWithin([], self::wrongBy($callers), $address, $this->queue(), 2, ...self::SHORT);
         /** @var array{float, int, string, float, string, float} $outcome */
-        $outcome = Host::call(CallerProgram::class . '::run', [$address, $this->queue()], environment: self::wrongBy($callers));
+        $outcome = Host::call(
+            CallerProgram::class . '::run',
+            [$address, $this->queue()],
+            environment: self::wrongBy($callers),
+        );
         [$time, $result, $id, $delayed, $failure, $after] = $outcome;
 
         self::assertEqualsWithDelta($callers, $time - microtime(true), 60.0, 'its clock is wrong');
@@ -80,7 +84,10 @@ final class ClockTest extends TestCase
     protected function removeShared(): void
     {
         foreach (Text::names('/dev/shm') as $name) {
-            if (preg_match('/^(?:sem\.)?faketime_(?:sem|shm)_(\d+)$/D', $name, $match) === 1 && !Processes::isAlive((int) $match[1])) {
+            if (
+                preg_match('/^(?:sem\.)?faketime_(?:sem|shm)_(\d+)$/D', $name, $match) === 1
+                && !Processes::isAlive((int) $match[1])
+            ) {
                 unlink("/dev/shm/{$name}");
             }
         }
@@ -101,6 +108,11 @@ final class ClockTest extends TestCase
             self::markTestSkipped('There is no libfaketime (Debian: faketime) to have a wrong clock by');
         }
 
-        return ['LD_PRELOAD' => $library, 'FAKETIME' => \sprintf('%+d', $seconds), 'FAKETIME_DONT_FAKE_MONOTONIC' => '1', 'DONT_FAKE_MONOTONIC' => '1'];
+        return [
+            'LD_PRELOAD' => $library,
+            'FAKETIME' => \sprintf('%+d', $seconds),
+            'FAKETIME_DONT_FAKE_MONOTONIC' => '1',
+            'DONT_FAKE_MONOTONIC' => '1',
+        ];
     }
 }

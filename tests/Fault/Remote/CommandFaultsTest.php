@@ -53,12 +53,18 @@ final class CommandFaultsTest extends TestCase
             $results = $run->await();
 
             self::assertSame(['key'], array_keys($results));
-            self::assertSame(["again\n", 0, 1], [$results['key']->stdout(), $results['key']->exitCode, $results['key']->attempts]);
+            self::assertSame(
+                ["again\n", 0, 1],
+                [$results['key']->stdout(), $results['key']->exitCode, $results['key']->attempts],
+            );
             self::assertFalse(Processes::isAlive($first), 'what ran there has ended with its agent');
             $this->stop($other);
         }
         $figures = $this->figures();
-        self::assertSame([Scale::of(10), Scale::of(10), 0], [$figures['lost_total'], $figures['done_total'], $figures['dead']]);
+        self::assertSame(
+            [Scale::of(10), Scale::of(10), 0],
+            [$figures['lost_total'], $figures['done_total'], $figures['dead']],
+        );
     }
 
     public function testACommandThatIsTheEndOfItsAgentsFailsAlone(): void
@@ -98,7 +104,10 @@ final class CommandFaultsTest extends TestCase
     {
         $agent = $this->agent($this->queue(), 1);
         $pool = $this->pool();
-        $commands = [Command::shell("echo \$\$ > {$this->path('first')}; sleep 0.5; echo finished"), Command::of('echo', 'waited')];
+        $commands = [
+            Command::shell("echo \$\$ > {$this->path('first')}; sleep 0.5; echo finished"),
+            Command::of('echo', 'waited'),
+        ];
         $run = Async::run(static fn(): array => iterator_to_array($pool->run($commands)));
         $this->started('first');
         $agent->signal(\SIGTERM);
@@ -127,7 +136,9 @@ final class CommandFaultsTest extends TestCase
     public function testAFullQueueIsWaitedFor(): void
     {
         $pool = $this->pool(options: new RemoteOptions(backlog: 2));
-        $run = Async::run(static fn(): array => iterator_to_array($pool->run(array_fill(0, 10, Command::of('echo', 'x')))));
+        $run = Async::run(
+            static fn(): array => iterator_to_array($pool->run(array_fill(0, 10, Command::of('echo', 'x')))),
+        );
         Eventually::holds(fn(): bool => $this->figures()['waiting'] === 2, 'it is full');
         $this->agent($this->queue());
 
@@ -168,7 +179,10 @@ final class CommandFaultsTest extends TestCase
             self::assertTrue($result->succeeded());
         }
 
-        Eventually::holds(fn(): bool => \count((array) Redis::shared()->command('KEYS', "spindle:{{$this->queue()}}:result:*")) <= 1, 'they are gone');
+        Eventually::holds(
+            fn(): bool => \count((array) Redis::shared()->command('KEYS', "spindle:{{$this->queue()}}:result:*")) <= 1,
+            'they are gone',
+        );
     }
 
     public function testASecretInTheEnvironmentIsInNoCommandLineAndInNoLog(): void
@@ -176,13 +190,18 @@ final class CommandFaultsTest extends TestCase
         $agent = $this->agent($this->queue());
         $secret = 'secret-' . bin2hex(random_bytes(8));
         $pool = $this->pool();
-        $command = Command::shell("echo \$\$ > {$this->path('first')}; until test -e {$this->path('go')}; do sleep 0.01; done; echo \"\$TOKEN\"; exit 3")->withEnvironment(['TOKEN' => $secret])->withInput($secret);
+        $command = Command::shell(
+            "echo \$\$ > {$this->path('first')}; until test -e {$this->path('go')}; do sleep 0.01; done; echo \"\$TOKEN\"; exit 3",
+        )->withEnvironment(['TOKEN' => $secret])->withInput($secret);
         $run = Async::run(static fn(): CommandResult => $pool->execute($command));
         $this->started('first');
         foreach ((array) glob('/proc/[0-9]*/cmdline') as $file) {
             self::assertStringNotContainsString($secret, (string) @file_get_contents((string) $file));
         }
-        self::assertStringNotContainsString($secret, print_r($this->broker()->list($this->queue(), JobStatus::Running, 10), true));
+        self::assertStringNotContainsString(
+            $secret,
+            print_r($this->broker()->list($this->queue(), JobStatus::Running, 10), true),
+        );
         touch($this->path('go'));
 
         self::assertSame("{$secret}\n", $run->await()->stdout());
@@ -193,7 +212,13 @@ final class CommandFaultsTest extends TestCase
 
     private function pool(int $crashes = 3, RemoteOptions $options = new RemoteOptions()): CommandPool
     {
-        return new CommandPool(4, 0, new CommandPoolOptions(on: new RemoteCommands($this->broker(), $this->queue(), self::keys(), $crashes, $options)));
+        return new CommandPool(
+            4,
+            0,
+            new CommandPoolOptions(
+                on: new RemoteCommands($this->broker(), $this->queue(), self::keys(), $crashes, $options),
+            ),
+        );
     }
 
     private function broker(): RedisBroker
@@ -215,7 +240,9 @@ final class CommandFaultsTest extends TestCase
     /** Returns a command that takes long in its first run. */
     private function lingering(string $name): Command
     {
-        return Command::shell("test -e {$this->path($name)} && { echo again; exit; }; echo \$\$ > {$this->path($name)}; exec sleep 100");
+        return Command::shell(
+            "test -e {$this->path($name)} && { echo again; exit; }; echo \$\$ > {$this->path($name)}; exec sleep 100",
+        );
     }
 
     /** @return int its process */

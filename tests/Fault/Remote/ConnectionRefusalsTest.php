@@ -51,7 +51,13 @@ final class ConnectionRefusalsTest extends TestCase
     public function testWhoSubmitsIsToldAtOnceWhatToDo(string $how, array $advice): void
     {
         $address = $this->address($how);
-        $executor = new RemoteExecutor(new RedisBroker($address), self::newQueue(), self::keys(), new JobRetryPolicy(), new RemoteOptions(patience: 5.0));
+        $executor = new RemoteExecutor(
+            new RedisBroker($address),
+            self::newQueue(),
+            self::keys(),
+            new JobRetryPolicy(),
+            new RemoteOptions(patience: 5.0),
+        );
         $before = $this->connections();
         $uses = [
             static fn(): mixed => $executor->submit('time'),
@@ -79,7 +85,10 @@ final class ConnectionRefusalsTest extends TestCase
         $failure = self::thrown(static fn(): mixed => (new RedisBroker("redis://{$address}"))->status('any', 'any'));
 
         self::assertInstanceOf(BrokerUnavailableException::class, $failure);
-        self::assertSame("The broker at {$address} is not available: connection refused; is Redis or Valkey running there?", $failure->getMessage());
+        self::assertSame(
+            "The broker at {$address} is not available: connection refused; is Redis or Valkey running there?",
+            $failure->getMessage(),
+        );
         self::assertLessThan(3.5, (hrtime(true) - $began) / 1e9, 'it is not tried again here');
     }
 
@@ -89,7 +98,10 @@ final class ConnectionRefusalsTest extends TestCase
     {
         $address = $this->address($how);
         $before = $this->connections();
-        $process = $this->remote(['work', '--queue', self::newQueue(), '--workers', '1', '--allow-root', '--quiet'], ['SPINDLE_BROKER' => $address]);
+        $process = $this->remote(
+            ['work', '--queue', self::newQueue(), '--workers', '1', '--allow-root', '--quiet'],
+            ['SPINDLE_BROKER' => $address],
+        );
 
         self::assertSame(253, $process->run(), $process->getErrorOutput());
         self::assertSays($advice, $process->getErrorOutput());
@@ -99,9 +111,15 @@ final class ConnectionRefusalsTest extends TestCase
     /** @return iterable<string, array{string, list<string>}> */
     public static function refusals(): iterable
     {
-        yield 'a wrong password' => ['wrong password', ['does not accept who asks', 'put the user and the password into SPINDLE_BROKER']];
+        yield 'a wrong password' => [
+            'wrong password',
+            ['does not accept who asks', 'put the user and the password into SPINDLE_BROKER'],
+        ];
         yield 'a database that it has not' => ['database', ['DB index is out of range', 'the number of the database']];
-        yield 'a certificate that is not trusted' => ['untrusted', ['TLS fails', 'certificate verify failed', 'one that is trusted']];
+        yield 'a certificate that is not trusted' => [
+            'untrusted',
+            ['TLS fails', 'certificate verify failed', 'one that is trusted'],
+        ];
         yield 'no scripts' => ['-evalsha', ['evalsha', 'docs/reference/remote.md']];
         yield 'no hashes' => ['-hset -get', ['docs/reference/remote.md']];
         yield 'no mailboxes' => ['-subscribe', ['subscribe', 'docs/reference/remote.md']];
@@ -118,7 +136,10 @@ final class ConnectionRefusalsTest extends TestCase
         $failure = self::thrown($broker->tier(...));
         self::assertInstanceOf(BrokerUnavailableException::class, $failure);
         self::assertSays($advice, $failure->getMessage());
-        $this->works[] = $process = $this->remote(['work', '--queue', self::newQueue(), '--workers', '1', '--allow-root'], ['SPINDLE_BROKER' => $address]);
+        $this->works[] = $process = $this->remote(
+            ['work', '--queue', self::newQueue(), '--workers', '1', '--allow-root'],
+            ['SPINDLE_BROKER' => $address],
+        );
         $process->start();
         $hasSaid = static fn(): bool => str_contains($process->getErrorOutput(), $advice[0]);
         Eventually::holds($hasSaid, 'the agent says why it waits', 15.0);
@@ -143,7 +164,14 @@ final class ConnectionRefusalsTest extends TestCase
         $this->work($queue, environment: ['SPINDLE_BROKER' => $address, 'SSL_CERT_FILE' => $authority]);
         $tls = (new ClientTlsContext('127.0.0.1'))->withCaFile($authority);
 
-        self::assertSame(7, (new RemoteExecutor(new RedisBroker($address, $tls), $queue, self::keys()))->submit(static fn(): int => 7)->await());
+        self::assertSame(
+            7,
+            (new RemoteExecutor(
+                new RedisBroker($address, $tls),
+                $queue,
+                self::keys(),
+            ))->submit(static fn(): int => 7)->await(),
+        );
         $failure = self::thrown((new RedisBroker($address, $tls->withPeerName('redis.test')))->tier(...));
         self::assertInstanceOf(BrokerRefusedException::class, $failure);
         self::assertSays(['redis.test', 'one that is trusted'], $failure->getMessage());
@@ -152,7 +180,10 @@ final class ConnectionRefusalsTest extends TestCase
     public function testAUserThatIsGivenWhatItLackedIsLetIn(): void
     {
         $executor = new RemoteExecutor(new RedisBroker($this->address('-evalsha')), self::newQueue(), self::keys());
-        self::assertInstanceOf(BrokerRefusedException::class, self::thrown(static fn(): string => $executor->dispatch(abs(...))));
+        self::assertInstanceOf(
+            BrokerRefusedException::class,
+            self::thrown(static fn(): string => $executor->dispatch(abs(...))),
+        );
         self::engine()->command('ACL', 'SETUSER', 'app', '+evalsha');
 
         self::assertSame('own', $executor->dispatch(abs(...), 'own'));
@@ -167,7 +198,10 @@ final class ConnectionRefusalsTest extends TestCase
         [$certificate, $key] = $authority->forServer('127.0.0.1');
         self::$redis = TemporaryRedis::start([], new TemporaryRedisOptions(certificate: $certificate, key: $key));
         self::$authority = (string) file_get_contents($authority->authority);
-        array_map(unlink(...), array_map(static fn(string $name): string => "{$directory}/{$name}", Text::names($directory)));
+        array_map(
+            unlink(...),
+            array_map(static fn(string $name): string => "{$directory}/{$name}", Text::names($directory)),
+        );
         rmdir($directory);
     }
 
@@ -189,7 +223,17 @@ final class ConnectionRefusalsTest extends TestCase
         $password = self::engine()->password;
         if (str_starts_with($how, '-') || $how === 'resetchannels') {
             self::engine()->command('ACL', 'DELUSER', 'app');
-            self::engine()->command('ACL', 'SETUSER', 'app', 'on', '>secret', '~spindle:*', '&spindle:*', '+@all', ...explode(' ', $how));
+            self::engine()->command(
+                'ACL',
+                'SETUSER',
+                'app',
+                'on',
+                '>secret',
+                '~spindle:*',
+                '&spindle:*',
+                '+@all',
+                ...explode(' ', $how),
+            );
         }
 
         return match ($how) {
@@ -207,7 +251,9 @@ final class ConnectionRefusalsTest extends TestCase
     {
         $info = self::engine()->command('INFO', 'stats');
 
-        return \is_string($info) && preg_match('/^total_connections_received:(\d+)/m', $info, $match) === 1 ? (int) $match[1] - ++$this->looks : self::fail('It says nothing of connections');
+        return \is_string($info) && preg_match('/^total_connections_received:(\d+)/m', $info, $match) === 1
+            ? (int) $match[1] - ++$this->looks
+            : self::fail('It says nothing of connections');
     }
 
     /** @param \Closure(): mixed $use */

@@ -187,7 +187,10 @@ final class EngineFaultsTest extends TestCase
         } catch (QueueFullException $failure) {
             self::assertStringContainsString('its memory is full', $failure->getMessage());
         }
-        self::assertSame(array_fill(0, 20, 100_000), array_map(static fn(string $id): mixed => $executor->attach($id)->await(), $ids));
+        self::assertSame(
+            array_fill(0, 20, 100_000),
+            array_map(static fn(string $id): mixed => $executor->attach($id)->await(), $ids),
+        );
         self::assertSame(1, $long->await());
         $late = async(static fn(): array => iterator_to_array($executor->map([-5], abs(...))));
         delay(0.2); // The test asserts that map() waits for room during this time.
@@ -207,7 +210,10 @@ final class EngineFaultsTest extends TestCase
         // Writing beyond the limit of a file's size is an error instead of a signal.
         $limit = $this->file('limit', '2000');
         $redis = $this->engine(['appendfsync' => $fsync], new TemporaryRedisOptions(
-            binary: $this->script('redis-server', "trap '' XFSZ; ulimit -S -f \$(cat {$limit}); exec $(command -v redis-server || command -v valkey-server) \"\$@\""),
+            binary: $this->script(
+                'redis-server',
+                "trap '' XFSZ; ulimit -S -f \$(cat {$limit}); exec $(command -v redis-server || command -v valkey-server) \"\$@\"",
+            ),
         ));
         $executor = $this->executor(new RedisBroker($redis->address(), timeout: 1.0), patience: 0.5);
         $log = $this->file('log', '');
@@ -235,7 +241,10 @@ final class EngineFaultsTest extends TestCase
             exec("prlimit --pid {$redis->pid()} --fsize=unlimited:");
         }
         $patient = $this->executor();
-        self::assertSame(array_fill(0, \count($ids), 100_000), array_map(static fn(string $id): mixed => $patient->attach($id)->await(), $ids));
+        self::assertSame(
+            array_fill(0, \count($ids), 100_000),
+            array_map(static fn(string $id): mixed => $patient->attach($id)->await(), $ids),
+        );
         self::assertSame(1, $patient->submit(static fn(): int => 1)->await());
         self::assertSame($ids, array_values(array_intersect($ids, Text::lines($log))));
         self::assertCount(\count(array_unique(Text::lines($log))), Text::lines($log), 'each ran once');
@@ -258,7 +267,11 @@ final class EngineFaultsTest extends TestCase
         $running = $executor->submit(static fn(): int => Work::tick($directory, 1, 0.5));
         $this->waitForFile("{$directory}/1.began");
         $redis->command('REPLICAOF', '127.0.0.1', '1');
-        self::assertGreaterThan(3, $this->impatientConnections(), 'it connects anew for each try: its name may lead to another one by now');
+        self::assertGreaterThan(
+            3,
+            $this->impatientConnections(),
+            'it connects anew for each try: its name may lead to another one by now',
+        );
         $connections = $this->engineSays('total_connections_received');
         try {
             $this->executor(patience: 0.3)->submit(static fn(): int => 1);

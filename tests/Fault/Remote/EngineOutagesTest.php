@@ -83,7 +83,8 @@ final class EngineOutagesTest extends TestCase
         }
         for ($outage = 1; $outage <= 3; ++$outage) {
             Eventually::holds(
-                static fn(): bool => \count(array_filter(Trials::started($log), static fn(int $n): bool => $n >= $outage)) === 2,
+                static fn(): bool
+                    => \count(array_filter(Trials::started($log), static fn(int $n): bool => $n >= $outage)) === 2,
                 'both run again',
                 20.0,
             );
@@ -104,7 +105,10 @@ final class EngineOutagesTest extends TestCase
         $directory = $this->directory('runs');
         $this->agentAt($redis->address(), $this->queue(), 1);
         $cancellation = new DeferredCancellation();
-        $future = $this->executor()->submit(static fn(): int => Deeds::linger($directory, 9), $cancellation->getCancellation());
+        $future = $this->executor()->submit(
+            static fn(): int => Deeds::linger($directory, 9),
+            $cancellation->getCancellation(),
+        );
         $this->waitForFile("{$directory}/1");
         $redis->kill();
         $cancellation->cancel();
@@ -167,7 +171,16 @@ final class EngineOutagesTest extends TestCase
     {
         $redis = $this->engine();
         $broker = new RedisBroker($redis->address());
-        [$patient, $impatient] = array_map(fn(float $patience): RemoteExecutor => new RemoteExecutor($broker, $this->queue(), self::keys(), options: new RemoteOptions(patience: $patience)), [60.0, 0.0]);
+        [$patient, $impatient] = array_map(
+            fn(float $patience): RemoteExecutor
+                => new RemoteExecutor(
+                    $broker,
+                    $this->queue(),
+                    self::keys(),
+                    options: new RemoteOptions(patience: $patience),
+                ),
+            [60.0, 0.0],
+        );
         $redis->kill();
         $waiting = async($patient->dispatch(...), getmypid(...), 'patient');
         delay(0);
@@ -194,7 +207,8 @@ final class EngineOutagesTest extends TestCase
         $patient = $this->executor(patience: 60.0);
         $task = static fn(int $number): int => Trials::runUntil($log, $number, $open);
         $submitted = $executor->submit(static fn(): int => $task(1), $cancellation->getCancellation());
-        $map = static fn(Cancellation $cancellation): array => iterator_to_array($executor->map([2], $task, $cancellation));
+        $map = static fn(Cancellation $cancellation): array
+            => iterator_to_array($executor->map([2], $task, $cancellation));
         $mapped = async($map, $cancellation->getCancellation());
         Eventually::holds(static fn(): bool => \count(Trials::started($log)) === 2, 'both run', 20.0);
         posix_kill((int) $redis->pid(), \SIGSTOP);
@@ -202,14 +216,24 @@ final class EngineOutagesTest extends TestCase
         $began = hrtime(true);
         self::assertCancelled($submitted);
         self::assertCancelled($mapped);
-        self::assertCancelled(async(static fn() => $patient->submit(static fn(): int => $task(3), new TimeoutCancellation(0.1))->await()));
+        self::assertCancelled(async(
+            static fn() => $patient->submit(static fn(): int => $task(3), new TimeoutCancellation(0.1))->await(),
+        ));
         self::assertCancelled(async($map, new TimeoutCancellation(0.1)));
         self::assertLessThan(20.0, (hrtime(true) - $began) / 1e9);
         posix_kill((int) $redis->pid(), \SIGCONT);
-        $answers = array_map(static fn(RemoteExecutor $one): Future => async(static fn() => $one->submit(static fn(): int => 5)->await()), [$executor, $patient]);
+        $answers = array_map(
+            static fn(RemoteExecutor $one): Future
+                => async(static fn() => $one->submit(static fn(): int => 5)->await()),
+            [$executor, $patient],
+        );
 
         self::assertEquals([5, 5], Future\await($answers), 'what was submitted before is in the queue or refused');
-        Eventually::holds(fn(): bool => $this->figures()['waiting'] + $this->figures()['running'] === 0, 'all is withdrawn', 20.0);
+        Eventually::holds(
+            fn(): bool => $this->figures()['waiting'] + $this->figures()['running'] === 0,
+            'all is withdrawn',
+            20.0,
+        );
         self::assertSame(2, $this->figures()['done_total']);
         self::assertNull($executor->status('none'), 'its answer comes after those of what was withdrawn');
         self::assertNull($patient->status('none'));
@@ -241,7 +265,10 @@ final class EngineOutagesTest extends TestCase
         $directory = $this->directory('runs');
         $this->agentAt($redis->address(), $this->queue(), 1);
         $cancellation = new DeferredCancellation();
-        $future = $this->executor()->submit(static fn(): int => Deeds::linger($directory, 9), $cancellation->getCancellation());
+        $future = $this->executor()->submit(
+            static fn(): int => Deeds::linger($directory, 9),
+            $cancellation->getCancellation(),
+        );
         $this->waitForFile("{$directory}/1");
         $redis->command('CLIENT', 'KILL', 'TYPE', 'pubsub');
         $cancellation->cancel();

@@ -41,14 +41,27 @@ final class IdleAgentsTest extends TestCase
             if ($i === 120 || $i === 121) {
                 $long[] = async(self::outcome(...), $executor, static fn(): int => Trials::runUntil($log, $i, $open));
             } else {
-                $short[] = async(self::outcome(...), $executor, static fn(): int => Trials::run($log, 1000 + $i, microseconds: 20_000));
+                $short[] = async(
+                    self::outcome(...),
+                    $executor,
+                    static fn(): int => Trials::run($log, 1000 + $i, microseconds: 20_000),
+                );
             }
         }
         $this->agent($queue, 2, ...self::LEASE);
-        Eventually::holds(static fn(): bool => \count(array_intersect_key(Trials::started($log), [120 => 1, 121 => 1])) === 2, 'the long ones run', 20.0);
+        Eventually::holds(
+            static fn(): bool => \count(array_intersect_key(Trials::started($log), [120 => 1, 121 => 1])) === 2,
+            'the long ones run',
+            20.0,
+        );
         $this->agent($queue, 2, ...self::LEASE);
         try {
-            Eventually::holds(static fn(): bool => \count(array_filter($short, static fn(Future $future): bool => !$future->isComplete())) === 0, 'the short ones are done meanwhile', 10.0);
+            Eventually::holds(
+                static fn(): bool
+                    => \count(array_filter($short, static fn(Future $future): bool => !$future->isComplete())) === 0,
+                'the short ones are done meanwhile',
+                10.0,
+            );
         } finally {
             touch($open);
         }

@@ -43,7 +43,10 @@ final class MixedVersionsTest extends TestCase
         $price = self::shop();
         $futures = [];
         for ($i = 1; $i <= 20; ++$i) {
-            $futures[] = $executor->submit(static fn(): mixed => \is_callable($price) ? $price($i) : throw new \DomainException("no {$price}() here"));
+            $futures[] = $executor->submit(
+                static fn(): mixed
+                    => \is_callable($price) ? $price($i) : throw new \DomainException("no {$price}() here"),
+            );
             $futures[] = $executor->submit(static fn(): int => 100);
         }
 
@@ -72,7 +75,15 @@ final class MixedVersionsTest extends TestCase
     {
         $executor = $this->executor(new JobRetryPolicy(tries: 3, delay: 0.02));
         $old = $this->agent($this->queue());
-        $id = Host::call(self::class . '::order', [Redis::shared()->address(), $this->queue(), $this->code('public function number(): int { return $this->number; }'), __NAMESPACE__ . '\Shop\Order']);
+        $id = Host::call(
+            self::class . '::order',
+            [
+                Redis::shared()->address(),
+                $this->queue(),
+                $this->code('public function number(): int { return $this->number; }'),
+                __NAMESPACE__ . '\Shop\Order',
+            ],
+        );
         self::assertIsString($id);
         self::assertSame(5, $executor->submit(static fn(): int => 5)->await());
         try {
@@ -80,7 +91,10 @@ final class MixedVersionsTest extends TestCase
             self::fail('No agent has the class');
         } catch (TaskFailedException $failed) {
             self::assertSame(3, $failed->attempts);
-            self::assertStringContainsString('A worker has no class Spindle\Tests\Fault\Remote\Shop\Order', $failed->getMessage());
+            self::assertStringContainsString(
+                'A worker has no class Spindle\Tests\Fault\Remote\Shop\Order',
+                $failed->getMessage(),
+            );
         }
         self::assertStringContainsString('no class Spindle\Tests\Fault\Remote\Shop\Order', $this->whyDead($id));
 
@@ -91,7 +105,10 @@ final class MixedVersionsTest extends TestCase
             $executor->attach($id)->await();
             self::fail('Its class has no such method');
         } catch (TaskFailedException $failed) {
-            self::assertStringContainsString('A worker has no method Spindle\Tests\Fault\Remote\Shop\Order::number()', $failed->getMessage());
+            self::assertStringContainsString(
+                'A worker has no method Spindle\Tests\Fault\Remote\Shop\Order::number()',
+                $failed->getMessage(),
+            );
         }
 
         $this->stop($other);
@@ -146,7 +163,10 @@ final class MixedVersionsTest extends TestCase
 
     private function agentWith(string $method): Process
     {
-        return $this->agents[] = Host::start(OddAgent::class . '::run', [Redis::shared()->address(), $this->queue(), $this->code($method)]);
+        return $this->agents[] = Host::start(
+            OddAgent::class . '::run',
+            [Redis::shared()->address(), $this->queue(), $this->code($method)],
+        );
     }
 
     private function code(string $method): string
@@ -156,7 +176,10 @@ final class MixedVersionsTest extends TestCase
 
     private function whyDead(string $id): string
     {
-        Eventually::holds(fn(): bool => isset($this->broker()->list($this->queue(), JobStatus::Dead, 10)[$id]), 'it is a dead letter');
+        Eventually::holds(
+            fn(): bool => isset($this->broker()->list($this->queue(), JobStatus::Dead, 10)[$id]),
+            'it is a dead letter',
+        );
 
         return (string) $this->broker()->list($this->queue(), JobStatus::Dead, 10)[$id]['why'];
     }

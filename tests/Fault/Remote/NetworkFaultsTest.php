@@ -72,7 +72,11 @@ final class NetworkFaultsTest extends TestCase
 
         self::assertEquals([2, 2], Future\await($outcomes));
         foreach ($directories as $directory) {
-            self::assertLessThan(self::tick("{$directory}/2.began"), self::tick("{$directory}/1.ran"), 'it never runs twice at once');
+            self::assertLessThan(
+                self::tick("{$directory}/2.began"),
+                self::tick("{$directory}/1.ran"),
+                'it never runs twice at once',
+            );
         }
         self::assertSame([2, 0], [$this->figures()['done_total'], $this->figures()['dead']]);
         self::assertLessThan(30, $this->engineSays('total_connections_received'), 'it asks less and less often');
@@ -94,7 +98,11 @@ final class NetworkFaultsTest extends TestCase
 
         self::assertEquals([2, 2], Future\await($outcomes));
         foreach ($directories as $directory) {
-            self::assertLessThan(self::tick("{$directory}/2.began"), self::tick("{$directory}/1.ran"), 'it never runs twice at once');
+            self::assertLessThan(
+                self::tick("{$directory}/2.began"),
+                self::tick("{$directory}/1.ran"),
+                'it never runs twice at once',
+            );
         }
         delay(max(0.0, (Scale::isFull() ? 60.0 : 3.0) - (hrtime(true) - $cut) / 1e9));
         $this->stop($other);
@@ -129,7 +137,12 @@ final class NetworkFaultsTest extends TestCase
         }
         sort($times);
         self::assertNotSame([], $times);
-        fwrite(\STDERR, 'Seconds until the tasks of a machine that died ran again: ' . implode(', ', array_map(static fn(float $time): string => \sprintf('%.1f', $time), $times)) . "\n");
+        fwrite(
+            \STDERR,
+            'Seconds until the tasks of a machine that died ran again: '
+                . implode(', ', array_map(static fn(float $time): string => \sprintf('%.1f', $time), $times))
+                . "\n",
+        );
 
         self::assertLessThan(15.0, max($times));
     }
@@ -163,7 +176,18 @@ final class NetworkFaultsTest extends TestCase
             self::command('nft', 'add', 'table', 'ip', $table);
             $this->table = $table;
             self::command('nft', 'add', 'chain', 'ip', $table, 'output', '{ type filter hook output priority 0; }');
-            self::command('nft', 'add', 'rule', 'ip', $table, 'output', 'tcp', 'sport', (string) $this->engine()->port, 'drop');
+            self::command(
+                'nft',
+                'add',
+                'rule',
+                'ip',
+                $table,
+                'output',
+                'tcp',
+                'sport',
+                (string) $this->engine()->port,
+                'drop',
+            );
         });
     }
 

@@ -62,7 +62,16 @@ trait OtherMachines
         self::command('ip', 'netns', 'add', $machine);
         self::command('ip', 'link', 'add', $machine, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', $machine);
         self::command('ip', 'link', 'set', $machine, 'master', $this->bridge, 'up');
-        self::command('ip', '-n', $machine, 'address', 'add', "{$this->network}." . (1 + $this->machines) . '/24', 'dev', 'eth0');
+        self::command(
+            'ip',
+            '-n',
+            $machine,
+            'address',
+            'add',
+            "{$this->network}." . (1 + $this->machines) . '/24',
+            'dev',
+            'eth0',
+        );
         self::command('ip', '-n', $machine, 'link', 'set', 'eth0', 'up');
         $this->listenToMachines($redis);
 
@@ -91,11 +100,23 @@ trait OtherMachines
         $redis->command('CONFIG', 'SET', 'bind', "127.0.0.1 {$this->network}.1");
     }
 
-    private function agentOn(string $machine, TemporaryRedis $redis, string $queue, int $workers, float ...$options): Process
-    {
+    private function agentOn(
+        string $machine,
+        TemporaryRedis $redis,
+        string $queue,
+        int $workers,
+        float ...$options,
+    ): Process {
         $address = str_replace('@127.0.0.1', "@{$this->network}.1", $redis->address());
 
-        return $this->agentWithin(['ip', 'netns', 'exec', $machine], self::environment(), $address, $queue, $workers, ...$options);
+        return $this->agentWithin(
+            ['ip', 'netns', 'exec', $machine],
+            self::environment(),
+            $address,
+            $queue,
+            $workers,
+            ...$options,
+        );
     }
 
     /** Drops all packets silently, in both directions. */

@@ -50,8 +50,11 @@ trait OwnEngine
         return $this->queue === '' ? $this->queue = self::newQueue() : $this->queue;
     }
 
-    private function executor(?RedisBroker $broker = null, float $patience = 20.0, ?float $timeout = null): RemoteExecutor
-    {
+    private function executor(
+        ?RedisBroker $broker = null,
+        float $patience = 20.0,
+        ?float $timeout = null,
+    ): RemoteExecutor {
         return new RemoteExecutor(
             $this->observed($broker ?? new RedisBroker($this->engine()->address())),
             $this->queue(),
@@ -110,7 +113,9 @@ trait OwnEngine
     {
         $info = $this->engine()->command('INFO', 'all');
 
-        return \is_string($info) && preg_match("/^{$name}[:=](\\d+)/m", $info, $match) === 1 ? (int) $match[1] : self::fail("The engine says nothing of {$name}");
+        return \is_string($info) && preg_match("/^{$name}[:=](\\d+)/m", $info, $match) === 1
+            ? (int) $match[1]
+            : self::fail("The engine says nothing of {$name}");
     }
 
     private function directory(string $name): string

@@ -28,7 +28,11 @@ trait CancellationFaults
         for ($ended = $submitted = 0; $ended < $count; ++$ended) {
             for (; $submitted < $count && $submitted - $ended < 200; ++$submitted) {
                 $cancellation = new DeferredCancellation();
-                $task = new Numbered($submitted, $this->path('starts'), mt_rand(0, 50) === 0 ? mt_rand(1_000, 20_000) : 0);
+                $task = new Numbered(
+                    $submitted,
+                    $this->path('starts'),
+                    mt_rand(0, 50) === 0 ? mt_rand(1_000, 20_000) : 0,
+                );
                 $futures[$submitted] = $pool->submit($task, $cancellation->getCancellation());
                 match (mt_rand(0, 40)) {
                     0 => $cancellation->cancel(),
@@ -49,7 +53,11 @@ trait CancellationFaults
         delay(0.006); // enough time for the last tasks
 
         self::assertGreaterThan(0, $cancelled);
-        self::assertSame([], array_filter(Numbered::starts($this->path('starts')), static fn(int $times): bool => $times !== 1), 'run twice');
+        self::assertSame(
+            [],
+            array_filter(Numbered::starts($this->path('starts')), static fn(int $times): bool => $times !== 1),
+            'run twice',
+        );
         self::assertUsable($pool);
     }
 
@@ -58,7 +66,10 @@ trait CancellationFaults
         $pool = $this->pool(1, grace: 0.1);
         foreach (Scale::rounds(0.5, Scale::isFull() ? 200 : 3) as $i) {
             // A batch has as many tasks as take one millisecond.
-            self::outcomes(array_map(static fn(int $number): Future => $pool->submit(new Call('square', $number)), range(1, 50)));
+            self::outcomes(array_map(
+                static fn(int $number): Future => $pool->submit(new Call('square', $number)),
+                range(1, 50),
+            ));
             $before = $pool->submit(new Numbered($i, $this->path('starts'), 1_000));
             $cancellation = new DeferredCancellation();
             $long = $pool->submit(new Call('sleep', $this->path("begun{$i}")), $cancellation->getCancellation());
@@ -76,7 +87,11 @@ trait CancellationFaults
     {
         $pool = $this->pool(1, grace: 0.1);
         foreach (Scale::rounds(0.5, Scale::isFull() ? 200 : 3) as $_) {
-            $input = [new Numbered(0, $this->path('starts'), 0), new Numbered(1, $this->path('starts'), 1_000), new Numbered(2, $this->path('starts'), 30_000_000)];
+            $input = [
+                new Numbered(0, $this->path('starts'), 0),
+                new Numbered(1, $this->path('starts'), 1_000),
+                new Numbered(2, $this->path('starts'), 30_000_000),
+            ];
             $cancellation = new DeferredCancellation();
             $at = 0;
             $thrown = null;
@@ -123,7 +138,11 @@ trait CancellationFaults
             $results = 0;
             $thrown = null;
             try {
-                foreach ($pool->map(self::forever(), Deeds::square(...), $cancellation->getCancellation()) as $key => $result) {
+                foreach ($pool->map(
+                    self::forever(),
+                    Deeds::square(...),
+                    $cancellation->getCancellation(),
+                ) as $key => $result) {
                     self::assertSame($results++, $key);
                     self::assertSame($key ** 2, $result);
                 }
@@ -140,7 +159,11 @@ trait CancellationFaults
         $pool = $this->pool(2, timeout: 0.25, grace: 0.1);
         $futures = [];
         for ($i = 0; $i < 40; ++$i) {
-            $futures[] = $pool->submit($i % 10 === 5 ? new Call('sleep', $this->path("begun{$i}")) : new Numbered($i, $this->path('starts'), 1_000));
+            $futures[] = $pool->submit(
+                $i % 10 === 5
+                    ? new Call('sleep', $this->path("begun{$i}"))
+                    : new Numbered($i, $this->path('starts'), 1_000),
+            );
         }
         foreach (self::outcomes($futures) as $i => $outcome) {
             if ($i % 10 === 5) {
@@ -149,7 +172,11 @@ trait CancellationFaults
                 self::assertSame([$i], self::numbersOf([$outcome]));
             }
         }
-        self::assertSame([], array_filter(Numbered::starts($this->path('starts')), static fn(int $times): bool => $times !== 1), 'run twice');
+        self::assertSame(
+            [],
+            array_filter(Numbered::starts($this->path('starts')), static fn(int $times): bool => $times !== 1),
+            'run twice',
+        );
         self::assertUsable($pool);
     }
 

@@ -297,7 +297,11 @@ final class Deeds
     /** @return list<int> */
     private static function startDescendants(string $directory): array
     {
-        foreach (['sleep 1000', 'exec setsid sleep 1000', '(setsid sh -c "trap \"\" TERM; sleep 1000 & wait" &)'] as $line) {
+        foreach ([
+            'sleep 1000',
+            'exec setsid sleep 1000',
+            '(setsid sh -c "trap \"\" TERM; sleep 1000 & wait" &)',
+        ] as $line) {
             $pipes = [];
             self::$kept[] = proc_open(['sh', '-c', "echo $$ >> {$directory}/pids; {$line}"], [], $pipes);
         }

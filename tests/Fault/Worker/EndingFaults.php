@@ -76,7 +76,10 @@ trait EndingFaults
         self::assertGreaterThanOrEqual(3, \count(self::descendantsWith('sleep 1000')));
 
         self::assertInstanceOf(TaskTimeoutException::class, self::outcome($future));
-        Eventually::holdsByItself(static fn(): bool => self::descendantsWith('sleep 1000') === [], 'what it has started has ended');
+        Eventually::holdsByItself(
+            static fn(): bool => self::descendantsWith('sleep 1000') === [],
+            'what it has started has ended',
+        );
         self::assertUsable($pool);
     }
 
@@ -91,7 +94,10 @@ trait EndingFaults
         };
 
         self::assertSame(range(0, 1039), iterator_to_array($pool->map(range(0, 1039), $task)));
-        self::assertInstanceOf(TaskTimeoutException::class, self::outcome($pool->submit(new Call('sleep', $this->path('begun')))));
+        self::assertInstanceOf(
+            TaskTimeoutException::class,
+            self::outcome($pool->submit(new Call('sleep', $this->path('begun')))),
+        );
         self::assertUsable($pool);
     }
 

@@ -17,14 +17,22 @@ trait ExhaustionFaults
     #[TestWith([64])]
     public function testThePoolNeedsNoMoreThanTheUsualDescriptors(int $limit): void
     {
-        $outcomes = Host::call(HostPrograms::class . '::useFewDescriptors', [$this->context()->name, 4], self::withDescriptors($limit));
+        $outcomes = Host::call(
+            HostPrograms::class . '::useFewDescriptors',
+            [$this->context()->name, 4],
+            self::withDescriptors($limit),
+        );
 
         self::assertSame(['done', 'done', 'done', 'done'], $outcomes);
     }
 
     public function testWithTooFewDescriptorsForAnyWorkerTheTaskIsToldSo(): void
     {
-        $outcomes = Host::call(HostPrograms::class . '::useFewDescriptors', [$this->context()->name, 1], self::withDescriptors(20));
+        $outcomes = Host::call(
+            HostPrograms::class . '::useFewDescriptors',
+            [$this->context()->name, 1],
+            self::withDescriptors(20),
+        );
         self::assertIsArray($outcomes);
         self::assertIsString($outcomes[0]);
 
@@ -36,7 +44,11 @@ trait ExhaustionFaults
     #[TestWith([false])]
     public function testAProcessWithoutAFreeDescriptorIsToldSoAndThePoolIsUsableOnceThereAreSome(bool $beforeTheFirst): void
     {
-        $answer = Host::call(HostPrograms::class . '::useUpDescriptors', [$this->context()->name, $beforeTheFirst], self::withDescriptors(100));
+        $answer = Host::call(
+            HostPrograms::class . '::useUpDescriptors',
+            [$this->context()->name, $beforeTheFirst],
+            self::withDescriptors(100),
+        );
         self::assertIsArray($answer);
         [$without, $with] = $answer;
         self::assertIsArray($without);
@@ -54,7 +66,12 @@ trait ExhaustionFaults
             self::markTestSkipped('So many descriptors are not to be had here');
         }
         $arguments = [$this->context()->name, $this->path('begun')];
-        $outcomes = Host::call(HostPrograms::class . '::useHighDescriptors', $arguments, self::withDescriptors(4096), ['REVOLT_DRIVER' => StreamSelectDriver::class]);
+        $outcomes = Host::call(
+            HostPrograms::class . '::useHighDescriptors',
+            $arguments,
+            self::withDescriptors(4096),
+            ['REVOLT_DRIVER' => StreamSelectDriver::class],
+        );
         self::assertIsArray($outcomes);
         self::assertIsString($outcomes[0]);
 
@@ -65,7 +82,10 @@ trait ExhaustionFaults
 
     public function testWithoutAWorkingDirectoryNoWorkerIsStartedAndThoseThatWorkGoOn(): void
     {
-        $outcomes = Host::call(HostPrograms::class . '::loseDirectory', [$this->context()->name, $this->path('directory')]);
+        $outcomes = Host::call(
+            HostPrograms::class . '::loseDirectory',
+            [$this->context()->name, $this->path('directory')],
+        );
         self::assertIsArray($outcomes);
         self::assertIsString($outcomes[0]);
 
@@ -83,7 +103,11 @@ trait ExhaustionFaults
             $directory = $this->path(str_repeat('x', 200)); // longer than the path of a socket may be
             mkdir($directory);
         }
-        $outcomes = Host::call(HostPrograms::class . '::useFewDescriptors', [$this->context()->name, 3], environment: ['TMPDIR' => $directory]);
+        $outcomes = Host::call(
+            HostPrograms::class . '::useFewDescriptors',
+            [$this->context()->name, 3],
+            environment: ['TMPDIR' => $directory],
+        );
 
         self::assertSame(['done', 'done', 'done'], $outcomes);
     }

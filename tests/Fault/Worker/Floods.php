@@ -48,7 +48,9 @@ trait Floods
         $pool = $this->pool(2, onReport: static function (mixed $report) use (&$received): void {
             $received += \is_string($report) ? \strlen($report) : 0;
         });
-        $outcomes = self::outcomes([$pool->submit(new Call('report', 50, 1 << 20)), $pool->submit(new Call('report', 50_000, 10))]);
+        $outcomes = self::outcomes(
+            [$pool->submit(new Call('report', 50, 1 << 20)), $pool->submit(new Call('report', 50_000, 10))],
+        );
 
         self::assertSame(['reported', 'reported'], $outcomes);
         self::assertSame((50 << 20) + 500_000, $received);
@@ -71,7 +73,11 @@ trait Floods
     public function testATaskThatTimesOutInTheMiddleOfAFloodIsEnded(): void
     {
         $pool = $this->pool(1, timeout: 0.3, grace: 0.2);
-        $futures = [$pool->submit(new Call('echo', \PHP_INT_MAX)), $pool->submit(new Call('writeErrors', \PHP_INT_MAX)), $pool->submit(new Call('report', \PHP_INT_MAX, 1 << 16))];
+        $futures = [
+            $pool->submit(new Call('echo', \PHP_INT_MAX)),
+            $pool->submit(new Call('writeErrors', \PHP_INT_MAX)),
+            $pool->submit(new Call('report', \PHP_INT_MAX, 1 << 16)),
+        ];
 
         self::assertContainsOnlyInstancesOf(TaskTimeoutException::class, self::outcomes($futures));
         self::assertUsable($pool);

@@ -26,7 +26,10 @@ final class ForkWorkerFaultsTest extends WorkerPoolFaults
         posix_kill($host, \SIGSTOP);
         Eventually::holds(static fn(): bool => Processes::state($host) === 'T', 'it has stopped');
 
-        self::assertInstanceOf(TaskTimeoutException::class, self::outcome($pool->submit(new Call('sleep', $this->path('begun')))));
+        self::assertInstanceOf(
+            TaskTimeoutException::class,
+            self::outcome($pool->submit(new Call('sleep', $this->path('begun')))),
+        );
         Eventually::holdsByItself(static fn(): bool => !Processes::isAlive($host), 'its process has ended');
         self::assertUsable($pool);
     }

@@ -75,7 +75,10 @@ final class HostPrograms
             $pool->submit(new Call('end', Ending::ExitWith0))->catch(static fn() => null)->await();
         }
         // Load the classes of the task and of its caller now: loading needs a descriptor.
-        array_map(class_exists(...), [Call::class, Deeds::class, TimeoutCancellation::class, CancelledException::class]);
+        array_map(
+            class_exists(...),
+            [Call::class, Deeds::class, TimeoutCancellation::class, CancelledException::class],
+        );
         (new TimeoutCancellation(0.0))->isRequested();
         $files = [];
         while (($file = @fopen('/dev/null', 'r')) !== false) {
@@ -154,7 +157,10 @@ final class HostPrograms
     {
         $pool = self::pool($context, 2);
         self::squares($pool, 4);
-        $running = [$pool->submit(new Call('sleep', "{$file}0", 0.2)), $pool->submit(new Call('sleep', "{$file}1", 0.2))];
+        $running = [
+            $pool->submit(new Call('sleep', "{$file}0", 0.2)),
+            $pool->submit(new Call('sleep', "{$file}1", 0.2)),
+        ];
         Eventually::holds(static fn(): bool => is_file("{$file}0") && is_file("{$file}1"), 'they run');
         $fork = pcntl_fork();
         if ($fork === 0) {
@@ -196,7 +202,12 @@ final class HostPrograms
         $fork = pcntl_fork();
         if ($fork === 0) {
             $said = [];
-            foreach ([static fn() => $pool->submit(new Call('square', 1)), static fn() => $pool->map([1], Deeds::square(...)), $pool->close(...), $pool->kill(...)] as $use) {
+            foreach ([
+                static fn() => $pool->submit(new Call('square', 1)),
+                static fn() => $pool->map([1], Deeds::square(...)),
+                $pool->close(...),
+                $pool->kill(...),
+            ] as $use) {
                 try {
                     $use();
                     $said[] = 'nothing';
@@ -212,7 +223,11 @@ final class HostPrograms
         \assert(\is_int($status));
         $slept = $running->await(new TimeoutCancellation(5));
 
-        return [(string) file_get_contents($file), pcntl_wexitstatus($status) === 7, [$slept, ...self::squares($pool, 4)]];
+        return [
+            (string) file_get_contents($file),
+            pcntl_wexitstatus($status) === 7,
+            [$slept, ...self::squares($pool, 4)],
+        ];
     }
 
     /**
@@ -271,7 +286,10 @@ final class HostPrograms
         $outcomes = [];
         for ($i = 0; $i < $count; ++$i) {
             try {
-                $square = $pool->submit(new Call('square', $i))->await(new TimeoutCancellation(10, 'There is no outcome'));
+                $square = $pool->submit(new Call(
+                    'square',
+                    $i,
+                ))->await(new TimeoutCancellation(10, 'There is no outcome'));
                 $outcomes[] = $square === $i * $i ? 'done' : 'something else';
             } catch (\Throwable $thrown) {
                 $outcomes[] = $thrown::class . ": {$thrown->getMessage()}";
@@ -281,8 +299,13 @@ final class HostPrograms
         return $outcomes;
     }
 
-    private static function pool(string $context, int $workers, ?float $timeout = null, float $startTimeout = 10.0, ?int $maxTasks = null): WorkerPool
-    {
+    private static function pool(
+        string $context,
+        int $workers,
+        ?float $timeout = null,
+        float $startTimeout = 10.0,
+        ?int $maxTasks = null,
+    ): WorkerPool {
         /** @var WorkerContext $case */
         $case = \constant(WorkerContext::class . "::{$context}");
 

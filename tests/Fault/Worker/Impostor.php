@@ -27,8 +27,12 @@ final class Impostor
      * @param \Closure(string): string $answer returns the bytes that precede the orders, for a greeting
      * @param string                   $file   file that the orders create
      */
-    public function __construct(private readonly ?string $kind, string $token, private readonly \Closure $answer, private readonly string $file)
-    {
+    public function __construct(
+        private readonly ?string $kind,
+        string $token,
+        private readonly \Closure $answer,
+        private readonly string $file,
+    ) {
         $name = 'spindle-' . bin2hex(random_bytes(16));
         $socket = stream_socket_server("unix://\0{$name}");
         \assert($socket !== false);
@@ -58,7 +62,11 @@ final class Impostor
     public function deceive(): array
     {
         $main = \dirname((string) (new \ReflectionClass(WorkerBoot::class))->getFileName()) . '/main.php';
-        $process = proc_open(['sh', '-c', 'exec "$@" 2>&1', 'sh', \PHP_BINARY, $main], [['pipe', 'r'], ['pipe', 'w']], $pipes);
+        $process = proc_open(
+            ['sh', '-c', 'exec "$@" 2>&1', 'sh', \PHP_BINARY, $main],
+            [['pipe', 'r'], ['pipe', 'w']],
+            $pipes,
+        );
         \assert(\is_resource($process));
         /** @var array{resource, resource} $pipes */
         fwrite($pipes[0], serialize(($this->kind === null ? [] : ['host' => $this->kind]) + $this->settings));

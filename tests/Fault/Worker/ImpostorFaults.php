@@ -18,10 +18,16 @@ trait ImpostorFaults
         $token = random_bytes(WorkerProtocol::TOKEN_SIZE);
 
         yield 'nothing' => [''];
-        yield 'a welcome by a wrong token' => [WorkerProtocol::frame(WorkerProtocol::WELCOME, 1, WorkerProtocol::welcome($token, ''))];
-        yield 'a welcome to the host by a wrong token' => [WorkerProtocol::frame(WorkerProtocol::WELCOME, 0, WorkerProtocol::welcome($token, ''))];
+        yield 'a welcome by a wrong token' => [
+            WorkerProtocol::frame(WorkerProtocol::WELCOME, 1, WorkerProtocol::welcome($token, '')),
+        ];
+        yield 'a welcome to the host by a wrong token' => [
+            WorkerProtocol::frame(WorkerProtocol::WELCOME, 0, WorkerProtocol::welcome($token, '')),
+        ];
         yield 'a welcome without a proof' => [WorkerProtocol::frame(WorkerProtocol::WELCOME, 1)];
-        yield 'the beginning of a frame of four gigabytes' => ["\xff\xff\xff\xff" . \chr(WorkerProtocol::WELCOME) . "\1\0\0\0"];
+        yield 'the beginning of a frame of four gigabytes' => [
+            "\xff\xff\xff\xff" . \chr(WorkerProtocol::WELCOME) . "\1\0\0\0",
+        ];
         yield 'a frame that is shorter than a welcome' => [WorkerProtocol::frame(WorkerProtocol::STOP, 0)];
     }
 
@@ -47,7 +53,11 @@ trait ImpostorFaults
             /** @var array{id: int} $header */
             $header = unpack('Vid', $greeting, 5);
 
-            return WorkerProtocol::frame(WorkerProtocol::WELCOME, $header['id'], WorkerProtocol::welcome($token, substr($greeting, 9, WorkerProtocol::NONCE_SIZE)));
+            return WorkerProtocol::frame(
+                WorkerProtocol::WELCOME,
+                $header['id'],
+                WorkerProtocol::welcome($token, substr($greeting, 9, WorkerProtocol::NONCE_SIZE)),
+            );
         })->deceive();
 
         self::assertFileExists($this->path('obeyed'));
@@ -74,10 +84,13 @@ trait ImpostorFaults
         $names = $values = [];
         foreach ($outcome->getTrace() as $frame) {
             $arguments = $frame['args'] ?? [];
-            array_walk_recursive($arguments, static function (mixed $value, int|string $name) use (&$names, &$values): void {
-                $names[] = $name;
-                $values[] = \is_object($value) ? $value::class : $value;
-            });
+            array_walk_recursive(
+                $arguments,
+                static function (mixed $value, int|string $name) use (&$names, &$values): void {
+                    $names[] = $name;
+                    $values[] = \is_object($value) ? $value::class : $value;
+                },
+            );
         }
         self::assertNotContains('key', $names);
         self::assertNotContains('token', $names);

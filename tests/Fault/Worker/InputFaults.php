@@ -72,7 +72,10 @@ trait InputFaults
             $results = [];
             $thrown = null;
             try {
-                foreach ($map(self::closingAfter($count, $suspends, $pool->close(...)), Deeds::square(...)) as $result) {
+                foreach ($map(
+                    self::closingAfter($count, $suspends, $pool->close(...)),
+                    Deeds::square(...),
+                ) as $result) {
                     $results[] = $result;
                 }
             } catch (PoolClosedException $thrown) {
@@ -80,7 +83,10 @@ trait InputFaults
             $pool->close();
             sort($results);
 
-            self::assertStringContainsString('closed before all of the input was read', (string) $thrown?->getMessage());
+            self::assertStringContainsString(
+                'closed before all of the input was read',
+                (string) $thrown?->getMessage(),
+            );
             self::assertSame($count === 0 ? [] : array_map(Deeds::square(...), range(0, $count - 1)), $results);
         }
     }
@@ -141,7 +147,9 @@ trait InputFaults
         $refused = 0;
         for ($i = 0; $i < 200; ++$i) {
             try {
-                $futures[] = $pool->submit($i % 2 === 0 ? new Call('square', $i) : new Call('square', static fn(): int => 1));
+                $futures[] = $pool->submit(
+                    $i % 2 === 0 ? new Call('square', $i) : new Call('square', static fn(): int => 1),
+                );
             } catch (UnserializableException) {
                 ++$refused;
             }
@@ -156,7 +164,8 @@ trait InputFaults
     {
         $pool = $this->pool(2);
         $futures = array_map(
-            static fn(int $i): Future => $pool->submit($i % 2 === 0 ? new Call('square', $i) : new Call('unserializable', $i % 4 === 1)),
+            static fn(int $i): Future
+                => $pool->submit($i % 2 === 0 ? new Call('square', $i) : new Call('unserializable', $i % 4 === 1)),
             range(0, 199),
         );
 
@@ -165,7 +174,10 @@ trait InputFaults
                 self::assertSame($i * $i, $outcome);
             } else {
                 self::assertInstanceOf(UnserializableException::class, $outcome);
-                self::assertSame(['The result', $i % 4 === 1 ? 'a closure' : 'an open stream'], [$outcome->path, $outcome->what]);
+                self::assertSame(
+                    ['The result', $i % 4 === 1 ? 'a closure' : 'an open stream'],
+                    [$outcome->path, $outcome->what],
+                );
             }
         }
         self::assertUsable($pool);

@@ -14,7 +14,11 @@ final class Numbered
     private static int $worker = 0;
 
     /** @param int $microseconds duration of the task */
-    public function __construct(public readonly int $number, private readonly string $file, private readonly int $microseconds) {}
+    public function __construct(
+        public readonly int $number,
+        private readonly string $file,
+        private readonly int $microseconds,
+    ) {}
 
     /** @return array{int, string, int} */
     public function __serialize(): array

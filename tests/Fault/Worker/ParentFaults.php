@@ -29,7 +29,10 @@ trait ParentFaults
         self::assertIsArray($answer);
         [$said, $exited, $left] = $answer;
 
-        self::assertSame('This pool belongs to the process that this one was forked from: make a pool of your own after a fork', $said);
+        self::assertSame(
+            'This pool belongs to the process that this one was forked from: make a pool of your own after a fork',
+            $said,
+        );
         self::assertTrue($exited);
         self::assertSame(['slept', 'done', 'done', 'done', 'done'], $left);
     }
@@ -49,7 +52,10 @@ trait ParentFaults
 
     public function testAForkOfItsProcessThatTurnsTheLoopTakesNothingOfWhatComesToThePool(): void
     {
-        self::assertSame(['done', 'done'], Host::call(HostPrograms::class . '::forkThatLoops', [$this->context()->name, $this->path('begun')]));
+        self::assertSame(
+            ['done', 'done'],
+            Host::call(HostPrograms::class . '::forkThatLoops', [$this->context()->name, $this->path('begun')]),
+        );
     }
 
     /**
@@ -77,7 +83,10 @@ trait ParentFaults
         $host->signal(\SIGKILL);
         $left = fn(): array => [
             ...Processes::withVariable('SPINDLE_TEST_HOST', $mark),
-            ...array_filter(Text::names($this->path("temporary{$number}")), static fn(string $name): bool => str_starts_with($name, 'spindle')),
+            ...array_filter(
+                Text::names($this->path("temporary{$number}")),
+                static fn(string $name): bool => str_starts_with($name, 'spindle'),
+            ),
         ];
         $rest = $left();
         for ($end = hrtime(true) + 1_000_000_000; $rest !== [] && hrtime(true) < $end; $rest = $left()) {

@@ -35,7 +35,10 @@ trait ResultSizes
 
         self::assertInstanceOf(UnserializableException::class, $refused);
         self::assertSame('The result', $refused->path);
-        self::assertStringContainsString('100001 bytes long, more than the 100000 of WorkerPoolOptions::$maxResult', $refused->what);
+        self::assertStringContainsString(
+            '100001 bytes long, more than the 100000 of WorkerPoolOptions::$maxResult',
+            $refused->what,
+        );
         self::assertUsable($pool);
     }
 
@@ -84,7 +87,15 @@ trait ResultSizes
 
     private function poolForResultsOf(int $bytes, ?\Closure $onOutput = null): WorkerPool
     {
-        return new WorkerPool(1, 0, new WorkerPoolOptions(context: $this->context(), onOutput: $onOutput ?? static fn() => null, maxResult: $bytes));
+        return new WorkerPool(
+            1,
+            0,
+            new WorkerPoolOptions(
+                context: $this->context(),
+                onOutput: $onOutput ?? static fn() => null,
+                maxResult: $bytes,
+            ),
+        );
     }
 
     private static function textOf(mixed $value): string

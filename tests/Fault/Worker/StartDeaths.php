@@ -64,7 +64,10 @@ trait StartDeaths
     {
         $pool = $this->pool(4);
         $files = array_map(fn(int $i): string => $this->path("warm{$i}"), range(1, 4));
-        self::outcomes(array_map(static fn(string $file): Future => $pool->submit(new Call('sleep', $file, 0.3)), $files));
+        self::outcomes(array_map(
+            static fn(string $file): Future => $pool->submit(new Call('sleep', $file, 0.3)),
+            $files,
+        ));
         for ($round = 0; $round < 4; ++$round) {
             self::stopWorkers();
             $starts = $this->path("starts-{$round}");
@@ -139,7 +142,10 @@ trait StartDeaths
     {
         $starts ??= $this->path('starts');
 
-        return array_map(static fn(int $i): Future => $pool->submit(new Numbered($i, $starts, 0)), range(0, $count - 1));
+        return array_map(
+            static fn(int $i): Future => $pool->submit(new Numbered($i, $starts, 0)),
+            range(0, $count - 1),
+        );
     }
 
     /** @param list<Future<mixed>> $futures futures of {@see submitNumbered()} */

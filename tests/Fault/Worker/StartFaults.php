@@ -19,13 +19,22 @@ trait StartFaults
     /** @return iterable<string, array{string, string}> PHP code, and a pattern of the message */
     public static function bootstraps(): iterable
     {
-        yield 'throws' => ['throw new \DomainException("not today");', '/DomainException: not today in .+bootstrap\.php:2/'];
-        yield 'raises an error' => ['undefined_function();', '/Call to undefined function undefined_function\(\) in .+bootstrap\.php:2/'];
+        yield 'throws' => [
+            'throw new \DomainException("not today");',
+            '/DomainException: not today in .+bootstrap\.php:2/',
+        ];
+        yield 'raises an error' => [
+            'undefined_function();',
+            '/Call to undefined function undefined_function\(\) in .+bootstrap\.php:2/',
+        ];
         yield 'exits with 0' => ['exit(0);', '/exit\(0?\)|exit code 0/'];
         yield 'exits with 3' => ['exit(3);', '/exit\(3?\)|exit code 3/'];
         yield 'does not parse' => ['this is no PHP', '/syntax error.+in .+bootstrap\.php:2/'];
         yield 'is killed' => ['posix_kill(getmypid(), SIGKILL);', '/signal 9/'];
-        yield 'exhausts memory' => ['ini_set("memory_limit", "16M"); str_repeat("x", 1 << 25);', '/Allowed memory size of 16777216 bytes exhausted/'];
+        yield 'exhausts memory' => [
+            'ini_set("memory_limit", "16M"); str_repeat("x", 1 << 25);',
+            '/Allowed memory size of 16777216 bytes exhausted/',
+        ];
     }
 
     #[DataProvider('bootstraps')]
@@ -63,8 +72,16 @@ trait StartFaults
             'without ever letting a signal in' => 'pcntl_sigprocmask(SIG_BLOCK, [SIGTERM]); sleep(1000);',
             'with a subprocess' => 'exec("sleep 1000"); sleep(1000);',
         ] as $name => $code) {
-            $pool = $this->pool(2, grace: 0.2, bootstrap: $this->file("{$name}.php", "<?php\n{$code}\n"), startTimeout: 1.0);
-            $futures[$name] = array_map(static fn(int $number): Future => $pool->submit(new Call('square', $number)), range(1, 5));
+            $pool = $this->pool(
+                2,
+                grace: 0.2,
+                bootstrap: $this->file("{$name}.php", "<?php\n{$code}\n"),
+                startTimeout: 1.0,
+            );
+            $futures[$name] = array_map(
+                static fn(int $number): Future => $pool->submit(new Call('square', $number)),
+                range(1, 5),
+            );
             $pools[$name] = $pool;
         }
         foreach ($futures as $name => $ofAPool) {
@@ -108,7 +125,12 @@ trait StartFaults
     public function testAnInitialiserThatHangsIsEnded(): void
     {
         $mended = $this->path('mended');
-        $pool = $this->pool(2, grace: 0.2, startTimeout: 1.0, initialize: static fn(): int => is_file($mended) ? 0 : sleep(1000));
+        $pool = $this->pool(
+            2,
+            grace: 0.2,
+            startTimeout: 1.0,
+            initialize: static fn(): int => is_file($mended) ? 0 : sleep(1000),
+        );
         $outcome = self::outcome($pool->submit(new Call('square', 1)));
 
         self::assertInstanceOf(WorkerStartException::class, $outcome);
@@ -120,7 +142,10 @@ trait StartFaults
     {
         $first = $this->path('first');
         $pool = $this->pool(2, initialize: static fn() => @mkdir($first) || exit(3));
-        $futures = array_map(fn(int $i): Future => $pool->submit(new Call('sleep', $this->path("begun{$i}"), 0.1)), range(1, 4));
+        $futures = array_map(
+            fn(int $i): Future => $pool->submit(new Call('sleep', $this->path("begun{$i}"), 0.1)),
+            range(1, 4),
+        );
 
         self::assertSame(array_fill(0, 4, 'slept'), array_values(self::outcomes($futures)));
     }
@@ -140,7 +165,11 @@ trait StartFaults
 
         self::assertSame(range(0, $count - 1), self::numbersOf($outcomes));
         self::assertSame(array_fill(0, $count, 1), Numbered::starts($file));
-        self::assertCount($count, array_count_values(array_map(Numbered::workerOf(...), array_filter($outcomes, \is_int(...)))), 'each by a worker of its own');
+        self::assertCount(
+            $count,
+            array_count_values(array_map(Numbered::workerOf(...), array_filter($outcomes, \is_int(...)))),
+            'each by a worker of its own',
+        );
     }
 
     public function testAPhpThatIsNoneIsToldAndThePoolStaysUsableOnceItIsMended(): void

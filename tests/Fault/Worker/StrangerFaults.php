@@ -37,7 +37,10 @@ trait StrangerFaults
             self::assertFalse($running->isComplete());
             self::assertUsable($pool);
             // The worker that was started since needs two.
-            Eventually::holds(static fn(): bool => self::openDescriptors() <= $descriptors + 2, "its descriptor is closed, that {$name}");
+            Eventually::holds(
+                static fn(): bool => self::openDescriptors() <= $descriptors + 2,
+                "its descriptor is closed, that {$name}",
+            );
         }
         $gate->open();
 
@@ -61,7 +64,11 @@ trait StrangerFaults
         $numbers = range(1, Scale::isFull() ? 20 : 6);
         $futures = array_map(static fn(int $number): Future => $pool->submit(new Call('square', $number)), $numbers);
 
-        self::assertSame(array_map(Deeds::square(...), $numbers), self::outcomes($futures), 'by workers that come in between');
+        self::assertSame(
+            array_map(Deeds::square(...), $numbers),
+            self::outcomes($futures),
+            'by workers that come in between',
+        );
         $pool->close();
         foreach ($strangers as $stranger) {
             stream_set_blocking($stranger, true);
@@ -99,7 +106,11 @@ trait StrangerFaults
         }
         $descriptors = self::openDescriptors();
         for ($number = 0; $number < Scale::of(50); ++$number) {
-            self::assertSame($number ** 2, self::outcome($pool->submit(new Call('square', $number))), 'by a worker that comes after them');
+            self::assertSame(
+                $number ** 2,
+                self::outcome($pool->submit(new Call('square', $number))),
+                'by a worker that comes after them',
+            );
             self::assertLessThan($descriptors + 150, self::openDescriptors());
         }
         array_map(fclose(...), array_filter($strangers, \is_resource(...)));
@@ -110,7 +121,10 @@ trait StrangerFaults
     {
         $pool = $this->pool(2, maxTasks: 1);
         self::assertUsable($pool, 1);
-        [$siege, $end] = Strangers::besiege(Strangers::addresses()[0] ?? self::markTestSkipped('The name of the socket can not be found here'), 300);
+        [$siege, $end] = Strangers::besiege(
+            Strangers::addresses()[0] ?? self::markTestSkipped('The name of the socket can not be found here'),
+            300,
+        );
         $descriptors = self::openDescriptors();
         for ($round = 0; $round < Scale::of(20); ++$round) {
             self::assertUsable($pool, 5);
@@ -122,7 +136,11 @@ trait StrangerFaults
 
     public function testStrangersThatTakeTheLastDescriptorsHaveToGiveWay(): void
     {
-        $outcomes = Host::call(HostPrograms::class . '::resistStrangers', [$this->context()->name], ['sh', '-c', 'ulimit -n 80 && exec "$@"', 'sh']);
+        $outcomes = Host::call(
+            HostPrograms::class . '::resistStrangers',
+            [$this->context()->name],
+            ['sh', '-c', 'ulimit -n 80 && exec "$@"', 'sh'],
+        );
 
         self::assertSame(array_fill(0, 6, 'done'), $outcomes);
     }
@@ -131,7 +149,8 @@ trait StrangerFaults
     private static function strangers(): iterable
     {
         $words = "\0";
-        $greeting = static fn(string $proof): string => WorkerProtocol::frame(WorkerProtocol::HELLO, 1, $proof . $words);
+        $greeting = static fn(string $proof): string
+            => WorkerProtocol::frame(WorkerProtocol::HELLO, 1, $proof . $words);
         $nonce = random_bytes(WorkerProtocol::NONCE_SIZE);
 
         yield 'talks of something else' => "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -139,9 +158,26 @@ trait StrangerFaults
         yield 'announces a frame of four gigabytes' => str_repeat("\xff", 100);
         yield 'sends megabytes' => str_repeat('x', 4 << 20);
         yield 'has a wrong proof' => $greeting($nonce . random_bytes(WorkerProtocol::PROOF_SIZE));
-        yield 'has a proof of zeros' => $greeting(str_repeat("\0", WorkerProtocol::NONCE_SIZE + WorkerProtocol::PROOF_SIZE));
-        yield 'has a proof by a wrong token' => WorkerProtocol::frame(WorkerProtocol::HELLO, 1, WorkerProtocol::greeting(random_bytes(WorkerProtocol::TOKEN_SIZE), $nonce, WorkerProtocol::HELLO, 1, $words));
-        yield 'has a proof by no token' => WorkerProtocol::frame(WorkerProtocol::HELLO, 1, WorkerProtocol::greeting('', $nonce, WorkerProtocol::HELLO, 1, $words));
+        yield 'has a proof of zeros' => $greeting(str_repeat(
+            "\0",
+            WorkerProtocol::NONCE_SIZE + WorkerProtocol::PROOF_SIZE,
+        ));
+        yield 'has a proof by a wrong token' => WorkerProtocol::frame(
+            WorkerProtocol::HELLO,
+            1,
+            WorkerProtocol::greeting(
+                random_bytes(WorkerProtocol::TOKEN_SIZE),
+                $nonce,
+                WorkerProtocol::HELLO,
+                1,
+                $words,
+            ),
+        );
+        yield 'has a proof by no token' => WorkerProtocol::frame(
+            WorkerProtocol::HELLO,
+            1,
+            WorkerProtocol::greeting('', $nonce, WorkerProtocol::HELLO, 1, $words),
+        );
         yield 'has half a proof' => WorkerProtocol::frame(WorkerProtocol::HELLO, 1, $nonce . random_bytes(10));
         yield 'has no proof' => $greeting('');
         yield 'has nothing but a header' => WorkerProtocol::frame(WorkerProtocol::HELLO, 1);

@@ -54,7 +54,11 @@ final class Strangers
                 [$reads, $none] = [[STDIN], null];
             } while (stream_select($reads, $none, $none, 0, 20_000) === 0);
             PHP;
-        $process = proc_open([\PHP_BINARY, '-r', $program, substr($address, 8), (string) $count], [['pipe', 'r'], ['pipe', 'w']], $pipes);
+        $process = proc_open(
+            [\PHP_BINARY, '-r', $program, substr($address, 8), (string) $count],
+            [['pipe', 'r'], ['pipe', 'w']],
+            $pipes,
+        );
         \assert(\is_resource($process));
         /** @var array{resource, resource} $pipes */
         fread($pipes[1], 1);

@@ -45,12 +45,23 @@ trait TaskFaults
             unset($outcomes['fragile']);
             // A signal leaves the worker no time to send results that wait. Tasks after the fatal one have run in
             // another worker.
-            $lost = array_filter($outcomes, static fn(mixed $outcome): bool => $outcome instanceof WorkerCrashedException);
+            $lost = array_filter(
+                $outcomes,
+                static fn(mixed $outcome): bool => $outcome instanceof WorkerCrashedException,
+            );
             $numbers = [...array_keys($lost), ...self::numbersOf(array_diff_key($outcomes, $lost))];
             sort($numbers);
             self::assertSame(range($first, $first + 599), $numbers, $ending->value);
-            self::assertLessThan($first + ($ending->signal() === null ? 0 : 300), max([-1, ...array_keys($lost)]), "the last one that {$ending->value} lost");
-            self::assertSame(array_fill(0, $first + 600, 1), Numbered::starts($file), "each is started once, with {$ending->value}");
+            self::assertLessThan(
+                $first + ($ending->signal() === null ? 0 : 300),
+                max([-1, ...array_keys($lost)]),
+                "the last one that {$ending->value} lost",
+            );
+            self::assertSame(
+                array_fill(0, $first + 600, 1),
+                Numbered::starts($file),
+                "each is started once, with {$ending->value}",
+            );
         }
         self::assertUsable($pool);
     }
@@ -99,7 +110,10 @@ trait TaskFaults
         $outcomes = self::outcomes([$pool->submit(new Call('exhaustMemory')), $pool->submit(new Call('square', 3))]);
 
         self::assertInstanceOf(WorkerCrashedException::class, $outcomes[0]);
-        self::assertStringContainsString('Allowed memory size of 33554432 bytes exhausted', (string) $outcomes[0]->error);
+        self::assertStringContainsString(
+            'Allowed memory size of 33554432 bytes exhausted',
+            (string) $outcomes[0]->error,
+        );
         self::assertStringContainsString((string) $outcomes[0]->error, $outcomes[0]->getMessage());
         self::assertSame($this->known(255), $outcomes[0]->exitCode);
         self::assertNull($outcomes[0]->signal);
@@ -125,10 +139,16 @@ trait TaskFaults
             self::assertStringContainsString(Ending::MESSAGE, $outcome->getMessage());
         } elseif ($ending === Ending::Error) {
             self::assertInstanceOf(TaskFailedException::class, $outcome, $ending->value);
-            self::assertSame([\RuntimeException::class, Ending::MESSAGE, 1, $key], [$outcome->thrown->class, $outcome->thrown->message, $outcome->attempts, $outcome->key]);
+            self::assertSame(
+                [\RuntimeException::class, Ending::MESSAGE, 1, $key],
+                [$outcome->thrown->class, $outcome->thrown->message, $outcome->attempts, $outcome->key],
+            );
         } else {
             self::assertInstanceOf(WorkerCrashedException::class, $outcome, $ending->value);
-            self::assertSame([$this->known($ending->exitCode()), $ending->signal(), null, 1, $key], [$outcome->exitCode, $outcome->signal, $outcome->error, $outcome->attempts, $outcome->key]);
+            self::assertSame(
+                [$this->known($ending->exitCode()), $ending->signal(), null, 1, $key],
+                [$outcome->exitCode, $outcome->signal, $outcome->error, $outcome->attempts, $outcome->key],
+            );
         }
     }
 }

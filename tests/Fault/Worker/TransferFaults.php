@@ -103,7 +103,10 @@ trait TransferFaults
             posix_kill($worker, \SIGUSR1);
             [$result, $number] = self::outcomes([$large, $next]);
 
-            self::assertTrue($result instanceof WorkerCrashedException || $result === str_repeat('x', $size), $result instanceof \Throwable ? (string) $result : "of {$more} more bytes it is another");
+            self::assertTrue(
+                $result instanceof WorkerCrashedException || $result === str_repeat('x', $size),
+                $result instanceof \Throwable ? (string) $result : "of {$more} more bytes it is another",
+            );
             self::assertSame([$round], self::numbersOf([$number]));
             self::assertSame(array_fill(0, $round + 1, 1), Numbered::starts($this->path('starts')));
             Eventually::holds(static fn(): bool => !Processes::isAlive($worker), 'the handler has ended it');
@@ -125,7 +128,10 @@ trait TransferFaults
         }
         $result = self::outcome($large);
 
-        self::assertTrue($result === str_repeat('x', self::LARGE), $result instanceof \Throwable ? $result->getMessage() : 'it is another');
+        self::assertTrue(
+            $result === str_repeat('x', self::LARGE),
+            $result instanceof \Throwable ? $result->getMessage() : 'it is another',
+        );
         self::assertSame($worker, $this->onlyWorkerOf($pool));
     }
 

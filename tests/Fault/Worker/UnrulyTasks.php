@@ -23,7 +23,13 @@ trait UnrulyTasks
         $pool = $this->pool(1);
         $worker = self::outcome($pool->submit(new Call('pid')));
         for ($i = 0; $i < 5; ++$i) {
-            $outcomes = self::outcomes([$pool->submit(new Call('square', $i)), $pool->submit(new Call($deed)), $pool->submit(new Call('square', $i))]);
+            $outcomes = self::outcomes(
+                [
+                    $pool->submit(new Call('square', $i)),
+                    $pool->submit(new Call($deed)),
+                    $pool->submit(new Call('square', $i)),
+                ],
+            );
 
             self::assertSame([$i * $i, 'the worker', $i * $i], $outcomes);
         }
@@ -103,7 +109,9 @@ trait UnrulyTasks
 
     public function testATaskThatClosesTheStandardStreamsHarmsNoOther(): void
     {
-        $this->needsAProcessForEachWorker('its standard streams are those of all of them, which have no constants for them');
+        $this->needsAProcessForEachWorker(
+            'its standard streams are those of all of them, which have no constants for them',
+        );
         $printed = '';
         $pool = $this->pool(1, onOutput: static function (string $bytes) use (&$printed): void {
             $printed .= $bytes;
@@ -122,8 +130,15 @@ trait UnrulyTasks
         $here = getcwd();
         $pool = $this->pool(1);
 
-        self::assertSame(realpath($this->path()), self::outcome($pool->submit(new Call('changeDirectory', $this->path()))));
-        self::assertSame(LoadedLate::class . ' 42', self::outcome($pool->submit(new Call('loadAnother'))), 'classes are found');
+        self::assertSame(
+            realpath($this->path()),
+            self::outcome($pool->submit(new Call('changeDirectory', $this->path()))),
+        );
+        self::assertSame(
+            LoadedLate::class . ' 42',
+            self::outcome($pool->submit(new Call('loadAnother'))),
+            'classes are found',
+        );
         self::assertSame($here, getcwd());
         self::assertUsable($pool);
     }

@@ -61,11 +61,18 @@ trait WorkerDeaths
         $pool = $this->pool(2);
         for ($round = 0; $round < 5; ++$round) {
             $files = [$this->path("{$round}a"), $this->path("{$round}b")];
-            $futures = array_map(static fn(string $file): Future => $pool->submit(new Call('sleep', $file, 0.02)), $files);
+            $futures = array_map(
+                static fn(string $file): Future => $pool->submit(new Call('sleep', $file, 0.02)),
+                $files,
+            );
             $workers = array_map(self::pidIn(...), $files);
             self::assertSame(['slept', 'slept'], self::outcomes($futures));
             array_map(static fn(int $worker): bool => posix_kill($worker, \SIGKILL), $workers);
-            self::assertSame(49, self::outcome($pool->submit(new Call('square', 7))), 'asked before their death is known');
+            self::assertSame(
+                49,
+                self::outcome($pool->submit(new Call('square', 7))),
+                'asked before their death is known',
+            );
         }
         self::assertUsable($pool);
     }
@@ -91,7 +98,10 @@ trait WorkerDeaths
     public function testTheDeathOfTheLauncherFailsWhatRanAndTheRestIsRunByOthers(): void
     {
         $pool = $this->pool(2);
-        $running = [$pool->submit(new Call('sleep', $this->path('0'))), $pool->submit(new Call('sleep', $this->path('1')))];
+        $running = [
+            $pool->submit(new Call('sleep', $this->path('0'))),
+            $pool->submit(new Call('sleep', $this->path('1'))),
+        ];
         $waiting = [];
         for ($i = 0; $i < 20; ++$i) {
             $waiting[] = $pool->submit(new Numbered($i, $this->path('starts'), 0));
@@ -182,7 +192,11 @@ trait WorkerDeaths
         $futures = $done = $failed = $seen = [];
         for ($submitted = $ended = 0; $ended < $count; ++$ended) {
             for (; $submitted < $count && $submitted - $ended < 2_000; ++$submitted) {
-                $futures[$submitted] = $pool->submit(new Numbered($submitted, $this->path('starts'), $submitted % 50 === 0 ? mt_rand(1, 5_000) : 0));
+                $futures[$submitted] = $pool->submit(new Numbered(
+                    $submitted,
+                    $this->path('starts'),
+                    $submitted % 50 === 0 ? mt_rand(1, 5_000) : 0,
+                ));
             }
             $outcome = self::outcome($futures[$ended]);
             unset($futures[$ended]);
@@ -196,7 +210,11 @@ trait WorkerDeaths
                 $seen[Numbered::workerOf($outcome)] = $ended;
             }
             if ($ended >= $next && $kills > 0) {
-                $seen = array_filter($seen, static fn(int $at, int $pid): bool => $at > $ended - $apart / 2 && Processes::isAlive($pid), \ARRAY_FILTER_USE_BOTH);
+                $seen = array_filter(
+                    $seen,
+                    static fn(int $at, int $pid): bool => $at > $ended - $apart / 2 && Processes::isAlive($pid),
+                    \ARRAY_FILTER_USE_BOTH,
+                );
                 if ($seen !== []) {
                     usleep(mt_rand(0, 300)); // a different moment in each round
                     posix_kill(array_rand($seen), \SIGKILL);

@@ -86,7 +86,10 @@ abstract class WorkerPoolFaults extends TestCase
     {
         $patience = new DeferredCancellation();
         // A TimeoutCancellation would be held by exceptions with arguments in their traces, and would hold them.
-        $timer = EventLoop::delay(self::PATIENCE, static fn() => $patience->cancel(new TimeoutException('There is no outcome')));
+        $timer = EventLoop::delay(
+            self::PATIENCE,
+            static fn() => $patience->cancel(new TimeoutException('There is no outcome')),
+        );
         $outcomes = [];
         foreach ($futures as $key => $future) {
             try {
@@ -103,9 +106,16 @@ abstract class WorkerPoolFaults extends TestCase
     /** @param int $tasks concurrent tasks; if each worker runs one task only, the number of workers to start */
     protected static function assertUsable(WorkerPool $pool, int $tasks = 20): void
     {
-        $futures = array_map(static fn(int $number): Future => $pool->submit(new Call('square', $number)), range(1, $tasks));
+        $futures = array_map(
+            static fn(int $number): Future => $pool->submit(new Call('square', $number)),
+            range(1, $tasks),
+        );
 
-        self::assertSame(array_map(Deeds::square(...), range(1, $tasks)), self::outcomes($futures), 'the pool is usable');
+        self::assertSame(
+            array_map(Deeds::square(...), range(1, $tasks)),
+            self::outcomes($futures),
+            'the pool is usable',
+        );
     }
 
     /** @param string $file file to which a task writes its process id; @see Deeds */

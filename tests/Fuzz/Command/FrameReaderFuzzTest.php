@@ -65,7 +65,10 @@ final class FrameReaderFuzzTest extends TestCase
     {
         $frames = [[1, 0xFFFFFFFF, ''], [255, 0, str_repeat('x', self::LONGEST - 5)]];
 
-        self::assertSame($frames, self::read([LauncherProtocol::frame(...$frames[0]) . LauncherProtocol::frame(...$frames[1])]));
+        self::assertSame(
+            $frames,
+            self::read([LauncherProtocol::frame(...$frames[0]) . LauncherProtocol::frame(...$frames[1])]),
+        );
     }
 
     public function testNothingIsLostAndNothingOvertakesWhenACallbackThrowsOrIsFedItself(): void
@@ -75,14 +78,23 @@ final class FrameReaderFuzzTest extends TestCase
             [$bytes, $frames] = self::frames();
             $pieces = Splits::random($bytes, 1000);
             $seen = [];
-            $reader = new FrameReader(static function (int $type, int $job, string $bytes, int $at, int $length) use (&$seen, &$reader, &$pieces): void {
-                $seen[] = [$type, $job, substr($bytes, $at, $length)];
-                match (mt_rand(0, 2)) {
-                    0 => $reader->feed((string) array_shift($pieces)),
-                    1 => throw new \RuntimeException('of the callback'),
-                    default => null,
-                };
-            }, self::LONGEST);
+            $reader = new FrameReader(
+                static function (
+                    int $type,
+                    int $job,
+                    string $bytes,
+                    int $at,
+                    int $length,
+                ) use (&$seen, &$reader, &$pieces): void {
+                    $seen[] = [$type, $job, substr($bytes, $at, $length)];
+                    match (mt_rand(0, 2)) {
+                        0 => $reader->feed((string) array_shift($pieces)),
+                        1 => throw new \RuntimeException('of the callback'),
+                        default => null,
+                    };
+                },
+                self::LONGEST,
+            );
             for ($left = 2 * \count($pieces) + \count($frames); $left > 0; --$left) {
                 try {
                     $reader->feed((string) array_shift($pieces));
@@ -97,9 +109,11 @@ final class FrameReaderFuzzTest extends TestCase
     public function testThePiecesOfALongFrameAreNotCopiedAgainAndAgain(): void
     {
         $length = 0;
-        $reader = new FrameReader(static function (int $type, int $job, string $bytes, int $at, int $size) use (&$length): void {
-            $length = $size;
-        });
+        $reader = new FrameReader(
+            static function (int $type, int $job, string $bytes, int $at, int $size) use (&$length): void {
+                $length = $size;
+            },
+        );
         $piece = str_repeat('x', 500);
         $reader->feed(pack('VCV', 5 + 16_000_000, 1, 1));
         $began = hrtime(true);
@@ -118,7 +132,11 @@ final class FrameReaderFuzzTest extends TestCase
         $frames = [];
         for ($i = mt_rand(1, 12); $i > 0; --$i) {
             $payload = Splits::bytes([0, mt_rand(0, 50), mt_rand(0, 3000)][mt_rand(0, 2)]);
-            $frames[] = $frame = [mt_rand(0, 255), mt_rand(0, 0xFFFFFFFF), mt_rand(0, 30) === 0 ? str_repeat('y', 40_000) : $payload];
+            $frames[] = $frame = [
+                mt_rand(0, 255),
+                mt_rand(0, 0xFFFFFFFF),
+                mt_rand(0, 30) === 0 ? str_repeat('y', 40_000) : $payload,
+            ];
             $bytes .= LauncherProtocol::frame(...$frame);
         }
 
@@ -133,9 +151,12 @@ final class FrameReaderFuzzTest extends TestCase
      */
     private static function read(array $pieces, array &$seen = []): array
     {
-        $reader = new FrameReader(static function (int $type, int $job, string $bytes, int $at, int $length) use (&$seen): void {
-            $seen[] = [$type, $job, substr($bytes, $at, $length)];
-        }, self::LONGEST);
+        $reader = new FrameReader(
+            static function (int $type, int $job, string $bytes, int $at, int $length) use (&$seen): void {
+                $seen[] = [$type, $job, substr($bytes, $at, $length)];
+            },
+            self::LONGEST,
+        );
         array_map($reader->feed(...), $pieces);
 
         return $seen;

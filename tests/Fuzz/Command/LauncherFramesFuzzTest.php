@@ -35,7 +35,10 @@ final class LauncherFramesFuzzTest extends TestCase
         foreach (Scale::rounds() as $_) {
             [$answer, $expected] = self::answer();
             foreach ([1, 7, 500, 70_000] as $longest) {
-                self::assertSame($expected, $this->resultsOf($answer, array_map(\strlen(...), Splits::random($answer, $longest))));
+                self::assertSame(
+                    $expected,
+                    $this->resultsOf($answer, array_map(\strlen(...), Splits::random($answer, $longest))),
+                );
             }
         }
     }
@@ -51,7 +54,8 @@ final class LauncherFramesFuzzTest extends TestCase
     public function testWhatIsNoFrameIsADeath(): void
     {
         mt_srand(Scale::seed());
-        $answer = LauncherProtocol::frame(LauncherProtocol::READY, 0, pack('VV', 1, 1000) . 'scripted') . 'PHP Warning: what is this?';
+        $answer = LauncherProtocol::frame(LauncherProtocol::READY, 0, pack('VV', 1, 1000) . 'scripted')
+            . 'PHP Warning: what is this?';
         $this->expectException(LauncherException::class);
         $this->expectExceptionMessage('it wrote something that is no frame: "PHP Warni');
         $this->resultsOf($answer, array_map(\strlen(...), Splits::random($answer, 70)));
@@ -72,18 +76,33 @@ final class LauncherFramesFuzzTest extends TestCase
             } elseif (mt_rand(0, 3) > 0) {
                 $isError = mt_rand(0, 1) === 1;
                 $bytes = mt_rand(0, 50) === 0 ? str_repeat($bytes . 'x', 30_000) : $bytes;
-                $frames .= LauncherProtocol::frame($isError ? LauncherProtocol::STDERR : LauncherProtocol::STDOUT, $id, $bytes);
+                $frames .= LauncherProtocol::frame(
+                    $isError ? LauncherProtocol::STDERR : LauncherProtocol::STDOUT,
+                    $id,
+                    $bytes,
+                );
                 $isError ? $errors[$id] .= $bytes : $out[$id] .= $bytes;
             } else {
                 $ended[$id] = $code = mt_rand(0, 255);
-                $frames .= LauncherProtocol::frame(LauncherProtocol::EXITED, $id, pack('CllddPV', 0, $code, 0, 1.0, 2.0, 0, \strlen($bytes)) . "{$bytes}end");
+                $frames .= LauncherProtocol::frame(
+                    LauncherProtocol::EXITED,
+                    $id,
+                    pack('CllddPV', 0, $code, 0, 1.0, 2.0, 0, \strlen($bytes)) . "{$bytes}end",
+                );
                 $out[$id] .= $bytes;
                 $errors[$id] .= 'end';
             }
         }
         ksort($ended);
 
-        return [$frames, array_map(static fn(int $id, int $code): array => [$code, hash('xxh64', $out[$id]), hash('xxh64', $errors[$id])], array_keys($ended), $ended)];
+        return [
+            $frames,
+            array_map(
+                static fn(int $id, int $code): array => [$code, hash('xxh64', $out[$id]), hash('xxh64', $errors[$id])],
+                array_keys($ended),
+                $ended,
+            ),
+        ];
     }
 
     /**
@@ -97,9 +116,18 @@ final class LauncherFramesFuzzTest extends TestCase
         $this->file('answer', $answer);
         $this->file('lengths', implode(',', $lengths));
         $script = escapeshellarg(__DIR__ . '/scripted-launcher.php');
-        $php = $this->script('php', ($waits ? 'exec ' : '') . escapeshellarg(\PHP_BINARY) . " {$script} {$this->path()} " . self::COMMANDS . ($waits ? '' : ' < /dev/null'));
+        $php = $this->script(
+            'php',
+            ($waits ? 'exec ' : '')
+                . escapeshellarg(\PHP_BINARY)
+                . " {$script} {$this->path()} "
+                . self::COMMANDS
+                . ($waits ? '' : ' < /dev/null'),
+        );
         $results = [];
-        foreach ((new CommandPool(self::COMMANDS, 0, new CommandPoolOptions(php: $php)))->runInOrder(array_fill(0, self::COMMANDS, Command::of('true'))) as $result) {
+        foreach ((new CommandPool(self::COMMANDS, 0, new CommandPoolOptions(php: $php)))->runInOrder(
+            array_fill(0, self::COMMANDS, Command::of('true')),
+        ) as $result) {
             $results[] = [$result->exitCode, hash('xxh64', $result->stdout()), hash('xxh64', $result->stderr())];
         }
 

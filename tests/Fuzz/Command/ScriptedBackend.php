@@ -36,7 +36,8 @@ final class ScriptedBackend implements Backend
 
     public function useEnvironment(array $environment): void
     {
-        $this->asked[] = 'environment ' . json_encode($environment, \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_THROW_ON_ERROR);
+        $this->asked[] = 'environment '
+            . json_encode($environment, \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_THROW_ON_ERROR);
     }
 
     public function start(Job $job): bool
@@ -61,7 +62,8 @@ final class ScriptedBackend implements Backend
             $this->supervisor->output($job, false, "output of {$job->id}");
             $this->supervisor->output($job, true, "errors of {$job->id}");
             $this->supervisor->exited($job, $job->id % 256, 0);
-        } elseif ($deadline === 0 || $deadline > hrtime(true) + 50_000_000) { // until an earlier deadline, frames are being gathered
+            // until an earlier deadline, frames are being gathered
+        } elseif ($deadline === 0 || $deadline > hrtime(true) + 50_000_000) {
             $this->supervisor->poolGone();
         } else {
             usleep((int) max(0, ($deadline - hrtime(true)) / 1000));

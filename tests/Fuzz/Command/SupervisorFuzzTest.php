@@ -46,7 +46,13 @@ final class SupervisorFuzzTest extends TestCase
     public function testWhatIsSaidOfCommandsThatAreNotThereIsPassedOver(): void
     {
         $frames = '';
-        foreach ([[LauncherProtocol::INPUT, 'x'], [LauncherProtocol::INPUT_END, ''], [LauncherProtocol::CANCEL, ''], [LauncherProtocol::WITHDRAW, ''], [LauncherProtocol::OUTPUT_TAKEN, pack('V', 5)]] as [$type, $payload]) {
+        foreach ([
+            [LauncherProtocol::INPUT, 'x'],
+            [LauncherProtocol::INPUT_END, ''],
+            [LauncherProtocol::CANCEL, ''],
+            [LauncherProtocol::WITHDRAW, ''],
+            [LauncherProtocol::OUTPUT_TAKEN, pack('V', 5)],
+        ] as [$type, $payload]) {
             $frames .= LauncherProtocol::frame($type, 7, $payload);
         }
 
@@ -59,15 +65,34 @@ final class SupervisorFuzzTest extends TestCase
         $frames = LauncherProtocol::frame(LauncherProtocol::ENVIRONMENT, 0, "A=1\0B=\xFF");
         $ids = range(1, 12);
         foreach ($ids as $id) {
-            $flags = [0, LauncherProtocol::INPUT_INLINE, LauncherProtocol::INPUT_FOLLOWS, LauncherProtocol::STREAM_STDOUT, LauncherProtocol::DISCARD_STDERR][mt_rand(0, 4)];
+            $flags = [
+                0,
+                LauncherProtocol::INPUT_INLINE,
+                LauncherProtocol::INPUT_FOLLOWS,
+                LauncherProtocol::STREAM_STDOUT,
+                LauncherProtocol::DISCARD_STDERR,
+            ][mt_rand(0, 4)];
             $arguments = [['program', Splits::argument(), ''], ['missing'], []][mt_rand(0, 2)];
-            $frames .= LauncherProtocol::frame(LauncherProtocol::RUN, $id, self::job($arguments, $flags, $flags === LauncherProtocol::INPUT_INLINE ? Splits::bytes(mt_rand(0, 300)) : ''));
+            $frames .= LauncherProtocol::frame(
+                LauncherProtocol::RUN,
+                $id,
+                self::job(
+                    $arguments,
+                    $flags,
+                    $flags === LauncherProtocol::INPUT_INLINE ? Splits::bytes(mt_rand(0, 300)) : '',
+                ),
+            );
             for ($i = mt_rand(0, 2); $i > 0; --$i) {
                 $frames .= self::remark(mt_rand(1, 12));
             }
         }
 
-        return $frames . LauncherProtocol::frame(LauncherProtocol::CONFIGURE, 0, pack('VVeC', mt_rand(1, 5), 5, 0.5, mt_rand(0, 1)));
+        return $frames
+            . LauncherProtocol::frame(
+                LauncherProtocol::CONFIGURE,
+                0,
+                pack('VVeC', mt_rand(1, 5), 5, 0.5, mt_rand(0, 1)),
+            );
     }
 
     /** @param list<string> $arguments */
@@ -76,7 +101,16 @@ final class SupervisorFuzzTest extends TestCase
         $changes = mt_rand(0, 1) === 0 ? [] : ['X=' . Splits::argument(), 'Y'];
         $strings = implode("\0", ['/directory', 'the line', ...$changes, ...$arguments]);
 
-        return pack('VveeVVv', mt_rand(1, 3), $flags, mt_rand(0, 1) * 100.0, mt_rand(0, 1) * 50.0, \count($changes), \strlen($strings), 0o022) . $strings . $input;
+        return pack(
+            'VveeVVv',
+            mt_rand(1, 3),
+            $flags,
+            mt_rand(0, 1) * 100.0,
+            mt_rand(0, 1) * 50.0,
+            \count($changes),
+            \strlen($strings),
+            0o022,
+        ) . $strings . $input;
     }
 
     private static function remark(int $id): string
@@ -98,9 +132,12 @@ final class SupervisorFuzzTest extends TestCase
     private static function transcript(array $pieces): array
     {
         $backend = null;
-        $supervisor = new Supervisor(static function (Supervisor $supervisor) use ($pieces, &$backend): ScriptedBackend {
-            return $backend = new ScriptedBackend($supervisor, $pieces);
-        }, 'token');
+        $supervisor = new Supervisor(
+            static function (Supervisor $supervisor) use ($pieces, &$backend): ScriptedBackend {
+                return $backend = new ScriptedBackend($supervisor, $pieces);
+            },
+            'token',
+        );
         $supervisor->run();
         \assert($backend instanceof ScriptedBackend);
         $told = [];

@@ -15,8 +15,30 @@ final class MultipartSplitsTest extends TestCase
     use EndsInTime;
 
     /** Syntax of forms, and text that resembles it. */
-    private const ATOMS = ["\r\n", "\r", "\n", '--', '-', '--b', "\r\n--b", "\r\n--", "\0", 'b', ' ', '"', '\\', ':', ';', 'name=', "Content-Disposition: form-data; name=\"a\"\r\n",
-        "\r\n\r\n", "--b\r\n", '--b--', 'é', 'filename="x"'];
+    private const ATOMS = [
+        "\r\n",
+        "\r",
+        "\n",
+        '--',
+        '-',
+        '--b',
+        "\r\n--b",
+        "\r\n--",
+        "\0",
+        'b',
+        ' ',
+        '"',
+        '\\',
+        ':',
+        ';',
+        'name=',
+        "Content-Disposition: form-data; name=\"a\"\r\n",
+        "\r\n\r\n",
+        "--b\r\n",
+        '--b--',
+        'é',
+        'filename="x"',
+    ];
 
     public function testAnySplitOfAFormGivesTheSameParts(): void
     {
@@ -58,7 +80,9 @@ final class MultipartSplitsTest extends TestCase
         }
     }
 
-    /** @return array{string, string, list<array{name: string, filename: string|null, type: string|null, data: string, ended: bool}>} */
+    /**
+     * @return array{string, string, list<array{name: string, filename: string|null, type: string|null, data: string, ended: bool}>}
+     */
     private static function form(): array
     {
         $boundary = ['b', '----WebKitFormBoundary7MA4YWxkTrZu0gW', '-', str_repeat('b', 70)][mt_rand(0, 3)];
@@ -67,8 +91,18 @@ final class MultipartSplitsTest extends TestCase
         for ($count = mt_rand(0, 5); $count > 0; --$count) {
             $filename = mt_rand(0, 1) === 0 ? null : Splits::random('../größe "x" .png', 20)[0];
             $data = self::data($boundary);
-            $parts[] = ['name' => 'a[b c]', 'filename' => $filename, 'type' => mt_rand(0, 1) === 0 ? null : 'text/plain', 'data' => $data, 'ended' => true];
-            $body .= "--{$boundary}" . str_repeat(' ', mt_rand(0, 1)) . "\r\n" . self::header($parts[\count($parts) - 1]) . "\r\n{$data}\r\n";
+            $parts[] = [
+                'name' => 'a[b c]',
+                'filename' => $filename,
+                'type' => mt_rand(0, 1) === 0 ? null : 'text/plain',
+                'data' => $data,
+                'ended' => true,
+            ];
+            $body .= "--{$boundary}"
+                . str_repeat(' ', mt_rand(0, 1))
+                . "\r\n"
+                . self::header($parts[\count($parts) - 1])
+                . "\r\n{$data}\r\n";
         }
 
         return [$boundary, "{$body}--{$boundary}--" . ['', "\r\n", "\r\nBye", ' '][mt_rand(0, 3)], $parts];
@@ -78,7 +112,8 @@ final class MultipartSplitsTest extends TestCase
     private static function header(array $part): string
     {
         return "Content-Disposition: form-data; name=\"{$part['name']}\""
-            . ($part['filename'] === null ? '' : '; filename="' . str_replace('"', '\\"', $part['filename']) . '"') . "\r\n"
+            . ($part['filename'] === null ? '' : '; filename="' . str_replace('"', '\\"', $part['filename']) . '"')
+                . "\r\n"
             . ($part['type'] === null ? '' : "Content-Type: {$part['type']}; charset=utf-8\r\n");
     }
 

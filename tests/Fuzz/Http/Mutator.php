@@ -37,7 +37,11 @@ final class Mutator
             5 => substr_replace($bytes, self::special(), $at, mt_rand(1, 8)),
             6 => substr($bytes, 0, $at),
             7 => self::atLine($bytes, $at, static fn(string $line): string => $line . $line),
-            8 => self::atLine($bytes, $at, static fn(string $line): string => rtrim($line, "\r\n") . self::ENDS[mt_rand(0, 8)]),
+            8 => self::atLine(
+                $bytes,
+                $at,
+                static fn(string $line): string => rtrim($line, "\r\n") . self::ENDS[mt_rand(0, 8)],
+            ),
             9 => self::atLine($bytes, $at, static fn(string $line): string => self::special() . $line),
             10 => self::special() . (string) strstr($bytes, ' '),
         };
@@ -54,6 +58,8 @@ final class Mutator
         $begin = strpos($bytes, "\n", $at);
         $end = $begin === false ? false : strpos($bytes, "\n", $begin + 1);
 
-        return $end === false ? $bytes : substr_replace($bytes, $change(substr($bytes, $begin + 1, $end - $begin)), $begin + 1, $end - $begin);
+        return $end === false
+            ? $bytes
+            : substr_replace($bytes, $change(substr($bytes, $begin + 1, $end - $begin)), $begin + 1, $end - $begin);
     }
 }

@@ -9,16 +9,53 @@ use Spindle\Tests\Fuzz\Command\Splits;
 /** Creates valid requests in a row, with every syntax that a client may use. mt_rand() decides. */
 final class Pipeline
 {
-    private const METHODS = ['GET', 'GET', 'GET', 'POST', 'POST', 'PUT', 'HEAD', 'DELETE', 'PATCH', 'PROPFIND', "!#$%&'*+-.^_`|~09az"];
+    private const METHODS = [
+        'GET',
+        'GET',
+        'GET',
+        'POST',
+        'POST',
+        'PUT',
+        'HEAD',
+        'DELETE',
+        'PATCH',
+        'PROPFIND',
+        "!#$%&'*+-.^_`|~09az",
+    ];
 
     private const TARGETS = [
         '/', '/a/b?c=d&e', '//x', '/%00%zz', '/a/../b', '/?', '/;=@:!$&\'()*+,', '/"<>\\^`{|}~', '/x',
         'http://example.com/a', 'http://[::1]:8080?b', 'HTTPS://x',
     ];
 
-    private const HOSTS = ['a', 'example.com', 'localhost:8080', '127.0.0.1', '[2001:db8::1]:443', 'my_host', '', 'a:', '%41', '~!$&\'()*+,;='];
+    private const HOSTS = [
+        'a',
+        'example.com',
+        'localhost:8080',
+        '127.0.0.1',
+        '[2001:db8::1]:443',
+        'my_host',
+        '',
+        'a:',
+        '%41',
+        '~!$&\'()*+,;=',
+    ];
 
-    private const NAMES = ['Accept', 'cookie', 'User-Agent', 'X', 'TE', 'Upgrade', 'content-type', 'Content-Lengths', 'Hos', 'Host-', 'e', 'Trailer', "!#$%&'*+-.^_`|~09azAZ"];
+    private const NAMES = [
+        'Accept',
+        'cookie',
+        'User-Agent',
+        'X',
+        'TE',
+        'Upgrade',
+        'content-type',
+        'Content-Lengths',
+        'Hos',
+        'Host-',
+        'e',
+        'Trailer',
+        "!#$%&'*+-.^_`|~09azAZ",
+    ];
 
     private const EXTENSIONS = ['', '', '', ';a', ';a=b', ' ; a = "b;\"c"', ";\ta=\"\t\xFF\\\x7E\";b;c"];
 
@@ -33,12 +70,19 @@ final class Pipeline
         $verdict = [];
         for ($count = mt_rand(1, 4); $count > 0; --$count) {
             [$isKept, $version, $lines] = self::connection();
-            [$method, $target] = mt_rand(0, 30) === 0 ? ['OPTIONS', '*'] : [self::METHODS[mt_rand(0, 10)], self::target()];
+            [$method, $target] = mt_rand(0, 30) === 0
+                ? ['OPTIONS', '*']
+                : [self::METHODS[mt_rand(0, 10)], self::target()];
             $body = self::body();
             [$framing, $message] = self::message($body, $version === '1.1');
             $bytes .= mt_rand(0, 20) === 0 ? "\r\n" : '';
-            $bytes .= "{$method} {$target} HTTP/{$version}\r\n" . self::fields([...$lines, ...$framing]) . "\r\n{$message}";
-            $verdict[] = "{$method} {$target} \"" . addcslashes($body, "\0..\37\"\\\177..\377") . '" ' . ($isKept ? 'kept' : 'closed');
+            $bytes .= "{$method} {$target} HTTP/{$version}\r\n"
+                . self::fields([...$lines, ...$framing])
+                . "\r\n{$message}";
+            $verdict[] = "{$method} {$target} \""
+                . addcslashes($body, "\0..\37\"\\\177..\377")
+                . '" '
+                . ($isKept ? 'kept' : 'closed');
             if (!$isKept) {
                 break;
             }
@@ -97,7 +141,12 @@ final class Pipeline
         }
         $isSaid = $body !== '' || mt_rand(0, 5) === 0;
 
-        return [$isSaid ? [self::line('Content-Length', str_repeat('0', mt_rand(0, 2)) . \strlen($body)), ...$expectation] : $expectation, $body];
+        return [
+            $isSaid
+                ? [self::line('Content-Length', str_repeat('0', mt_rand(0, 2)) . \strlen($body)), ...$expectation]
+                : $expectation,
+            $body,
+        ];
     }
 
     private static function chunks(string $body): string
@@ -106,7 +155,9 @@ final class Pipeline
         foreach (Splits::random($body, mt_rand(1, 30)) as $piece) {
             $chunks .= self::size(\strlen($piece)) . "{$piece}\r\n";
         }
-        $trailers = mt_rand(0, 3) === 0 ? self::fields([]) . (mt_rand(0, 1) === 0 ? self::line('Content-Length', '9') : '') : '';
+        $trailers = mt_rand(0, 3) === 0
+            ? self::fields([]) . (mt_rand(0, 1) === 0 ? self::line('Content-Length', '9') : '')
+            : '';
 
         return $chunks . self::size(0) . "{$trailers}\r\n";
     }
@@ -140,7 +191,11 @@ final class Pipeline
             default => $name,
         };
 
-        return "{$name}:" . ['', ' ', ' ', " \t "][mt_rand(0, 3)] . $value . (mt_rand(0, 7) === 0 ? "\t " : '') . "\r\n";
+        return "{$name}:"
+            . ['', ' ', ' ', " \t "][mt_rand(0, 3)]
+            . $value
+            . (mt_rand(0, 7) === 0 ? "\t " : '')
+            . "\r\n";
     }
 
     private static function value(): string

@@ -69,6 +69,9 @@ final class RequestParserFuzzTest extends TestCase
 
     private static function shown(string ...$pieces): string
     {
-        return implode(' | ', array_map(static fn(string $piece): string => addcslashes($piece, "\0..\37\177..\377"), $pieces));
+        return implode(
+            ' | ',
+            array_map(static fn(string $piece): string => addcslashes($piece, "\0..\37\177..\377"), $pieces),
+        );
     }
 }

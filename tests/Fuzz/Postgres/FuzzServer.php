@@ -80,7 +80,16 @@ final class FuzzServer
                 $this->say($client, $this->answer($session, $sql));
             }
             if (str_starts_with($sql, 'LISTEN')) {
-                $this->say($client, implode('', array_map(fn(int $i): string => Message::notification($i, 'channel', (string) $this->heard++), range(0, 4))));
+                $this->say(
+                    $client,
+                    implode(
+                        '',
+                        array_map(
+                            fn(int $i): string => Message::notification($i, 'channel', (string) $this->heard++),
+                            range(0, 4),
+                        ),
+                    ),
+                );
             }
         }
     }
@@ -89,14 +98,22 @@ final class FuzzServer
     {
         $executes = str_contains($session->types, 'E') || $session->types === 'Q';
         if (str_contains($sql, 'TO STDOUT')) {
-            return Message::copyOutResponse(1) . Message::copyData("1\n") . Message::copyData("2\n") . Message::copyDone() . Message::commandComplete('COPY 2') . $session->end();
+            return Message::copyOutResponse(1)
+                . Message::copyData("1\n")
+                . Message::copyData("2\n")
+                . Message::copyDone()
+                . Message::commandComplete('COPY 2')
+                . $session->end();
         }
         $columns = str_starts_with($sql, 'rows') ? $this->columns[$sql] ??= $this->columns() : [];
         $parameters = str_contains($sql, '$1') ? [Message::TEXT] : [];
         if (!$executes || $session->types === 'S') {
             return $session->begun . $session->head($columns, ...$parameters) . $session->end();
         }
-        $rows = array_map(fn(): array => $this->row(\count($columns)), $columns === [] ? [] : array_fill(0, mt_rand(0, 4), null));
+        $rows = array_map(
+            fn(): array => $this->row(\count($columns)),
+            $columns === [] ? [] : array_fill(0, mt_rand(0, 4), null),
+        );
         $isSuspended = str_ends_with($sql, 'streamed') && ++$this->fetches % 3 !== 0;
 
         return $session->begun
@@ -117,10 +134,18 @@ final class FuzzServer
     {
         $columns = [];
         for ($count = mt_rand(1, 5); $count > 0; --$count) {
-            $columns[mt_rand(0, 20) === 0 ? Splits::bytes(3) . 'x' : "column {$count}"] = $this->isPlain ? Message::TEXT : self::OIDS[mt_rand(0, \count(self::OIDS) - 1)];
+            $columns[mt_rand(0, 20) === 0 ? Splits::bytes(3) . 'x' : "column {$count}"] = $this->isPlain
+                ? Message::TEXT
+                : self::OIDS[mt_rand(0, \count(self::OIDS) - 1)];
         }
 
-        return array_combine(array_map(static fn(string $name): string => str_replace("\0", '', $name), array_map(strval(...), array_keys($columns))), $columns);
+        return array_combine(
+            array_map(
+                static fn(string $name): string => str_replace("\0", '', $name),
+                array_map(strval(...), array_keys($columns)),
+            ),
+            $columns,
+        );
     }
 
     /** @return list<string|null> */

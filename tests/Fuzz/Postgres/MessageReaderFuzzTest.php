@@ -23,7 +23,11 @@ final class MessageReaderFuzzTest extends TestCase
             foreach ([1, 3, 12, 200, 5000, \strlen($bytes) + 1] as $longest) {
                 $pieces = Splits::random($bytes, $longest);
                 self::assertSame($messages, self::read($pieces, false), "in pieces of up to {$longest} bytes");
-                self::assertSame($messages, self::read($pieces, true), "in pieces of up to {$longest} bytes, answers at once");
+                self::assertSame(
+                    $messages,
+                    self::read($pieces, true),
+                    "in pieces of up to {$longest} bytes, answers at once",
+                );
             }
         }
     }
@@ -52,7 +56,10 @@ final class MessageReaderFuzzTest extends TestCase
         foreach (Scale::rounds(0.2) as $_) {
             $bytes = Splits::bytes(mt_rand(0, 100));
             $messages = self::read([$bytes], true);
-            self::assertLessThanOrEqual(\strlen($bytes), array_sum(array_map(static fn(array $message): int => \strlen($message[1]), $messages)));
+            self::assertLessThanOrEqual(
+                \strlen($bytes),
+                array_sum(array_map(static fn(array $message): int => \strlen($message[1]), $messages)),
+            );
         }
     }
 
@@ -63,11 +70,21 @@ final class MessageReaderFuzzTest extends TestCase
         $messages = [];
         for ($i = mt_rand(1, 6); $i > 0; --$i) {
             if (mt_rand(0, 1) === 0) {
-                $rows = Answers::rows(...array_map(self::row(...), mt_rand(0, 1) === 0 ? [] : array_fill(0, mt_rand(1, 5), 0)));
+                $rows = Answers::rows(
+                    ...array_map(self::row(...), mt_rand(0, 1) === 0 ? [] : array_fill(0, mt_rand(1, 5), 0)),
+                );
                 $tag = ['SELECT 3', 'INSERT 0 1', '', 'COMMIT'][mt_rand(0, 3)];
                 $status = 'ITE'[mt_rand(0, 2)];
-                $bytes .= Message::bindComplete() . $rows . Message::commandComplete($tag) . Message::readyForQuery($status);
-                array_push($messages, ['2', ''], ...($rows === '' ? [] : [['D', $rows]]), ...[['C', $rows === '' ? $tag : ''], ['Z', $status]]);
+                $bytes .= Message::bindComplete()
+                    . $rows
+                    . Message::commandComplete($tag)
+                    . Message::readyForQuery($status);
+                array_push(
+                    $messages,
+                    ['2', ''],
+                    ...($rows === '' ? [] : [['D', $rows]]),
+                    ...[['C', $rows === '' ? $tag : ''], ['Z', $status]],
+                );
             } else {
                 $type = '12AEGHIKNSTZcdnst'[mt_rand(0, 16)];
                 $payload = Splits::bytes([0, mt_rand(0, 50), mt_rand(0, 3000)][mt_rand(0, 2)]);

@@ -50,9 +50,11 @@ final class ServerFuzzTest extends TestCase
         $this->server = FakeServer::start(function (FakeConnection $client): void {
             $this->fuzz->serve($client);
         });
-        set_error_handler(static fn(int $level, string $message, string $file, int $line): bool => (error_reporting() & $level) !== 0
-            ? throw new \ErrorException($message, 0, $level, $file, $line)
-            : true);
+        set_error_handler(
+            static fn(int $level, string $message, string $file, int $line): bool => (error_reporting() & $level) !== 0
+                ? throw new \ErrorException($message, 0, $level, $file, $line)
+                : true,
+        );
     }
 
     protected function tearDown(): void
@@ -107,8 +109,19 @@ final class ServerFuzzTest extends TestCase
         $allowed = min(1_500_000, 250_000 + 100 * $rounds);
         self::assertLessThan($allowed, memory_get_usage() - $memory, 'bytes more than after the first rounds');
         self::assertLessThan(16 << 20, memory_get_peak_usage() - $memory, 'bytes at any time');
-        foreach (['value', 'Spindle\Postgres\ConnectionLostException', 'Spindle\Postgres\ConnectionFailedException', 'Spindle\Postgres\QueryException', 'Spindle\Postgres\ProtocolException', CancelledException::class] as $kind) {
-            self::assertGreaterThan($rounds / 2000, $outcomes[$kind] ?? 0, "{$kind}: " . json_encode($outcomes, \JSON_THROW_ON_ERROR));
+        foreach ([
+            'value',
+            'Spindle\Postgres\ConnectionLostException',
+            'Spindle\Postgres\ConnectionFailedException',
+            'Spindle\Postgres\QueryException',
+            'Spindle\Postgres\ProtocolException',
+            CancelledException::class,
+        ] as $kind) {
+            self::assertGreaterThan(
+                $rounds / 2000,
+                $outcomes[$kind] ?? 0,
+                "{$kind}: " . json_encode($outcomes, \JSON_THROW_ON_ERROR),
+            );
         }
     }
 
@@ -128,10 +141,25 @@ final class ServerFuzzTest extends TestCase
         try {
             $outcome = $this->outcome($call, $cancellation?->getCancellation(), true);
         } catch (\Throwable $thrown) {
-            throw new \RuntimeException("Round {$round} with the seed " . Scale::seed() . ", {$name}: {$thrown->getMessage()}", 0, $thrown);
+            throw new \RuntimeException(
+                "Round {$round} with the seed " . Scale::seed() . ", {$name}: {$thrown->getMessage()}",
+                0,
+                $thrown,
+            );
         }
-        if ($outcome instanceof \Throwable && !$outcome instanceof PostgresException && !$outcome instanceof CancelledException && !self::isTheServersDoing($outcome)) {
-            self::fail("Round {$round} with the seed " . Scale::seed() . ", {$name}: " . Outcome::told($outcome) . "\n{$outcome->getTraceAsString()}");
+        if (
+            $outcome instanceof \Throwable
+            && !$outcome instanceof PostgresException
+            && !$outcome instanceof CancelledException
+            && !self::isTheServersDoing($outcome)
+        ) {
+            self::fail(
+                "Round {$round} with the seed "
+                    . Scale::seed()
+                    . ", {$name}: "
+                    . Outcome::told($outcome)
+                    . "\n{$outcome->getTraceAsString()}",
+            );
         }
 
         return $outcome instanceof \Throwable ? $outcome::class : 'value';
@@ -146,13 +174,19 @@ final class ServerFuzzTest extends TestCase
     /** Whether the server caused a LogicException, by starting a COPY or a transaction without a request for it. */
     private static function isTheServersDoing(\Throwable $outcome): bool
     {
-        return $outcome instanceof \LogicException && preg_match('/COPY|A transaction is open|transaction was ended/', $outcome->getMessage()) === 1;
+        return $outcome instanceof \LogicException
+            && preg_match('/COPY|A transaction is open|transaction was ended/', $outcome->getMessage()) === 1;
     }
 
     /** @param \Closure(PostgresConnection, ?Cancellation, Cancellation): mixed $call */
     private function outcome(\Closure $call, ?Cancellation $cancellation, bool $mayWait): mixed
     {
-        $options = new PostgresOptions("{$this->server->host}:{$this->server->port}", 'test', database: 'test', tls: TlsMode::Disable);
+        $options = new PostgresOptions(
+            "{$this->server->host}:{$this->server->port}",
+            'test',
+            database: 'test',
+            tls: TlsMode::Disable,
+        );
         $connection = null;
         $deferred = new DeferredCancellation();
         $future = Async::run(static function () use ($options, $call, $cancellation, $deferred, &$connection): mixed {
@@ -209,25 +243,59 @@ final class ServerFuzzTest extends TestCase
     private static function calls(): array
     {
         return [
-            ['query', static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed => self::taken($connection->query('rows', [], $cancellation))],
-            ['again', static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed => [self::taken($connection->query('rows')), self::taken($connection->query('rows', [], $cancellation)), self::taken($connection->query('rows'))]],
-            ['parameters', static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed => [self::taken($connection->query('rows $1', ['x'], $cancellation)), self::taken($connection->query('rows $1', ['y']))]],
-            ['execute', static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed => [$connection->execute('update', [], $cancellation), $connection->execute('update')]],
-            ['error', static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed => $connection->query('error', [], $cancellation)],
+            [
+                'query',
+                static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed
+                    => self::taken($connection->query('rows', [], $cancellation)),
+            ],
+            [
+                'again',
+                static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed => [
+                    self::taken($connection->query('rows')),
+                    self::taken($connection->query('rows', [], $cancellation)),
+                    self::taken($connection->query('rows')),
+                ],
+            ],
+            [
+                'parameters',
+                static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed => [
+                    self::taken($connection->query('rows $1', ['x'], $cancellation)),
+                    self::taken($connection->query('rows $1', ['y'])),
+                ],
+            ],
+            [
+                'execute',
+                static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed
+                    => [$connection->execute('update', [], $cancellation), $connection->execute('update')],
+            ],
+            [
+                'error',
+                static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed
+                    => $connection->query('error', [], $cancellation),
+            ],
             ['pipeline', static function (PostgresConnection $connection, ?Cancellation $cancellation): mixed {
                 $outcomes = Outcome::ofAll(array_map(
-                    static fn(string $sql): \Closure => static fn(): mixed => self::taken($connection->query($sql, [], $sql === 'rows 2' ? $cancellation : null)),
+                    static fn(string $sql): \Closure
+                        => static fn(): mixed
+                            => self::taken($connection->query($sql, [], $sql === 'rows 2' ? $cancellation : null)),
                     ['rows 1', 'rows 2', 'error', 'rows 1', 'update'],
                 ));
                 foreach ($outcomes as $outcome) {
-                    if ($outcome instanceof \Throwable && $outcome->getMessage() !== 'division by zero (SQLSTATE 22012)') {
+                    if (
+                        $outcome instanceof \Throwable
+                        && $outcome->getMessage() !== 'division by zero (SQLSTATE 22012)'
+                    ) {
                         throw $outcome;
                     }
                 }
 
                 return $outcomes;
             }],
-            ['stream', static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed => \count(iterator_to_array($connection->stream('rows streamed', [], $cancellation), false))],
+            [
+                'stream',
+                static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed
+                    => \count(iterator_to_array($connection->stream('rows streamed', [], $cancellation), false)),
+            ],
             ['left stream', static function (PostgresConnection $connection, ?Cancellation $cancellation): mixed {
                 foreach ($connection->stream('rows streamed', [], $cancellation) as $_) {
                     break;
@@ -235,28 +303,47 @@ final class ServerFuzzTest extends TestCase
 
                 return self::taken($connection->query('rows'));
             }],
-            ['copy out', static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed => iterator_to_array($connection->copyTo('COPY t TO STDOUT', $cancellation), false)],
-            ['copy in', static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed => $connection->copyFrom('COPY t FROM STDIN', ["1\n", str_repeat("2\n", 50), "3\n"], $cancellation)],
-            ['copy rows in', static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed => $connection->copyFrom('COPY t FROM STDIN', ["1\n", "2\n"], $cancellation)],
+            [
+                'copy out',
+                static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed
+                    => iterator_to_array($connection->copyTo('COPY t TO STDOUT', $cancellation), false),
+            ],
+            [
+                'copy in',
+                static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed
+                    => $connection->copyFrom('COPY t FROM STDIN', ["1\n", str_repeat("2\n", 50), "3\n"], $cancellation),
+            ],
+            [
+                'copy rows in',
+                static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed
+                    => $connection->copyFrom('COPY t FROM STDIN', ["1\n", "2\n"], $cancellation),
+            ],
             ['script', static function (PostgresConnection $connection, ?Cancellation $cancellation): string {
                 $connection->executeScript('script', $cancellation);
 
                 return 'done';
             }],
-            ['transaction', static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed => $connection->transaction(static fn(Transaction $transaction): array => [
-                self::taken($transaction->query('rows')),
-                $transaction->transaction(static fn(Transaction $inner): int => $inner->execute('update')),
-            ], Isolation::Serializable, 1, $cancellation)],
-            ['listen', static function (PostgresConnection $connection, ?Cancellation $cancellation, Cancellation $end): int {
-                $heard = 0;
-                foreach ($connection->listen('channel', $end) as $_) {
-                    if (++$heard === 3) {
-                        break;
+            [
+                'transaction',
+                static fn(PostgresConnection $connection, ?Cancellation $cancellation): mixed
+                    => $connection->transaction(static fn(Transaction $transaction): array => [
+                        self::taken($transaction->query('rows')),
+                        $transaction->transaction(static fn(Transaction $inner): int => $inner->execute('update')),
+                    ], Isolation::Serializable, 1, $cancellation),
+            ],
+            [
+                'listen',
+                static function (PostgresConnection $connection, ?Cancellation $cancellation, Cancellation $end): int {
+                    $heard = 0;
+                    foreach ($connection->listen('channel', $end) as $_) {
+                        if (++$heard === 3) {
+                            break;
+                        }
                     }
-                }
 
-                return $heard;
-            }],
+                    return $heard;
+                },
+            ],
         ];
     }
 

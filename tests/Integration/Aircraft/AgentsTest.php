@@ -55,7 +55,10 @@ final class AgentsTest extends TestCase
         $response = $this->get('/aircraft/S-000001/certificate');
 
         self::assertSame(503, $response->status);
-        self::assertSame(['application/problem+json', '1'], [$response->header('content-type'), $response->header('retry-after')]);
+        self::assertSame(
+            ['application/problem+json', '1'],
+            [$response->header('content-type'), $response->header('retry-after')],
+        );
         self::assertSame(200, $this->get('/aircraft/S-000001')->status);
     }
 

@@ -16,7 +16,9 @@ abstract class AircraftContract extends HostContract
 
     public function testPagesSkipAndDoubleNoneWhileOthersComeAndGo(): void
     {
-        self::sql("TRUNCATE aircraft; INSERT INTO aircraft SELECT 'N' || i, 'A title', '1' FROM generate_series(10, 19) i");
+        self::sql(
+            "TRUNCATE aircraft; INSERT INTO aircraft SELECT 'N' || i, 'A title', '1' FROM generate_series(10, 19) i",
+        );
         $told = [];
         for ($next = '/aircraft?limit=3'; $next !== null;) {
             $page = $this->ask('GET', $next)->json();
@@ -26,10 +28,17 @@ abstract class AircraftContract extends HostContract
             $next = $page['next'];
             // At the border of two pages, the last aircraft is deleted, and one is added before and one after it.
             $last = end($told);
-            self::sql("DELETE FROM aircraft WHERE number = '{$last}'; INSERT INTO aircraft VALUES ('{$last}-A', 'Later', '1'), ('N0' || " . \count($told) . ", 'Before', '1')");
+            self::sql(
+                "DELETE FROM aircraft WHERE number = '{$last}'; INSERT INTO aircraft VALUES ('{$last}-A', 'Later', '1'), ('N0' || "
+                    . \count($told)
+                    . ", 'Before', '1')",
+            );
             self::assertLessThan(30, \count($told));
         }
-        $ofTheFirst = array_values(array_filter($told, static fn(string $number): bool => preg_match('/^N1\d$/D', $number) === 1));
+        $ofTheFirst = array_values(array_filter(
+            $told,
+            static fn(string $number): bool => preg_match('/^N1\d$/D', $number) === 1,
+        ));
 
         self::assertSame(array_map(static fn(int $i): string => "N{$i}", range(10, 19)), $ofTheFirst);
         self::assertSame($told, array_unique($told));
@@ -47,27 +56,74 @@ abstract class AircraftContract extends HostContract
     public function testAFileMayHaveNoAircraftAndOtherLineEnds(): void
     {
         self::assertSame(['added' => 0], $this->ask('POST', '/aircraft/import', self::CSV, self::HEAD)->json());
-        self::assertSame(['added' => 1], $this->ask('POST', '/aircraft/import', ['Content-Type' => 'Text/CSV; charset=utf-8'], strtr(self::HEAD . "D-AIMB,A title,1,\n", ["\n" => "\r\n"]))->json());
-        self::assertSame(['D-AIMA', 'D-AIMB'], array_column(self::sql('SELECT number FROM aircraft ORDER BY number'), 'number'));
+        self::assertSame(
+            ['added' => 1],
+            $this->ask(
+                'POST',
+                '/aircraft/import',
+                ['Content-Type' => 'Text/CSV; charset=utf-8'],
+                strtr(self::HEAD . "D-AIMB,A title,1,\n", ["\n" => "\r\n"]),
+            )->json(),
+        );
+        self::assertSame(
+            ['D-AIMA', 'D-AIMB'],
+            array_column(self::sql('SELECT number FROM aircraft ORDER BY number'), 'number'),
+        );
     }
 
     public function testAFileMayBeginWithAByteOrderMark(): void
     {
-        self::assertSame(['added' => 1], $this->ask('POST', '/aircraft/import', self::CSV, "\u{feff}" . self::HEAD . "D-AIMB,A title,1,\n")->json());
+        self::assertSame(
+            ['added' => 1],
+            $this->ask('POST', '/aircraft/import', self::CSV, "\u{feff}" . self::HEAD . "D-AIMB,A title,1,\n")->json(),
+        );
     }
 
     public function testAFieldMayLookAsIfItEndedACopy(): void
     {
-        self::assertSame(['added' => 2], $this->ask('POST', '/aircraft/import', self::CSV, self::HEAD . "D-AIMB,\\.,1,\nD-AIMC,\"\\.\",\\.,\n")->json());
-        self::assertStringContainsString("\nD-AIMB,\\.,1,\n", strtr($this->ask('GET', '/aircraft/export')->body, ['"\\."' => '\\.']));
+        self::assertSame(
+            ['added' => 2],
+            $this->ask(
+                'POST',
+                '/aircraft/import',
+                self::CSV,
+                self::HEAD . "D-AIMB,\\.,1,\nD-AIMC,\"\\.\",\\.,\n",
+            )->json(),
+        );
+        self::assertStringContainsString(
+            "\nD-AIMB,\\.,1,\n",
+            strtr($this->ask('GET', '/aircraft/export')->body, ['"\\."' => '\\.']),
+        );
     }
 
     public function testTheTableKeepsToTheRulesOfTheApplication(): void
     {
-        foreach (["\u{a0}", "\u{2003}\u{3000}", "a\u{85}", "a\u{2028}", "\u{2029}a", "a\u{fffe}", "\u{ffff}", "a\u{202e}b", "\u{1f468}\u{200d}\u{2708}\u{fe0f}", "\u{a0}a", str_repeat('é', 200), str_repeat('é', 201)] as $text) {
-            $byJson = $this->ask('POST', '/aircraft', self::JSON, self::json(['number' => 'D-JSON', 'title' => $text, 'serial_number' => '1']));
+        foreach ([
+            "\u{a0}",
+            "\u{2003}\u{3000}",
+            "a\u{85}",
+            "a\u{2028}",
+            "\u{2029}a",
+            "a\u{fffe}",
+            "\u{ffff}",
+            "a\u{202e}b",
+            "\u{1f468}\u{200d}\u{2708}\u{fe0f}",
+            "\u{a0}a",
+            str_repeat('é', 200),
+            str_repeat('é', 201),
+        ] as $text) {
+            $byJson = $this->ask(
+                'POST',
+                '/aircraft',
+                self::JSON,
+                self::json(['number' => 'D-JSON', 'title' => $text, 'serial_number' => '1']),
+            );
             $byFile = $this->ask('POST', '/aircraft/import', self::CSV, self::HEAD . "D-FILE,{$text},1,\n");
-            self::assertSame([$byJson->status === 201 ? 200 : 422, $byJson->status === 201 ? 201 : 422], [$byFile->status, $byJson->status], bin2hex($text));
+            self::assertSame(
+                [$byJson->status === 201 ? 200 : 422, $byJson->status === 201 ? 201 : 422],
+                [$byFile->status, $byJson->status],
+                bin2hex($text),
+            );
             self::sql("DELETE FROM aircraft WHERE number IN ('D-JSON', 'D-FILE')");
         }
     }
@@ -76,15 +132,26 @@ abstract class AircraftContract extends HostContract
     {
         $answer = $this->ask('POST', '/aircraft/import', self::CSV, self::HEAD . "D-AIMB,A title,1,\nD-AIMC,\xff,1,\n");
 
-        self::assertSame([422, 'Line 3: the text is not in UTF-8; nothing was added'], [$answer->status, $this->detail($answer)]);
+        self::assertSame(
+            [422, 'Line 3: the text is not in UTF-8; nothing was added'],
+            [$answer->status, $this->detail($answer)],
+        );
         self::assertCount(1, self::sql('SELECT 1 FROM aircraft'));
     }
 
     public function testAWrongLineFarBehindRefusesTheWholeFile(): void
     {
-        $answer = $this->ask('POST', '/aircraft/import', self::CSV, implode(iterator_to_array(Fleet::csv(5_000), false)) . "S-004711,A title,1,\n");
+        $answer = $this->ask(
+            'POST',
+            '/aircraft/import',
+            self::CSV,
+            implode(iterator_to_array(Fleet::csv(5_000), false)) . "S-004711,A title,1,\n",
+        );
 
-        self::assertSame([409, 'Line 5002: number is there already, or twice in the file: S-004711; nothing was added'], [$answer->status, $this->detail($answer)]);
+        self::assertSame(
+            [409, 'Line 5002: number is there already, or twice in the file: S-004711; nothing was added'],
+            [$answer->status, $this->detail($answer)],
+        );
         self::assertCount(1, self::sql('SELECT 1 FROM aircraft'));
     }
 

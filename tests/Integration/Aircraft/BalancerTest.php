@@ -63,9 +63,16 @@ final class BalancerTest extends TestCase
         [$balancer, $firstPort, $otherPort] = $this->balance();
         $answers = $this->askBoth($balancer);
         $this->first?->signal(\SIGTERM);
-        Eventually::holds(static fn(): bool => @fsockopen('127.0.0.1', (int) $firstPort) === false, 'it accepts nobody');
+        Eventually::holds(
+            static fn(): bool => @fsockopen('127.0.0.1', (int) $firstPort) === false,
+            'it accepts nobody',
+        );
         for ($i = 0; $i < 6; ++$i) {
-            self::assertSame($otherPort, $this->send($balancer, $i % 2 === 0 ? 'GET' : 'POST', '/')->body, 'the other one is asked instead');
+            self::assertSame(
+                $otherPort,
+                $this->send($balancer, $i % 2 === 0 ? 'GET' : 'POST', '/')->body,
+                'the other one is asked instead',
+            );
         }
         touch($this->path('go'));
         $answered = await($answers);
@@ -91,7 +98,13 @@ final class BalancerTest extends TestCase
 
         self::assertSame(['GET 200', 'GET 200', 'POST 200', 'POST 502'], self::statuses($answered));
         self::assertEqualsCanonicalizing(
-            ["GET /slow {$firstPort}", "GET /slow {$otherPort}", "GET /slow {$otherPort}", "POST /slow {$firstPort}", "POST /slow {$otherPort}"],
+            [
+                "GET /slow {$firstPort}",
+                "GET /slow {$otherPort}",
+                "GET /slow {$otherPort}",
+                "POST /slow {$firstPort}",
+                "POST /slow {$otherPort}",
+            ],
             $this->seenSlow(),
             'no POST was sent twice',
         );
@@ -99,11 +112,14 @@ final class BalancerTest extends TestCase
 
     public function testWhatNginxIsToldInItsContainerItUnderstands(): void
     {
-        $balancer = $this->startNginxWith(fn(string $address): string => strtr((string) file_get_contents(\dirname(self::CONFIGURATION) . '/nginx-fpm.conf'), [
-            'listen 8086;' => "listen {$address};",
-            'fastcgi_params;' => '/etc/nginx/fastcgi_params;',
-            'fpm:9000' => 'unix:' . $this->path('nobody'),
-        ]));
+        $balancer = $this->startNginxWith(
+            fn(string $address): string
+                => strtr((string) file_get_contents(\dirname(self::CONFIGURATION) . '/nginx-fpm.conf'), [
+                    'listen 8086;' => "listen {$address};",
+                    'fastcgi_params;' => '/etc/nginx/fastcgi_params;',
+                    'fpm:9000' => 'unix:' . $this->path('nobody'),
+                ]),
+        );
 
         self::assertSame(502, $this->send($balancer, 'GET', '/aircraft')->status, 'FPM is not there');
     }
@@ -115,11 +131,13 @@ final class BalancerTest extends TestCase
         $first = str_replace('tcp://', '', $this->address);
         $this->serve(self::APP, ['--processes', '1']);
         $other = str_replace('tcp://', '', $this->address);
-        $balancer = $this->startNginxWith(static fn(string $address): string => strtr((string) file_get_contents(self::CONFIGURATION), [
-            'listen 80;' => "listen {$address};",
-            '127.0.0.1:8085' => $first,
-            '127.0.0.1:8095' => $other,
-        ]));
+        $balancer = $this->startNginxWith(
+            static fn(string $address): string => strtr((string) file_get_contents(self::CONFIGURATION), [
+                'listen 80;' => "listen {$address};",
+                '127.0.0.1:8085' => $first,
+                '127.0.0.1:8095' => $other,
+            ]),
+        );
 
         return [$balancer, self::port($first), self::port($other)];
     }
@@ -138,7 +156,9 @@ final class BalancerTest extends TestCase
     {
         $answers = [];
         foreach (['GET', 'GET', 'POST', 'POST'] as $number => $method) {
-            $answers["{$number} {$method}"] = Async::run(fn(): ReceivedResponse => $this->send($balancer, $method, '/slow'))->ignore();
+            $answers["{$number} {$method}"] = Async::run(
+                fn(): ReceivedResponse => $this->send($balancer, $method, '/slow'),
+            )->ignore();
             Eventually::holds(fn(): bool => \count($this->seenSlow()) > $number, 'it was sent to one of them');
         }
 
@@ -155,7 +175,10 @@ final class BalancerTest extends TestCase
     /** @return list<string> slow requests that servers have begun to handle */
     private function seenSlow(): array
     {
-        return array_values(array_filter(Text::lines($this->path('seen')), static fn(string $line): bool => str_contains($line, '/slow')));
+        return array_values(array_filter(
+            Text::lines($this->path('seen')),
+            static fn(string $line): bool => str_contains($line, '/slow'),
+        ));
     }
 
     /**

@@ -20,7 +20,10 @@ final class ConsoleTest extends TestCase
     {
         self::assertSame([0, "nothing to migrate\n", ''], $this->console('migrate'));
         self::assertSame([0, "3 aircraft added\n", ''], $this->console('seed', '3'));
-        self::assertSame([1, '', "error: Line 2: number is there already, or twice in the file: S-000000; nothing was added\n"], $this->console('seed', '3'));
+        self::assertSame(
+            [1, '', "error: Line 2: number is there already, or twice in the file: S-000000; nothing was added\n"],
+            $this->console('seed', '3'),
+        );
     }
 
     public function testWhatItDoesNotKnowItTells(): void
@@ -50,7 +53,13 @@ final class ConsoleTest extends TestCase
     /** @return array{int|null, string, string} */
     private function consoleOn(string $dsn, string ...$arguments): array
     {
-        $process = new Process([\PHP_BINARY, \dirname(__DIR__, 3) . '/examples/aircraft/console.php', ...array_values($arguments)], null, ['DATABASE_URL' => $dsn], null, 20);
+        $process = new Process(
+            [\PHP_BINARY, \dirname(__DIR__, 3) . '/examples/aircraft/console.php', ...array_values($arguments)],
+            null,
+            ['DATABASE_URL' => $dsn],
+            null,
+            20,
+        );
         $process->run();
 
         return [$process->getExitCode(), $process->getOutput(), $process->getErrorOutput()];

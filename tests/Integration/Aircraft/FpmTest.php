@@ -11,10 +11,22 @@ final class FpmTest extends HostContract
     public function testABodyWhoseLengthIsNotToldIsRefused(): void
     {
         $client = RawClient::connect(self::address());
-        $answer = $client->send("POST /aircraft/import HTTP/1.1\r\nHost: a.test\r\nContent-Type: text/csv\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n0\r\n\r\n")->response();
+        $answer = $client->send(
+            "POST /aircraft/import HTTP/1.1\r\nHost: a.test\r\nContent-Type: text/csv\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n0\r\n\r\n",
+        )->response();
         $client->close();
 
-        self::assertSame([411, ['title' => 'Length Required', 'status' => 411, 'detail' => 'The length of the body must be told: send it with Content-Length']], [$answer->status, $answer->json()]);
+        self::assertSame(
+            [
+                411,
+                [
+                    'title' => 'Length Required',
+                    'status' => 411,
+                    'detail' => 'The length of the body must be told: send it with Content-Length',
+                ],
+            ],
+            [$answer->status, $answer->json()],
+        );
     }
 
     public function testNginxSaysWhenToComeAgainWhereFpmIsGone(): void
@@ -29,7 +41,10 @@ final class FpmTest extends HostContract
             $host->stop();
         }
 
-        self::assertSame([503, '1', 'application/problem+json'], [$answer->status, $answer->header('retry-after'), $answer->header('content-type')]);
+        self::assertSame(
+            [503, '1', 'application/problem+json'],
+            [$answer->status, $answer->header('retry-after'), $answer->header('content-type')],
+        );
         self::assertSame(503, ((array) $answer->json())['status'] ?? null);
     }
 

@@ -97,31 +97,56 @@ abstract class HostContract extends TestCase
 
     /** @param array<string, string> $headers */
     #[DataProvider('refusals')]
-    public function testBadInputIsRefusedAsDescribedAndChangesNothing(string $method, string $target, array $headers, string $body, int $status, mixed $problem): void
-    {
+    public function testBadInputIsRefusedAsDescribedAndChangesNothing(
+        string $method,
+        string $target,
+        array $headers,
+        string $body,
+        int $status,
+        mixed $problem,
+    ): void {
         $before = self::sql('SELECT * FROM aircraft');
 
         $answer = $this->ask($method, $target, $headers, $body);
 
-        self::assertSame([$status, 'application/problem+json', $problem], [$answer->status, $answer->header('content-type'), $answer->json()]);
+        self::assertSame(
+            [$status, 'application/problem+json', $problem],
+            [$answer->status, $answer->header('content-type'), $answer->json()],
+        );
         self::assertSame($before, self::sql('SELECT * FROM aircraft'));
     }
 
     public function testOneIsAddedReadChangedAndDeleted(): void
     {
-        $fields = ['number' => 'D-AIMB', 'title' => 'Airbus „A380“ \\ 飛行機', 'serial_number' => "0'; --", 'assembly_date' => '2010-06-30'];
+        $fields = [
+            'number' => 'D-AIMB',
+            'title' => 'Airbus „A380“ \\ 飛行機',
+            'serial_number' => "0'; --",
+            'assembly_date' => '2010-06-30',
+        ];
         $added = $this->ask('POST', '/aircraft', self::JSON, self::json($fields));
         $read = $this->ask('GET', '/aircraft/D-AIMB');
         self::assertSame([201, '/aircraft/D-AIMB', 200], [$added->status, $added->header('location'), $read->status]);
         self::assertSame($fields, array_intersect_key((array) $read->json(), $fields));
         self::assertSame($added->body, $read->body);
 
-        $changed = $this->ask('PUT', '/aircraft/D-AIMB', self::JSON, self::json(['number' => 'D-AIMB', 'title' => '0', 'serial_number' => '0']));
+        $changed = $this->ask(
+            'PUT',
+            '/aircraft/D-AIMB',
+            self::JSON,
+            self::json(['number' => 'D-AIMB', 'title' => '0', 'serial_number' => '0']),
+        );
         self::assertSame([200, $changed->body], [$changed->status, $this->ask('GET', '/aircraft/D-AIMB')->body]);
-        self::assertEquals(['title' => '0', 'serial_number' => '0', 'assembly_date' => null] + (array) $read->json(), $changed->json());
+        self::assertEquals(
+            ['title' => '0', 'serial_number' => '0', 'assembly_date' => null] + (array) $read->json(),
+            $changed->json(),
+        );
 
         self::assertSame(204, $this->ask('DELETE', '/aircraft/D-AIMB')->status);
-        self::assertSame([404, 404], [$this->ask('GET', '/aircraft/D-AIMB')->status, $this->ask('DELETE', '/aircraft/D-AIMB')->status]);
+        self::assertSame(
+            [404, 404],
+            [$this->ask('GET', '/aircraft/D-AIMB')->status, $this->ask('DELETE', '/aircraft/D-AIMB')->status],
+        );
         self::assertSame(200, $this->ask('GET', '/aircraft/D-AIMA')->status);
     }
 
@@ -135,30 +160,52 @@ abstract class HostContract extends TestCase
         self::assertNotSame($read, $changed->header('etag'));
         self::assertSame($changed->header('etag'), $this->ask('GET', '/aircraft/D-AIMA')->header('etag'));
         foreach ([$read, "W/{$changed->header('etag')}", 'nonsense'] as $stale) {
-            self::assertSame(412, $this->ask('PUT', '/aircraft/D-AIMA', ['If-Match' => $stale] + self::JSON, $fields)->status);
+            self::assertSame(
+                412,
+                $this->ask('PUT', '/aircraft/D-AIMA', ['If-Match' => $stale] + self::JSON, $fields)->status,
+            );
             self::assertSame(412, $this->ask('DELETE', '/aircraft/D-AIMA', ['If-Match' => $stale])->status);
         }
         self::assertSame(404, $this->ask('DELETE', '/aircraft/D-AIMZ', ['If-Match' => $read])->status);
         self::assertSame(200, $this->ask('PUT', '/aircraft/D-AIMA', ['If-Match' => '*'] + self::JSON, $fields)->status);
         $current = (string) $this->ask('GET', '/aircraft/D-AIMA')->header('etag');
         self::assertSame(204, $this->ask('DELETE', '/aircraft/D-AIMA', ['If-Match' => $current])->status);
-        $added = $this->ask('POST', '/aircraft', self::JSON, self::json(['number' => 'D-AIMC', 'title' => 'a', 'serial_number' => '1']));
+        $added = $this->ask(
+            'POST',
+            '/aircraft',
+            self::JSON,
+            self::json(['number' => 'D-AIMC', 'title' => 'a', 'serial_number' => '1']),
+        );
         self::assertSame($added->header('etag'), $this->ask('GET', '/aircraft/D-AIMC')->header('etag'));
     }
 
     public function testBrowsersRunNothingThatIsNotThePages(): void
     {
-        foreach (['/aircraft', '/aircraft/D-AIMA', '/aircraft/D-AIMA/certificate', '/aircraft/D-AIMZ', '/nothing', '/openapi.json'] as $target) {
+        foreach ([
+            '/aircraft',
+            '/aircraft/D-AIMA',
+            '/aircraft/D-AIMA/certificate',
+            '/aircraft/D-AIMZ',
+            '/nothing',
+            '/openapi.json',
+        ] as $target) {
             $answer = $this->ask('GET', $target);
             self::assertSame('nosniff', $answer->header('x-content-type-options'), $target);
-            self::assertStringStartsWith("default-src 'none';", (string) $answer->header('content-security-policy'), $target);
+            self::assertStringStartsWith(
+                "default-src 'none';",
+                (string) $answer->header('content-security-policy'),
+                $target,
+            );
         }
     }
 
     public function testASpreadsheetComputesNothingOfAnExport(): void
     {
         self::sql("UPDATE aircraft SET title = '=1+1', serial_number = '@SUM(A1)'");
-        self::assertSame(self::HEAD . "D-AIMA,'=1+1,'@SUM(A1),2010-04-30\n", $this->ask('GET', '/aircraft/export')->body);
+        self::assertSame(
+            self::HEAD . "D-AIMA,'=1+1,'@SUM(A1),2010-04-30\n",
+            $this->ask('GET', '/aircraft/export')->body,
+        );
         self::assertSame('=1+1', ((array) $this->ask('GET', '/aircraft/D-AIMA')->json())['title']);
     }
 
@@ -186,43 +233,85 @@ abstract class HostContract extends TestCase
         $exported = $this->ask('GET', '/aircraft/export');
 
         self::assertSame([200, ['added' => 3_003]], [$imported->status, $imported->json()]);
-        self::assertSame([200, 'attachment; filename="aircraft.csv"', $csv], [$exported->status, $exported->header('content-disposition'), $exported->body]);
+        self::assertSame(
+            [200, 'attachment; filename="aircraft.csv"', $csv],
+            [$exported->status, $exported->header('content-disposition'), $exported->body],
+        );
     }
 
     public function testACertificateIsADocumentWithWhatWasGiven(): void
     {
         $title = '<script>&amp;"\'</text> „é“';
-        $this->ask('PUT', '/aircraft/D-AIMA', self::JSON, self::json(['title' => $title, 'serial_number' => ']]>', 'assembly_date' => '2010-04-30']));
+        $this->ask(
+            'PUT',
+            '/aircraft/D-AIMA',
+            self::JSON,
+            self::json(['title' => $title, 'serial_number' => ']]>', 'assembly_date' => '2010-04-30']),
+        );
         $answer = $this->ask('GET', '/aircraft/D-AIMA/certificate');
         $document = new \DOMDocument();
 
         self::assertSame([200, 'image/svg+xml'], [$answer->status, $answer->header('content-type')]);
         self::assertTrue($document->loadXML($answer->body, \LIBXML_NONET));
-        $texts = array_map(static fn(\DOMNode $text): string => $text->textContent, iterator_to_array($document->getElementsByTagName('text'), false));
-        self::assertSame(['Certificate of registration', 'D-AIMA', $title, 'serial number ]]>', 'assembled on 30 April 2010'], \array_slice($texts, 0, 5));
+        $texts = array_map(
+            static fn(\DOMNode $text): string => $text->textContent,
+            iterator_to_array($document->getElementsByTagName('text'), false),
+        );
+        self::assertSame(
+            ['Certificate of registration', 'D-AIMA', $title, 'serial number ]]>', 'assembled on 30 April 2010'],
+            \array_slice($texts, 0, 5),
+        );
         self::assertSame('http://www.w3.org/2000/svg', $document->documentElement?->namespaceURI);
     }
 
     public function testReportsCountWhatIsThere(): void
     {
         self::sql('TRUNCATE aircraft');
-        $titles = ['back\\slash' => 4, '"quoted", with commas' => 3, 'Grüße ✈' => 2, ' begins with a space' => 1, '\\N' => 1, 'b' => 1];
+        $titles = [
+            'back\\slash' => 4,
+            '"quoted", with commas' => 3,
+            'Grüße ✈' => 2,
+            ' begins with a space' => 1,
+            '\\N' => 1,
+            'b' => 1,
+        ];
         $rows = [];
         foreach ($titles as $title => $count) {
             for ($i = 0; $i < $count; ++$i) {
-                $rows[] = 'A' . \count($rows) . ',"' . str_replace('"', '""', $title) . '",1,' . ($i === 0 ? '' : "200{$i}-02-03");
+                $rows[] = 'A'
+                    . \count($rows)
+                    . ',"'
+                    . str_replace('"', '""', $title)
+                    . '",1,'
+                    . ($i === 0 ? '' : "200{$i}-02-03");
             }
         }
-        self::assertSame(200, $this->ask('POST', '/aircraft/import', self::CSV, self::HEAD . implode("\n", $rows))->status);
+        self::assertSame(
+            200,
+            $this->ask('POST', '/aircraft/import', self::CSV, self::HEAD . implode("\n", $rows))->status,
+        );
 
         $byTitle = $this->ask('POST', '/reports', self::JSON, '{"by":"title"}');
         $byYear = $this->ask('POST', '/reports', self::JSON, '{"by":"assembly_year","top":2}');
 
-        $counts = array_map(static fn(string $title, int $count): array => ['value' => $title, 'count' => $count], array_keys($titles), $titles);
+        $counts = array_map(
+            static fn(string $title, int $count): array => ['value' => $title, 'count' => $count],
+            array_keys($titles),
+            $titles,
+        );
         self::assertSame(['by' => 'title', 'counts' => $counts], $byTitle->json());
-        self::assertSame(['by' => 'assembly_year', 'counts' => [['value' => 'unknown', 'count' => 6], ['value' => '2001', 'count' => 3]]], $byYear->json());
+        self::assertSame(
+            [
+                'by' => 'assembly_year',
+                'counts' => [['value' => 'unknown', 'count' => 6], ['value' => '2001', 'count' => 3]],
+            ],
+            $byYear->json(),
+        );
         self::sql('TRUNCATE aircraft');
-        self::assertSame(['by' => 'title', 'counts' => []], $this->ask('POST', '/reports', self::JSON, '{"by":"title"}')->json());
+        self::assertSame(
+            ['by' => 'title', 'counts' => []],
+            $this->ask('POST', '/reports', self::JSON, '{"by":"title"}')->json(),
+        );
     }
 
     public function testSeveralSleepSideBySide(): void
@@ -247,7 +336,17 @@ abstract class HostContract extends TestCase
 
     public function testWhatIsNotThereIsNotFound(): void
     {
-        foreach (['/nothing', '/aircraft/', '/aircraft/D-AIMA/', '/aircraft/D%2FAIMA', '/%FF', '/composer.json', '/app.php', '/public/index.php', '/src/Services.php'] as $path) {
+        foreach ([
+            '/nothing',
+            '/aircraft/',
+            '/aircraft/D-AIMA/',
+            '/aircraft/D%2FAIMA',
+            '/%FF',
+            '/composer.json',
+            '/app.php',
+            '/public/index.php',
+            '/src/Services.php',
+        ] as $path) {
             $answer = $this->ask('GET', $path);
             self::assertSame([404, "There is nothing at {$path}"], [$answer->status, $this->detail($answer)]);
         }
@@ -257,7 +356,15 @@ abstract class HostContract extends TestCase
 
     public function testOtherMethodsAreToldWhichArePossible(): void
     {
-        $allowed = ['PATCH /aircraft/D-AIMA' => 'GET, HEAD, PUT, DELETE', 'DELETE /aircraft' => 'GET, HEAD, POST', 'GET /reports' => 'POST', 'POST /openapi.json' => 'GET, HEAD', 'GET /aircraft/import' => 'POST', 'DELETE /aircraft/export' => 'GET, HEAD', 'POST /aircraft/events' => 'GET, HEAD'];
+        $allowed = [
+            'PATCH /aircraft/D-AIMA' => 'GET, HEAD, PUT, DELETE',
+            'DELETE /aircraft' => 'GET, HEAD, POST',
+            'GET /reports' => 'POST',
+            'POST /openapi.json' => 'GET, HEAD',
+            'GET /aircraft/import' => 'POST',
+            'DELETE /aircraft/export' => 'GET, HEAD',
+            'POST /aircraft/events' => 'GET, HEAD',
+        ];
         foreach ($allowed as $what => $methods) {
             [$method, $path] = explode(' ', $what);
             $answer = $this->ask($method, $path);
@@ -270,14 +377,26 @@ abstract class HostContract extends TestCase
     {
         $answer = $this->ask('GET', '/openapi.json');
 
-        self::assertSame([200, 'application/json', (string) file_get_contents(Description::FILE)], [$answer->status, $answer->header('content-type'), $answer->body]);
+        self::assertSame(
+            [200, 'application/json', (string) file_get_contents(Description::FILE)],
+            [$answer->status, $answer->header('content-type'), $answer->body],
+        );
     }
 
     public function testThePageIsServed(): void
     {
-        foreach (['/' => 'text/html', '/aircraft.js' => 'text/javascript', '/aircraft.css' => 'text/css', '/aircraft.svg' => 'image/svg+xml'] as $target => $type) {
+        foreach ([
+            '/' => 'text/html',
+            '/aircraft.js' => 'text/javascript',
+            '/aircraft.css' => 'text/css',
+            '/aircraft.svg' => 'image/svg+xml',
+        ] as $target => $type) {
             $answer = $this->send('GET', $target);
-            self::assertSame([200, $type], [$answer->status, explode(';', (string) $answer->header('content-type'))[0]], $target);
+            self::assertSame(
+                [200, $type],
+                [$answer->status, explode(';', (string) $answer->header('content-type'))[0]],
+                $target,
+            );
         }
     }
 
@@ -288,7 +407,11 @@ abstract class HostContract extends TestCase
             foreach (['/aircraft', '/aircraft/D-AIMA', '/aircraft/D-AIMA/certificate', '/aircraft/export'] as $target) {
                 $json = $this->ask('GET', $target, ['Accept' => 'application/json']);
                 $any = $this->ask('GET', $target, ['Accept' => '*/*']);
-                self::assertSame([500, 'application/problem+json', ['title' => 'Internal Server Error', 'status' => 500]], [$json->status, $json->header('content-type'), $json->json()], $target);
+                self::assertSame(
+                    [500, 'application/problem+json', ['title' => 'Internal Server Error', 'status' => 500]],
+                    [$json->status, $json->header('content-type'), $json->json()],
+                    $target,
+                );
                 self::assertSame([500, "500 Internal Server Error\n"], [$any->status, $any->body], $target);
             }
         } finally {
@@ -329,17 +452,28 @@ abstract class HostContract extends TestCase
      *
      * @param array<string, string> $headers
      */
-    final protected function ask(string $method, string $target, array $headers = [], string $body = ''): ReceivedResponse
-    {
+    final protected function ask(
+        string $method,
+        string $target,
+        array $headers = [],
+        string $body = '',
+    ): ReceivedResponse {
         $response = $this->send($method, $target, $headers, $body);
-        self::assertNull(self::description()->fault($method, $target, $response), "{$method} {$target}: {$response->head}\n{$response->body}");
+        self::assertNull(
+            self::description()->fault($method, $target, $response),
+            "{$method} {$target}: {$response->head}\n{$response->body}",
+        );
 
         return $response;
     }
 
     /** @param array<string, string> $headers */
-    final protected function send(string $method, string $target, array $headers = [], string $body = ''): ReceivedResponse
-    {
+    final protected function send(
+        string $method,
+        string $target,
+        array $headers = [],
+        string $body = '',
+    ): ReceivedResponse {
         $fields = '';
         foreach ($headers + ['Connection' => 'close'] as $name => $value) {
             $fields .= "{$name}: {$value}\r\n";

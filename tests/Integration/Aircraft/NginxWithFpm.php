@@ -34,7 +34,13 @@ final class NginxWithFpm extends Assert implements Host
         fclose($socket);
         $this->address = "tcp://{$address}";
         foreach (['nginx.conf', 'php-fpm.conf'] as $file) {
-            $this->file($file, strtr((string) file_get_contents(self::EXAMPLE . "/{$file}"), ['/run/aircraft' => $this->path(), '127.0.0.1:8086' => $address]));
+            $this->file(
+                $file,
+                strtr(
+                    (string) file_get_contents(self::EXAMPLE . "/{$file}"),
+                    ['/run/aircraft' => $this->path(), '127.0.0.1:8086' => $address],
+                ),
+            );
         }
         // A master that runs as root starts workers as another user, which can not read the files of the test.
         $isRoot = \function_exists('posix_geteuid') && posix_geteuid() === 0;
@@ -42,11 +48,24 @@ final class NginxWithFpm extends Assert implements Host
             'DATABASE_URL' => $dsn,
             'AIRCRAFT_WAIT' => (string) self::WAIT,
         ]);
-        $this->nginx = new Process([$nginx, '-p', (string) realpath(self::EXAMPLE), '-c', $this->path('nginx.conf'), ...($isRoot ? ['-g', 'user root;'] : [])]);
+        $this->nginx = new Process(
+            [
+                $nginx,
+                '-p',
+                (string) realpath(self::EXAMPLE),
+                '-c',
+                $this->path('nginx.conf'),
+                ...($isRoot ? ['-g', 'user root;'] : []),
+            ],
+        );
         $this->fpm->start();
         $this->nginx->start();
-        $serves = fn(): bool => file_exists($this->path('php-fpm.sock')) && @stream_socket_client($this->address) !== false;
-        Eventually::holdsByItself(fn(): bool => $serves() || !$this->fpm->isRunning() || !$this->nginx->isRunning(), 'it serves');
+        $serves = fn(): bool
+            => file_exists($this->path('php-fpm.sock')) && @stream_socket_client($this->address) !== false;
+        Eventually::holdsByItself(
+            fn(): bool => $serves() || !$this->fpm->isRunning() || !$this->nginx->isRunning(),
+            'it serves',
+        );
         self::assertTrue($serves(), $this->fpm->getErrorOutput() . $this->nginx->getErrorOutput());
     }
 

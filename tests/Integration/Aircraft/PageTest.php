@@ -50,7 +50,9 @@ final class PageTest extends TestCase
     public function testItListsWhatIsInTheTableAndPagesThroughIt(): void
     {
         $this->seed(60);
-        $stored = $this->database()->query('SELECT number, title, serial_number, assembly_date::text FROM aircraft ORDER BY number')->lists();
+        $stored = $this->database()
+            ->query('SELECT number, title, serial_number, assembly_date::text FROM aircraft ORDER BY number')
+            ->lists();
         $page = $this->page();
         $page->awaitPlace('Page 1');
         self::assertSame(\array_slice($stored, 0, 25), $page->rows());
@@ -76,7 +78,9 @@ final class PageTest extends TestCase
         self::assertSame(\array_slice($stored, 58), $page->rows());
         $page->fill('#seek', ['after' => 's-1']);
         $page->click('#seek button');
-        $page->await("document.querySelector('#seek .error').textContent.startsWith('must be 1 to 16 capital letters')");
+        $page->await(
+            "document.querySelector('#seek .error').textContent.startsWith('must be 1 to 16 capital letters')",
+        );
         self::assertSame(\array_slice($stored, 58), $page->rows(), 'the list stays');
         self::assertSame([], $page->complaints(1));
     }
@@ -98,7 +102,11 @@ final class PageTest extends TestCase
         self::assertSame([['D-AIMA', 'Airbus A380', 'MSN 038', '–']], $page->rows());
         self::assertSame([['D-AIMA', 'Airbus A380', 'MSN 038', null]], $this->stored());
         self::assertSame('D-AIMA was added.', $page->evaluate("document.getElementById('message').textContent"));
-        self::assertSame([false, 'add'], $page->evaluate("[document.getElementById('editor').open, document.activeElement.id]"), 'the focus is where it was');
+        self::assertSame(
+            [false, 'add'],
+            $page->evaluate("[document.getElementById('editor').open, document.activeElement.id]"),
+            'the focus is where it was',
+        );
 
         $page->press('Enter');
         $page->await("document.getElementById('editor').open && document.activeElement.value === ''");
@@ -111,18 +119,31 @@ final class PageTest extends TestCase
     {
         $page = $this->page();
         $page->click('#add');
-        $page->fill('#editor form', ['number' => 'd-aima', 'title' => ' ', 'serial_number' => 'MSN 038', 'assembly_date' => '']);
+        $page->fill(
+            '#editor form',
+            ['number' => 'd-aima', 'title' => ' ', 'serial_number' => 'MSN 038', 'assembly_date' => ''],
+        );
         $page->click('#editor .main');
         $page->await("document.querySelector('#editor [data-field=number]').textContent !== ''");
 
         self::assertSame(
-            ['number' => 'must be 1 to 16 capital letters, digits and hyphens, and not begin with a hyphen', 'title' => 'must not be empty', 'serial_number' => '', 'assembly_date' => ''],
+            [
+                'number' => 'must be 1 to 16 capital letters, digits and hyphens, and not begin with a hyphen',
+                'title' => 'must not be empty',
+                'serial_number' => '',
+                'assembly_date' => '',
+            ],
             $page->faults(),
         );
-        self::assertSame(['number', 'title'], $page->evaluate("[...document.querySelectorAll('#editor [aria-invalid=true]')].map(field => field.name)"));
+        self::assertSame(
+            ['number', 'title'],
+            $page->evaluate("[...document.querySelectorAll('#editor [aria-invalid=true]')].map(field => field.name)"),
+        );
         self::assertSame(
             [true, true, true, true],
-            $page->evaluate("[...document.querySelectorAll('#editor .field')].map(field => field.querySelector('input').getAttribute('aria-describedby') === field.querySelector('.error').id)"),
+            $page->evaluate(
+                "[...document.querySelectorAll('#editor .field')].map(field => field.querySelector('input').getAttribute('aria-describedby') === field.querySelector('.error').id)",
+            ),
         );
         self::assertSame('number', $page->evaluate('document.activeElement.name'));
         self::assertSame([], $this->stored());
@@ -151,7 +172,9 @@ final class PageTest extends TestCase
         $page->await("document.getElementById('editor').open");
         self::assertSame(
             ['D-AIMA', 'Airbus A380', 'MSN 038', '2009-10-13', true],
-            $page->evaluate("(({ number, title, serial_number, assembly_date }) => [number.value, title.value, serial_number.value, assembly_date.value, number.readOnly])(document.querySelector('#editor form').elements)"),
+            $page->evaluate(
+                "(({ number, title, serial_number, assembly_date }) => [number.value, title.value, serial_number.value, assembly_date.value, number.readOnly])(document.querySelector('#editor form').elements)",
+            ),
             'it is as it is now, and keeps its number',
         );
         $page->fill('#editor form', ['title' => 'Airbus A380-800', 'assembly_date' => '']);
@@ -194,7 +217,9 @@ final class PageTest extends TestCase
     {
         $this->insert('D-AIMA');
         $this->insert('D-AIMB');
-        $page = $this->page("const send = window.fetch; window.fetch = async (...all) => { if (all[1].method === 'DELETE') { await new Promise(done => { window.goOn = done; }); } return send(...all); };");
+        $page = $this->page(
+            "const send = window.fetch; window.fetch = async (...all) => { if (all[1].method === 'DELETE') { await new Promise(done => { window.goOn = done; }); } return send(...all); };",
+        );
         $page->awaitRow('D-AIMB');
         $page->click('[aria-label="Delete D-AIMA"]');
         $page->click('#remover .main');
@@ -215,11 +240,28 @@ final class PageTest extends TestCase
         $page->awaitState('live');
         $page->awaitRow('D-AIMA');
         $page->evaluate("document.querySelector('[aria-label=\"Edit D-AIMA\"]').focus()");
-        $this->untilTold($page, 'D-AIMA updated', 'PUT', '/aircraft/D-AIMA', '{"title":"Airbus A380-800","serial_number":"MSN 038"}');
+        $this->untilTold(
+            $page,
+            'D-AIMA updated',
+            'PUT',
+            '/aircraft/D-AIMA',
+            '{"title":"Airbus A380-800","serial_number":"MSN 038"}',
+        );
         $page->awaitRow('D-AIMA', 'Airbus A380-800');
-        self::assertSame('Edit D-AIMA', $page->evaluate("document.activeElement.getAttribute('aria-label')"), 'the focus stays where it was');
+        self::assertSame(
+            'Edit D-AIMA',
+            $page->evaluate("document.activeElement.getAttribute('aria-label')"),
+            'the focus stays where it was',
+        );
 
-        self::assertSame(201, $this->ask('POST', '/aircraft', '{"number":"D-AIMB","title":"Airbus A380","serial_number":"MSN 041"}')->status);
+        self::assertSame(
+            201,
+            $this->ask(
+                'POST',
+                '/aircraft',
+                '{"number":"D-AIMB","title":"Airbus A380","serial_number":"MSN 041"}',
+            )->status,
+        );
         $page->awaitRow('D-AIMB');
         $page->awaitTold('D-AIMB added');
         self::assertSame(204, $this->ask('DELETE', '/aircraft/D-AIMA')->status);
@@ -236,7 +278,11 @@ final class PageTest extends TestCase
         $page->awaitState('live');
         $page->awaitRow('D-AIMA');
         $listeners = "FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%' AND state = 'idle'";
-        Eventually::holds(fn(): bool => $this->database()->query("SELECT count(*) {$listeners}")->value() === 1, 'the server listens', 20);
+        Eventually::holds(
+            fn(): bool => $this->database()->query("SELECT count(*) {$listeners}")->value() === 1,
+            'the server listens',
+            20,
+        );
         $this->insert('D-AIMB');
         $this->database()->execute("SELECT pg_terminate_backend(pid) {$listeners}");
 
@@ -277,13 +323,21 @@ final class PageTest extends TestCase
         $page = $this->page();
         $page->awaitRow('D-AIMA');
         Cluster::ask("ALTER DATABASE {$this->databaseName} WITH ALLOW_CONNECTIONS false");
-        $this->database()->execute('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()');
+        $this->database()->execute(
+            'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
+        );
         $page->click('#add');
         $page->fill('#editor form', ['number' => 'D-AIMB', 'title' => 'Airbus A380', 'serial_number' => 'MSN 041']);
         $page->click('#editor .main');
         $page->await("document.querySelector('#editor .problem').textContent !== ''", 45);
-        self::assertStringContainsString('database', self::text($page->evaluate("document.querySelector('#editor .problem').textContent")));
-        $page->await("document.getElementById('trouble').textContent === 'The database can not be reached; nothing was changed'", 45);
+        self::assertStringContainsString(
+            'database',
+            self::text($page->evaluate("document.querySelector('#editor .problem').textContent")),
+        );
+        $page->await(
+            "document.getElementById('trouble').textContent === 'The database can not be reached; nothing was changed'",
+            45,
+        );
         self::assertSame(['D-AIMA'], array_column($page->rows(), 0), 'what was seen last stays');
 
         Cluster::ask("ALTER DATABASE {$this->databaseName} WITH ALLOW_CONNECTIONS true");
@@ -306,7 +360,12 @@ final class PageTest extends TestCase
         $page->await("document.getElementById('editor').open");
 
         self::assertSame([['D-AIMA', self::MARKUP, '<b>1</b>', '–']], $page->rows());
-        self::assertSame(self::MARKUP . ' | 1', $page->evaluate("[...document.querySelectorAll('#counts tbody :is(th, td)')].map(cell => cell.textContent).join(' | ')"));
+        self::assertSame(
+            self::MARKUP . ' | 1',
+            $page->evaluate(
+                "[...document.querySelectorAll('#counts tbody :is(th, td)')].map(cell => cell.textContent).join(' | ')",
+            ),
+        );
         self::assertSame(self::MARKUP, $page->evaluate("document.querySelector('#editor [name=title]').value"));
         self::assertSame(0, $page->evaluate("document.querySelectorAll('main img, b').length"));
         self::assertSame([], $page->complaints());
@@ -317,11 +376,25 @@ final class PageTest extends TestCase
         $page = $this->page();
         $page->click('#import button');
         $page->await("document.querySelector('#import .error').textContent === 'must be chosen'");
-        $page->choose('#import-file', $this->file('bad.csv', "number,title,serial_number,assembly_date\nD-AIMA,Airbus A380,MSN 038,2009-10-13\nD-AIMB,Airbus A380,MSN 041,yesterday-ish\n"));
+        $page->choose(
+            '#import-file',
+            $this->file(
+                'bad.csv',
+                "number,title,serial_number,assembly_date\nD-AIMA,Airbus A380,MSN 038,2009-10-13\nD-AIMB,Airbus A380,MSN 041,yesterday-ish\n",
+            ),
+        );
         $page->click('#import button');
-        $page->await("document.querySelector('#import .problem').textContent.startsWith('Line 3: assembly_date must be a date')");
+        $page->await(
+            "document.querySelector('#import .problem').textContent.startsWith('Line 3: assembly_date must be a date')",
+        );
         self::assertSame([], $this->stored());
-        $page->choose('#import-file', $this->file('good.csv', "number,title,serial_number,assembly_date\nD-AIMA,Airbus A380,MSN 038,2009-10-13\nD-AIMB,Airbus A380,MSN 041,\n2-ABCD,Saab 340,MSN 7,1998-04-30\n"));
+        $page->choose(
+            '#import-file',
+            $this->file(
+                'good.csv',
+                "number,title,serial_number,assembly_date\nD-AIMA,Airbus A380,MSN 038,2009-10-13\nD-AIMB,Airbus A380,MSN 041,\n2-ABCD,Saab 340,MSN 7,1998-04-30\n",
+            ),
+        );
         $page->click('#import button');
 
         $page->await("document.getElementById('message').textContent === '3 aircraft added from the file.'");
@@ -333,7 +406,12 @@ final class PageTest extends TestCase
         $page->click('#report button[value=assembly_year]');
         $page->await("{$cells} === '1998 | 1 | 2009 | 1 | unknown | 1'");
 
-        self::assertStringStartsWith('image/svg+xml', self::text($page->evaluate("fetch(document.querySelector('[aria-label=\"Certificate of D-AIMA\"]').href).then(answer => answer.headers.get('Content-Type'))")));
+        self::assertStringStartsWith(
+            'image/svg+xml',
+            self::text($page->evaluate(
+                "fetch(document.querySelector('[aria-label=\"Certificate of D-AIMA\"]').href).then(answer => answer.headers.get('Content-Type'))",
+            )),
+        );
         self::assertSame(
             "number,title,serial_number,assembly_date\n2-ABCD,Saab 340,MSN 7,1998-04-30\nD-AIMA,Airbus A380,MSN 038,2009-10-13\nD-AIMB,Airbus A380,MSN 041,\n",
             $page->evaluate("fetch(document.querySelector('a[download]').href).then(answer => answer.text())"),
@@ -348,10 +426,16 @@ final class PageTest extends TestCase
         $this->file('app.php', "<?php\n{$this->aircraft(['AIRCRAFT_CONNECTIONS' => '1'])}\n");
         $root = \dirname(__DIR__, 3);
         $log = 'file_put_contents(__DIR__ . "/asked", "{$_SERVER[\'REQUEST_METHOD\']} {$_SERVER[\'REQUEST_URI\']}\n", FILE_APPEND);';
-        $address = $this->startBuiltIn($this->file('index.php', "<?php\nrequire '{$root}/vendor/autoload.php';\n{$log}\nSpindle\\Http\\Sapi::run(__DIR__ . '/app.php');\n"));
+        $address = $this->startBuiltIn($this->file(
+            'index.php',
+            "<?php\nrequire '{$root}/vendor/autoload.php';\n{$log}\nSpindle\\Http\\Sapi::run(__DIR__ . '/app.php');\n",
+        ));
         $page = $this->page(self::WITH_FAST_CLOCK, substr($address, 0, -\strlen('page')));
         $page->awaitState('none');
-        self::assertSame('No live events on this server', $page->evaluate("document.getElementById('state').textContent"));
+        self::assertSame(
+            'No live events on this server',
+            $page->evaluate("document.getElementById('state').textContent"),
+        );
         $page->click('#add');
         $page->fill('#editor form', ['number' => 'D-AIMA', 'title' => 'Airbus A380', 'serial_number' => 'MSN 038']);
         $page->click('#editor .main');
@@ -364,8 +448,16 @@ final class PageTest extends TestCase
 
         $asked = fn(string $request): int => substr_count((string) file_get_contents($this->path('asked')), $request);
         $already = $asked('GET /aircraft?');
-        Eventually::holds(static fn(): bool => $asked('GET /aircraft?') > $already + 10, 'it looks again and again', 30);
-        self::assertSame([1, 1], [$asked('GET /aircraft/events'), $asked('HEAD /aircraft/events')], 'and does not try to follow again');
+        Eventually::holds(
+            static fn(): bool => $asked('GET /aircraft?') > $already + 10,
+            'it looks again and again',
+            30,
+        );
+        self::assertSame(
+            [1, 1],
+            [$asked('GET /aircraft/events'), $asked('HEAD /aircraft/events')],
+            'and does not try to follow again',
+        );
         self::assertSame([], $page->complaints(2));
     }
 
@@ -374,19 +466,31 @@ final class PageTest extends TestCase
         $this->insert('D-AIMA', str_repeat('W', 200));
         $page = $this->page();
         $page->awaitRow('D-AIMA');
-        $background = static fn(): string => self::text($page->evaluate('getComputedStyle(document.body).backgroundColor'));
+        $background = static fn(): string
+            => self::text($page->evaluate('getComputedStyle(document.body).backgroundColor'));
         $light = $background();
-        $page->call('Emulation.setEmulatedMedia', ['features' => [['name' => 'prefers-color-scheme', 'value' => 'dark']]]);
+        $page->call(
+            'Emulation.setEmulatedMedia',
+            ['features' => [['name' => 'prefers-color-scheme', 'value' => 'dark']]],
+        );
         self::assertNotSame($light, $background());
         foreach ([1280, 768, 360] as $width) {
-            $page->call('Emulation.setDeviceMetricsOverride', ['width' => $width, 'height' => 800, 'deviceScaleFactor' => 1, 'mobile' => $width < 400]);
+            $page->call(
+                'Emulation.setDeviceMetricsOverride',
+                ['width' => $width, 'height' => 800, 'deviceScaleFactor' => 1, 'mobile' => $width < 400],
+            );
             self::assertSame($width, $page->evaluate('document.documentElement.scrollWidth'), 'nothing sticks out');
         }
         $named = $page->nameless();
         $page->click('#add');
         $page->await("document.getElementById('editor').open");
         self::assertSame([[], []], [$named, $page->nameless()]);
-        self::assertSame([], $page->evaluate("[...document.querySelectorAll('input')].filter(field => field.labels.length === 0).map(field => field.name)"));
+        self::assertSame(
+            [],
+            $page->evaluate(
+                "[...document.querySelectorAll('input')].filter(field => field.labels.length === 0).map(field => field.name)",
+            ),
+        );
         self::assertSame([], $page->complaints());
     }
 
@@ -415,20 +519,30 @@ final class PageTest extends TestCase
     /** Inserts a row without an event for it. */
     private function insert(string $number, string $title = 'Airbus A380'): void
     {
-        $this->database()->execute("INSERT INTO aircraft (number, title, serial_number, assembly_date) VALUES (\$1, \$2, 'MSN 1', '2009-10-13')", [$number, $title]);
+        $this->database()->execute(
+            "INSERT INTO aircraft (number, title, serial_number, assembly_date) VALUES (\$1, \$2, 'MSN 1', '2009-10-13')",
+            [$number, $title],
+        );
     }
 
     /** @return list<list<mixed>> number, title, serial number and assembly date of each aircraft in the database */
     private function stored(): array
     {
-        return $this->database()->query('SELECT number, title, serial_number, assembly_date::text FROM aircraft ORDER BY number')->lists();
+        return $this->database()
+            ->query('SELECT number, title, serial_number, assembly_date::text FROM aircraft ORDER BY number')
+            ->lists();
     }
 
     /** Sends a request as another client. */
     private function ask(string $method, string $target, string $body = ''): ReceivedResponse
     {
         $client = $this->client();
-        $response = $client->request($method, $target, "Connection: close\r\n" . ($body === '' ? '' : "Content-Type: application/json\r\n"), $body)->response($method);
+        $response = $client->request(
+            $method,
+            $target,
+            "Connection: close\r\n" . ($body === '' ? '' : "Content-Type: application/json\r\n"),
+            $body,
+        )->response($method);
         $client->close();
 
         return $response;

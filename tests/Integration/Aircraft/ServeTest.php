@@ -53,9 +53,14 @@ final class ServeTest extends AircraftContract
     public function testOtherApplicationsCanTellOfChanges(): void
     {
         $follower = $this->follow();
-        self::sql("SELECT pg_notify('aircraft', '[[\"updated\",\"D-AIMA\"],[\"painted\",\"D-AIMA\"]]'), pg_notify('aircraft', 'nothing')");
+        self::sql(
+            "SELECT pg_notify('aircraft', '[[\"updated\",\"D-AIMA\"],[\"painted\",\"D-AIMA\"]]'), pg_notify('aircraft', 'nothing')",
+        );
 
-        self::assertSame("event: updated\ndata: D-AIMA\n\nevent: missed\ndata: \n\nevent: missed\ndata: \n\n", $this->heard($follower, 3));
+        self::assertSame(
+            "event: updated\ndata: D-AIMA\n\nevent: missed\ndata: \n\nevent: missed\ndata: \n\n",
+            $this->heard($follower, 3),
+        );
     }
 
     protected static function start(string $dsn): Host
@@ -103,6 +108,11 @@ final class ServeTest extends AircraftContract
     /** @return list<string|null> ids of server processes that listen for notifications */
     private function listening(): array
     {
-        return array_column(self::sql("SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'listen%' AND pid <> pg_backend_pid()"), 'pid');
+        return array_column(
+            self::sql(
+                "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'listen%' AND pid <> pg_backend_pid()",
+            ),
+            'pid',
+        );
     }
 }

@@ -141,7 +141,16 @@ final class AgainstTest extends TestCase
 
     public function testTheCoreLinesArePrintedAsOneTable(): void
     {
-        $process = $this->core('--only', 'echo,tasks-single', '--scale', '1', '--rounds', '1', '--against', self::root());
+        $process = $this->core(
+            '--only',
+            'echo,tasks-single',
+            '--scale',
+            '1',
+            '--rounds',
+            '1',
+            '--against',
+            self::root(),
+        );
         $process->run();
 
         self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());

@@ -80,8 +80,10 @@ final class AircraftBenchTest extends TestCase
      */
     #[DataProvider('comparisons')]
     #[Group('full')]
-    public function testAMeasurementWithAllPeersPrintsItsTablesAndEveryAnswerIsRight(array $options, array $tables): void
-    {
+    public function testAMeasurementWithAllPeersPrintsItsTablesAndEveryAnswerIsRight(
+        array $options,
+        array $tables,
+    ): void {
         $this->assertPrintsTables($options, $tables);
     }
 

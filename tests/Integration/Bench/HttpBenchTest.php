@@ -45,15 +45,48 @@ final class HttpBenchTest extends TestCase
     {
         self::needsWrk();
         $json = $this->path('http.json');
-        $process = $this->bench('-n', '1000', '--rounds', '1', '--seconds', '0.2', '--connections', '5', '--peers', 'bare', '--deadline', '1', '--json', $json);
+        $process = $this->bench(
+            '-n',
+            '1000',
+            '--rounds',
+            '1',
+            '--seconds',
+            '0.2',
+            '--connections',
+            '5',
+            '--peers',
+            'bare',
+            '--deadline',
+            '1',
+            '--json',
+            $json,
+        );
         $process->run();
 
         self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
         foreach (self::TABLES as $title => [$spindle, $bare]) {
-            self::assertSame([$spindle, $bare], [self::rows($process, $title, 'Spindle'), self::rows($process, $title, 'bare stream_select loop')], "{$title}\n{$process->getOutput()}");
+            self::assertSame(
+                [$spindle, $bare],
+                [self::rows($process, $title, 'Spindle'), self::rows($process, $title, 'bare stream_select loop')],
+                "{$title}\n{$process->getOutput()}",
+            );
         }
-        self::assertSame([1, 1], [self::rows($process, 'Work for the processor', '1 process'), self::rows($process, 'Work for the processor', '2 processes')], $process->getOutput());
-        self::assertSame([1, 1], [self::rows($process, 'Plain text, .*: the native response', 'native'), self::rows($process, 'Plain text, .*: the native response', 'nyholm/psr7 [\d.]+')], $process->getOutput());
+        self::assertSame(
+            [1, 1],
+            [
+                self::rows($process, 'Work for the processor', '1 process'),
+                self::rows($process, 'Work for the processor', '2 processes'),
+            ],
+            $process->getOutput(),
+        );
+        self::assertSame(
+            [1, 1],
+            [
+                self::rows($process, 'Plain text, .*: the native response', 'native'),
+                self::rows($process, 'Plain text, .*: the native response', 'nyholm/psr7 [\d.]+'),
+            ],
+            $process->getOutput(),
+        );
         self::rightSeries($json);
         self::assertSame(['http.json'], Text::names($this->path()));
     }
@@ -84,7 +117,11 @@ final class HttpBenchTest extends TestCase
         $process = $this->bench('--only', 'text', '--rounds', '1', '--seconds', '600', '--peers', 'none');
         $process->start();
         // Two child processes run while the client sends: the server and wrk.
-        Eventually::holds(static fn(): bool => \count(Processes::childrenOf((int) $process->getPid())) === 2, 'the client sends', 15.0);
+        Eventually::holds(
+            static fn(): bool => \count(Processes::childrenOf((int) $process->getPid())) === 2,
+            'the client sends',
+            15.0,
+        );
         $process->signal(\SIGINT);
         $process->wait();
 
@@ -98,7 +135,10 @@ final class HttpBenchTest extends TestCase
         $process->setEnv(['PATH' => $this->path()]);
         $process->run();
 
-        self::assertSame([255, "spindle: wrk is not on PATH; it is the client of these benchmarks, and packaged as \"wrk\"\n"], [$process->getExitCode(), $process->getErrorOutput()]);
+        self::assertSame(
+            [255, "spindle: wrk is not on PATH; it is the client of these benchmarks, and packaged as \"wrk\"\n"],
+            [$process->getExitCode(), $process->getErrorOutput()],
+        );
     }
 
     protected function deadline(): int
@@ -116,12 +156,20 @@ final class HttpBenchTest extends TestCase
     /** Returns how many such tables have a row with this label and a figure. */
     private static function rows(Process $process, string $title, string $label): int
     {
-        return (int) preg_match_all("~^{$title}.*\n\n(?:\|.*\n)*\| {$label} +\| +-?[\d,.]+ \|~m", $process->getOutput());
+        return (int) preg_match_all(
+            "~^{$title}.*\n\n(?:\|.*\n)*\| {$label} +\| +-?[\d,.]+ \|~m",
+            $process->getOutput(),
+        );
     }
 
     /** Runs the benchmark with its temporary files in the test's directory. */
     private function bench(string ...$arguments): Process
     {
-        return new Process([\PHP_BINARY, \dirname(__DIR__, 3) . '/bench/http.php', ...$arguments], null, ['TMPDIR' => $this->path()] + getenv(), timeout: 110.0);
+        return new Process(
+            [\PHP_BINARY, \dirname(__DIR__, 3) . '/bench/http.php', ...$arguments],
+            null,
+            ['TMPDIR' => $this->path()] + getenv(),
+            timeout: 110.0,
+        );
     }
 }

@@ -30,7 +30,11 @@ final class RemoteBenchTest extends TestCase
     public static function measurements(): iterable
     {
         yield 'single' => [['--only', 'single', '-n', '200'], 'One task at a time', self::CONTESTANTS];
-        yield 'recovery' => [['--only', 'recovery', '--kills', '1'], self::RECOVERY, ['a worker is killed', 'an agent and its workers are killed']];
+        yield 'recovery' => [
+            ['--only', 'recovery', '--kills', '1'],
+            self::RECOVERY,
+            ['a worker is killed', 'an agent and its workers are killed'],
+        ];
         $lengths = ['1,000 jobs are queued', '2,000 jobs are queued'];
         yield 'backlog' => [['--only', 'backlog', '--backlog', '2000'], 'A claim of 16 jobs', $lengths];
     }
@@ -40,8 +44,11 @@ final class RemoteBenchTest extends TestCase
      * @param list<string> $labels
      */
     #[DataProvider('measurements')]
-    public function testAMeasurementPrintsItsTableAndEveryResultIsRight(array $options, string $title, array $labels): void
-    {
+    public function testAMeasurementPrintsItsTableAndEveryResultIsRight(
+        array $options,
+        string $title,
+        array $labels,
+    ): void {
         $this->assertPrintsItsTable($options, $title, $labels);
     }
 
@@ -61,12 +68,23 @@ final class RemoteBenchTest extends TestCase
     {
         $process = $this->bench('--only', 'bulk', '-n', '100000000', '--rounds', '1');
         $process->start();
-        Eventually::holds(fn(): bool => array_filter(Processes::mentioning($this->path()), static fn(string $line): bool => str_contains($line, 'remote-script')) !== [], 'the script runs', 20.0);
+        Eventually::holds(
+            fn(): bool => array_filter(
+                Processes::mentioning($this->path()),
+                static fn(string $line): bool => str_contains($line, 'remote-script'),
+            ) !== [],
+            'the script runs',
+            20.0,
+        );
         $process->signal(\SIGINT);
         $process->wait();
 
         self::assertSame(130, $process->getExitCode(), $process->getErrorOutput());
-        Eventually::holds(fn(): bool => Text::names($this->path()) === [] && Processes::mentioning($this->path()) === [], 'nothing is left', 10.0);
+        Eventually::holds(
+            fn(): bool => Text::names($this->path()) === [] && Processes::mentioning($this->path()) === [],
+            'nothing is left',
+            10.0,
+        );
     }
 
     protected function deadline(): int
@@ -107,6 +125,11 @@ final class RemoteBenchTest extends TestCase
     /** Runs the benchmark with its temporary files in the test's directory. */
     private function bench(string ...$arguments): Process
     {
-        return new Process([\PHP_BINARY, \dirname(__DIR__, 3) . '/bench/remote.php', ...$arguments], null, ['TMPDIR' => $this->path()] + getenv(), timeout: 110.0);
+        return new Process(
+            [\PHP_BINARY, \dirname(__DIR__, 3) . '/bench/remote.php', ...$arguments],
+            null,
+            ['TMPDIR' => $this->path()] + getenv(),
+            timeout: 110.0,
+        );
     }
 }

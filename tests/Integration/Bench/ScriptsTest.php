@@ -15,14 +15,29 @@ final class ScriptsTest extends TestCase
     /** @return iterable<string, array{list<string>, string}> */
     public static function scripts(): iterable
     {
-        yield 'sleep' => [['commands.php', '--tasks', 'sleep', '-n', '20', '--rounds', '1', '--peers', 'json-lines'], '/^\| ideal: sleep alone +\| +\d/m'];
+        yield 'sleep' => [
+            ['commands.php', '--tasks', 'sleep', '-n', '20', '--rounds', '1', '--peers', 'json-lines'],
+            '/^\| ideal: sleep alone +\| +\d/m',
+        ];
         yield 'generator' => [['generator.php', '-n', '20'], '/^\| 20 +\| +[\d,]+ \|( +\d+\.\d \|){4}$/m'];
         yield 'idle' => [['idle.php', '--seconds', '1'], '/^\| one command that sleeps \|( +\d+\.\d\d \|){3}$/m'];
-        yield 'start and death' => [['tasks.php', '-n', '1', '--rounds', '1', '--only', 'start,death', '--peers', 'none'], '/^\| Spindle +\| +\d+\.\d \|(?s:.*)^\| Spindle +\| +\d+\.\d\d \|/m'];
-        yield 'output' => [['output.php', '--megabytes', '5'], '/^\| to a callback \| identical \|.*\n\| to a stream +\| identical \|/m'];
+        yield 'start and death' => [
+            ['tasks.php', '-n', '1', '--rounds', '1', '--only', 'start,death', '--peers', 'none'],
+            '/^\| Spindle +\| +\d+\.\d \|(?s:.*)^\| Spindle +\| +\d+\.\d\d \|/m',
+        ];
+        yield 'output' => [
+            ['output.php', '--megabytes', '5'],
+            '/^\| to a callback \| identical \|.*\n\| to a stream +\| identical \|/m',
+        ];
         if (LimitProgram::missing() === null) {
-            yield 'shell-line' => [['shell-line.php', '-n', '20', '--rounds', '1'], '/^\| Spindle, proc_open +\| +[\d,]+ \|/m'];
-            yield 'latency' => [['latency.php', '-n', '20', '--rounds', '1'], '/^\| Spindle, proc_open +\| +\d\.\d{3} \|/m'];
+            yield 'shell-line' => [
+                ['shell-line.php', '-n', '20', '--rounds', '1'],
+                '/^\| Spindle, proc_open +\| +[\d,]+ \|/m',
+            ];
+            yield 'latency' => [
+                ['latency.php', '-n', '20', '--rounds', '1'],
+                '/^\| Spindle, proc_open +\| +\d\.\d{3} \|/m',
+            ];
         }
     }
 
@@ -43,7 +58,11 @@ final class ScriptsTest extends TestCase
 
         self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
         self::assertSame(1, preg_match_all('/^\tPool size: 4$/m', $process->getOutput()));
-        preg_match_all('/^test: (\w+)\n\ttime: \d+\.\d+\n\tthroughput: \d+\.\d{3} TPS$/m', $process->getOutput(), $matches);
+        preg_match_all(
+            '/^test: (\w+)\n\ttime: \d+\.\d+\n\tthroughput: \d+\.\d{3} TPS$/m',
+            $process->getOutput(),
+            $matches,
+        );
         self::assertSame(['ForLoopExec', 'ProcessPool', 'TaskRunner', 'Spindle', 'SpindleTaskRunner'], $matches[1]);
     }
 

@@ -37,7 +37,9 @@ final class InheritedOutputTest extends TestCase
     {
         $pool = new CommandPool(1, 0, new CommandPoolOptions(start: StartMethod::from($start)));
         echo "before\n";
-        $one = $pool->execute(Command::shell('echo to standard output; echo captured >&2')->withStdout(Output::Inherit));
+        $one = $pool->execute(
+            Command::shell('echo to standard output; echo captured >&2')->withStdout(Output::Inherit),
+        );
         echo "after\n";
         $pool->execute(Command::shell('echo to standard error >&2')->withStderr(Output::Inherit));
 

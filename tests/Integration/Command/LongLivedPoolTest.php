@@ -73,7 +73,9 @@ final class LongLivedPoolTest extends TestCase
         mkdir($this->path('first'));
         mkdir($this->path('second'));
         $this->script('second/which-one', 'echo second');
-        $which = Command::of('which-one')->withEnvironment(['PATH' => "{$this->path('first')}:{$this->path('second')}:/usr/bin:/bin"]);
+        $which = Command::of('which-one')->withEnvironment(
+            ['PATH' => "{$this->path('first')}:{$this->path('second')}:/usr/bin:/bin"],
+        );
         self::assertSame("second\n", $pool->execute($which)->stdout());
         $this->script('first/which-one', 'echo first');
 
@@ -88,7 +90,9 @@ final class LongLivedPoolTest extends TestCase
         mkdir($this->path('second'));
         $this->script('first/which-one', 'echo first');
         $this->script('second/which-one', 'echo second');
-        $which = Command::of('which-one')->withEnvironment(['PATH' => "{$this->path('first')}:{$this->path('second')}:/usr/bin:/bin"]);
+        $which = Command::of('which-one')->withEnvironment(
+            ['PATH' => "{$this->path('first')}:{$this->path('second')}:/usr/bin:/bin"],
+        );
         self::assertSame("first\n", $pool->execute($which)->stdout());
         chmod($this->path('first/which-one'), 0o644);
 
@@ -128,7 +132,9 @@ final class LongLivedPoolTest extends TestCase
     public function testAnImpossibleSizeLeavesARunAlone(StartMethod $start): void
     {
         $pool = $this->pool($start);
-        $run = Async::run(static fn(): array => iterator_to_array($pool->run([Command::shell('sleep 0.3; echo done')])));
+        $run = Async::run(
+            static fn(): array => iterator_to_array($pool->run([Command::shell('sleep 0.3; echo done')])),
+        );
         $refused = Async::run(static function () use ($pool): string {
             try {
                 $pool->resize(1_000_000_000);
@@ -148,8 +154,14 @@ final class LongLivedPoolTest extends TestCase
     {
         foreach (LauncherPhp::startMethods() as $name => [$start]) {
             yield "{$name}, no input" => [$start, Command::of('true')];
-            yield "{$name}, a large input" => [$start, Command::of('cat')->withInput(str_repeat('x', 70_000))->withStdout(Output::Discard)];
-            yield "{$name}, an input that can't be read twice" => [$start, Command::of('cat')->withInput(new \ArrayIterator(['x']))];
+            yield "{$name}, a large input" => [
+                $start,
+                Command::of('cat')->withInput(str_repeat('x', 70_000))->withStdout(Output::Discard),
+            ];
+            yield "{$name}, an input that can't be read twice" => [
+                $start,
+                Command::of('cat')->withInput(new \ArrayIterator(['x'])),
+            ];
         }
     }
 
@@ -198,7 +210,9 @@ final class LongLivedPoolTest extends TestCase
         $executions = [];
         for ($i = 0; $i < 8; ++$i) {
             $seconds = $i % 2 === 0 ? '30' : '0.01';
-            $executions[] = Async::run(static fn(): CommandResult => $pool->execute(Command::of('sleep', $seconds), $long->getCancellation()));
+            $executions[] = Async::run(
+                static fn(): CommandResult => $pool->execute(Command::of('sleep', $seconds), $long->getCancellation()),
+            );
         }
 
         self::assertSame(200, $run->await());
@@ -216,8 +230,14 @@ final class LongLivedPoolTest extends TestCase
         $pool->resize(1);
 
         self::assertCount(4, iterator_to_array($pool->run([$quick, $quick, $quick, $quick])));
-        $together = [Async::run(static fn() => $pool->execute($quick)), Async::run(static fn() => $pool->execute($quick))];
-        self::assertSame([true, true], array_map(static fn(Future $execution): bool => $execution->await()->succeeded(), $together));
+        $together = [
+            Async::run(static fn() => $pool->execute($quick)),
+            Async::run(static fn() => $pool->execute($quick)),
+        ];
+        self::assertSame(
+            [true, true],
+            array_map(static fn(Future $execution): bool => $execution->await()->succeeded(), $together),
+        );
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
@@ -228,7 +248,10 @@ final class LongLivedPoolTest extends TestCase
         $pool->execute($ask[0]);
         putenv('SPINDLE_TEST_NEWS=first');
         $pool->resize(8); // starts another launcher if there are enough CPUs
-        $answers = static fn(): array => array_unique(array_map(static fn(CommandResult $result): string => $result->stdout(), iterator_to_array($pool->run($ask))));
+        $answers = static fn(): array => array_unique(array_map(
+            static fn(CommandResult $result): string => $result->stdout(),
+            iterator_to_array($pool->run($ask)),
+        ));
         self::assertSame(["first\n"], array_values($answers()));
         putenv('SPINDLE_TEST_NEWS=second');
         $launcher = Processes::launchers()[0];

@@ -22,11 +22,18 @@ final class PortableCommandTest extends TestCase
     public static function commands(): iterable
     {
         yield 'a program' => [Command::of('printf', '%s|', "a\xFF b", '', '*')];
-        yield 'a line' => [Command::shell('echo "$A-$B-$C"; cat; pwd >&2; exit 7')->withEnvironment(['A' => "1\n2", 'B' => null, '7' => 'x'])->withInput("in\0put")->withWorkingDirectory('/')];
+        yield 'a line' => [
+            Command::shell('echo "$A-$B-$C"; cat; pwd >&2; exit 7')
+                ->withEnvironment(['A' => "1\n2", 'B' => null, '7' => 'x'])
+                ->withInput("in\0put")
+                ->withWorkingDirectory('/'),
+        ];
         yield 'limits' => [Command::of('sleep', '9')->withTimeout(0.05)->withIdleTimeout(5.0)];
         yield 'silence' => [Command::of('sleep', '9')->withIdleTimeout(0.05)];
         yield 'a signal' => [Command::shell('kill -9 $$')];
-        yield 'without outputs' => [Command::shell('echo a; echo b >&2')->withStdout(Output::Discard)->withStderr(Output::Discard)];
+        yield 'without outputs' => [
+            Command::shell('echo a; echo b >&2')->withStdout(Output::Discard)->withStderr(Output::Discard),
+        ];
         yield 'what is not there' => [Command::of('/no/such/program')];
     }
 
@@ -47,11 +54,26 @@ final class PortableCommandTest extends TestCase
     /** @return iterable<string, array{\Closure(Command): Command, string}> */
     public static function ofThisProcess(): iterable
     {
-        yield 'an input that is a stream' => [static fn(Command $command): Command => $command->withInput(\STDIN), 'its input is an open stream; give it as a string'];
-        yield 'an input that is a generator' => [static fn(Command $command): Command => $command->withInput(new \ArrayIterator(['x'])), 'its input is ArrayIterator; give it as a string'];
-        yield 'a closure' => [static fn(Command $command): Command => $command->withStdout(static fn() => null), 'its standard output goes to a closure; have it captured'];
-        yield 'a stream' => [static fn(Command $command): Command => $command->withStderr(\STDERR), 'its standard error goes to an open stream; have it captured'];
-        yield 'the output of this process' => [static fn(Command $command): Command => $command->withStdout(Output::Inherit), 'its standard output goes to that of this process (Output::Inherit); have it captured'];
+        yield 'an input that is a stream' => [
+            static fn(Command $command): Command => $command->withInput(\STDIN),
+            'its input is an open stream; give it as a string',
+        ];
+        yield 'an input that is a generator' => [
+            static fn(Command $command): Command => $command->withInput(new \ArrayIterator(['x'])),
+            'its input is ArrayIterator; give it as a string',
+        ];
+        yield 'a closure' => [
+            static fn(Command $command): Command => $command->withStdout(static fn() => null),
+            'its standard output goes to a closure; have it captured',
+        ];
+        yield 'a stream' => [
+            static fn(Command $command): Command => $command->withStderr(\STDERR),
+            'its standard error goes to an open stream; have it captured',
+        ];
+        yield 'the output of this process' => [
+            static fn(Command $command): Command => $command->withStdout(Output::Inherit),
+            'its standard output goes to that of this process (Output::Inherit); have it captured',
+        ];
     }
 
     /** @param \Closure(Command): Command $with */

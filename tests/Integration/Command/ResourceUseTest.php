@@ -57,7 +57,11 @@ final class ResourceUseTest extends TestCase
         };
         $own = $launcher = 0;
         $taken = 0;
-        foreach ((new CommandPool(8, 0, new CommandPoolOptions(start: StartMethod::from($start))))->run($commands()) as $_) {
+        foreach ((new CommandPool(
+            8,
+            0,
+            new CommandPoolOptions(start: StartMethod::from($start)),
+        ))->run($commands()) as $_) {
             if (++$taken === intdiv($count, 3)) {
                 $own = memory_get_usage();
                 $launcher = self::residentMemory(Processes::launchers()[0]);
@@ -98,10 +102,14 @@ final class ResourceUseTest extends TestCase
         $block = tempnam(sys_get_temp_dir(), 'test');
         \assert($block !== false);
         file_put_contents($block, random_bytes(1 << 20));
-        $pool->execute(Command::shell(str_replace('cat;', "cat {$block};", $line))->withStdout(static function (string $bytes) use ($hash, &$most, $pid): void {
-            hash_update($hash, $bytes);
-            $most = max($most, self::residentMemory($pid));
-        }));
+        $pool->execute(
+            Command::shell(str_replace('cat;', "cat {$block};", $line))->withStdout(
+                static function (string $bytes) use ($hash, &$most, $pid): void {
+                    hash_update($hash, $bytes);
+                    $most = max($most, self::residentMemory($pid));
+                },
+            ),
+        );
         $expected = hash_init('xxh128');
         for ($i = 0; $i < $megabytes; ++$i) {
             hash_update_file($expected, $block);
@@ -218,6 +226,8 @@ final class ResourceUseTest extends TestCase
     /** Returns kilobytes. */
     private static function residentMemory(int $pid): int
     {
-        return preg_match('/^VmRSS:\s+(\d+)/m', (string) @file_get_contents("/proc/{$pid}/status"), $match) === 1 ? (int) $match[1] : 0;
+        return preg_match('/^VmRSS:\s+(\d+)/m', (string) @file_get_contents("/proc/{$pid}/status"), $match) === 1
+            ? (int) $match[1]
+            : 0;
     }
 }

@@ -57,16 +57,41 @@ final class ShellLineTest extends TestCase
     public function testItsOutcomeIsTheShells(StartMethod $start): void
     {
         $this->furnish();
-        ShellComparison::assertSame($this->pool($start), [...self::LINES, '/bin/echo ' . str_repeat('x', 100_000)], $this->path(), ['PATH' => "{$this->path('first')}:{$this->path('second')}:folder:/usr/local/bin:/usr/bin:/bin"]);
+        ShellComparison::assertSame(
+            $this->pool($start),
+            [...self::LINES, '/bin/echo ' . str_repeat('x', 100_000)],
+            $this->path(),
+            ['PATH' => "{$this->path('first')}:{$this->path('second')}:folder:/usr/local/bin:/usr/bin:/bin"],
+        );
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testItsOutcomeIsTheShellsInAnotherEnvironment(StartMethod $start): void
     {
         $this->furnish();
-        $lines = ['/bin/echo a', 'cat data', 'found', 'no-such', 'own-script', './own-script', 'printenv PWD', 'printenv PATH', 'ls'];
+        $lines = [
+            '/bin/echo a',
+            'cat data',
+            'found',
+            'no-such',
+            'own-script',
+            './own-script',
+            'printenv PWD',
+            'printenv PATH',
+            'ls',
+        ];
         $pool = $this->pool($start);
-        foreach ([['PATH' => null], ['PATH' => ''], ['PATH' => ':/bin'], ['PATH' => '/no/such'], ['PWD' => '/'], ['PWD' => null], ['IFS' => 'a'], ['ENV' => './sourced'], ['LC_ALL' => 'C.UTF-8']] as $environment) {
+        foreach ([
+            ['PATH' => null],
+            ['PATH' => ''],
+            ['PATH' => ':/bin'],
+            ['PATH' => '/no/such'],
+            ['PWD' => '/'],
+            ['PWD' => null],
+            ['IFS' => 'a'],
+            ['ENV' => './sourced'],
+            ['LC_ALL' => 'C.UTF-8'],
+        ] as $environment) {
             ShellComparison::assertSame($pool, $lines, $this->path(), $environment);
         }
         symlink($this->path(), $this->path('here'));
@@ -88,8 +113,14 @@ final class ShellLineTest extends TestCase
         $pool = new CommandPool(1);
 
         self::assertStringEndsWith("readlink\n", $pool->execute(Command::shell($line))->stdout());
-        self::assertStringStartsWith('sh', $pool->execute(Command::shell('tr "\\0" " " < /proc/$$/cmdline; :'))->stdout());
-        self::assertSame("/usr/bin/cat\0/proc/self/cmdline\0", $pool->execute(Command::shell('/usr/bin/cat /proc/self/cmdline'))->stdout());
+        self::assertStringStartsWith(
+            'sh',
+            $pool->execute(Command::shell('tr "\\0" " " < /proc/$$/cmdline; :'))->stdout(),
+        );
+        self::assertSame(
+            "/usr/bin/cat\0/proc/self/cmdline\0",
+            $pool->execute(Command::shell('/usr/bin/cat /proc/self/cmdline'))->stdout(),
+        );
         $traced = $pool->execute(Command::shell('/bin/true')->withEnvironment(['LD_DEBUG' => 'files']));
         self::assertStringContainsString('/bin/true', $traced->stderr());
         self::assertStringNotContainsString('/bin/sh', $traced->stderr(), 'no shell was loaded');

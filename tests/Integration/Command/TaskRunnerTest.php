@@ -22,16 +22,21 @@ final class TaskRunnerTest extends TestCase
             $runner->add("task_{$i}", "echo {$i}; echo error {$i} >&2; exit " . $i % 3);
         }
         $results = $counts = [];
-        $runner->runAndWait(static function (array $result, int $completed, int $total) use (&$results, &$counts): void {
-            $results[] = $result;
-            $counts[] = "{$completed}/{$total}";
-        });
+        $runner->runAndWait(
+            static function (array $result, int $completed, int $total) use (&$results, &$counts): void {
+                $results[] = $result;
+                $counts[] = "{$completed}/{$total}";
+            },
+        );
 
         self::assertSame(array_map(static fn(int $i): string => "{$i}/50", range(1, 50)), $counts);
         self::assertCount(50, array_column($results, null, 'id'));
         foreach ($results as $result) {
             $i = Text::numbers($result['stdout'])[0];
-            self::assertSame(['id' => "task_{$i}", 'status' => $i % 3, 'stdout' => "{$i}\n", 'stderr' => "error {$i}\n"], $result);
+            self::assertSame(
+                ['id' => "task_{$i}", 'status' => $i % 3, 'stdout' => "{$i}\n", 'stderr' => "error {$i}\n"],
+                $result,
+            );
         }
     }
 

@@ -55,7 +55,14 @@ final class WebServerTest extends TestCase
         self::assertIsString($descriptors);
         unset($page['outputs'][4]);
 
-        self::assertSame(['sapi' => $sapi, 'outputs' => [0 => 'of', 1 => 'shell', 2 => 200_000, 3 => 'by the page', 5 => ''], 'launchers' => 1], $page);
+        self::assertSame(
+            [
+                'sapi' => $sapi,
+                'outputs' => [0 => 'of', 1 => 'shell', 2 => 200_000, 3 => 'by the page', 5 => ''],
+                'launchers' => 1,
+            ],
+            $page,
+        );
         self::assertStringNotContainsString('socket:', $descriptors);
     }
 

@@ -44,17 +44,43 @@ final class Chromium
     /** @param string $directory exclusive folder for all files that Chromium writes */
     public function __construct(string $program, string $directory)
     {
-        $command = [$program, '--headless=new', '--remote-debugging-pipe', "--user-data-dir={$directory}", '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage',
-            '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-breakpad', '--hide-scrollbars', 'about:blank'];
+        $command = [
+            $program,
+            '--headless=new',
+            '--remote-debugging-pipe',
+            "--user-data-dir={$directory}",
+            '--no-sandbox',
+            '--disable-gpu',
+            '--disable-dev-shm-usage',
+            '--no-first-run',
+            '--disable-background-networking',
+            '--disable-component-update',
+            '--disable-sync',
+            '--disable-breakpad',
+            '--hide-scrollbars',
+            'about:blank',
+        ];
         $process = proc_open($command, [
-            ['file', '/dev/null', 'r'], ['file', '/dev/null', 'w'], ['file', '/dev/null', 'w'], ['pipe', 'r'], ['pipe', 'w'],
-        ], $this->pipes, null, ['HOME' => $directory, 'TMPDIR' => $directory, 'XDG_CONFIG_HOME' => $directory, 'XDG_CACHE_HOME' => $directory] + getenv());
+            [
+                'file',
+                '/dev/null',
+                'r',
+            ], ['file', '/dev/null', 'w'], ['file', '/dev/null', 'w'], ['pipe', 'r'], ['pipe', 'w'],
+        ], $this->pipes, null, [
+            'HOME' => $directory,
+            'TMPDIR' => $directory,
+            'XDG_CONFIG_HOME' => $directory,
+            'XDG_CACHE_HOME' => $directory,
+        ] + getenv());
         Assert::assertIsResource($process);
         $this->process = $process;
         /** @var list<array{type: string, targetId: string}> $targets */
         $targets = $this->call('Target.getTargets')['targetInfos'];
         $page = array_values(array_filter($targets, static fn(array $target): bool => $target['type'] === 'page'))[0];
-        $session = $this->call('Target.attachToTarget', ['targetId' => $page['targetId'], 'flatten' => true])['sessionId'];
+        $session = $this->call(
+            'Target.attachToTarget',
+            ['targetId' => $page['targetId'], 'flatten' => true],
+        )['sessionId'];
         Assert::assertIsString($session);
         $this->session = $session;
         foreach (['Runtime', 'Log', 'Page'] as $domain) {
@@ -71,7 +97,10 @@ final class Chromium
     public function evaluate(string $expression): mixed
     {
         /** @var array{result: array{value?: mixed}, exceptionDetails?: array{text: string}} $answer */
-        $answer = $this->call('Runtime.evaluate', ['expression' => $expression, 'returnByValue' => true, 'awaitPromise' => true]);
+        $answer = $this->call(
+            'Runtime.evaluate',
+            ['expression' => $expression, 'returnByValue' => true, 'awaitPromise' => true],
+        );
         Assert::assertArrayNotHasKey('exceptionDetails', $answer, $expression);
 
         return $answer['result']['value'] ?? null;
@@ -106,7 +135,11 @@ final class Chromium
     public function call(string $method, array $parameters = []): array
     {
         $id = ++$this->id;
-        $message = ['id' => $id, 'method' => $method, 'params' => (object) $parameters] + ($this->session === '' ? [] : ['sessionId' => $this->session]);
+        $message = [
+            'id' => $id,
+            'method' => $method,
+            'params' => (object) $parameters,
+        ] + ($this->session === '' ? [] : ['sessionId' => $this->session]);
         fwrite($this->pipes[3], json_encode($message, \JSON_THROW_ON_ERROR) . "\0");
         do {
             $answer = $this->next();
@@ -139,7 +172,11 @@ final class Chromium
     private function listen(array $event): void
     {
         $method = $event['method'] ?? '';
-        if ($method === 'Runtime.exceptionThrown' || $method === 'Log.entryAdded' || $method === 'Runtime.consoleAPICalled') {
+        if (
+            $method === 'Runtime.exceptionThrown'
+            || $method === 'Log.entryAdded'
+            || $method === 'Runtime.consoleAPICalled'
+        ) {
             $this->complaints[] = json_encode($event['params'], \JSON_THROW_ON_ERROR | \JSON_UNESCAPED_SLASHES);
         }
     }

@@ -60,7 +60,12 @@ final class ServeFunctionsTest extends TestCase
             $function = str_starts_with($call, 'array_map') ? 'header' : (string) strtok($call, '(');
             $this->awaitLogged("The handler of GET /{$at} failed: {$function}()");
             $line = 4 + $at; // line of app.php
-            self::assertMatchesRegularExpression("~UnsupportedFunctionException: {$function}\\(\\).*" . preg_quote($instead, '~') . ".* in {$this->path('app.php')}:{$line}\n~", $server->getErrorOutput());
+            self::assertMatchesRegularExpression(
+                "~UnsupportedFunctionException: {$function}\\(\\).*"
+                    . preg_quote($instead, '~')
+                    . ".* in {$this->path('app.php')}:{$line}\n~",
+                $server->getErrorOutput(),
+            );
         }
         self::assertSame(200, $this->get('/none')->status);
     }
@@ -69,7 +74,14 @@ final class ServeFunctionsTest extends TestCase
     {
         $this->serve(self::EVALUATED, ['--processes', '1']);
 
-        self::assertSame('[false,false,[],null,true,false]', $this->get('/?' . rawurlencode("[http_response_code(), headers_sent(), preg_grep('/^X-Powered-By/', headers_list(), PREG_GREP_INVERT), header_remove('X-A'), set_time_limit(0), set_time_limit(1)]"))->body);
+        self::assertSame(
+            '[false,false,[],null,true,false]',
+            $this->get(
+                '/?' . rawurlencode(
+                    "[http_response_code(), headers_sent(), preg_grep('/^X-Powered-By/', headers_list(), PREG_GREP_INVERT), header_remove('X-A'), set_time_limit(0), set_time_limit(1)]",
+                ),
+            )->body,
+        );
     }
 
     public function testWhatIsWrittenToTheErrorLogIsAnEntryOfTheLog(): void
@@ -77,7 +89,12 @@ final class ServeFunctionsTest extends TestCase
         $file = var_export($this->path('appended'), true);
         $server = $this->serve(self::EVALUATED, ['--processes', '1', '--log-format', 'text']);
 
-        self::assertSame('[true,true]', $this->get('/?' . rawurlencode("[error_log(\"two\\nlines {message}\"), error_log('appended', 3, {$file})]"))->body);
+        self::assertSame(
+            '[true,true]',
+            $this->get(
+                '/?' . rawurlencode("[error_log(\"two\\nlines {message}\"), error_log('appended', 3, {$file})]"),
+            )->body,
+        );
         $this->awaitLogged(' error two\nlines {message}');
         self::assertStringEqualsFile($this->path('appended'), 'appended');
         unset($server);
@@ -88,7 +105,10 @@ final class ServeFunctionsTest extends TestCase
         $this->serve(self::EVALUATED, ['--processes', '1'], ['-d', "error_log={$this->path('errors')}"]);
 
         self::assertSame('true', $this->get('/?' . rawurlencode("error_log('to the file')"))->body);
-        self::assertMatchesRegularExpression('/^\[\d\d-\w{3}-\d{4} \d\d:\d\d:\d\d UTC\] to the file$/', rtrim((string) file_get_contents($this->path('errors'))));
+        self::assertMatchesRegularExpression(
+            '/^\[\d\d-\w{3}-\d{4} \d\d:\d\d:\d\d UTC\] to the file$/',
+            rtrim((string) file_get_contents($this->path('errors'))),
+        );
     }
 
     public function testNoClientGetsTheSessionOfAnother(): void
@@ -101,7 +121,11 @@ final class ServeFunctionsTest extends TestCase
 
     public function testNorDoesASessionBeginByItself(): void
     {
-        $this->serve(self::EVALUATED, ['--processes', '1'], ['-d', 'session.auto_start=1', '-d', "session.save_path={$this->path()}"]);
+        $this->serve(
+            self::EVALUATED,
+            ['--processes', '1'],
+            ['-d', 'session.auto_start=1', '-d', "session.save_path={$this->path()}"],
+        );
 
         self::assertSame('[1,""]', $this->get('/?[session_status(),session_id()]')->body);
     }
@@ -141,10 +165,16 @@ final class ServeFunctionsTest extends TestCase
 
     public function testAnApplicationThatCallsOneAsItLoadsDoesNotComeUp(): void
     {
-        $server = $this->start("header('X-Frame-Options: DENY');\nreturn static fn(\$request) => Spindle\\Http\\Response::text('');", ['--listen', '127.0.0.1:0']);
+        $server = $this->start(
+            "header('X-Frame-Options: DENY');\nreturn static fn(\$request) => Spindle\\Http\\Response::text('');",
+            ['--listen', '127.0.0.1:0'],
+        );
 
         self::assertSame(254, $server->wait());
-        self::assertStringContainsString('app.php threw Spindle\Http\UnsupportedFunctionException: header() ', $server->getErrorOutput());
+        self::assertStringContainsString(
+            'app.php threw Spindle\Http\UnsupportedFunctionException: header() ',
+            $server->getErrorOutput(),
+        );
         self::assertStringContainsString('app.php, line 2)', $server->getErrorOutput());
     }
 
@@ -179,7 +209,14 @@ final class ServeFunctionsTest extends TestCase
         $server = $this->serve(self::EVALUATED, ['--processes', '1'], ['-d', 'precision=7', ...$php]);
         $disabled = str_contains(implode($php), 'disable') ? 'false,false' : 'true,true';
 
-        self::assertSame("[7,{$disabled},{$server->getPid()}]", $this->get('/?' . rawurlencode("[(int) ini_get('precision'), function_exists('shell_exec'), function_exists('popen'), posix_getppid()]"))->body);
+        self::assertSame(
+            "[7,{$disabled},{$server->getPid()}]",
+            $this->get(
+                '/?' . rawurlencode(
+                    "[(int) ini_get('precision'), function_exists('shell_exec'), function_exists('popen'), posix_getppid()]",
+                ),
+            )->body,
+        );
         self::assertSame(500, $this->get('/?' . rawurlencode("header('X-A: b')"))->status);
     }
 
@@ -188,12 +225,20 @@ final class ServeFunctionsTest extends TestCase
         $ini = $this->file('my.ini', "precision = 9\n");
         $this->serve(self::EVALUATED, ['--processes', '1'], ['-c', $ini]);
 
-        self::assertSame('["9",' . json_encode($ini, \JSON_UNESCAPED_SLASHES) . ']', $this->get('/?' . rawurlencode("[ini_get('precision'), php_ini_loaded_file()]"))->body);
+        self::assertSame(
+            '["9",' . json_encode($ini, \JSON_UNESCAPED_SLASHES) . ']',
+            $this->get('/?' . rawurlencode("[ini_get('precision'), php_ini_loaded_file()]"))->body,
+        );
     }
 
     public function testSignalsThatWereIgnoredStayIgnored(): void
     {
-        $server = $this->serve(self::EVALUATED, ['--processes', '1'], [], ['sh', '-c', 'trap "" INT USR1; exec "$@"', 'sh']);
+        $server = $this->serve(
+            self::EVALUATED,
+            ['--processes', '1'],
+            [],
+            ['sh', '-c', 'trap "" INT USR1; exec "$@"', 'sh'],
+        );
         $server->signal(\SIGUSR1);
         $server->signal(\SIGINT);
 
@@ -203,9 +248,19 @@ final class ServeFunctionsTest extends TestCase
 
     public function testDescriptorsAndEnvironmentStay(): void
     {
-        $this->serve(self::EVALUATED, ['--processes', '1'], [], ['sh', '-c', 'exec 7< app.php; A_VARIABLE="a b" COLUMNS=33 exec "$@"', 'sh']);
+        $this->serve(
+            self::EVALUATED,
+            ['--processes', '1'],
+            [],
+            ['sh', '-c', 'exec 7< app.php; A_VARIABLE="a b" COLUMNS=33 exec "$@"', 'sh'],
+        );
 
-        self::assertSame(json_encode([$this->path('app.php'), 'a b', '33'], \JSON_UNESCAPED_SLASHES), $this->get('/?' . rawurlencode('[readlink("/proc/self/fd/7"), getenv("A_VARIABLE"), getenv("COLUMNS")]'))->body);
+        self::assertSame(
+            json_encode([$this->path('app.php'), 'a b', '33'], \JSON_UNESCAPED_SLASHES),
+            $this->get(
+                '/?' . rawurlencode('[readlink("/proc/self/fd/7"), getenv("A_VARIABLE"), getenv("COLUMNS")]'),
+            )->body,
+        );
     }
 
     /** A cached file that was compiled by a PHP with these functions would end the process. */
@@ -215,7 +270,16 @@ final class ServeFunctionsTest extends TestCase
         mkdir($this->path('cache'));
         $library = $this->file('library.php', "<?php\nfunction answer() { header('X-A: b'); return 1; }\n");
         touch($library, time() - 60);
-        $cache = ['-d', 'opcache.enable_cli=1', '-d', "opcache.file_cache={$this->path('cache')}", '-d', 'opcache.file_cache_only=1', '-d', 'opcache.file_update_protection=0'];
+        $cache = [
+            '-d',
+            'opcache.enable_cli=1',
+            '-d',
+            "opcache.file_cache={$this->path('cache')}",
+            '-d',
+            'opcache.file_cache_only=1',
+            '-d',
+            'opcache.file_update_protection=0',
+        ];
         (new Process([\PHP_BINARY, ...$cache, '-r', 'require $argv[1]; answer();', $library]))->mustRun();
         self::assertNotSame([], glob($this->path('cache/*')));
 
@@ -229,7 +293,9 @@ final class ServeFunctionsTest extends TestCase
     {
         $this->serve(self::EVALUATED, ['--processes', '1'], ['-d', 'disable_functions=pcntl_exec']);
 
-        self::assertTrue($this->logged(' warning What header(), setcookie(), http_response_code() and session_start() do in a handler is not noticed: '));
+        self::assertTrue($this->logged(
+            ' warning What header(), setcookie(), http_response_code() and session_start() do in a handler is not noticed: ',
+        ));
         self::assertSame('1', $this->get('/?1')->body);
     }
 
@@ -249,7 +315,14 @@ final class ServeFunctionsTest extends TestCase
         $this->serve(self::EVALUATED, ['--processes', '1', '--stall-timeout', '0.4']);
         $limit = '/?' . rawurlencode("ini_get('max_execution_time')");
 
-        self::assertSame('"1000"', $this->get('/?' . rawurlencode("ini_set('max_execution_time', 1000) ? ini_get('max_execution_time') : ini_get('max_execution_time')"))->body);
+        self::assertSame(
+            '"1000"',
+            $this->get(
+                '/?' . rawurlencode(
+                    "ini_set('max_execution_time', 1000) ? ini_get('max_execution_time') : ini_get('max_execution_time')",
+                ),
+            )->body,
+        );
         Eventually::holds(fn(): bool => $this->get($limit)->body === '"0"', 'it is forgotten');
     }
 }

@@ -72,7 +72,10 @@ final class ServeOutputTest extends TestCase
     {
         yield 'echo' => ['/echo', 'printed 6 bytes, which are no part of an answer: hello '];
         yield 'php://output' => ['/output', 'printed 7 bytes, which are no part of an answer: written'];
-        yield 'var_dump()' => ['/dump', 'printed 32 bytes, which are no part of an answer: array(1) {\n  ["a"]=>\n  int(1)\n}\n'];
+        yield 'var_dump()' => [
+            '/dump',
+            'printed 32 bytes, which are no part of an answer: array(1) {\n  ["a"]=>\n  int(1)\n}\n',
+        ];
         yield 'a warning that PHP displays' => ['/warning', 'which are no part of an answer: \nWarning: A warning in '];
         yield 'a command' => ['/run', 'printed 6 bytes, which are no part of an answer: passed'];
         yield 'before and after it waits' => ['/wait', 'printed 5 bytes, which are no part of an answer: after'];
@@ -90,7 +93,9 @@ final class ServeOutputTest extends TestCase
         self::assertSame('piece', $this->get('/stream')->body);
         $this->awaitLogged('The handler of GET /stream printed 9 bytes, which are no part of an answer: streaming');
         self::assertSame('answered', $this->get('/later')->body);
-        $this->awaitLogged('Code that runs for no single request printed 5 bytes, which are no part of an answer: later');
+        $this->awaitLogged(
+            'Code that runs for no single request printed 5 bytes, which are no part of an answer: later',
+        );
 
         self::assertSame($worker, $this->get('/pid')->body, 'the process is the same');
     }
@@ -112,7 +117,10 @@ final class ServeOutputTest extends TestCase
         $this->get('/stdout');
         $this->get('/echo');
 
-        Eventually::holds(static fn(): bool => $server->getOutput() === "to standard output\n", 'it is there, and nothing else');
+        Eventually::holds(
+            static fn(): bool => $server->getOutput() === "to standard output\n",
+            'it is there, and nothing else',
+        );
     }
 
     public function testWhatIsPrintedAsTheApplicationLoadsIsLogged(): void
@@ -120,7 +128,9 @@ final class ServeOutputTest extends TestCase
         $this->serve("echo 'loading';\n" . self::PRINTING, ['--processes', '1'], [], self::UNREAD);
 
         self::assertSame('answered', $this->get()->body);
-        $this->awaitLogged('Code that runs for no single request printed 7 bytes, which are no part of an answer: loading');
+        $this->awaitLogged(
+            'Code that runs for no single request printed 7 bytes, which are no part of an answer: loading',
+        );
     }
 
     public function testOnlySoMuchOfItIsLoggedAndNoneIsKept(): void
@@ -144,7 +154,11 @@ final class ServeOutputTest extends TestCase
         $server->wait();
 
         self::assertSame(10, $this->timesLogged(' bytes, which are no part of an answer'), $server->getErrorOutput());
-        self::assertSame(1, $this->timesLogged('20 more entries about what was printed were left out'), $server->getErrorOutput());
+        self::assertSame(
+            1,
+            $this->timesLogged('20 more entries about what was printed were left out'),
+            $server->getErrorOutput(),
+        );
     }
 
     public function testBuffersThatAHandlerHasLeftOpenAreOfNoUseToOthers(): void
@@ -153,13 +167,17 @@ final class ServeOutputTest extends TestCase
         self::assertSame('answered', $this->get('/leave')->body);
 
         self::assertSame('1', $this->get('/contents')->body);
-        $this->awaitLogged('The handler of GET /leave called ob_start() and not as often ob_get_clean() or ob_end_clean()');
+        $this->awaitLogged(
+            'The handler of GET /leave called ob_start() and not as often ob_get_clean() or ob_end_clean()',
+        );
     }
 
     public function testABufferThatTheApplicationHasLeftOpenAsItWasLoadedIsClosed(): void
     {
         $this->serve("ob_start();\n" . self::PRINTING, ['--processes', '1']);
-        $this->awaitLogged('Code that runs for no single request called ob_start() and not as often ob_get_clean() or ob_end_clean()');
+        $this->awaitLogged(
+            'Code that runs for no single request called ob_start() and not as often ob_get_clean() or ob_end_clean()',
+        );
 
         self::assertSame('1', $this->get('/contents')->body);
         self::assertSame('answered', $this->get('/echo')->body);
@@ -197,7 +215,9 @@ final class ServeOutputTest extends TestCase
 
         self::assertSame('x', strtolower($this->get('/callback')->body), 'it does not wait');
         self::assertSame(500, $this->get('/callback?wait')->status);
-        $this->awaitLogged('The handler of GET /callback?wait failed: This fiber can not wait while an output buffer is open that has a callback');
+        $this->awaitLogged(
+            'The handler of GET /callback?wait failed: This fiber can not wait while an output buffer is open that has a callback',
+        );
         self::assertSame('outer LogicException', $this->get('/nested')->body);
         self::assertSame('1', $this->get('/contents')->body);
         self::assertTrue($server->isRunning());
@@ -205,7 +225,10 @@ final class ServeOutputTest extends TestCase
 
     public function testALogOfJsonStaysOne(): void
     {
-        $server = $this->start(self::PRINTING, ['--listen', 'unix://socket', '--processes', '1', '--log-format', 'json']);
+        $server = $this->start(
+            self::PRINTING,
+            ['--listen', 'unix://socket', '--processes', '1', '--log-format', 'json'],
+        );
         $this->awaitLogged('Listening on');
         $this->get('/echo?' . rawurlencode('"{printer}'), "unix://{$this->path('socket')}");
         $server->signal(\SIGTERM);

@@ -55,13 +55,20 @@ final class ServeReloadTest extends TestCase
             Eventually::holds(fn(): bool => str_starts_with($this->get()->body, "{$reload} "), 'the new code answers');
         }
         $answered = \count($idlers->answered);
-        Eventually::holds(static fn(): bool => \count($idlers->answered) >= $answered + 3, 'those are answered who had nothing to ask');
+        Eventually::holds(
+            static fn(): bool => \count($idlers->answered) >= $answered + 3,
+            'those are answered who had nothing to ask',
+        );
         $load->stop();
         $idlers->stop();
 
         self::assertSame([[], [], 0], [$load->failed, $load->lostOnKept, $load->refused]);
         self::assertSame([[], [], 0], [$idlers->failed, $idlers->lostOnKept, $idlers->refused]);
-        self::assertSame(0, substr_count((string) $this->serve?->getErrorOutput(), ' error '), (string) $this->serve?->getErrorOutput());
+        self::assertSame(
+            0,
+            substr_count((string) $this->serve?->getErrorOutput(), ' error '),
+            (string) $this->serve?->getErrorOutput(),
+        );
         self::assertCount(2, $this->workersInTheEnd());
     }
 
@@ -69,11 +76,27 @@ final class ServeReloadTest extends TestCase
     {
         foreach (['old', 'new'] as $release) {
             mkdir($this->path($release));
-            $this->file("{$release}/app.php", "<?php return static fn(\$request) => Spindle\\Http\\Response::text('{$release} in ' . basename(getcwd()));");
+            $this->file(
+                "{$release}/app.php",
+                "<?php return static fn(\$request) => Spindle\\Http\\Response::text('{$release} in ' . basename(getcwd()));",
+            );
         }
         foreach ([$this->path('current'), '/nowhere'] as $named) {
             $this->release('old');
-            $server = $this->serve = new Process([\PHP_BINARY, \dirname(__DIR__, 3) . '/bin/spindle', 'serve', 'app.php', '--processes', '1', '--listen', "unix://{$this->path('socket')}"], $this->path('current'), ['PWD' => $named]);
+            $server = $this->serve = new Process(
+                [
+                    \PHP_BINARY,
+                    \dirname(__DIR__, 3) . '/bin/spindle',
+                    'serve',
+                    'app.php',
+                    '--processes',
+                    '1',
+                    '--listen',
+                    "unix://{$this->path('socket')}",
+                ],
+                $this->path('current'),
+                ['PWD' => $named],
+            );
             $server->start();
             $this->awaitLogged('Listening on');
             self::assertSame('old in old', $this->get('/', "unix://{$this->path('socket')}")->body);
@@ -81,7 +104,10 @@ final class ServeReloadTest extends TestCase
             $this->release('new');
             $this->reload();
             $expected = $named === '/nowhere' ? 'old in old' : 'new in new';
-            Eventually::holds(fn(): bool => $this->get('/', "unix://{$this->path('socket')}")->body === $expected, "{$expected} answers");
+            Eventually::holds(
+                fn(): bool => $this->get('/', "unix://{$this->path('socket')}")->body === $expected,
+                "{$expected} answers",
+            );
             $server->signal(\SIGTERM);
             self::assertSame(0, $server->wait());
         }
@@ -92,12 +118,38 @@ final class ServeReloadTest extends TestCase
         foreach (['old', 'new'] as $release) {
             mkdir($this->path($release));
             mkdir($this->path("{$release}/vendor"));
-            $this->file("{$release}/vendor/autoload.php", '<?php require ' . var_export(\dirname(__DIR__, 3) . '/vendor/autoload.php', true) . '; (new Composer\Autoload\ClassLoader(__DIR__))->register();');
-            $this->file("{$release}/spindle", '<?php $_composer_autoload_path = __DIR__ . "/vendor/autoload.php"; require ' . var_export(\dirname(__DIR__, 3) . '/bin/spindle', true) . ';');
-            $this->file("{$release}/app.php", "<?php return static fn(\$request) => Spindle\\Http\\Response::text('{$release}');");
+            $this->file(
+                "{$release}/vendor/autoload.php",
+                '<?php require '
+                    . var_export(\dirname(__DIR__, 3) . '/vendor/autoload.php', true)
+                    . '; (new Composer\Autoload\ClassLoader(__DIR__))->register();',
+            );
+            $this->file(
+                "{$release}/spindle",
+                '<?php $_composer_autoload_path = __DIR__ . "/vendor/autoload.php"; require '
+                    . var_export(\dirname(__DIR__, 3) . '/bin/spindle', true)
+                    . ';',
+            );
+            $this->file(
+                "{$release}/app.php",
+                "<?php return static fn(\$request) => Spindle\\Http\\Response::text('{$release}');",
+            );
         }
         $this->release('old');
-        $server = $this->serve = new Process([\PHP_BINARY, 'spindle', 'serve', 'app.php', '--processes', '2', '--listen', "unix://{$this->path('socket')}"], $this->path('current'), ['PWD' => $this->path('current')]);
+        $server = $this->serve = new Process(
+            [
+                \PHP_BINARY,
+                'spindle',
+                'serve',
+                'app.php',
+                '--processes',
+                '2',
+                '--listen',
+                "unix://{$this->path('socket')}",
+            ],
+            $this->path('current'),
+            ['PWD' => $this->path('current')],
+        );
         $server->start();
         $this->awaitLogged('Listening on');
 
@@ -105,17 +157,24 @@ final class ServeReloadTest extends TestCase
         $server->signal(\SIGHUP);
         $this->awaitLogged(' The reload failed, and what served before goes on: worker 1 ');
         $folder = (string) realpath($this->path());
-        self::assertStringContainsString("The application is in {$folder}/new now, and its libraries were loaded from {$folder}/old/vendor, which a reload does not change: restart the server\n", $server->getErrorOutput());
+        self::assertStringContainsString(
+            "The application is in {$folder}/new now, and its libraries were loaded from {$folder}/old/vendor, which a reload does not change: restart the server\n",
+            $server->getErrorOutput(),
+        );
         self::assertSame('old', $this->get('/', "unix://{$this->path('socket')}")->body);
     }
 
     public function testAReloadThatFailsHalfwaySaysHowManyProcessesRunTheNewCode(): void
     {
         $this->serve('return static fn($request) => Spindle\Http\Response::text("old");', ['--processes', '3']);
-        $this->app('@mkdir(__DIR__ . "/first") || throw new Exception("one is enough"); return static fn($request) => Spindle\Http\Response::text("new");');
+        $this->app(
+            '@mkdir(__DIR__ . "/first") || throw new Exception("one is enough"); return static fn($request) => Spindle\Http\Response::text("new");',
+        );
         $this->serve?->signal(\SIGHUP);
 
-        $this->awaitLogged(' The reload failed, and what served before goes on, but for 1 of 3 processes, which runs the new code: worker 2 ');
+        $this->awaitLogged(
+            ' The reload failed, and what served before goes on, but for 1 of 3 processes, which runs the new code: worker 2 ',
+        );
     }
 
     public function testWhatAnOldProcessDoesNotEndInTimeIsAWarning(): void
@@ -131,7 +190,9 @@ final class ServeReloadTest extends TestCase
         $client->until('more');
         $this->reload();
 
-        $this->awaitLogged(" [{$old}] warning 1 request was not answered within 0.4 s, and given up as the server stops\n");
+        $this->awaitLogged(
+            " [{$old}] warning 1 request was not answered within 0.4 s, and given up as the server stops\n",
+        );
         Eventually::holds(fn(): bool => !\in_array($old, $this->workers(), true), 'it has ended');
         self::assertSame(1, $this->timesLogged(' warning '));
     }

@@ -65,13 +65,21 @@ final class ServeStopTest extends TestCase
             $load->end();
 
             self::assertSame(0, $server->wait(), $server->getErrorOutput());
-            self::assertSame([], array_values(array_diff(Text::lines($this->path('received')), array_keys($load->answered))), 'Each request that was received is answered');
+            self::assertSame(
+                [],
+                array_values(array_diff(Text::lines($this->path('received')), array_keys($load->answered))),
+                'Each request that was received is answered',
+            );
             self::assertGreaterThan(0, $load->refused);
             self::assertStringNotContainsString(' error ', $server->getErrorOutput());
             $lost += \count($load->lostOnKept) + \count($load->failed);
             unlink($this->path('received'));
         }
-        self::assertLessThan(Scale::of(20) * 8, $lost, 'Some may be lost on connections that are closed as they are sent, but not one for each client');
+        self::assertLessThan(
+            Scale::of(20) * 8,
+            $lost,
+            'Some may be lost on connections that are closed as they are sent, but not one for each client',
+        );
     }
 
     public function testAConnectionThatStillWaitsInTheKernelIsServed(): void
@@ -204,7 +212,20 @@ final class ServeStopTest extends TestCase
         $logged = static fn(string $text): bool => str_contains((string) file_get_contents($log), $text);
         // PHP leaves its own side of the terminal open in child processes.
         $script = 'for fd in /proc/$$/fd/*; do fd=${fd##*/}; [ "$fd" -le 2 ] || eval "exec $fd>&-"; done; exec setsid --ctty "$@"';
-        $command = ['bash', '-c', $script, 'bash', \PHP_BINARY, \dirname(__DIR__, 3) . '/bin/spindle', 'serve', 'app.php', '--processes', '1', '--listen', "unix://{$this->path('socket')}"];
+        $command = [
+            'bash',
+            '-c',
+            $script,
+            'bash',
+            \PHP_BINARY,
+            \dirname(__DIR__, 3) . '/bin/spindle',
+            'serve',
+            'app.php',
+            '--processes',
+            '1',
+            '--listen',
+            "unix://{$this->path('socket')}",
+        ];
         $server = proc_open($command, [['pty'], ['pty'], ['file', $log, 'w']], $terminal, $this->path());
         self::assertNotFalse($server);
         $pid = proc_get_status($server)['pid'];
@@ -216,7 +237,11 @@ final class ServeStopTest extends TestCase
             Eventually::holds(fn(): bool => file_exists($this->path('handling')), 'a request is handled');
 
             array_map(fclose(...), $terminal);
-            Eventually::holds(static fn(): bool => $logged(' Hung up: the terminal is gone'), 'it knows that it is to end', 20.0);
+            Eventually::holds(
+                static fn(): bool => $logged(' Hung up: the terminal is gone'),
+                'it knows that it is to end',
+                20.0,
+            );
             posix_kill($pid, \SIGHUP); // a shell sends one, too
             $this->file('go', '');
             self::assertSame('done', $client->response()->body);
@@ -243,7 +268,11 @@ final class ServeStopTest extends TestCase
         $load->end();
 
         self::assertSame(0, $server->wait(), $server->getErrorOutput());
-        self::assertSame([], array_values(array_diff(Text::lines($this->path('received')), array_keys($load->answered))), 'Each request that was received is answered');
+        self::assertSame(
+            [],
+            array_values(array_diff(Text::lines($this->path('received')), array_keys($load->answered))),
+            'Each request that was received is answered',
+        );
         self::assertGreaterThan(0, $load->refused);
         self::assertDoesNotMatchRegularExpression('/ (?:error|warning) /', $server->getErrorOutput());
     }
@@ -257,7 +286,10 @@ final class ServeStopTest extends TestCase
         $this->awaitLogged('Stopping');
 
         foreach (range(1, 3) as $_) {
-            Eventually::holds(fn(): bool => str_contains($this->get('/healthz', $this->adminAddress)->body, '"draining"'), 'it says that they drain');
+            Eventually::holds(
+                fn(): bool => str_contains($this->get('/healthz', $this->adminAddress)->body, '"draining"'),
+                'it says that they drain',
+            );
         }
         $this->file('go', '');
         self::assertSame('done', $client->response()->body);
@@ -269,7 +301,10 @@ final class ServeStopTest extends TestCase
     public function testTheFileOfAUnixSocketStaysUntilTheEnd(): void
     {
         $socket = $this->path('socket');
-        $server = $this->serve('return static fn($request) => Spindle\Http\Response::text((string) getmypid());', ['--processes', '2', '--listen', "unix://{$socket}"]);
+        $server = $this->serve(
+            'return static fn($request) => Spindle\Http\Response::text((string) getmypid());',
+            ['--processes', '2', '--listen', "unix://{$socket}"],
+        );
         [$first] = $this->workers();
         $server->signal(\SIGHUP);
         $this->awaitLogged('Reloaded');

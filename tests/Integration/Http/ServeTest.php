@@ -46,7 +46,9 @@ final class ServeTest extends TestCase
 
         yield 'a closure' => ['return static fn($request) => Spindle\Http\Response::text("here");'];
         yield 'a factory of a container' => ["return static fn() => {$container};"];
-        yield 'what took the event loop to make' => ["Amp\\delay(0.01); return static function () { Amp\\delay(0.01); return {$handler}; };"];
+        yield 'what took the event loop to make' => [
+            "Amp\\delay(0.01); return static function () { Amp\\delay(0.01); return {$handler}; };",
+        ];
     }
 
     /** @return iterable<string, array{string}> */
@@ -55,7 +57,9 @@ final class ServeTest extends TestCase
         [$handler, $container] = [self::HANDLER, self::CONTAINER];
 
         yield 'a handler' => ["return {$handler};"];
-        yield 'a factory of a closure' => ['return static fn() => static fn($request) => Spindle\Http\Response::text("here");'];
+        yield 'a factory of a closure' => [
+            'return static fn() => static fn($request) => Spindle\Http\Response::text("here");',
+        ];
         yield 'a factory of a handler' => ["return static fn() => {$handler};"];
         yield 'a container' => ["return {$container};"];
         yield 'an application' => ["return new Spindle\\Http\\Application({$handler});"];
@@ -79,7 +83,10 @@ final class ServeTest extends TestCase
 
     public function testSoManyProcessesShareTheSocketAsWereAskedFor(): void
     {
-        $server = $this->serve('return static function ($request) { Amp\delay(0.01); return Spindle\Http\Response::text((string) getmypid()); };', ['--processes', '3']);
+        $server = $this->serve(
+            'return static function ($request) { Amp\delay(0.01); return Spindle\Http\Response::text((string) getmypid()); };',
+            ['--processes', '3'],
+        );
         self::assertCount(3, $workers = $this->workers());
         self::assertStringContainsString(' with 3 processes', $server->getErrorOutput());
 
@@ -107,9 +114,19 @@ final class ServeTest extends TestCase
 
     public function testSeveralAddressesAreServed(): void
     {
-        $server = $this->serve(self::PID, ['--processes', '1', '--listen', '127.0.0.1:0', '--listen', "unix://{$this->path('socket')}"]);
+        $server = $this->serve(
+            self::PID,
+            ['--processes', '1', '--listen', '127.0.0.1:0', '--listen', "unix://{$this->path('socket')}"],
+        );
 
-        self::assertSame(1, preg_match('~Listening on http://(127\.0\.0\.1:\d+), (unix://\S+) with 1 process$~m', $server->getErrorOutput(), $match));
+        self::assertSame(
+            1,
+            preg_match(
+                '~Listening on http://(127\.0\.0\.1:\d+), (unix://\S+) with 1 process$~m',
+                $server->getErrorOutput(),
+                $match,
+            ),
+        );
         self::assertSame($this->get('/', "tcp://{$match[1]}")->body, $this->get('/', $match[2])->body);
     }
 
@@ -123,7 +140,10 @@ final class ServeTest extends TestCase
             rename($key, $this->path('key.pem'));
         };
         $replace();
-        $server = $this->serve(self::PID, ['--processes', '1', '--listen', 'tls://127.0.0.1:0', '--certificate', 'chain.pem', '--key', 'key.pem']);
+        $server = $this->serve(
+            self::PID,
+            ['--processes', '1', '--listen', 'tls://127.0.0.1:0', '--certificate', 'chain.pem', '--key', 'key.pem'],
+        );
         self::assertMatchesRegularExpression('~Listening on https://127\.0\.0\.1:\d+ with~', $server->getErrorOutput());
         $first = $this->fingerprint();
         $replace();
@@ -142,12 +162,18 @@ final class ServeTest extends TestCase
 
         self::assertSame([[], []], [$load->failed, $load->lostOnKept]);
         preg_match_all('/is replaced: it has had (\d+) requests/', (string) $this->serve?->getErrorOutput(), $matches);
-        self::assertSame([], array_filter($matches[1], static fn(string $count): bool => (int) $count < 90 || (int) $count > 100));
+        self::assertSame(
+            [],
+            array_filter($matches[1], static fn(string $count): bool => (int) $count < 90 || (int) $count > 100),
+        );
     }
 
     public function testAProcessIsReplacedWhenItUsesTooMuchMemory(): void
     {
-        $this->serve('return static function ($request) { static $leak = ""; $leak .= str_repeat("x", 1 << 20); return Spindle\Http\Response::text((string) getmypid()); };', ['--processes', '1', '--max-memory', '30M']);
+        $this->serve(
+            'return static function ($request) { static $leak = ""; $leak .= str_repeat("x", 1 << 20); return Spindle\Http\Response::text((string) getmypid()); };',
+            ['--processes', '1', '--max-memory', '30M'],
+        );
         $client = $this->client();
         $first = $client->get('/')->response()->body;
         do {
@@ -155,7 +181,10 @@ final class ServeTest extends TestCase
         } while ($response->keepsConnection());
 
         self::assertSame($first, $response->body, 'it answers up to its end');
-        self::assertMatchesRegularExpression("/worker 1 \\(pid {$first}\\) is replaced: it uses 3\\d{7} bytes of memory/", (string) $this->serve?->getErrorOutput());
+        self::assertMatchesRegularExpression(
+            "/worker 1 \\(pid {$first}\\) is replaced: it uses 3\\d{7} bytes of memory/",
+            (string) $this->serve?->getErrorOutput(),
+        );
         self::assertNotSame($first, $this->get()->body);
     }
 
@@ -167,8 +196,14 @@ final class ServeTest extends TestCase
         Eventually::holds(fn(): bool => $this->client()->get('/')->response()->body !== $first, 'another answers');
         // the supervisor gets this message after the other process's request
         $this->get('/metrics', $this->adminAddress);
-        self::assertSame([1, 1, 3], [$this->timesLogged(' is replaced: '), $this->timesLogged(' warning '), \count($this->workers())]);
-        self::assertStringContainsString('after 1 request: the limit of 1048576 bytes is below what the application needs by itself', (string) $this->serve?->getErrorOutput());
+        self::assertSame(
+            [1, 1, 3],
+            [$this->timesLogged(' is replaced: '), $this->timesLogged(' warning '), \count($this->workers())],
+        );
+        self::assertStringContainsString(
+            'after 1 request: the limit of 1048576 bytes is below what the application needs by itself',
+            (string) $this->serve?->getErrorOutput(),
+        );
 
         array_map(static fn(RawClient $client) => $client->close(), $this->clients);
         $this->awaitLogged(' is replaced: ', 2);
@@ -180,7 +215,10 @@ final class ServeTest extends TestCase
         mkdir($this->path('src'));
         mkdir($this->path('vendor'));
         $this->file('src/body.php', '<?php return "old";');
-        $server = $this->serve('$body = require __DIR__ . "/src/body.php"; return static fn($request) => Spindle\Http\Response::text($body);', ['--watch']);
+        $server = $this->serve(
+            '$body = require __DIR__ . "/src/body.php"; return static fn($request) => Spindle\Http\Response::text($body);',
+            ['--watch'],
+        );
         self::assertStringContainsString(' with 1 process', $server->getErrorOutput());
         $idle = $this->client();
         self::assertSame('old', $idle->get('/')->response()->body);
@@ -202,15 +240,34 @@ final class ServeTest extends TestCase
         }
         foreach (['1', '0'] as $validates) {
             $time = time() - 100;
-            touch($this->file('body.php', '<?php return "old " . (opcache_is_script_cached(__FILE__) ? "cached" : "not cached");'), $time);
+            touch(
+                $this->file(
+                    'body.php',
+                    '<?php return "old " . (opcache_is_script_cached(__FILE__) ? "cached" : "not cached");',
+                ),
+                $time,
+            );
             $server = $this->serve(
                 '$body = require __DIR__ . "/body.php"; return static fn($request) => Spindle\Http\Response::text($body);',
                 ['--processes', '2'],
-                ['-d', 'opcache.enable_cli=1', '-d', 'opcache.file_update_protection=0', '-d', "opcache.validate_timestamps={$validates}"],
+                [
+                    '-d',
+                    'opcache.enable_cli=1',
+                    '-d',
+                    'opcache.file_update_protection=0',
+                    '-d',
+                    "opcache.validate_timestamps={$validates}",
+                ],
             );
             self::assertSame('old cached', $this->get()->body);
             // as tools that unpack archives do
-            touch($this->file('body.php', '<?php return "new " . (opcache_is_script_cached(__FILE__) ? "cached" : "not cached");'), $time);
+            touch(
+                $this->file(
+                    'body.php',
+                    '<?php return "new " . (opcache_is_script_cached(__FILE__) ? "cached" : "not cached");',
+                ),
+                $time,
+            );
             $server->signal(\SIGHUP);
             $this->awaitLogged(' Reloaded');
             Eventually::holds(fn(): bool => $this->get()->body === 'new cached', 'the new code answers');
@@ -229,8 +286,16 @@ final class ServeTest extends TestCase
 
         self::assertStringContainsString("spindle_http_requests_total{status=\"200\"} 10\n", $metrics);
         self::assertStringContainsString("spindle_processes 2\n", $metrics);
-        self::assertSame([200, 404], [$this->get('/healthz', $this->adminAddress)->status, $this->get('/', $this->adminAddress)->status]);
-        self::assertSame(421, $this->client($this->adminAddress)->send("GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n")->response()->status);
+        self::assertSame(
+            [200, 404],
+            [$this->get('/healthz', $this->adminAddress)->status, $this->get('/', $this->adminAddress)->status],
+        );
+        self::assertSame(
+            421,
+            $this->client($this->adminAddress)
+                ->send("GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+                ->response()->status,
+        );
         $this->file('down', '');
         self::assertSame(503, $this->get('/healthz', $this->adminAddress)->status);
         $this->awaitLogged('It is down');
@@ -243,12 +308,25 @@ final class ServeTest extends TestCase
             ['--processes', '2', '--admin', '127.0.0.1:0', '--status'],
         );
         $client = $this->client()->get('/');
-        self::assertSame([200, 200], [$this->get('/', $this->adminAddress)->status, $this->get('/healthz', $this->adminAddress)->status]);
-        Eventually::holds(fn(): bool => str_contains($this->get('/metrics', $this->adminAddress)->body, "spindle_http_requests_in_flight 1\n"), 'a request is handled');
+        self::assertSame(
+            [200, 200],
+            [$this->get('/', $this->adminAddress)->status, $this->get('/healthz', $this->adminAddress)->status],
+        );
+        Eventually::holds(
+            fn(): bool
+                => str_contains(
+                    $this->get('/metrics', $this->adminAddress)->body,
+                    "spindle_http_requests_in_flight 1\n",
+                ),
+            'a request is handled',
+        );
         $server->signal(\SIGTERM);
         $this->awaitLogged('Stopping');
 
-        Eventually::holds(fn(): bool => $this->get('/healthz', $this->adminAddress)->status === 503, 'it says that it drains');
+        Eventually::holds(
+            fn(): bool => $this->get('/healthz', $this->adminAddress)->status === 503,
+            'it says that it drains',
+        );
         $this->file('go', '');
         self::assertSame('done', $client->response()->body);
         $client->close();
@@ -267,7 +345,10 @@ final class ServeTest extends TestCase
 
     public function testAProcessThatIsStuckDoesNotKeepTheOthersFromBeingAsked(): void
     {
-        $this->serve('return static function ($request) { touch(__DIR__ . "/looping"); for (;;); };', ['--processes', '2', '--admin', '127.0.0.1:0']);
+        $this->serve(
+            'return static function ($request) { touch(__DIR__ . "/looping"); for (;;); };',
+            ['--processes', '2', '--admin', '127.0.0.1:0'],
+        );
         $this->client()->get('/');
         Eventually::holds(fn(): bool => file_exists($this->path('looping')), 'it loops');
 

@@ -66,8 +66,18 @@ final class StatusPageTest extends TestCase implements Statistics
         $page->await("document.getElementById('fact-requests').textContent === '37'");
         $page->await("document.querySelector('#routes tbody tr:nth-child(3)') !== null");
 
-        self::assertSame(['3', '0', '1'], array_map(static fn(string $fact): mixed => $page->evaluate("document.getElementById('fact-{$fact}').textContent"), ['server-errors', 'refused', 'processes']));
-        self::assertSame([['/', '30', '0'], ['/missing', '4', '0'], ['<img src=x onerror=alert(1)>', '3', '3']], self::columns($page, 'routes', 0, 1, 4));
+        self::assertSame(
+            ['3', '0', '1'],
+            array_map(
+                static fn(string $fact): mixed
+                    => $page->evaluate("document.getElementById('fact-{$fact}').textContent"),
+                ['server-errors', 'refused', 'processes'],
+            ),
+        );
+        self::assertSame(
+            [['/', '30', '0'], ['/missing', '4', '0'], ['<img src=x onerror=alert(1)>', '3', '3']],
+            self::columns($page, 'routes', 0, 1, 4),
+        );
         self::assertSame([[(string) $this->server?->getPid(), '37']], self::columns($page, 'processes', 0, 2));
         self::assertSame('jobs | 3 of 4 in use | waiting | 1,234 | spent | 1.5 s | done | 5', $page->evaluate(<<<'JS'
             [...document.querySelectorAll('.pool :is(h3, .head .when, dt, dd:nth-of-type(even))')].map(node => node.textContent).join(' | ')
@@ -81,7 +91,14 @@ final class StatusPageTest extends TestCase implements Statistics
         $this->serve();
         $page = $this->page();
         $this->request('/', 20);
-        foreach (['requests path.line', 'latency path.line', 'connections path.line', 'lag path.line', 'memory path.line', 'answers path.bars'] as $path) {
+        foreach ([
+            'requests path.line',
+            'latency path.line',
+            'connections path.line',
+            'lag path.line',
+            'memory path.line',
+            'answers path.bars',
+        ] as $path) {
             $page->await("document.querySelector('#chart-{$path}').getAttribute('d').includes('M')");
         }
         $page->await("document.querySelector('#chart-requests path.line').getAttribute('d').split('L').length >= 3");
@@ -95,7 +112,11 @@ final class StatusPageTest extends TestCase implements Statistics
                 document.querySelector('#chart-requests .plot').dispatchEvent(new PointerEvent('pointermove', { clientX: right - width / 15, clientY: top + 5 }));
             })()
             JS);
-        self::assertMatchesRegularExpression('/^\d+ s ago$/D', self::text($page->evaluate("document.querySelector('#chart-memory .when').textContent")), 'all charts tell of the second that is pointed at');
+        self::assertMatchesRegularExpression(
+            '/^\d+ s ago$/D',
+            self::text($page->evaluate("document.querySelector('#chart-memory .when').textContent")),
+            'all charts tell of the second that is pointed at',
+        );
         self::assertSame([], $page->complaints);
     }
 
@@ -103,12 +124,19 @@ final class StatusPageTest extends TestCase implements Statistics
     {
         $this->serve();
         $page = $this->page();
-        $background = static fn(): string => self::text($page->evaluate('getComputedStyle(document.body).backgroundColor'));
+        $background = static fn(): string
+            => self::text($page->evaluate('getComputedStyle(document.body).backgroundColor'));
         $light = $background();
-        $page->call('Emulation.setEmulatedMedia', ['features' => [['name' => 'prefers-color-scheme', 'value' => 'dark']]]);
+        $page->call(
+            'Emulation.setEmulatedMedia',
+            ['features' => [['name' => 'prefers-color-scheme', 'value' => 'dark']]],
+        );
         self::assertNotSame($light, $background());
         foreach ([1280, 768, 360] as $width) {
-            $page->call('Emulation.setDeviceMetricsOverride', ['width' => $width, 'height' => 800, 'deviceScaleFactor' => 1, 'mobile' => $width < 400]);
+            $page->call(
+                'Emulation.setDeviceMetricsOverride',
+                ['width' => $width, 'height' => 800, 'deviceScaleFactor' => 1, 'mobile' => $width < 400],
+            );
             self::assertSame($width, $page->evaluate('document.documentElement.scrollWidth'), 'nothing sticks out');
         }
         self::assertSame([], $page->complaints);
@@ -126,10 +154,17 @@ final class StatusPageTest extends TestCase implements Statistics
         $page->await(self::STATE . ".dataset.state === 'draining'");
         self::assertSame([], $page->complaints);
         self::assertStringContainsString('slow', (string) stream_get_contents($slow));
-        Eventually::holds(fn(): bool => $this->server?->isRunning() === false, 'the open page does not hold up its end', 15);
+        Eventually::holds(
+            fn(): bool => $this->server?->isRunning() === false,
+            'the open page does not hold up its end',
+            15,
+        );
         fclose($slow);
 
-        self::assertMatchesRegularExpression('/^Disconnected since \d\d:\d\d:\d\d$/D', self::text($page->await(self::STATE . ".dataset.state === 'lost' && " . self::STATE . '.textContent')));
+        self::assertMatchesRegularExpression(
+            '/^Disconnected since \d\d:\d\d:\d\d$/D',
+            self::text($page->await(self::STATE . ".dataset.state === 'lost' && " . self::STATE . '.textContent')),
+        );
         self::assertStringStartsWith('Disconnected since', self::text($page->evaluate('document.title')));
         $this->beOverloaded();
         $this->serve();
@@ -145,8 +180,19 @@ final class StatusPageTest extends TestCase implements Statistics
         $page->await("document.querySelector('#processes').hidden");
         $page->await(self::STATE . ".textContent === 'Starting'");
 
-        self::assertSame(['7', '0'], [$page->evaluate("document.getElementById('fact-requests').textContent"), $page->evaluate("document.getElementById('fact-processes').textContent")]);
-        self::assertSame('opened | 2', $page->evaluate("[...document.querySelectorAll('.pool :is(dt, dd:nth-of-type(even))')].map(node => node.textContent).join(' | ')"));
+        self::assertSame(
+            ['7', '0'],
+            [
+                $page->evaluate("document.getElementById('fact-requests').textContent"),
+                $page->evaluate("document.getElementById('fact-processes').textContent"),
+            ],
+        );
+        self::assertSame(
+            'opened | 2',
+            $page->evaluate(
+                "[...document.querySelectorAll('.pool :is(dt, dd:nth-of-type(even))')].map(node => node.textContent).join(' | ')",
+            ),
+        );
         self::assertSame([], $page->complaints);
     }
 
@@ -173,7 +219,10 @@ final class StatusPageTest extends TestCase implements Statistics
 
             public function figures(): ServerFigures
             {
-                $process = FixedOverview::process(answered: [200 => 7], pools: ['db' => ['in_use' => 1, 'max' => 2, 'opened_total' => 2]]);
+                $process = FixedOverview::process(
+                    answered: [200 => 7],
+                    pools: ['db' => ['in_use' => 1, 'max' => 2, 'opened_total' => 2]],
+                );
                 $past = new Totals();
                 $past->addCounts($process);
 
@@ -236,7 +285,10 @@ final class StatusPageTest extends TestCase implements Statistics
 
     private function page(): Chromium
     {
-        $this->browser = $page = new Chromium(Chromium::program() ?? self::markTestSkipped('Chromium is not installed'), $this->path());
+        $this->browser = $page = new Chromium(
+            Chromium::program() ?? self::markTestSkipped('Chromium is not installed'),
+            $this->path(),
+        );
         $page->open("http://{$this->admin}/");
         $page->await(self::STATE . ".dataset.state === 'live'");
 
@@ -256,7 +308,9 @@ final class StatusPageTest extends TestCase implements Statistics
     {
         $numbers = json_encode(array_values($columns), \JSON_THROW_ON_ERROR);
         /** @var list<list<mixed>> $rows */
-        $rows = $page->evaluate("[...document.querySelectorAll('#{$table} tbody tr')].map(row => {$numbers}.map(column => row.cells[column].textContent))");
+        $rows = $page->evaluate(
+            "[...document.querySelectorAll('#{$table} tbody tr')].map(row => {$numbers}.map(column => row.cells[column].textContent))",
+        );
 
         return $rows;
     }

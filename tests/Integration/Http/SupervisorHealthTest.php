@@ -33,7 +33,10 @@ final class SupervisorHealthTest extends TestCase
         for ($time = 1; $time <= 2; ++$time) {
             self::assertSame([503, '{"status":"stuck","checks":{}}'], $this->health());
         }
-        Eventually::holds(fn(): bool => str_contains($this->get('/metrics', $this->adminAddress)->body, "spindle_processes 2\n"), 'both go on');
+        Eventually::holds(
+            fn(): bool => str_contains($this->get('/metrics', $this->adminAddress)->body, "spindle_processes 2\n"),
+            'both go on',
+        );
         self::assertSame('xx', file_get_contents($this->path('checked')), 'it is not run for those who have gone');
     }
 
@@ -67,7 +70,10 @@ final class SupervisorHealthTest extends TestCase
         } finally {
             $server->signal(\SIGCONT);
         }
-        Eventually::holds(fn(): bool => $this->get('/healthz', $this->adminAddress)->status === 200, 'it is healthy again');
+        Eventually::holds(
+            fn(): bool => $this->get('/healthz', $this->adminAddress)->status === 200,
+            'it is healthy again',
+        );
     }
 
     /** Blocks one more process, and waits until $looping are blocked. */

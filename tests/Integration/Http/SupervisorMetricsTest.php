@@ -40,7 +40,12 @@ final class SupervisorMetricsTest extends TestCase
         }, ['pool' => $pool]);
         PHP;
 
-    private const METRICS = ['spindle_http_requests_total{status="200"}', 'spindle_pool_requests_total{pool="pool"}', 'spindle_http_route_requests_total{route="/{page}"}', 'spindle_http_request_duration_seconds_count'];
+    private const METRICS = [
+        'spindle_http_requests_total{status="200"}',
+        'spindle_pool_requests_total{pool="pool"}',
+        'spindle_http_route_requests_total{route="/{page}"}',
+        'spindle_http_request_duration_seconds_count',
+    ];
 
     public function testWhatProcessesHadCountedThatWereRecycledIsInTheFirstScrape(): void
     {
@@ -90,7 +95,10 @@ final class SupervisorMetricsTest extends TestCase
 
     public function testRoutesBeyondThoseThatAreToldApartDoNotFallEither(): void
     {
-        $server = $this->serve('return static function ($request) { $request->getAttribute(Spindle\Http\MatchedRoute::class)?->name($request->getUri()->getPath()); return Spindle\Http\Response::text(""); };', ['--processes', '1', '--admin', '127.0.0.1:0']);
+        $server = $this->serve(
+            'return static function ($request) { $request->getAttribute(Spindle\Http\MatchedRoute::class)?->name($request->getUri()->getPath()); return Spindle\Http\Response::text(""); };',
+            ['--processes', '1', '--admin', '127.0.0.1:0'],
+        );
         $before = [];
         foreach (['a', 'b', 'c'] as $reload => $prefix) {
             $client = $this->client();
@@ -145,7 +153,10 @@ final class SupervisorMetricsTest extends TestCase
 
     public function testOneThatIsStuckStillCounts(): void
     {
-        $this->serve('return static function ($request) { if ($request->getUri()->getPath() === "/loop") { touch(__DIR__ . "/looping"); for (;;); } return Spindle\Http\Response::text(""); };', ['--processes', '1', '--admin', '127.0.0.1:0']);
+        $this->serve(
+            'return static function ($request) { if ($request->getUri()->getPath() === "/loop") { touch(__DIR__ . "/looping"); for (;;); } return Spindle\Http\Response::text(""); };',
+            ['--processes', '1', '--admin', '127.0.0.1:0'],
+        );
         for ($i = 0; $i < 10; ++$i) {
             $this->get();
         }
@@ -187,7 +198,11 @@ final class SupervisorMetricsTest extends TestCase
     {
         $this->awaitProcesses($count);
         do {
-            preg_match_all('/^spindle_process_memory_bytes\{pid="(\d+)"/m', $this->get('/metrics', $this->adminAddress)->body, $match);
+            preg_match_all(
+                '/^spindle_process_memory_bytes\{pid="(\d+)"/m',
+                $this->get('/metrics', $this->adminAddress)->body,
+                $match,
+            );
             $workers = array_map(intval(...), $match[1]);
         } while (\count($workers) !== $count - 1);
 
@@ -199,7 +214,14 @@ final class SupervisorMetricsTest extends TestCase
     {
         $samples = (new Exposed($this->get('/metrics', $this->adminAddress)->body))->samples;
 
-        return array_map(intval(...), array_filter($samples, static fn(string $name): bool => str_starts_with($name, 'spindle_http_route_requests_total{'), \ARRAY_FILTER_USE_KEY));
+        return array_map(
+            intval(...),
+            array_filter(
+                $samples,
+                static fn(string $name): bool => str_starts_with($name, 'spindle_http_route_requests_total{'),
+                \ARRAY_FILTER_USE_KEY,
+            ),
+        );
     }
 
     /** @return list<int> values of {@see METRICS} */

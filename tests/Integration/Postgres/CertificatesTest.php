@@ -24,7 +24,10 @@ final class CertificatesTest extends TestCase
         self::assertFalse($this->serves($client, \X509_PURPOSE_SSL_SERVER, $authority));
         self::assertFalse($this->serves($server, \X509_PURPOSE_SSL_SERVER, $stranger));
         self::assertSame(['DNS:*.example.test', 'ecdsa-with-SHA384'], $this->nameAndDigest($server));
-        self::assertSame(['IP Address:127.0.0.1', 'ecdsa-with-SHA256'], $this->nameAndDigest($authority->forServer('127.0.0.1')[0]));
+        self::assertSame(
+            ['IP Address:127.0.0.1', 'ecdsa-with-SHA256'],
+            $this->nameAndDigest($authority->forServer('127.0.0.1')[0]),
+        );
     }
 
     public function testOneThatHasExpiredIsNotTaken(): void

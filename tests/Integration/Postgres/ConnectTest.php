@@ -36,13 +36,25 @@ final class ConnectTest extends TestCase
 
     public function testASessionIsReadyAndHasItsSettings(): void
     {
-        $options = PostgresOptions::of(Cluster::shared()->dsn())->with(['applicationName' => 'connect test', 'statementTimeout' => 4.5, 'settings' => ['search_path' => "a, 'b'", 'my.own' => '\\']]);
+        $options = PostgresOptions::of(Cluster::shared()->dsn())->with(
+            [
+                'applicationName' => 'connect test',
+                'statementTimeout' => 4.5,
+                'settings' => ['search_path' => "a, 'b'", 'my.own' => '\\'],
+            ],
+        );
         $session = (new Connector($options))->connect();
 
-        self::assertSame([false, '', 'UTF8'], [$session->tls, $session->leftover, $session->parameters['client_encoding']]);
+        self::assertSame(
+            [false, '', 'UTF8'],
+            [$session->tls, $session->leftover, $session->parameters['client_encoding']],
+        );
         self::assertSame(
             [['connect test', '4500ms', "a, 'b'", '\\', 'ISO, MDY', (string) $session->pid]],
-            self::ask($session, "select current_setting('application_name'), current_setting('statement_timeout'), current_setting('search_path'), current_setting('my.own'), current_setting('DateStyle'), pg_backend_pid()"),
+            self::ask(
+                $session,
+                "select current_setting('application_name'), current_setting('statement_timeout'), current_setting('search_path'), current_setting('my.own'), current_setting('DateStyle'), pg_backend_pid()",
+            ),
         );
         if (version_compare($session->parameters['server_version'], '14', '>=')) {
             self::assertSame([['2s']], self::ask($session, 'show client_connection_check_interval'));
@@ -64,12 +76,16 @@ final class ConnectTest extends TestCase
     {
         $this->expectException(ConnectionFailedException::class);
         $this->expectExceptionMessage('unrecognized configuration parameter "nonsense" (42704)');
-        (new Connector(PostgresOptions::of(Cluster::shared()->dsn())->with(['settings' => ['nonsense' => '1']])))->connect();
+        (new Connector(
+            PostgresOptions::of(Cluster::shared()->dsn())->with(['settings' => ['nonsense' => '1']]),
+        ))->connect();
     }
 
     public function testAPasswordIsProvedOverTcp(): void
     {
-        $options = PostgresOptions::of(Cluster::shared()->tcpDsn())->with(['authentication' => [AuthenticationMethod::Scram]]);
+        $options = PostgresOptions::of(Cluster::shared()->tcpDsn())->with(
+            ['authentication' => [AuthenticationMethod::Scram]],
+        );
         $session = (new Connector($options))->connect();
 
         self::assertSame('127.0.0.1', $session->host->host);
@@ -86,7 +102,10 @@ final class ConnectTest extends TestCase
             self::assertSame('28P01', $failure->sqlState);
             self::assertStringContainsString('password authentication failed', $failure->getMessage());
             self::assertStringContainsString('127.0.0.1:' . Cluster::shared()->port, $failure->getMessage());
-            $trace = array_filter($failure->getTrace(), static fn(array $frame): bool => ($frame['class'] ?? '') !== self::class);
+            $trace = array_filter(
+                $failure->getTrace(),
+                static fn(array $frame): bool => ($frame['class'] ?? '') !== self::class,
+            );
             self::assertStringNotContainsString('my wrong secret', $failure->getMessage() . print_r($trace, true));
         }
     }
@@ -109,7 +128,11 @@ final class ConnectTest extends TestCase
     {
         $role = self::role("password '\u{2168}\u{AD} e\u{301}'");
         foreach (["\u{2168}\u{AD} e\u{301}", "IX\u{A0}\u{E9}"] as $password) {
-            self::end((new Connector(PostgresOptions::of(Cluster::shared()->tcpDsn(user: $role, password: $password))))->connect());
+            self::end(
+                (new Connector(PostgresOptions::of(
+                    Cluster::shared()->tcpDsn(user: $role, password: $password),
+                )))->connect(),
+            );
         }
         $this->addToAssertionCount(1);
     }
@@ -119,10 +142,18 @@ final class ConnectTest extends TestCase
         $salt = random_bytes(16);
         $salted = hash_pbkdf2('sha256', 'secret', $salt, 20_000, 32, true);
         $stored = hash('sha256', hash_hmac('sha256', 'Client Key', $salted, true), true);
-        $verifier = Scram::PLAIN . '$20000:' . base64_encode($salt) . '$' . base64_encode($stored) . ':' . base64_encode(hash_hmac('sha256', 'Server Key', $salted, true));
+        $verifier = Scram::PLAIN
+            . '$20000:'
+            . base64_encode($salt)
+            . '$'
+            . base64_encode($stored)
+            . ':'
+            . base64_encode(hash_hmac('sha256', 'Server Key', $salted, true));
         $role = self::role("password '{$verifier}'");
 
-        self::end((new Connector(PostgresOptions::of(Cluster::shared()->tcpDsn(user: $role, password: 'secret'))))->connect());
+        self::end(
+            (new Connector(PostgresOptions::of(Cluster::shared()->tcpDsn(user: $role, password: 'secret'))))->connect(),
+        );
         $this->addToAssertionCount(1);
     }
 
@@ -146,10 +177,17 @@ final class ConnectTest extends TestCase
 
             public function log($level, string|\Stringable $message, array $context = []): void
             {
-                $this->steps[] = strtr((string) $message, ['{where}' => \is_string($context['where'] ?? null) ? $context['where'] : '']);
+                $this->steps[] = strtr(
+                    (string) $message,
+                    ['{where}' => \is_string($context['where'] ?? null) ? $context['where'] : ''],
+                );
             }
         };
-        $session = (new Connector(PostgresOptions::of("host={$this->path()},{$cluster->host} port=1,{$cluster->port} user={$cluster->user}")->with(['logger' => $steps])))->connect();
+        $session = (new Connector(
+            PostgresOptions::of(
+                "host={$this->path()},{$cluster->host} port=1,{$cluster->port} user={$cluster->user}",
+            )->with(['logger' => $steps]),
+        ))->connect();
 
         self::assertSame($cluster->host, $session->host->host);
         self::assertSame(["No connection to PostgreSQL at {$this->path('.s.PGSQL.1')}: {reason}"], $steps->steps);
@@ -191,7 +229,9 @@ final class ConnectTest extends TestCase
             $hosts = implode(',', array_column($clusters, 'host'));
             $ports = implode(',', array_column($clusters, 'port'));
             try {
-                $session = (new Connector(PostgresOptions::of("host={$hosts} port={$ports} user=postgres target_session_attrs={$target}")))->connect();
+                $session = (new Connector(PostgresOptions::of(
+                    "host={$hosts} port={$ports} user=postgres target_session_attrs={$target}",
+                )))->connect();
                 self::end($session);
 
                 return $session->host->host;
@@ -203,7 +243,12 @@ final class ConnectTest extends TestCase
         foreach ([TargetSession::Any, TargetSession::ReadWrite, TargetSession::Primary] as $target) {
             self::assertSame($primary->host, $connect($target->value, $primary, $standby), $target->value);
         }
-        foreach ([TargetSession::Any, TargetSession::ReadOnly, TargetSession::Standby, TargetSession::PreferStandby] as $target) {
+        foreach ([
+            TargetSession::Any,
+            TargetSession::ReadOnly,
+            TargetSession::Standby,
+            TargetSession::PreferStandby,
+        ] as $target) {
             self::assertSame($standby->host, $connect($target->value, $standby, $primary), $target->value);
         }
         foreach ([TargetSession::ReadWrite, TargetSession::Primary] as $target) {
@@ -214,7 +259,10 @@ final class ConnectTest extends TestCase
         }
         self::assertSame($primary->host, $connect('prefer-standby', $primary));
         self::assertStringContainsString("it is a primary, and 'standby' was asked for", $connect('standby', $primary));
-        self::assertStringContainsString("it is a standby, and 'read-write' was asked for", $connect('read-write', $standby));
+        self::assertStringContainsString(
+            "it is a standby, and 'read-write' was asked for",
+            $connect('read-write', $standby),
+        );
         $standby->stop();
     }
 
@@ -225,19 +273,36 @@ final class ConnectTest extends TestCase
         [$certificate, $key] = $certificates->forServer('localhost');
         [$clientCertificate, $clientKey] = $certificates->forClient('bycert');
         $cluster = Cluster::start(options: new TemporaryClusterOptions(
-            hba: ['hostssl all bycert 127.0.0.1/32 cert', 'host all bymd5 127.0.0.1/32 md5', 'host all bypassword 127.0.0.1/32 password'],
+            hba: [
+                'hostssl all bycert 127.0.0.1/32 cert',
+                'host all bymd5 127.0.0.1/32 md5',
+                'host all bypassword 127.0.0.1/32 password',
+            ],
             certificate: $certificate,
             key: $key,
             authority: $certificates->authority,
         ));
-        Cluster::ask("create role bycert login; create role bypassword login password 'secret'; set password_encryption = 'md5'; create role bymd5 login password 'secret'", $cluster->dsn());
+        Cluster::ask(
+            "create role bycert login; create role bypassword login password 'secret'; set password_encryption = 'md5'; create role bymd5 login password 'secret'",
+            $cluster->dsn(),
+        );
         $options = PostgresOptions::of($cluster->tcpDsn(host: 'localhost', sslrootcert: $certificates->authority));
         $by = static fn(PostgresOptions $options): OpenedConnection => (new Connector($options))->connect();
 
-        foreach ([null, TlsMode::VerifyFull, TlsMode::VerifyCa, TlsMode::Require, TlsMode::Prefer, TlsMode::Disable] as $mode) {
+        foreach ([
+            null,
+            TlsMode::VerifyFull,
+            TlsMode::VerifyCa,
+            TlsMode::Require,
+            TlsMode::Prefer,
+            TlsMode::Disable,
+        ] as $mode) {
             $session = $by($options->with(['tls' => $mode]));
             self::assertSame($mode !== TlsMode::Disable, $session->tls);
-            self::assertSame([[$session->tls ? 't' : 'f']], self::ask($session, "select ssl from pg_stat_ssl where pid = {$session->pid}"));
+            self::assertSame(
+                [[$session->tls ? 't' : 'f']],
+                self::ask($session, "select ssl from pg_stat_ssl where pid = {$session->pid}"),
+            );
             self::end($session);
         }
 
@@ -249,18 +314,28 @@ final class ConnectTest extends TestCase
         self::assertSame([['57014']], $query->await());
         self::end($session);
 
-        self::end($by($options->with(['user' => 'bycert', 'password' => null, 'tlsCertificate' => $clientCertificate, 'tlsKey' => $clientKey])));
-        self::end($by($options->with(['user' => 'bymd5', 'password' => 'secret', 'authentication' => [AuthenticationMethod::Md5]])));
-        self::end($by($options->with(['user' => 'bypassword', 'password' => 'secret', 'authentication' => [AuthenticationMethod::Password]])));
+        self::end($by($options->with(
+            ['user' => 'bycert', 'password' => null, 'tlsCertificate' => $clientCertificate, 'tlsKey' => $clientKey],
+        )));
+        self::end($by($options->with(
+            ['user' => 'bymd5', 'password' => 'secret', 'authentication' => [AuthenticationMethod::Md5]],
+        )));
+        self::end($by($options->with(
+            ['user' => 'bypassword', 'password' => 'secret', 'authentication' => [AuthenticationMethod::Password]],
+        )));
 
         foreach ([
             'for another host than' => $options->with(['hosts' => "127.0.0.1:{$cluster->port}"]),
-            "the system's store has signed it" => $options->with(['tlsRootCertificate' => null, 'tls' => TlsMode::VerifyFull]),
+            "the system's store has signed it" => $options->with(
+                ['tlsRootCertificate' => null, 'tls' => TlsMode::VerifyFull],
+            ),
             'has signed it' => $options->with(['tlsRootCertificate' => (new Certificates($this->path()))->authority]),
             "'password' authentication, which is not allowed" => $options->with(['user' => 'bypassword']),
             "'md5' authentication, which is not allowed" => $options->with(['user' => 'bymd5']),
             'connection requires a valid client certificate' => $options->with(['user' => 'bycert']),
-            'the connection is not encrypted' => $options->with(['tls' => TlsMode::Disable, 'channelBinding' => ChannelBinding::Require]),
+            'the connection is not encrypted' => $options->with(
+                ['tls' => TlsMode::Disable, 'channelBinding' => ChannelBinding::Require],
+            ),
         ] as $message => $refused) {
             try {
                 $by($refused);

@@ -54,13 +54,19 @@ final class FakeServerTest extends TestCase
                 Message::readyForQuery(),
             );
             $connection->expect('Q');
-            $connection->writeInPieces(Message::errorResponse('42P01', 'no such table', ['H' => 'a hint']) . Message::readyForQuery());
+            $connection->writeInPieces(
+                Message::errorResponse('42P01', 'no such table', ['H' => 'a hint']) . Message::readyForQuery(),
+            );
             $connection->expect('X');
         });
         $client = Host::start(self::class . '::client', [$server->dsn()]);
         Eventually::holds(static fn(): bool => !$client->isRunning(), 'the client is done');
 
-        self::assertStringEndsWith('[77,[{"one":"1","none":null}],"ERROR:  no such table\nHINT:  a hint"]', $client->getOutput(), $client->getErrorOutput());
+        self::assertStringEndsWith(
+            '[77,[{"one":"1","none":null}],"ERROR:  no such table\nHINT:  a hint"]',
+            $client->getOutput(),
+            $client->getErrorOutput(),
+        );
         $server->stop();
     }
 
@@ -82,7 +88,10 @@ final class FakeServerTest extends TestCase
             static fn(FakeConnection $connection) => $connection->write('first'),
             static fn(FakeConnection $connection) => $connection->write("other {$connection->number}"),
         );
-        $said = array_map(static fn(int $_): string => Wire::connect("tcp://{$server->host}:{$server->port}")->read(), range(1, 3));
+        $said = array_map(
+            static fn(int $_): string => Wire::connect("tcp://{$server->host}:{$server->port}")->read(),
+            range(1, 3),
+        );
 
         self::assertSame(['first', 'other 1', 'other 2'], $said);
         self::assertSame(3, $server->connections);
@@ -99,7 +108,12 @@ final class FakeServerTest extends TestCase
             $connection->welcome(pid: 78);
             $connection->expect('X');
         });
-        $dsn = $server->dsn(host: 'localhost', hostaddr: '127.0.0.1', sslmode: 'verify-full', sslrootcert: $authority->authority);
+        $dsn = $server->dsn(
+            host: 'localhost',
+            hostaddr: '127.0.0.1',
+            sslmode: 'verify-full',
+            sslrootcert: $authority->authority,
+        );
         $client = Host::start(self::class . '::connect', [$dsn]);
         Eventually::holds(static fn(): bool => !$client->isRunning(), 'the client is done');
 
@@ -119,7 +133,10 @@ final class FakeServerTest extends TestCase
         $server = FakeServer::start(static fn(FakeConnection $connection) => $connection->reset());
         $client = stream_socket_client("tcp://{$server->host}:{$server->port}");
         self::assertNotFalse($client);
-        Eventually::holds(static fn(): bool => $server->connections === 1 && $server->running() === 0, 'the script is done');
+        Eventually::holds(
+            static fn(): bool => $server->connections === 1 && $server->running() === 0,
+            'the script is done',
+        );
         $socket = socket_import_stream($client);
         self::assertNotFalse($socket);
 

@@ -60,7 +60,10 @@ final class FaultyProxyTest extends TestCase
         }
 
         self::assertSame(hash('xxh128', $bytes), hash('xxh128', $back));
-        self::assertSame([1_000_000, 1_000_000], [$this->proxy->passed(Direction::ToServer), $this->proxy->passed(Direction::ToClient)]);
+        self::assertSame(
+            [1_000_000, 1_000_000],
+            [$this->proxy->passed(Direction::ToServer), $this->proxy->passed(Direction::ToClient)],
+        );
         self::assertSame(1, $this->proxy->connections);
         Eventually::holds(fn(): bool => $this->proxy->open() === 0, 'the connection is closed on both sides');
     }
@@ -191,7 +194,11 @@ final class FaultyProxyTest extends TestCase
         $client = Host::start(self::class . '::ask', [Cluster::shared()->tcpDsn(port: (string) $proxy->port)]);
         Eventually::holds(static fn(): bool => !$client->isRunning(), 'the client is done', 20.0);
 
-        self::assertStringEndsWith(json_encode(md5(str_repeat('x', 5000)), \JSON_THROW_ON_ERROR), $client->getOutput(), $client->getErrorOutput());
+        self::assertStringEndsWith(
+            json_encode(md5(str_repeat('x', 5000)), \JSON_THROW_ON_ERROR),
+            $client->getOutput(),
+            $client->getErrorOutput(),
+        );
         self::assertGreaterThan(5000, $proxy->passed(Direction::ToClient));
         $proxy->stop();
     }

@@ -50,7 +50,10 @@ final class PgbouncerTest extends TestCase
 
             return $fiber;
         };
-        $fibers = array_map(static fn(int $fiber): Future => Async::run(static fn(): int => $work($fiber)), range(1, 8));
+        $fibers = array_map(
+            static fn(int $fiber): Future => Async::run(static fn(): int => $work($fiber)),
+            range(1, 8),
+        );
 
         self::assertSame(range(1, 8), array_map(static fn(Future $fiber): mixed => $fiber->await(), $fibers));
         $pool->close();
@@ -58,7 +61,9 @@ final class PgbouncerTest extends TestCase
 
     private function startPooler(): PostgresOptions
     {
-        $program = is_executable('/usr/sbin/pgbouncer') ? '/usr/sbin/pgbouncer' : self::markTestSkipped('pgbouncer is not here');
+        $program = is_executable('/usr/sbin/pgbouncer')
+            ? '/usr/sbin/pgbouncer'
+            : self::markTestSkipped('pgbouncer is not here');
         $cluster = Cluster::shared();
         $socket = Streams::server();
         $port = (int) substr((string) strrchr((string) stream_socket_get_name($socket, false), ':'), 1);
@@ -79,8 +84,13 @@ final class PgbouncerTest extends TestCase
         $user = \function_exists('posix_geteuid') && posix_geteuid() === 0 ? ['-u', 'nobody'] : [];
         $this->pooler = new Process([$program, ...$user, $configuration]);
         $this->pooler->start();
-        Eventually::holds(static fn(): bool => @stream_socket_client("tcp://127.0.0.1:{$port}") !== false, 'pgbouncer listens');
+        Eventually::holds(
+            static fn(): bool => @stream_socket_client("tcp://127.0.0.1:{$port}") !== false,
+            'pgbouncer listens',
+        );
 
-        return PostgresOptions::of("host=127.0.0.1 port={$port} user={$cluster->user} dbname={$cluster->database} sslmode=disable");
+        return PostgresOptions::of(
+            "host=127.0.0.1 port={$port} user={$cluster->user} dbname={$cluster->database} sslmode=disable",
+        );
     }
 }

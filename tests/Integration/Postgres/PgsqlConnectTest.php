@@ -51,11 +51,18 @@ final class PgsqlConnectTest extends TestCase
 
     public function testASessionIsReadyAndHasItsSettings(): void
     {
-        $session = self::open(Cluster::shared()->dsn(), applicationName: "it's a \\ test", statementTimeout: 4.5, settings: ['search_path' => "a, 'b'", 'my.own' => '\\']);
+        $session = self::open(
+            Cluster::shared()->dsn(),
+            applicationName: "it's a \\ test",
+            statementTimeout: 4.5,
+            settings: ['search_path' => "a, 'b'", 'my.own' => '\\'],
+        );
 
         self::assertSame(
             [["it's a \\ test", '4500ms', "a, 'b'", '\\', 'ISO, MDY', 'UTF8', $session->backendPid()]],
-            $session->query("SELECT current_setting('application_name'), current_setting('statement_timeout'), current_setting('search_path'), current_setting('my.own'), current_setting('DateStyle'), current_setting('client_encoding'), pg_backend_pid()")->lists(),
+            $session->query(
+                "SELECT current_setting('application_name'), current_setting('statement_timeout'), current_setting('search_path'), current_setting('my.own'), current_setting('DateStyle'), current_setting('client_encoding'), pg_backend_pid()",
+            )->lists(),
         );
         self::assertSame('2s', $session->query('SHOW client_connection_check_interval')->value());
     }
@@ -64,12 +71,24 @@ final class PgsqlConnectTest extends TestCase
     {
         $role = self::role('');
         Cluster::ask("ALTER ROLE {$role} SET DateStyle = 'German'");
-        self::assertInstanceOf(\DateTimeImmutable::class, self::open(Cluster::shared()->dsn(user: $role))->query("SELECT '2024-02-29'::date")->value());
+        self::assertInstanceOf(
+            \DateTimeImmutable::class,
+            self::open(Cluster::shared()->dsn(user: $role))->query("SELECT '2024-02-29'::date")->value(),
+        );
     }
 
     public function testTheEnvironmentIsNotAsked(): void
     {
-        $environment = ['PGHOST' => 'nowhere.invalid', 'PGPORT' => '1', 'PGOPTIONS' => '-c no.such', 'PGSSLMODE' => 'verify-full', 'PGTARGETSESSIONATTRS' => 'standby', 'PGDATESTYLE' => 'German', 'PGREQUIREPEER' => 'nobody', 'PGSSLROOTCERT' => '/no/file'];
+        $environment = [
+            'PGHOST' => 'nowhere.invalid',
+            'PGPORT' => '1',
+            'PGOPTIONS' => '-c no.such',
+            'PGSSLMODE' => 'verify-full',
+            'PGTARGETSESSIONATTRS' => 'standby',
+            'PGDATESTYLE' => 'German',
+            'PGREQUIREPEER' => 'nobody',
+            'PGSSLROOTCERT' => '/no/file',
+        ];
         $options = PostgresOptions::of(Cluster::shared()->tcpDsn())->with(['driver' => PostgresDriver::ExtPgsql]);
         foreach ($environment as $name => $value) {
             putenv("{$name}={$value}");
@@ -91,7 +110,10 @@ final class PgsqlConnectTest extends TestCase
             self::assertSame('28P01', $failure->sqlState);
             self::assertStringContainsString('password authentication failed', $failure->getMessage());
             self::assertStringContainsString('127.0.0.1:' . Cluster::shared()->port, $failure->getMessage());
-            $trace = array_filter($failure->getTrace(), static fn(array $frame): bool => ($frame['class'] ?? '') !== self::class);
+            $trace = array_filter(
+                $failure->getTrace(),
+                static fn(array $frame): bool => ($frame['class'] ?? '') !== self::class,
+            );
             self::assertStringNotContainsString('my wrong secret', $failure->getMessage() . print_r($trace, true));
         }
     }
@@ -109,7 +131,11 @@ final class PgsqlConnectTest extends TestCase
         $cluster = Cluster::shared();
         $file = $this->file('pgpass', "127.0.0.1:{$cluster->port}:*:{$cluster->user}:{$cluster->password}\n", 0o600);
 
-        self::assertTrue(self::open("host=127.0.0.1 port={$cluster->port} user={$cluster->user} dbname=postgres passfile={$file}")->isOpen());
+        self::assertTrue(
+            self::open(
+                "host=127.0.0.1 port={$cluster->port} user={$cluster->user} dbname=postgres passfile={$file}",
+            )->isOpen(),
+        );
     }
 
     public function testWhatIsMissingIsToldWithItsState(): void
@@ -125,9 +151,16 @@ final class PgsqlConnectTest extends TestCase
             self::open(Cluster::shared()->dsn(), settings: ['nonsense' => '1']);
             self::fail('It was set');
         } catch (ConnectionFailedException $failure) {
-            self::assertStringContainsString('unrecognized configuration parameter "nonsense" (42704)', $failure->getMessage());
+            self::assertStringContainsString(
+                'unrecognized configuration parameter "nonsense" (42704)',
+                $failure->getMessage(),
+            );
         }
-        foreach (["host={$this->path()} user=a", 'host=127.0.0.1 port=1 user=a sslmode=disable', 'host=localhost port=1 user=a'] as $dsn) {
+        foreach ([
+            "host={$this->path()} user=a",
+            'host=127.0.0.1 port=1 user=a sslmode=disable',
+            'host=localhost port=1 user=a',
+        ] as $dsn) {
             try {
                 self::open($dsn);
                 self::fail('It was there');
@@ -159,7 +192,10 @@ final class PgsqlConnectTest extends TestCase
             } catch (ConnectionFailedException $failure) {
             }
         });
-        self::assertStringContainsString('no answer within 1 s, while waiting for the login', (string) $failure?->getMessage());
+        self::assertStringContainsString(
+            'no answer within 1 s, while waiting for the login',
+            (string) $failure?->getMessage(),
+        );
         self::assertLessThan(0.5, $gap);
         try {
             (new Sessions(self::options($server->dsn(sslmode: 'disable'))))->open(new TimeoutCancellation(0.01));
@@ -180,7 +216,10 @@ final class PgsqlConnectTest extends TestCase
             self::open($server->dsn(sslmode: 'disable'), connectTimeout: 0.1);
             self::fail('There was a session');
         } catch (ConnectionFailedException $failure) {
-            self::assertStringContainsString('no answer within 0.1 s, while waiting for the session to be set up', $failure->getMessage());
+            self::assertStringContainsString(
+                'no answer within 0.1 s, while waiting for the session to be set up',
+                $failure->getMessage(),
+            );
         }
         self::assertLessThan(5.0, (hrtime(true) - $start) / 1e9);
         $server->stop();
@@ -189,7 +228,11 @@ final class PgsqlConnectTest extends TestCase
     public function testAServerThatEndsTheConnectionAtAnyPointIsTold(): void
     {
         $proxy = FaultyProxy::before(Cluster::shared());
-        $dsn = "host={$proxy->host} port={$proxy->port} user=" . Cluster::shared()->user . ' password=' . Cluster::shared()->password . ' dbname=postgres sslmode=disable';
+        $dsn = "host={$proxy->host} port={$proxy->port} user="
+            . Cluster::shared()->user
+            . ' password='
+            . Cluster::shared()->password
+            . ' dbname=postgres sslmode=disable';
         $made = 0;
         for ($bytes = 0; $bytes < 700; $bytes += 7) {
             $proxy->closeAfter($bytes, Direction::ToClient);
@@ -209,8 +252,17 @@ final class PgsqlConnectTest extends TestCase
     {
         $proxy = FaultyProxy::before(Cluster::shared());
         $proxy->slice(1);
-        $session = self::open("host={$proxy->host} port={$proxy->port} user=" . Cluster::shared()->user . ' password=' . Cluster::shared()->password . ' dbname=postgres');
-        self::assertSame([[1, 'a'], [2, 'a']], $session->query('SELECT i, $1::text FROM generate_series(1, 2) i', ['a'])->lists());
+        $session = self::open(
+            "host={$proxy->host} port={$proxy->port} user="
+                . Cluster::shared()->user
+                . ' password='
+                . Cluster::shared()->password
+                . ' dbname=postgres',
+        );
+        self::assertSame(
+            [[1, 'a'], [2, 'a']],
+            $session->query('SELECT i, $1::text FROM generate_series(1, 2) i', ['a'])->lists(),
+        );
         $session->script('CREATE TEMP TABLE t (i int PRIMARY KEY)');
         self::assertSame(3, $session->copyFrom('COPY t FROM STDIN', [[1], [2], [3]], null));
         try {
@@ -227,21 +279,40 @@ final class PgsqlConnectTest extends TestCase
     {
         $authority = new Certificates($this->path());
         [$certificate, $key] = $authority->forServer('localhost');
-        $cluster = Cluster::start([], new TemporaryClusterOptions(certificate: $certificate, key: $key, authority: $authority->authority));
+        $cluster = Cluster::start(
+            [],
+            new TemporaryClusterOptions(certificate: $certificate, key: $key, authority: $authority->authority),
+        );
         $other = new Certificates($this->path(), 'another authority');
         $encrypted = 'SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()';
         $name = [new PostgresHost('localhost', $cluster->port, '127.0.0.1')];
         $address = [new PostgresHost('127.0.0.1', $cluster->port)];
 
-        foreach ([[TlsMode::VerifyFull, $name], [TlsMode::VerifyCa, $address], [TlsMode::Require, $address]] as [$mode, $hosts]) {
+        foreach ([
+            [TlsMode::VerifyFull, $name],
+            [TlsMode::VerifyCa, $address],
+            [TlsMode::Require, $address],
+        ] as [$mode, $hosts]) {
             foreach ([ChannelBinding::Prefer, ChannelBinding::Require] as $binding) {
-                self::assertTrue(self::open($cluster->tcpDsn(), hosts: $hosts, tls: $mode, tlsRootCertificate: $authority->authority, channelBinding: $binding)->query($encrypted)->value());
+                self::assertTrue(
+                    self::open(
+                        $cluster->tcpDsn(),
+                        hosts: $hosts,
+                        tls: $mode,
+                        tlsRootCertificate: $authority->authority,
+                        channelBinding: $binding,
+                    )->query($encrypted)->value(),
+                );
             }
         }
         self::assertTrue(self::open($cluster->tcpDsn(), tls: TlsMode::Prefer)->query($encrypted)->value());
         self::assertTrue(self::open($cluster->tcpDsn(), tls: TlsMode::Require)->query($encrypted)->value());
         self::assertFalse(self::open($cluster->tcpDsn(), tls: TlsMode::Disable)->query($encrypted)->value());
-        foreach ([[TlsMode::VerifyFull, $address, $authority], [TlsMode::VerifyFull, $name, $other], [TlsMode::VerifyCa, $address, $other]] as [$mode, $hosts, $trusted]) {
+        foreach ([
+            [TlsMode::VerifyFull, $address, $authority],
+            [TlsMode::VerifyFull, $name, $other],
+            [TlsMode::VerifyCa, $address, $other],
+        ] as [$mode, $hosts, $trusted]) {
             try {
                 self::open($cluster->tcpDsn(), hosts: $hosts, tls: $mode, tlsRootCertificate: $trusted->authority);
                 self::fail('It was trusted');
@@ -279,7 +350,9 @@ final class PgsqlConnectTest extends TestCase
     {
         $cluster = Cluster::start(
             ['password_encryption' => 'md5'],
-            new TemporaryClusterOptions(hba: ['host all weak 127.0.0.1/32 md5', 'host all all 127.0.0.1/32 password', 'local all all trust']),
+            new TemporaryClusterOptions(
+                hba: ['host all weak 127.0.0.1/32 md5', 'host all all 127.0.0.1/32 password', 'local all all trust'],
+            ),
         );
         self::open($cluster->dsn())->query("CREATE ROLE weak LOGIN PASSWORD 'weak'");
         $weak = $cluster->tcpDsn(user: 'weak', password: 'weak', dbname: 'postgres');
@@ -308,9 +381,15 @@ final class PgsqlConnectTest extends TestCase
             $options->with(['authentication' => AuthenticationMethod::cases()]),
         ];
         foreach ($allowed as $one) {
-            self::assertStringContainsString("host='db.example.com' hostaddr='192.0.2.1'", Conninfo::of($one, $endpoint));
+            self::assertStringContainsString(
+                "host='db.example.com' hostaddr='192.0.2.1'",
+                Conninfo::of($one, $endpoint),
+            );
         }
-        foreach ([$options, $options->with(['authentication' => [AuthenticationMethod::Scram], 'password' => null])] as $refused) {
+        foreach ([
+            $options,
+            $options->with(['authentication' => [AuthenticationMethod::Scram], 'password' => null]),
+        ] as $refused) {
             try {
                 self::assertStringContainsString('require_auth=', Conninfo::of($refused, $endpoint));
             } catch (UnsupportedException $refusal) {
@@ -336,7 +415,13 @@ final class PgsqlConnectTest extends TestCase
 
     public function testAPageOfFpmFindsItsConnectionAgain(): void
     {
-        $page = $this->file('page.php', strtr((string) file_get_contents(__DIR__ . '/page.php'), ['__DIR__' => var_export(__DIR__, true), '{dsn}' => Cluster::shared()->dsn()]));
+        $page = $this->file(
+            'page.php',
+            strtr(
+                (string) file_get_contents(__DIR__ . '/page.php'),
+                ['__DIR__' => var_export(__DIR__, true), '{dsn}' => Cluster::shared()->dsn()],
+            ),
+        );
         $this->startFpm();
         $pids = $runs = [];
         foreach ([1, 2, 3] as $_) {
@@ -347,7 +432,11 @@ final class PgsqlConnectTest extends TestCase
         self::assertCount(1, $pids);
         self::assertCount(3, $runs);
         $this->stopServer();
-        Eventually::holdsByItself(static fn(): bool => Cluster::ask('SELECT pid FROM pg_stat_activity WHERE pid = ' . array_key_first($pids)) === [], 'it goes with its process');
+        Eventually::holdsByItself(
+            static fn(): bool
+                => Cluster::ask('SELECT pid FROM pg_stat_activity WHERE pid = ' . array_key_first($pids)) === [],
+            'it goes with its process',
+        );
     }
 
     /** @param mixed ...$changes options by name */

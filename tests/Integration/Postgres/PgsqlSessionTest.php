@@ -61,18 +61,35 @@ final class PgsqlSessionTest extends TestCase
         foreach (TypeCases::roundTrips() as $name => [$type, $parameter]) {
             // Once while the statement is new, and once when it is known.
             foreach ([1, 2] as $_) {
-                self::assertAlike($name, ...array_map(static fn(Session $session): mixed => TypeCases::comparable($session->query("SELECT \$1::{$type}", [$parameter])->value()), $sessions));
+                self::assertAlike(
+                    $name,
+                    ...array_map(
+                        static fn(Session $session): mixed
+                            => TypeCases::comparable($session->query("SELECT \$1::{$type}", [$parameter])->value()),
+                        $sessions,
+                    ),
+                );
             }
         }
         foreach (TypeCases::outputs() as $name => [$expression]) {
-            self::assertAlike($name, ...array_map(static fn(Session $session): mixed => TypeCases::comparable($session->query("SELECT {$expression}")->value()), $sessions));
+            self::assertAlike(
+                $name,
+                ...array_map(
+                    static fn(Session $session): mixed
+                        => TypeCases::comparable($session->query("SELECT {$expression}")->value()),
+                    $sessions,
+                ),
+            );
         }
         foreach (TypeCases::settings() as $name => [$setting, $value, $expression]) {
-            self::assertAlike($name, ...array_map(static function (Session $session) use ($setting, $value, $expression): mixed {
-                $session->script("SET {$setting} TO '{$value}'");
+            self::assertAlike(
+                $name,
+                ...array_map(static function (Session $session) use ($setting, $value, $expression): mixed {
+                    $session->script("SET {$setting} TO '{$value}'");
 
-                return TypeCases::comparable($session->query("SELECT {$expression}")->value());
-            }, $sessions));
+                    return TypeCases::comparable($session->query("SELECT {$expression}")->value());
+                }, $sessions),
+            );
         }
         foreach (TypeCases::refused() as $name => [$type, $parameter]) {
             $messages = array_map(static function (Session $session) use ($type, $parameter): string {
@@ -99,14 +116,23 @@ final class PgsqlSessionTest extends TestCase
             ["INSERT INTO {$table} VALUES (\$1, \$2)", [1, 'a']],
             ["INSERT INTO {$table} VALUES (\$1, \$2)", [2, null]],
             ["INSERT INTO {$table} VALUES (\$1, \$2)", [3, '']],
-            ["DO 'BEGIN RAISE EXCEPTION USING MESSAGE = ''m'', DETAIL = ''d'', HINT = ''h'', ERRCODE = ''ZZ123'', TABLE = ''t'', COLUMN = ''c'', DATATYPE = ''y'', SCHEMA = ''s'', CONSTRAINT = ''n''; END'", []],
+            [
+                "DO 'BEGIN RAISE EXCEPTION USING MESSAGE = ''m'', DETAIL = ''d'', HINT = ''h'', ERRCODE = ''ZZ123'', TABLE = ''t'', COLUMN = ''c'', DATATYPE = ''y'', SCHEMA = ''s'', CONSTRAINT = ''n''; END'",
+                [],
+            ],
             ['SELECT nothing', []],
         ] as [$sql, $parameters]) {
             $told = array_map(static function (Session $session) use ($sql, $parameters): array {
                 try {
                     $session->query($sql, $parameters);
                 } catch (QueryException $error) {
-                    return [$error::class, $error->getMessage(), $error->detail, $error->context, ...array_diff_key(get_object_vars($error), ['xdebug_message' => 0])];
+                    return [
+                        $error::class,
+                        $error->getMessage(),
+                        $error->detail,
+                        $error->context,
+                        ...array_diff_key(get_object_vars($error), ['xdebug_message' => 0]),
+                    ];
                 }
 
                 return [];
@@ -134,7 +160,13 @@ final class PgsqlSessionTest extends TestCase
     public function testALargeParameterIsCancelledAsItIsSent(): void
     {
         $proxy = FaultyProxy::before(Cluster::shared());
-        $session = self::open("host={$proxy->host} port={$proxy->port} user=" . Cluster::shared()->user . ' password=' . Cluster::shared()->password . ' dbname=postgres');
+        $session = self::open(
+            "host={$proxy->host} port={$proxy->port} user="
+                . Cluster::shared()->user
+                . ' password='
+                . Cluster::shared()->password
+                . ' dbname=postgres',
+        );
         $session->query('SELECT length($1::text)', ['']);
         $proxy->pause();
         try {
@@ -161,7 +193,11 @@ final class PgsqlSessionTest extends TestCase
             self::fail('It was answered');
         } catch (ConnectionClosedException) {
         }
-        Eventually::holds(static fn(): bool => Cluster::ask('SELECT pid FROM pg_stat_activity WHERE pid = ' . $session->backendPid()) === [], 'the server has ended it');
+        Eventually::holds(
+            static fn(): bool
+                => Cluster::ask('SELECT pid FROM pg_stat_activity WHERE pid = ' . $session->backendPid()) === [],
+            'the server has ended it',
+        );
     }
 
     public function testClosingDuringACopyDoesNotWait(): void
@@ -207,7 +243,10 @@ final class PgsqlSessionTest extends TestCase
         $session->query('SELECT 1');
         unset($session);
 
-        Eventually::holds(static fn(): bool => Cluster::ask("SELECT pid FROM pg_stat_activity WHERE pid = {$pid}") === [], 'the server has ended it');
+        Eventually::holds(
+            static fn(): bool => Cluster::ask("SELECT pid FROM pg_stat_activity WHERE pid = {$pid}") === [],
+            'the server has ended it',
+        );
     }
 
     public function testALossIsToldWithWhatTheServerSaid(): void
@@ -225,7 +264,10 @@ final class PgsqlSessionTest extends TestCase
 
             self::assertInstanceOf(ConnectionLostException::class, $reason);
             self::assertSame('57P01', $reason->sqlState);
-            self::assertStringContainsString('terminating connection due to administrator command', $reason->getMessage());
+            self::assertStringContainsString(
+                'terminating connection due to administrator command',
+                $reason->getMessage(),
+            );
             try {
                 $future === null ? $session->query('SELECT 1') : $future->await();
                 self::fail('It was answered');
@@ -239,7 +281,14 @@ final class PgsqlSessionTest extends TestCase
     public function testAServerThatIsSilentIsTakenToBeGone(): void
     {
         $proxy = FaultyProxy::before(Cluster::shared());
-        $session = self::open("host={$proxy->host} port={$proxy->port} user=" . Cluster::shared()->user . ' password=' . Cluster::shared()->password . ' dbname=postgres', readTimeout: 0.1);
+        $session = self::open(
+            "host={$proxy->host} port={$proxy->port} user="
+                . Cluster::shared()->user
+                . ' password='
+                . Cluster::shared()->password
+                . ' dbname=postgres',
+            readTimeout: 0.1,
+        );
         self::assertSame(1, $session->query('SELECT 1')->value());
         $proxy->swallow();
         try {
@@ -268,7 +317,10 @@ final class PgsqlSessionTest extends TestCase
         $session = self::open();
         /** @var \ArrayObject<int, string> $told */
         $told = new \ArrayObject();
-        $session->onNotification(static fn(Notification $notification) => $told[] = "{$notification->channel} {$notification->payload} {$notification->pid}");
+        $session->onNotification(
+            static fn(Notification $notification)
+                => $told[] = "{$notification->channel} {$notification->payload} {$notification->pid}",
+        );
         $session->query('LISTEN a');
         $session->query("SELECT pg_notify('a', 'own')");
         self::assertSame(["a own {$session->backendPid()}"], (array) $told);
@@ -307,7 +359,13 @@ final class PgsqlSessionTest extends TestCase
     {
         $session = self::open(statementCache: 0);
         foreach (['I', 'T'] as $status) {
-            self::assertSame([['a', "\0\\", [1, null], true, 5]], $session->query('SELECT $1::text, $2::bytea, $3::int[], $4::bool, $5::int', ['a', "\0\\", [1, null], true, 5])->lists());
+            self::assertSame(
+                [['a', "\0\\", [1, null], true, 5]],
+                $session->query(
+                    'SELECT $1::text, $2::bytea, $3::int[], $4::bool, $5::int',
+                    ['a', "\0\\", [1, null], true, 5],
+                )->lists(),
+            );
             self::assertSame(7, $session->query('SELECT $1::int', [7])->value());
             self::assertSame(0, $session->query('SELECT count(*) FROM pg_prepared_statements')->value());
             self::assertSame($status, $session->transactionStatus());
@@ -335,7 +393,10 @@ final class PgsqlSessionTest extends TestCase
             $session->script($change);
             $session->query("INSERT INTO {$table} (a) VALUES (\$1)", [1]);
             self::assertIsArray($session->query("SELECT * FROM {$table} LIMIT 1")->one());
-            self::assertCount($change === 'DEALLOCATE ALL' ? 1 : 2, $session->query("SELECT * FROM {$table}")->columns());
+            self::assertCount(
+                $change === 'DEALLOCATE ALL' ? 1 : 2,
+                $session->query("SELECT * FROM {$table}")->columns(),
+            );
         }
         $session->query('BEGIN');
         $session->query("SELECT * FROM {$table}");
@@ -375,19 +436,50 @@ final class PgsqlSessionTest extends TestCase
         $table = self::table('id int');
         $session->query('BEGIN');
         $insert = "INSERT INTO {$table} SELECT generate_series(1, 3)";
-        self::assertSame([['id' => 1], ['id' => 2], ['id' => 3]], iterator_to_array($session->stream("{$insert} RETURNING id", [], null)));
-        self::assertSame([['id' => 1], ['id' => 2], ['id' => 3]], iterator_to_array($session->stream("WITH a AS ({$insert} RETURNING id) SELECT * FROM a", [], null)));
-        self::assertSame([['i' => 2]], iterator_to_array($session->stream('/* /* ; */ */ WITH a AS (SELECT 1 AS i) SELECT i + $1 AS i FROM a -- for update', [1], null)));
+        self::assertSame(
+            [['id' => 1], ['id' => 2], ['id' => 3]],
+            iterator_to_array($session->stream("{$insert} RETURNING id", [], null)),
+        );
+        self::assertSame(
+            [['id' => 1], ['id' => 2], ['id' => 3]],
+            iterator_to_array($session->stream("WITH a AS ({$insert} RETURNING id) SELECT * FROM a", [], null)),
+        );
+        self::assertSame(
+            [['i' => 2]],
+            iterator_to_array($session->stream(
+                '/* /* ; */ */ WITH a AS (SELECT 1 AS i) SELECT i + $1 AS i FROM a -- for update',
+                [1],
+                null,
+            )),
+        );
         self::assertSame([['TimeZone' => 'UTC']], iterator_to_array($session->stream('SHOW TimeZone', [], null)));
         $session->query('ROLLBACK');
     }
 
     public function testACursorIsForWhatOnlyReads(): void
     {
-        foreach (['SELECT 1', ' ( select 1)', 'VALUES (1)', 'TABLE t', "-- INSERT\nSELECT 'INTO', \"UPDATE\", \$a\$ delete \$a\$, E'\\' INTO'", 'WITH a AS (SELECT 1) SELECT 1 FROM a FOR UPDATE', 'SELECT 1 FOR NO KEY UPDATE'] as $sql) {
+        foreach ([
+            'SELECT 1',
+            ' ( select 1)',
+            'VALUES (1)',
+            'TABLE t',
+            "-- INSERT\nSELECT 'INTO', \"UPDATE\", \$a\$ delete \$a\$, E'\\' INTO'",
+            'WITH a AS (SELECT 1) SELECT 1 FROM a FOR UPDATE',
+            'SELECT 1 FOR NO KEY UPDATE',
+        ] as $sql) {
             self::assertTrue(Cursors::fit($sql), $sql);
         }
-        foreach (['INSERT INTO t VALUES (1)', 'SELECT 1 INTO t', 'WITH a AS (DELETE FROM t RETURNING 1) SELECT 1', 'WITH a AS (SELECT 1) UPDATE t SET a = 1', 'SHOW a', 'EXPLAIN SELECT 1', 'FETCH a', 'selection', ''] as $sql) {
+        foreach ([
+            'INSERT INTO t VALUES (1)',
+            'SELECT 1 INTO t',
+            'WITH a AS (DELETE FROM t RETURNING 1) SELECT 1',
+            'WITH a AS (SELECT 1) UPDATE t SET a = 1',
+            'SHOW a',
+            'EXPLAIN SELECT 1',
+            'FETCH a',
+            'selection',
+            '',
+        ] as $sql) {
             self::assertFalse(Cursors::fit($sql), $sql);
         }
     }
@@ -409,8 +501,14 @@ final class PgsqlSessionTest extends TestCase
                 })(), null);
                 self::fail('It was stored');
             } catch (UniqueViolationException $error) {
-                self::assertSame([$table, "{$table}_pkey", 'id', 'Key (id)=(1) already exists.', 'public'], [$error->table, $error->constraint, $error->column, $error->detail, $error->schema]);
-                self::assertSame("duplicate key value violates unique constraint \"{$table}_pkey\" (SQLSTATE 23505)", $error->getMessage());
+                self::assertSame(
+                    [$table, "{$table}_pkey", 'id', 'Key (id)=(1) already exists.', 'public'],
+                    [$error->table, $error->constraint, $error->column, $error->detail, $error->schema],
+                );
+                self::assertSame(
+                    "duplicate key value violates unique constraint \"{$table}_pkey\" (SQLSTATE 23505)",
+                    $error->getMessage(),
+                );
                 self::assertStringContainsString("COPY {$table}, line 2", (string) $error->context);
             }
             self::assertLessThan(200_000, $read);
@@ -422,16 +520,21 @@ final class PgsqlSessionTest extends TestCase
     {
         $session = self::open();
         $table = self::table('id int');
-        Cluster::ask("CREATE FUNCTION {$table}_f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE NOTICE ''%'', NEW.id; RETURN NEW; END'; CREATE TRIGGER t BEFORE INSERT ON {$table} FOR EACH ROW EXECUTE FUNCTION {$table}_f()");
+        Cluster::ask(
+            "CREATE FUNCTION {$table}_f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE NOTICE ''%'', NEW.id; RETURN NEW; END'; CREATE TRIGGER t BEFORE INSERT ON {$table} FOR EACH ROW EXECUTE FUNCTION {$table}_f()",
+        );
         $ignores = \ini_get('pgsql.ignore_notice');
         foreach (['0', '1'] as $ignore) {
             ini_set('pgsql.ignore_notice', $ignore);
             try {
-                self::assertSame(30_000, $session->copyFrom("COPY {$table} FROM STDIN", (static function (): \Generator {
-                    for ($i = 0; $i < 30_000; ++$i) {
-                        yield "{$i}\n";
-                    }
-                })(), null));
+                self::assertSame(
+                    30_000,
+                    $session->copyFrom("COPY {$table} FROM STDIN", (static function (): \Generator {
+                        for ($i = 0; $i < 30_000; ++$i) {
+                            yield "{$i}\n";
+                        }
+                    })(), null),
+                );
             } finally {
                 ini_set('pgsql.ignore_notice', (string) $ignores);
             }
@@ -447,10 +550,14 @@ final class PgsqlSessionTest extends TestCase
             foreach (['', '(FORMAT csv)', '(FORMAT csv, HEADER)'] as $format) {
                 foreach (['', '1', "1\n", "a\n1\n", '"', "\"a\"\n\"1", str_repeat("1\n", 50_000)] as $data) {
                     try {
-                        $session->copyFrom("COPY {$table} FROM STDIN {$format}", (static function () use ($data): \Generator {
-                            yield $data;
-                            throw new \DomainException('enough');
-                        })(), null);
+                        $session->copyFrom(
+                            "COPY {$table} FROM STDIN {$format}",
+                            (static function () use ($data): \Generator {
+                                yield $data;
+                                throw new \DomainException('enough');
+                            })(),
+                            null,
+                        );
                         self::fail('It was stored');
                     } catch (\DomainException $thrown) {
                         self::assertSame('enough', $thrown->getMessage());
@@ -466,7 +573,13 @@ final class PgsqlSessionTest extends TestCase
         $session = self::open();
         $table = self::table('id int');
         $source = self::open(driver: PostgresDriver::Native);
-        $binary = implode('', iterator_to_array($source->copyTo('COPY (SELECT generate_series(1, 3)) TO STDOUT (FORMAT binary)', null), false));
+        $binary = implode(
+            '',
+            iterator_to_array(
+                $source->copyTo('COPY (SELECT generate_series(1, 3)) TO STDOUT (FORMAT binary)', null),
+                false,
+            ),
+        );
         if (Libpq::canCopy()) {
             self::assertSame(3, $session->copyFrom("COPY {$table} FROM STDIN (FORMAT binary)", [$binary], null));
 
@@ -488,7 +601,9 @@ final class PgsqlSessionTest extends TestCase
         $session = self::open();
         $table = self::table('id int');
         try {
-            $session->script("INSERT INTO {$table} VALUES (1); COPY {$table} FROM STDIN; INSERT INTO {$table} VALUES (2)");
+            $session->script(
+                "INSERT INTO {$table} VALUES (1); COPY {$table} FROM STDIN; INSERT INTO {$table} VALUES (2)",
+            );
             self::fail('It was executed');
         } catch (QueryCancelledException) {
         }
@@ -506,7 +621,11 @@ final class PgsqlSessionTest extends TestCase
                 if ($type === 'P') {
                     $connection->readToEnd();
                 }
-                $connection->write(str_contains($payload, 'pg_backend_pid()') ? self::row('f') : Message::emptyQueryResponse() . Message::readyForQuery());
+                $connection->write(
+                    str_contains($payload, 'pg_backend_pid()')
+                        ? self::row('f')
+                        : Message::emptyQueryResponse() . Message::readyForQuery(),
+                );
             }
         });
         $session = self::open($proxy->dsn());
@@ -524,27 +643,45 @@ final class PgsqlSessionTest extends TestCase
         [$certificate, $key] = (new Certificates($this->path()))->forServer('127.0.0.1');
         $size = 0;
         // A proxy may send records of the largest size.
-        $server = FakeServer::start(static function (FakeConnection $connection) use ($certificate, $key, &$size): void {
-            $connection->readRequest();
-            $connection->startTls($certificate, $key);
-            $connection->welcome();
-            for (;;) {
-                [$type, $payload] = $connection->read();
-                if ($type === 'P') {
-                    $executes = \in_array('B', array_column($connection->readUntil('S'), 0), true);
-                    $connection->write(Message::parseComplete() . ($executes ? self::answerOf($size - \strlen(Message::parseComplete())) : Message::readyForQuery()));
-                } elseif ($type === 'B') {
-                    $connection->readUntil('S');
-                    $connection->write(self::answerOf($size));
-                } else {
-                    $connection->write(str_contains($payload, 'repeat') ? self::row(str_repeat(' ', 60_000)) : self::row('t'));
+        $server = FakeServer::start(
+            static function (FakeConnection $connection) use ($certificate, $key, &$size): void {
+                $connection->readRequest();
+                $connection->startTls($certificate, $key);
+                $connection->welcome();
+                for (;;) {
+                    [$type, $payload] = $connection->read();
+                    if ($type === 'P') {
+                        $executes = \in_array('B', array_column($connection->readUntil('S'), 0), true);
+                        $connection->write(
+                            Message::parseComplete()
+                                . ($executes ? self::answerOf(
+                                    $size - \strlen(Message::parseComplete()),
+                                ) : Message::readyForQuery()),
+                        );
+                    } elseif ($type === 'B') {
+                        $connection->readUntil('S');
+                        $connection->write(self::answerOf($size));
+                    } else {
+                        $connection->write(
+                            str_contains($payload, 'repeat') ? self::row(str_repeat(' ', 60_000)) : self::row('t'),
+                        );
+                    }
                 }
-            }
-        });
+            },
+        );
         $session = self::open($server->dsn(), tls: TlsMode::Require, settings: []);
         mt_srand(Scale::seed());
-        foreach ([32_768, 49_152, 65_536, ...array_map(static fn(): int => mt_rand(9_000, 400_000), range(1, 100))] as $size) {
-            self::assertGreaterThan(0, \count($session->query('SELECT 1', [], new TimeoutCancellation(2))), "{$size} bytes");
+        foreach ([
+            32_768,
+            49_152,
+            65_536,
+            ...array_map(static fn(): int => mt_rand(9_000, 400_000), range(1, 100)),
+        ] as $size) {
+            self::assertGreaterThan(
+                0,
+                \count($session->query('SELECT 1', [], new TimeoutCancellation(2))),
+                "{$size} bytes",
+            );
         }
         $session->close();
         $server->stop();
@@ -577,7 +714,9 @@ final class PgsqlSessionTest extends TestCase
 
     public function testTheDriverIsChosenByTheOptions(): void
     {
-        $connection = PostgresConnection::connect(PostgresOptions::of(Cluster::shared()->dsn())->with(['driver' => PostgresDriver::ExtPgsql]));
+        $connection = PostgresConnection::connect(
+            PostgresOptions::of(Cluster::shared()->dsn())->with(['driver' => PostgresDriver::ExtPgsql]),
+        );
         $this->expectException(UnsupportedException::class);
         $connection->copyTo('COPY (SELECT 1) TO STDOUT')->current();
     }
@@ -612,7 +751,10 @@ final class PgsqlSessionTest extends TestCase
 
     private static function row(string $value): string
     {
-        return Message::rowDescription(['value' => 25]) . Message::dataRow($value) . Message::commandComplete('SELECT 1') . Message::readyForQuery();
+        return Message::rowDescription(['value' => 25])
+            . Message::dataRow($value)
+            . Message::commandComplete('SELECT 1')
+            . Message::readyForQuery();
     }
 
     private static function table(string $definition): string
@@ -625,6 +767,11 @@ final class PgsqlSessionTest extends TestCase
 
     private static function awaitActive(int $pid): void
     {
-        Eventually::holds(static fn(): bool => (Cluster::ask("SELECT wait_event FROM pg_stat_activity WHERE pid = {$pid}")[0]['wait_event'] ?? '') === 'PgSleep', 'the server works');
+        Eventually::holds(
+            static fn(): bool => (Cluster::ask(
+                "SELECT wait_event FROM pg_stat_activity WHERE pid = {$pid}",
+            )[0]['wait_event'] ?? '') === 'PgSleep',
+            'the server works',
+        );
     }
 }

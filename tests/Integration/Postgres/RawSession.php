@@ -19,7 +19,10 @@ final class RawSession
         $rows = [];
         while (true) {
             $at = 0;
-            for (; \strlen($bytes) >= $at + 5 && \strlen($bytes) > $at + self::int($bytes, $at + 1); $at += 1 + self::int($bytes, $at + 1)) {
+            for (; \strlen($bytes) >= $at + 5 && \strlen($bytes) > $at + self::int(
+                $bytes,
+                $at + 1,
+            ); $at += 1 + self::int($bytes, $at + 1)) {
                 $payload = substr($bytes, $at + 5, self::int($bytes, $at + 1) - 4);
                 if ($bytes[$at] === 'Z') {
                     return $rows;

@@ -30,7 +30,10 @@ final class TemporaryClusterTest extends TestCase
         $cluster = TemporaryCluster::start();
         $address = 'SELECT host(inet_client_addr()) AS address, current_user AS name, current_database() AS database';
 
-        self::assertSame([['address' => null, 'name' => 'postgres', 'database' => 'postgres']], Cluster::ask($address, $cluster->dsn()));
+        self::assertSame(
+            [['address' => null, 'name' => 'postgres', 'database' => 'postgres']],
+            Cluster::ask($address, $cluster->dsn()),
+        );
         self::assertSame('127.0.0.1', Cluster::ask($address, $cluster->tcpDsn())[0]['address'] ?? null);
         self::assertFalse(@pg_connect($cluster->tcpDsn(password: 'wrong'), \PGSQL_CONNECT_FORCE_NEW));
         self::assertStringContainsString('password authentication failed for user "postgres"', $cluster->log());
@@ -48,8 +51,16 @@ final class TemporaryClusterTest extends TestCase
             'application_name' => "it's a \\ test",
         ]);
         $settings = [];
-        foreach (['max_connections', 'autovacuum', 'seq_page_cost', 'application_name', 'timezone', 'server_encoding'] as $name) {
-            $settings[] = Cluster::ask("SELECT current_setting('{$name}') AS value", $cluster->dsn())[0]['value'] ?? null;
+        foreach ([
+            'max_connections',
+            'autovacuum',
+            'seq_page_cost',
+            'application_name',
+            'timezone',
+            'server_encoding',
+        ] as $name) {
+            $settings[] = Cluster::ask("SELECT current_setting('{$name}') AS value", $cluster->dsn())[0]['value']
+                ?? null;
         }
 
         self::assertSame(['7', 'off', '1.25', "it's a \\ test", 'UTC', 'UTF8'], $settings);
@@ -65,24 +76,46 @@ final class TemporaryClusterTest extends TestCase
 
     public function testASettingThatDoesNotFitInALineIsRefused(): void
     {
-        foreach ([['application_name' => "a\nb"], ['application_name' => "a\rb"], ['application_name' => "a\0b"], ["application_name\nport" => 1]] as $settings) {
+        foreach ([
+            ['application_name' => "a\nb"],
+            ['application_name' => "a\rb"],
+            ['application_name' => "a\0b"],
+            ["application_name\nport" => 1],
+        ] as $settings) {
             try {
                 TemporaryCluster::start($settings);
                 self::fail('It started');
             } catch (\ValueError $error) {
-                self::assertStringStartsWith('The setting application_name has a line break or a NUL byte', $error->getMessage());
+                self::assertStringStartsWith(
+                    'The setting application_name has a line break or a NUL byte',
+                    $error->getMessage(),
+                );
             }
         }
     }
 
     public function testASuperuserWhomPostgresqlWouldNotHaveIsRefused(): void
     {
-        foreach (['', "o'brien", 'a"b', 'a\\b', '$a', "a\nb", 'pg_boss', 'public', 'none', str_repeat('a', 64)] as $user) {
+        foreach ([
+            '',
+            "o'brien",
+            'a"b',
+            'a\\b',
+            '$a',
+            "a\nb",
+            'pg_boss',
+            'public',
+            'none',
+            str_repeat('a', 64),
+        ] as $user) {
             try {
                 new TemporaryClusterOptions(user: $user);
                 self::fail("{$user} is taken");
             } catch (\ValueError $error) {
-                self::assertSame("The superuser of a temporary cluster can't be called \"{$user}\"", $error->getMessage());
+                self::assertSame(
+                    "The superuser of a temporary cluster can't be called \"{$user}\"",
+                    $error->getMessage(),
+                );
             }
         }
         $cluster = TemporaryCluster::start([], new TemporaryClusterOptions(user: 'Ärger mit-Namen'));
@@ -99,8 +132,14 @@ final class TemporaryClusterTest extends TestCase
         Cluster::ask("CREATE ROLE plain LOGIN PASSWORD 'secret'", $cluster->dsn());
 
         self::assertFalse(@pg_connect($cluster->dsn(user: 'plain', password: 'wrong'), \PGSQL_CONNECT_FORCE_NEW));
-        self::assertSame([['name' => 'plain']], Cluster::ask('SELECT current_user AS name', $cluster->dsn(user: 'plain', password: 'secret')));
-        self::assertSame([['name' => 'boss', 'sums' => 'on']], Cluster::ask("SELECT current_user AS name, current_setting('data_checksums') AS sums", $cluster->tcpDsn()));
+        self::assertSame(
+            [['name' => 'plain']],
+            Cluster::ask('SELECT current_user AS name', $cluster->dsn(user: 'plain', password: 'secret')),
+        );
+        self::assertSame(
+            [['name' => 'boss', 'sums' => 'on']],
+            Cluster::ask("SELECT current_user AS name, current_setting('data_checksums') AS sums", $cluster->tcpDsn()),
+        );
     }
 
     public function testItTalksTlsWithTheCertificateThatItIsGiven(): void
@@ -116,12 +155,27 @@ final class TemporaryClusterTest extends TestCase
         [$client, $clientKey] = $authority->forClient('postgres');
 
         $tls = 'SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()';
-        $dsn = $cluster->tcpDsn(sslmode: 'verify-full', sslrootcert: $authority->authority, sslcert: $client, sslkey: $clientKey);
+        $dsn = $cluster->tcpDsn(
+            sslmode: 'verify-full',
+            sslrootcert: $authority->authority,
+            sslcert: $client,
+            sslkey: $clientKey,
+        );
         self::assertSame([['ssl' => 't']], Cluster::ask($tls, $dsn));
         $stranger = new Certificates($this->path(), 'A stranger');
-        self::assertFalse(@pg_connect($cluster->tcpDsn(sslmode: 'verify-full', sslrootcert: $stranger->authority), \PGSQL_CONNECT_FORCE_NEW));
+        self::assertFalse(
+            @pg_connect(
+                $cluster->tcpDsn(sslmode: 'verify-full', sslrootcert: $stranger->authority),
+                \PGSQL_CONNECT_FORCE_NEW,
+            ),
+        );
         [$client, $clientKey] = $stranger->forClient('postgres');
-        self::assertFalse(@pg_connect($cluster->tcpDsn(sslmode: 'require', sslcert: $client, sslkey: $clientKey), \PGSQL_CONNECT_FORCE_NEW));
+        self::assertFalse(
+            @pg_connect(
+                $cluster->tcpDsn(sslmode: 'require', sslcert: $client, sslkey: $clientKey),
+                \PGSQL_CONNECT_FORCE_NEW,
+            ),
+        );
     }
 
     public function testARestartKeepsDataAndAddressesAndDisconnectsClients(): void
@@ -180,14 +234,18 @@ final class TemporaryClusterTest extends TestCase
     {
         $this->expectException(ClusterException::class);
         $this->expectExceptionMessage('No PostgreSQL 8 server is installed');
-        $this->expectExceptionMessage('On Debian, install the package postgresql-8, or name their directory by TemporaryClusterOptions(binaries: ...)');
+        $this->expectExceptionMessage(
+            'On Debian, install the package postgresql-8, or name their directory by TemporaryClusterOptions(binaries: ...)',
+        );
         TemporaryCluster::start([], new TemporaryClusterOptions(version: 8));
     }
 
     public function testBinariesThatAreNotThereAreMissedByTheirDirectory(): void
     {
         $this->expectException(ClusterException::class);
-        $this->expectExceptionMessage("initdb and postgres are in none of {$this->path()}. On Debian, install the package postgresql,");
+        $this->expectExceptionMessage(
+            "initdb and postgres are in none of {$this->path()}. On Debian, install the package postgresql,",
+        );
         TemporaryCluster::start([], new TemporaryClusterOptions(binaries: $this->path()));
     }
 
@@ -204,7 +262,10 @@ final class TemporaryClusterTest extends TestCase
             Cluster::start(['nonsense' => true]);
             self::fail('It started');
         } catch (ClusterException $failure) {
-            self::assertStringStartsWith('The PostgreSQL server ended before it was ready; the end of its log:', $failure->getMessage());
+            self::assertStringStartsWith(
+                'The PostgreSQL server ended before it was ready; the end of its log:',
+                $failure->getMessage(),
+            );
             self::assertStringContainsString('unrecognized configuration parameter "nonsense"', $failure->output);
         }
     }

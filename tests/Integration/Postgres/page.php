@@ -10,7 +10,9 @@ use Spindle\Postgres\PostgresOptions;
 
 require dirname(__DIR__, 3) . '/vendor/autoload.php';
 
-$connection = PostgresConnection::connect(PostgresOptions::of('{dsn}')->with(['driver' => PostgresDriver::ExtPgsql, 'persistent' => true]));
+$connection = PostgresConnection::connect(
+    PostgresOptions::of('{dsn}')->with(['driver' => PostgresDriver::ExtPgsql, 'persistent' => true]),
+);
 $value = $connection->query('SELECT $1::int', ['42'])->value();
 $statements = $connection->query("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%1::int'")->value();
 $connection->query('BEGIN');

@@ -16,7 +16,8 @@ use function Amp\delay;
 require dirname(__DIR__, 3) . '/vendor/autoload.php';
 
 $options = PostgresOptions::of($argv[1])->with(['driver' => PostgresDriver::ExtPgsql]);
-$open = static fn(): Session => (new Sessions($options->with(['persistent' => true, 'settings' => ['my.own' => 'x']])))->open(null);
+$open = static fn(): Session
+    => (new Sessions($options->with(['persistent' => true, 'settings' => ['my.own' => 'x']])))->open(null);
 $outside = (new Sessions($options))->open(null);
 $found = [];
 
@@ -33,14 +34,21 @@ $state = "SELECT current_setting('statement_timeout'), current_setting('my.own')
 $found['as at first'] = $one->query($state, ['a'])->lists();
 $one->query('BEGIN');
 $one->close();
-$found['its transaction'] = $outside->query('SELECT state FROM pg_stat_activity WHERE pid = $1', [$pid])->value() === 'idle' ? 'rolled back' : 'open';
+$found['its transaction'] = $outside->query(
+    'SELECT state FROM pg_stat_activity WHERE pid = $1',
+    [$pid],
+)->value() === 'idle'
+    ? 'rolled back'
+    : 'open';
 
 $outside->query('SELECT pg_terminate_backend($1)', [$pid]);
 while ($outside->query('SELECT 1 FROM pg_stat_activity WHERE pid = $1', [$pid])->value() === 1) {
     delay(0.001);
 }
 $one = $open();
-$found['after it was lost'] = $one->query('SELECT 1')->value() === 1 && $one->backendPid() !== $pid ? 'another' : 'lost';
+$found['after it was lost'] = $one->query('SELECT 1')->value() === 1 && $one->backendPid() !== $pid
+    ? 'another'
+    : 'lost';
 
 $pid = $one->backendPid();
 try {
@@ -50,6 +58,8 @@ try {
 $start = hrtime(true);
 $one->close();
 $one = $open();
-$found['after it was closed while busy'] = $one->backendPid() === $pid ? 'the same' : 'another, ' . ((hrtime(true) - $start) / 1e9 < 1 ? 'at once' : 'late');
+$found['after it was closed while busy'] = $one->backendPid() === $pid
+    ? 'the same'
+    : 'another, ' . ((hrtime(true) - $start) / 1e9 < 1 ? 'at once' : 'late');
 
 echo json_encode($found, JSON_THROW_ON_ERROR);

@@ -324,12 +324,22 @@ final class DispatchedTasksTest extends TestCase
         $executor = $this->executor();
         $broker = new RedisBroker(Redis::shared()->address());
         foreach (['short', TaskBody::head(JobRetryPolicy::none(), null, 'code')] as $i => $body) {
-            $broker->submit($this->queue, [new Job("odd-{$i}", Frame::seal(self::keys(), Frame::JOB, $this->queue, "odd-{$i}", 0, $body))], 100, '', false);
+            $broker->submit(
+                $this->queue,
+                [new Job("odd-{$i}", Frame::seal(self::keys(), Frame::JOB, $this->queue, "odd-{$i}", 0, $body))],
+                100,
+                '',
+                false,
+            );
         }
         $this->agent($this->queue);
 
         self::assertSame(1, $executor->submit(static fn(): int => 1)->await());
-        Eventually::holds(fn(): bool => $broker->figures($this->queue)['dead'] === 2, 'no other agent can read them', 20.0);
+        Eventually::holds(
+            fn(): bool => $broker->figures($this->queue)['dead'] === 2,
+            'no other agent can read them',
+            20.0,
+        );
         $this->expectException(TamperedFrameException::class);
         $this->expectExceptionMessage('is it of another version of Spindle?');
         $executor->attach('odd-1')->await();
@@ -339,7 +349,10 @@ final class DispatchedTasksTest extends TestCase
     {
         $executor = $this->executor();
         self::assertNull($executor->status('20260112'));
-        self::assertSame('20260112', $executor->dispatch(static fn(): ?string => TaskContext::current()->idempotencyKey, id: '20260112'));
+        self::assertSame(
+            '20260112',
+            $executor->dispatch(static fn(): ?string => TaskContext::current()->idempotencyKey, id: '20260112'),
+        );
         self::assertSame(JobStatus::Waiting, $executor->status('20260112'));
         $this->agent($this->queue);
 
@@ -510,7 +523,15 @@ final class DispatchedTasksTest extends TestCase
         $id = $executor->dispatch(static fn(): \Generator => yield from range(1, 100));
         $after = $executor->dispatch(static fn(): int => 42);
         $stop = new DeferredCancellation();
-        $agent = async(fn() => (new Agent(new RedisBroker(Redis::shared()->address()), $this->queue, 1, self::keys(), new AgentOptions(retention: 1.0)))->run($stop->getCancellation()));
+        $agent = async(
+            fn() => (new Agent(
+                new RedisBroker(Redis::shared()->address()),
+                $this->queue,
+                1,
+                self::keys(),
+                new AgentOptions(retention: 1.0),
+            ))->run($stop->getCancellation()),
+        );
 
         self::assertSame(42, $executor->attach($after)->await());
         self::assertSame([1, 1], [$this->figure('cancelled_total'), $this->figure('done_total')]);
@@ -530,7 +551,10 @@ final class DispatchedTasksTest extends TestCase
         } catch (PayloadTooLargeException $tooLarge) {
             self::assertStringContainsString('takes 1000 at most', $tooLarge->getMessage());
         }
-        Eventually::holds(fn(): bool => (new RedisBroker(Redis::shared()->address()))->figures($this->queue)['waiting'] === 0, 'nothing is there');
+        Eventually::holds(
+            fn(): bool => (new RedisBroker(Redis::shared()->address()))->figures($this->queue)['waiting'] === 0,
+            'nothing is there',
+        );
     }
 
     private function figure(string $name): int
@@ -549,10 +573,18 @@ final class DispatchedTasksTest extends TestCase
         }
     }
 
-    private function executor(JobRetryPolicy $retries = new JobRetryPolicy(), RemoteOptions $options = new RemoteOptions()): RemoteExecutor
-    {
+    private function executor(
+        JobRetryPolicy $retries = new JobRetryPolicy(),
+        RemoteOptions $options = new RemoteOptions(),
+    ): RemoteExecutor {
         $this->queue = $this->queue === '' ? self::newQueue() : $this->queue;
 
-        return new RemoteExecutor(new RedisBroker(Redis::shared()->address()), $this->queue, self::keys(), $retries, $options);
+        return new RemoteExecutor(
+            new RedisBroker(Redis::shared()->address()),
+            $this->queue,
+            self::keys(),
+            $retries,
+            $options,
+        );
     }
 }

@@ -51,7 +51,10 @@ final class TemporaryRedisTest extends TestCase
         self::assertSame($bytes, $redis->command('GET', 'key'));
         self::assertNull($redis->command('GET', 'other'));
         self::assertSame(-2, $redis->command('TTL', 'other'));
-        self::assertSame([1, ['two', [], null], ''], $redis->command('EVAL', "return {1, {'two', {}, false}, ''}", '0'));
+        self::assertSame(
+            [1, ['two', [], null], ''],
+            $redis->command('EVAL', "return {1, {'two', {}, false}, ''}", '0'),
+        );
         try {
             $redis->command('HGET', 'key', 'field');
             self::fail('It is no hash');
@@ -76,7 +79,10 @@ final class TemporaryRedisTest extends TestCase
     {
         $redis = TemporaryRedis::start();
 
-        self::assertSame(['yes', 'everysec', '', 'noeviction'], self::settings($redis, 'appendonly', 'appendfsync', 'save', 'maxmemory-policy'));
+        self::assertSame(
+            ['yes', 'everysec', '', 'noeviction'],
+            self::settings($redis, 'appendonly', 'appendfsync', 'save', 'maxmemory-policy'),
+        );
     }
 
     public function testItsSettingsApplyWhateverTheirTypes(): void
@@ -91,13 +97,35 @@ final class TemporaryRedisTest extends TestCase
             'user' => 'worker on >secret ~jobs:* +get',
         ]);
 
-        self::assertSame(['no', 'always', '900 1 300 10', '10485760', '77', '11'], self::settings($redis, 'appendonly', 'appendfsync', 'save', 'maxmemory', 'maxclients', 'active-defrag-threshold-lower'));
+        self::assertSame(
+            ['no', 'always', '900 1 300 10', '10485760', '77', '11'],
+            self::settings(
+                $redis,
+                'appendonly',
+                'appendfsync',
+                'save',
+                'maxmemory',
+                'maxclients',
+                'active-defrag-threshold-lower',
+            ),
+        );
         self::assertSame(['default', 'worker'], $redis->command('ACL', 'USERS'));
     }
 
     public function testItsAddressAndItsFilesAreItsOwnAffair(): void
     {
-        foreach (['port', 'PORT', 'bind', 'unixsocket', 'dir', 'requirepass', 'daemonize', 'logfile', 'pidfile', 'tls-port'] as $name) {
+        foreach ([
+            'port',
+            'PORT',
+            'bind',
+            'unixsocket',
+            'dir',
+            'requirepass',
+            'daemonize',
+            'logfile',
+            'pidfile',
+            'tls-port',
+        ] as $name) {
             try {
                 TemporaryRedis::start([$name => 'x']);
                 self::fail("{$name} is taken");
@@ -106,18 +134,26 @@ final class TemporaryRedisTest extends TestCase
             }
         }
         $this->expectException(\ValueError::class);
-        $this->expectExceptionMessage("The setting maxmemory has a line break or a NUL byte, which redis.conf can't hold");
+        $this->expectExceptionMessage(
+            "The setting maxmemory has a line break or a NUL byte, which redis.conf can't hold",
+        );
         TemporaryRedis::start(['maxmemory' => "10mb\nport 7"]);
     }
 
     public function testItsPasswordIsInNoCommandLineNoEnvironmentAndNoDump(): void
     {
         // A server overwrites its command line, so the test reads the original one here.
-        $server = $this->script('redis-server', "printf '%s\\n' \"\$@\" >{$this->path('seen')}; env >>{$this->path('seen')}; exec $(command -v redis-server || command -v valkey-server) \"\$@\"");
+        $server = $this->script(
+            'redis-server',
+            "printf '%s\\n' \"\$@\" >{$this->path('seen')}; env >>{$this->path('seen')}; exec $(command -v redis-server || command -v valkey-server) \"\$@\"",
+        );
         $redis = TemporaryRedis::start([], new TemporaryRedisOptions(binary: $server));
         $seen = implode("\n", Text::lines($this->path('seen')));
         self::assertStringContainsString('LC_ALL=C', $seen);
-        foreach (array_filter(array_map(intval(...), Text::names('/proc')), static fn(int $pid): bool => $pid > 0) as $pid) {
+        foreach (array_filter(
+            array_map(intval(...), Text::names('/proc')),
+            static fn(int $pid): bool => $pid > 0,
+        ) as $pid) {
             $seen .= @file_get_contents("/proc/{$pid}/cmdline") . @file_get_contents("/proc/{$pid}/environ");
         }
         ob_start();
@@ -140,9 +176,14 @@ final class TemporaryRedisTest extends TestCase
         self::assertTrue($address->tls);
         self::assertNotSame("tcp://127.0.0.1:{$redis->port}", $address->uri);
         $uri = 'tls' . substr($address->uri, 3);
-        self::assertSame("+OK\r\n", self::firstAnswer($uri, "AUTH {$redis->password}", ['cafile' => $authority->authority]));
+        self::assertSame(
+            "+OK\r\n",
+            self::firstAnswer($uri, "AUTH {$redis->password}", ['cafile' => $authority->authority]),
+        );
         $stranger = new Certificates($this->path(), 'A stranger');
-        self::assertFalse(@stream_socket_client($uri, context: stream_context_create(['ssl' => ['cafile' => $stranger->authority]])));
+        self::assertFalse(
+            @stream_socket_client($uri, context: stream_context_create(['ssl' => ['cafile' => $stranger->authority]])),
+        );
         self::assertSame('1', $redis->command('ECHO', '1'));
         $this->expectException(RedisException::class);
         $this->expectExceptionMessage("The file {$this->path('none')} can't be read");
@@ -160,12 +201,20 @@ final class TemporaryRedisTest extends TestCase
 
     public function testACertificateComesWithItsKeyAndATimeoutIsATime(): void
     {
-        foreach ([['x', null, 1.0], [null, 'x', 1.0], [null, null, 0.0], [null, null, \NAN]] as [$certificate, $key, $timeout]) {
+        foreach ([
+            ['x', null, 1.0],
+            [null, 'x', 1.0],
+            [null, null, 0.0],
+            [null, null, \NAN],
+        ] as [$certificate, $key, $timeout]) {
             try {
                 new TemporaryRedisOptions(null, $certificate, $key, $timeout);
                 self::fail('They are taken');
             } catch (\ValueError $error) {
-                self::assertMatchesRegularExpression('/^(A certificate and its key are given together|The timeout must be more than 0 seconds)/', $error->getMessage());
+                self::assertMatchesRegularExpression(
+                    '/^(A certificate and its key are given together|The timeout must be more than 0 seconds)/',
+                    $error->getMessage(),
+                );
             }
         }
     }
@@ -225,7 +274,10 @@ final class TemporaryRedisTest extends TestCase
         $redis = TemporaryRedis::start(['key-load-delay' => 2_000, 'loading-process-events-interval-bytes' => 1_024]);
         $redis->command('EVAL', "for i = 1, 200 do redis.call('SET', 'key:' .. i, string.rep('x', 100)) end", '0');
         $redis->command('BGREWRITEAOF'); // only a snapshot loads slowly
-        Eventually::holdsByItself(static fn(): bool => \in_array('aof_rewrite_in_progress:0', self::persistence($redis), true), 'it is written');
+        Eventually::holdsByItself(
+            static fn(): bool => \in_array('aof_rewrite_in_progress:0', self::persistence($redis), true),
+            'it is written',
+        );
         $redis->kill();
 
         $redis->restart();
@@ -254,13 +306,19 @@ final class TemporaryRedisTest extends TestCase
 
     public function testAProgramThatIsNotThereIsMissed(): void
     {
-        foreach (['no-redis-server' => 'no-redis-server is in none of PATH, ', $this->path('redis-server') => "redis-server is in none of {$this->path()}."] as $binary => $message) {
+        foreach ([
+            'no-redis-server' => 'no-redis-server is in none of PATH, ',
+            $this->path('redis-server') => "redis-server is in none of {$this->path()}.",
+        ] as $binary => $message) {
             try {
                 TemporaryRedis::start([], new TemporaryRedisOptions(binary: $binary));
                 self::fail('It started');
             } catch (RedisException $failure) {
                 self::assertStringStartsWith("No Redis server is installed: {$message}", $failure->getMessage());
-                self::assertStringContainsString('On Debian, install the package redis-server, or name the program by TemporaryRedisOptions(binary: ...)', $failure->getMessage());
+                self::assertStringContainsString(
+                    'On Debian, install the package redis-server, or name the program by TemporaryRedisOptions(binary: ...)',
+                    $failure->getMessage(),
+                );
             }
         }
     }
@@ -276,7 +334,10 @@ final class TemporaryRedisTest extends TestCase
                     TemporaryRedis::start([], new TemporaryRedisOptions(binary: $binary));
                     self::fail('It started');
                 } catch (RedisException $failure) {
-                    self::assertSame("The Redis server ended before it was ready; the end of its log:\nI am {$server} and read redis.conf", $failure->getMessage());
+                    self::assertSame(
+                        "The Redis server ended before it was ready; the end of its log:\nI am {$server} and read redis.conf",
+                        $failure->getMessage(),
+                    );
                 }
             }
         } finally {
@@ -290,7 +351,10 @@ final class TemporaryRedisTest extends TestCase
             TemporaryRedis::start(['nonsense' => true]);
             self::fail('It started');
         } catch (RedisException $failure) {
-            self::assertStringStartsWith('The Redis server ended before it was ready; the end of its log:', $failure->getMessage());
+            self::assertStringStartsWith(
+                'The Redis server ended before it was ready; the end of its log:',
+                $failure->getMessage(),
+            );
             self::assertStringContainsString('nonsense yes', $failure->output);
         }
     }
@@ -308,7 +372,10 @@ final class TemporaryRedisTest extends TestCase
     /** @return list<mixed> */
     private static function settings(TemporaryRedis $redis, string ...$names): array
     {
-        return array_map(static fn(string $name): mixed => ((array) $redis->command('CONFIG', 'GET', $name))[1] ?? null, array_values($names));
+        return array_map(
+            static fn(string $name): mixed => ((array) $redis->command('CONFIG', 'GET', $name))[1] ?? null,
+            array_values($names),
+        );
     }
 
     /** @return list<string> */

@@ -103,7 +103,11 @@ final class TestRunTest extends TestCase
         $left = self::leavesToken();
         $segments = SharedMemory::segments();
         $run = self::start('Leaves');
-        Eventually::holdsByItself(static fn(): bool => \in_array('sleep 600', self::processes($left), true), 'the test has begun', self::TIMEOUT);
+        Eventually::holdsByItself(
+            static fn(): bool => \in_array('sleep 600', self::processes($left), true),
+            'the test has begun',
+            self::TIMEOUT,
+        );
 
         $run->signal($signal);
         $run->wait();
@@ -165,7 +169,8 @@ final class TestRunTest extends TestCase
     private static function start(string ...$classesAndOptions): Process
     {
         $arguments = array_map(
-            static fn(string $argument): string => $argument === '--full' ? $argument : self::FIXTURES . "/{$argument}.php",
+            static fn(string $argument): string
+                => $argument === '--full' ? $argument : self::FIXTURES . "/{$argument}.php",
             $classesAndOptions,
         );
         $run = self::process(array_values($arguments));
@@ -177,9 +182,17 @@ final class TestRunTest extends TestCase
     /** @param list<string> $arguments */
     private static function process(array $arguments): Process
     {
-        $environment = ['SPINDLE_TEST_RUN' => 'another', 'SPINDLE_TEST_FULL' => false, 'SPINDLE_LEFT' => getenv('SPINDLE_LEFT')];
+        $environment = [
+            'SPINDLE_TEST_RUN' => 'another',
+            'SPINDLE_TEST_FULL' => false,
+            'SPINDLE_LEFT' => getenv('SPINDLE_LEFT'),
+        ];
 
-        return new Process([\PHP_BINARY, 'tests/Runner/main.php', ...$arguments], env: $environment, timeout: self::TIMEOUT);
+        return new Process(
+            [\PHP_BINARY, 'tests/Runner/main.php', ...$arguments],
+            env: $environment,
+            timeout: self::TIMEOUT,
+        );
     }
 
     private static function leavesToken(): string

@@ -30,9 +30,15 @@ final class Page
     /** @return list<string> sockets of this process */
     public static function sockets(): array
     {
-        $targets = array_map(static fn(string $descriptor): string => (string) @readlink("/proc/self/fd/{$descriptor}"), Text::names('/proc/self/fd'));
+        $targets = array_map(
+            static fn(string $descriptor): string => (string) @readlink("/proc/self/fd/{$descriptor}"),
+            Text::names('/proc/self/fd'),
+        );
 
-        return array_values(array_filter($targets, static fn(string $target): bool => str_starts_with($target, 'socket:')));
+        return array_values(array_filter(
+            $targets,
+            static fn(string $target): bool => str_starts_with($target, 'socket:'),
+        ));
     }
 
     /** @return array<string, mixed> */
@@ -40,7 +46,10 @@ final class Page
     {
         $pool = new WorkerPool(2, options: new WorkerPoolOptions(context: $context));
         $factor = 2;
-        $doubles = iterator_to_array($pool->map(['a' => 1, 'b' => 2, 'c' => 3], static fn(int $number): int => $factor * $number));
+        $doubles = iterator_to_array($pool->map(
+            ['a' => 1, 'b' => 2, 'c' => 3],
+            static fn(int $number): int => $factor * $number,
+        ));
         $thrown = null;
         try {
             $pool->submit(static fn() => throw new \DomainException('of a task'))->await();
@@ -48,11 +57,19 @@ final class Page
             $thrown = [$failed->thrown->class, $failed->getPrevious()?->getMessage()];
         }
         $sapi = $pool->submit(static fn(): string => \PHP_SAPI)->await();
-        $request = $pool->submit(static fn(): array => array_intersect_key(getenv(), ['QUERY_STRING' => 0, 'SCRIPT_FILENAME' => 0]))->await();
+        $request = $pool->submit(
+            static fn(): array => array_intersect_key(getenv(), ['QUERY_STRING' => 0, 'SCRIPT_FILENAME' => 0]),
+        )->await();
         $shared = array_intersect($pool->submit(self::sockets(...))->await(), self::sockets());
         $pool->close();
 
-        return ['doubles' => $doubles, 'thrown' => $thrown, 'sapi' => $sapi, 'request' => $request, 'shared' => $shared];
+        return [
+            'doubles' => $doubles,
+            'thrown' => $thrown,
+            'sapi' => $sapi,
+            'request' => $request,
+            'shared' => $shared,
+        ];
     }
 
     /** @return list<array<int|string, string>> */

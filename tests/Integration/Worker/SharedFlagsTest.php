@@ -28,7 +28,11 @@ final class SharedFlagsTest extends TestCase
     {
         $key = SharedFlags::newKey();
         $memory = SharedFlags::make($key);
-        $worker = proc_open([\PHP_BINARY, '-r', self::WORKER, '--', (string) ($key & 0x7FFF_FFFF)], [1 => ['pipe', 'w']], $pipes);
+        $worker = proc_open(
+            [\PHP_BINARY, '-r', self::WORKER, '--', (string) ($key & 0x7FFF_FFFF)],
+            [1 => ['pipe', 'w']],
+            $pipes,
+        );
         \assert($memory !== null && $worker !== false);
         $said = fgets($pipes[1]);
         $mark = SharedFlags::take($key);

@@ -37,7 +37,10 @@ final class UnfinishedTasksTest extends TestCase
         $ended = $this->ended($script);
 
         $message = "Spindle: the script has ended, and with it {$report}. " . self::ADVICE;
-        self::assertSame([$message, '', $status], [$ended->getErrorOutput(), $ended->getOutput(), $ended->getExitCode()]);
+        self::assertSame(
+            [$message, '', $status],
+            [$ended->getErrorOutput(), $ended->getOutput(), $ended->getExitCode()],
+        );
     }
 
     /** @return iterable<string, array{string}> */

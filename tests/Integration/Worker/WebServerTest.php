@@ -46,6 +46,10 @@ final class WebServerTest extends TestCase
             'shared' => [],
         ];
 
-        self::assertSame(['sapi' => $sapi, 'Process' => $work, 'Fork' => $work, 'left' => [[], [], []]], json_decode($answer, true), $answer);
+        self::assertSame(
+            ['sapi' => $sapi, 'Process' => $work, 'Fork' => $work, 'left' => [[], [], []]],
+            json_decode($answer, true),
+            $answer,
+        );
     }
 }

@@ -19,7 +19,10 @@ final class WorkerListenerTest extends TestCase
     /** Shows that a stranger does not hold a descriptor any longer. */
     public function testAStrangerThatSaysNothingIsSentAwayAfterTenSeconds(): void
     {
-        $reception = new WorkerListener(static fn() => self::fail('It has not greeted'), static fn() => self::fail('There are descriptors'));
+        $reception = new WorkerListener(
+            static fn() => self::fail('It has not greeted'),
+            static fn() => self::fail('There are descriptors'),
+        );
         $stranger = stream_socket_client("unix://\0{$reception->name}");
         self::assertIsResource($stranger);
         stream_set_blocking($stranger, false);

@@ -30,7 +30,10 @@ final class Program
 
     private function __construct(private readonly VirtualDriver $driver, private readonly int $seed) {}
 
-    /** @return array<string, mixed> results, failures, faults, runs, seconds of virtual time, and the queue's figures in the end */
+    /**
+     * @return array<string, mixed> results, failures, faults, runs, seconds of virtual time, and the queue's figures in
+     *                              the end
+     */
     public static function run(int $seed, int $agents, int $jobs): array
     {
         $driver = new VirtualDriver();
@@ -75,7 +78,10 @@ final class Program
         for ($i = 0; $i < $size; ++$i) {
             $start($i);
         }
-        $clients = [new SimulatedBroker($engine, $world, $driver->time(...)), new SimulatedBroker($engine, $world, $driver->time(...))];
+        $clients = [
+            new SimulatedBroker($engine, $world, $driver->time(...)),
+            new SimulatedBroker($engine, $world, $driver->time(...)),
+        ];
         $calm = new DeferredCancellation();
         $stop->getCancellation()->subscribe($calm->cancel(...));
         async(static function () use ($calm, &$agents, $clients, $world, $start): void {
@@ -99,12 +105,25 @@ final class Program
             $broker->calmDown();
         }
         $figures = $engine->queue(self::QUEUE)->figures();
-        $this->seen = ['results' => $seen, 'failures' => $failed, 'faults' => $world->faults, 'runs' => $world->runs, 'seconds' => $driver->time(), 'figures' => $figures];
+        $this->seen = [
+            'results' => $seen,
+            'failures' => $failed,
+            'faults' => $world->faults,
+            'runs' => $world->runs,
+            'seconds' => $driver->time(),
+            'figures' => $figures,
+        ];
     }
 
     /** @param \Closure(int): void $start */
-    private static function harm(int $i, SimulatedBroker $broker, SimulatedPool $pool, SimulatedBroker $client, World $world, \Closure $start): void
-    {
+    private static function harm(
+        int $i,
+        SimulatedBroker $broker,
+        SimulatedPool $pool,
+        SimulatedBroker $client,
+        World $world,
+        \Closure $start,
+    ): void {
         $seconds = 25 * $world->chance();
         switch ($world->random->getInt(0, 3)) {
             case 0:

@@ -97,14 +97,32 @@ final class SimulatedBroker implements Broker
         return $this->broker->openMailbox($mailbox, $letter, $open);
     }
 
-    public function renew(string $queue, string $owner, float $lease, bool $joins, string $about, int $mostDead = \PHP_INT_MAX, float $oldestDead = \INF): ?float
-    {
-        return $this->ask(fn(): ?float => $this->broker->renew($queue, $owner, $lease, $joins, $about, $mostDead, $oldestDead));
+    public function renew(
+        string $queue,
+        string $owner,
+        float $lease,
+        bool $joins,
+        string $about,
+        int $mostDead = \PHP_INT_MAX,
+        float $oldestDead = \INF,
+    ): ?float {
+        return $this->ask(
+            fn(): ?float => $this->broker->renew($queue, $owner, $lease, $joins, $about, $mostDead, $oldestDead),
+        );
     }
 
-    public function settle(string $queue, string $owner, array $settlements, int $want, float $retention, int $first = 0, ?int $begun = null): Claim
-    {
-        return $this->ask(fn(): Claim => $this->broker->settle($queue, $owner, $settlements, $want, $retention, $first, $begun));
+    public function settle(
+        string $queue,
+        string $owner,
+        array $settlements,
+        int $want,
+        float $retention,
+        int $first = 0,
+        ?int $begun = null,
+    ): Claim {
+        return $this->ask(
+            fn(): Claim => $this->broker->settle($queue, $owner, $settlements, $want, $retention, $first, $begun),
+        );
     }
 
     public function held(string $queue, string $owner, array $known): array

@@ -73,7 +73,10 @@ final class SimulatedPool implements Executor
             unset($this->waiting[$number]);
             [$id, $attempt] = (fn(): array => [(string) $this->idempotencyKey, $this->attempt])->call($task);
             $this->world->started($id);
-            $timer = EventLoop::delay($this->world->duration($id), fn() => $this->end($number, $id, $attempt, $deferred));
+            $timer = EventLoop::delay(
+                $this->world->duration($id),
+                fn() => $this->end($number, $id, $attempt, $deferred),
+            );
             $this->running[$number] = [$timer, $id, $deferred];
         }
     }
@@ -84,7 +87,16 @@ final class SimulatedPool implements Executor
         unset($this->running[$number]);
         $this->world->stopped($id);
         match ($this->world->fate($id, $attempt)) {
-            Fate::Crashes => $deferred->error(WorkerCrashedException::died(null, 9, null, false, '', 0, $attempt, null)),
+            Fate::Crashes => $deferred->error(WorkerCrashedException::died(
+                null,
+                9,
+                null,
+                false,
+                '',
+                0,
+                $attempt,
+                null,
+            )),
             Fate::Throws => $deferred->complete(PortableOutcome::threw(new \DomainException("{$id} fails"))),
             Fate::Returns => $deferred->complete(PortableOutcome::returned($id)),
         };

@@ -13,7 +13,11 @@ final class AnnouncedTest extends TestCase
 {
     public function testWhatIsToldIsUnderstood(): void
     {
-        $some = [new Announced(Change::Added, 'D-AIMA'), new Announced(Change::Updated, 'D-AIMA'), new Announced(Change::Deleted, '7')];
+        $some = [
+            new Announced(Change::Added, 'D-AIMA'),
+            new Announced(Change::Updated, 'D-AIMA'),
+            new Announced(Change::Deleted, '7'),
+        ];
 
         self::assertSame('[["added","D-AIMA"],["updated","D-AIMA"],["deleted","7"]]', Announced::payload($some));
         self::assertEquals($some, Announced::all(Announced::payload($some)));
@@ -33,7 +37,10 @@ final class AnnouncedTest extends TestCase
 
     public function testWhatIsUnderstoodIsNotLostBesideWhatIsNot(): void
     {
-        self::assertEquals([null, new Announced(Change::Added, '7')], Announced::all('{"x":null,"y":["added","7","more"]}'));
+        self::assertEquals(
+            [null, new Announced(Change::Added, '7')],
+            Announced::all('{"x":null,"y":["added","7","more"]}'),
+        );
     }
 
     public function testAsManyAsAreToldTogetherFitIntoANotification(): void
@@ -41,6 +48,9 @@ final class AnnouncedTest extends TestCase
         $together = (new \ReflectionClassConstant(\Aircraft\PostgresAnnouncements::class, 'TOGETHER'))->getValue();
         self::assertIsInt($together);
 
-        self::assertLessThan(8_000, \strlen(Announced::payload(array_fill(0, $together, new Announced(Change::Updated, 'ABCDEFGHIJKLMNOP')))));
+        self::assertLessThan(
+            8_000,
+            \strlen(Announced::payload(array_fill(0, $together, new Announced(Change::Updated, 'ABCDEFGHIJKLMNOP')))),
+        );
     }
 }

@@ -60,14 +60,24 @@ final class DeployTest extends TestCase
     {
         $exported = self::exported();
         preg_match_all('/([a-z_:][\w:]*)(?:\{([^}]*)\})?/', self::withoutDetails($expression), $words, \PREG_SET_ORDER);
-        $metrics = array_filter($words, static fn(array $word): bool => !\in_array($word[1], [...self::KEYWORDS, ...self::FUNCTIONS, ...self::OF_PROMETHEUS], true));
+        $metrics = array_filter(
+            $words,
+            static fn(array $word): bool
+                => !\in_array($word[1], [...self::KEYWORDS, ...self::FUNCTIONS, ...self::OF_PROMETHEUS], true),
+        );
         foreach ($metrics as $metric) {
             self::assertArrayHasKey($metric[1], $exported, $expression);
             preg_match_all('/(\w+)\s*(?:=~|!~|!=|=)/', $metric[2] ?? '', $labels);
-            self::assertSame([], array_diff($labels[1], $exported[$metric[1]], ['job', 'instance']), "{$metric[1]} has these labels");
+            self::assertSame(
+                [],
+                array_diff($labels[1], $exported[$metric[1]], ['job', 'instance']),
+                "{$metric[1]} has these labels",
+            );
         }
         preg_match_all('/\bby \(([^)]*)\)/', $expression, $groups);
-        $known = array_merge(...array_values(array_map(static fn(array $metric): array => $exported[$metric[1]] ?? [], $metrics)));
+        $known = array_merge(
+            ...array_values(array_map(static fn(array $metric): array => $exported[$metric[1]] ?? [], $metrics)),
+        );
         foreach (explode(',', implode(',', $groups[1])) as $label) {
             self::assertContains(trim($label), ['', 'instance', ...$known], $expression);
         }
@@ -76,10 +86,20 @@ final class DeployTest extends TestCase
     public function testTheDashboardAsksTheSourceThatIsProvisioned(): void
     {
         [$source] = self::listOf(self::yaml('grafana/provisioning/datasources/prometheus.yaml')['datasources'] ?? null);
-        preg_match_all('/"type": "prometheus",\s*"uid": "([^"]*)"/', self::content('grafana/dashboards/aircraft.json'), $asked);
+        preg_match_all(
+            '/"type": "prometheus",\s*"uid": "([^"]*)"/',
+            self::content('grafana/dashboards/aircraft.json'),
+            $asked,
+        );
 
         self::assertSame([$source['uid'] ?? null], array_values(array_unique($asked[1])));
-        self::assertSame(['prometheus', 9_090], [parse_url(self::text($source['url'] ?? null), \PHP_URL_HOST), parse_url(self::text($source['url'] ?? null), \PHP_URL_PORT)]);
+        self::assertSame(
+            ['prometheus', 9_090],
+            [
+                parse_url(self::text($source['url'] ?? null), \PHP_URL_HOST),
+                parse_url(self::text($source['url'] ?? null), \PHP_URL_PORT),
+            ],
+        );
         self::assertArrayHasKey('prometheus', self::services());
     }
 
@@ -91,14 +111,24 @@ final class DeployTest extends TestCase
                 if (str_starts_with($source, '.')) {
                     self::assertFileExists(self::FOLDER . "/{$source}", "{$name} has it at {$target}");
                 } else {
-                    self::assertArrayHasKey($source, (array) self::yaml('compose.yaml')['volumes'], "{$name} has it at {$target}");
+                    self::assertArrayHasKey(
+                        $source,
+                        (array) self::yaml('compose.yaml')['volumes'],
+                        "{$name} has it at {$target}",
+                    );
                 }
             }
             if (\is_array($service['build'] ?? null)) {
                 $context = self::FOLDER . '/' . self::text($service['build']['context'] ?? null);
                 self::assertSame(realpath(self::PROJECT), realpath($context));
-                self::assertSame(realpath(self::FOLDER . '/Dockerfile'), realpath("{$context}/" . self::text($service['build']['dockerfile'] ?? null)));
-                self::assertMatchesRegularExpression('/^FROM \S+ AS ' . self::text($service['build']['target'] ?? null) . '$/m', self::content('Dockerfile'));
+                self::assertSame(
+                    realpath(self::FOLDER . '/Dockerfile'),
+                    realpath("{$context}/" . self::text($service['build']['dockerfile'] ?? null)),
+                );
+                self::assertMatchesRegularExpression(
+                    '/^FROM \S+ AS ' . self::text($service['build']['target'] ?? null) . '$/m',
+                    self::content('Dockerfile'),
+                );
             }
         }
     }
@@ -108,10 +138,17 @@ final class DeployTest extends TestCase
         $services = self::services();
         foreach ($services as $name => $service) {
             $awaited = (array) ($service['depends_on'] ?? []);
-            foreach (array_is_list($awaited) ? array_fill_keys(array_filter($awaited, \is_string(...)), []) : $awaited as $other => $how) {
+            foreach (array_is_list($awaited) ? array_fill_keys(
+                array_filter($awaited, \is_string(...)),
+                [],
+            ) : $awaited as $other => $how) {
                 self::assertArrayHasKey($other, $services, "{$name} waits for it");
                 if (\is_array($how) && ($how['condition'] ?? '') === 'service_healthy') {
-                    self::assertArrayHasKey('healthcheck', $services[$other], "{$name} waits for {$other} to be healthy");
+                    self::assertArrayHasKey(
+                        'healthcheck',
+                        $services[$other],
+                        "{$name} waits for {$other} to be healthy",
+                    );
                 }
             }
         }
@@ -126,16 +163,31 @@ final class DeployTest extends TestCase
         self::assertNotSame([], $copied[1]);
         foreach ($copied[1] as $path) {
             self::assertFileExists(self::PROJECT . "/{$path}");
-            self::assertNotSame([], array_filter($kept[1], static fn(string $folder): bool => "{$path}/" === "{$folder}/" || str_starts_with($path, "{$folder}/")), $path);
+            self::assertNotSame(
+                [],
+                array_filter(
+                    $kept[1],
+                    static fn(string $folder): bool
+                        => "{$path}/" === "{$folder}/" || str_starts_with($path, "{$folder}/"),
+                ),
+                $path,
+            );
         }
-        self::assertStringContainsString('ENTRYPOINT ["php", "bin/spindle", "serve"', $dockerfile, 'Without a shell, which would keep signals to itself');
+        self::assertStringContainsString(
+            'ENTRYPOINT ["php", "bin/spindle", "serve"',
+            $dockerfile,
+            'Without a shell, which would keep signals to itself',
+        );
         self::assertSame(2, substr_count($dockerfile, "\nUSER www-data\n"));
     }
 
     /** @return iterable<string, array{string}> */
     public static function files(): iterable
     {
-        foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator(self::FOLDER, \FilesystemIterator::SKIP_DOTS)) as $file) {
+        foreach (new \RecursiveIteratorIterator(new \RecursiveDirectoryIterator(
+            self::FOLDER,
+            \FilesystemIterator::SKIP_DOTS,
+        )) as $file) {
             \assert($file instanceof \SplFileInfo);
             yield $file->getFilename() => [$file->getPathname()];
         }
@@ -144,8 +196,15 @@ final class DeployTest extends TestCase
     #[DataProvider('files')]
     public function testNoPasswordIsInAFile(string $file): void
     {
-        preg_match_all('/(?:PASSWORD|password)["\w]*\s*[:=]\s*(\S+)|:\/\/\w+:([^@\s]+)@/', (string) file_get_contents($file), $values);
-        foreach (array_filter([...$values[1], ...$values[2]], static fn(string $value): bool => $value !== '' && $value !== '…') as $value) {
+        preg_match_all(
+            '/(?:PASSWORD|password)["\w]*\s*[:=]\s*(\S+)|:\/\/\w+:([^@\s]+)@/',
+            (string) file_get_contents($file),
+            $values,
+        );
+        foreach (array_filter(
+            [...$values[1], ...$values[2]],
+            static fn(string $value): bool => $value !== '' && $value !== '…',
+        ) as $value) {
             self::assertStringStartsWith('${', $value, 'It comes from the environment of whoever starts it');
         }
         $this->addToAssertionCount(1);
@@ -158,7 +217,13 @@ final class DeployTest extends TestCase
         }
         // The programs of the unit have other paths on this machine, and systemd-analyze checks that they exist.
         $unit = preg_replace('~^(Exec\w+=)/\S+~m', '$1/bin/true', self::content('aircraft@.service'));
-        $verify = new Process(['/usr/bin/systemd-analyze', 'verify', '--man=no', $this->file('aircraft@8085.service', (string) $unit)], null, null, null, 30);
+        $verify = new Process(
+            ['/usr/bin/systemd-analyze', 'verify', '--man=no', $this->file('aircraft@8085.service', (string) $unit)],
+            null,
+            null,
+            null,
+            30,
+        );
         $verify->run();
         $said = preg_grep('/aircraft@/', explode("\n", $verify->getErrorOutput()));
 
@@ -173,7 +238,10 @@ final class DeployTest extends TestCase
         preg_match('/^\s+keepalive_timeout (\d+)s;/m', self::content('nginx-balancer.conf'), $keep);
 
         self::assertGreaterThan($options->stopTimeout, (float) ($unit[1] ?? 0));
-        self::assertGreaterThan($options->stopTimeout, (float) self::text(self::services()['server']['stop_grace_period'] ?? null));
+        self::assertGreaterThan(
+            $options->stopTimeout,
+            (float) self::text(self::services()['server']['stop_grace_period'] ?? null),
+        );
         self::assertGreaterThan($options->handlerTimeout, (float) ($read[1] ?? 0));
         self::assertLessThan($options->idleTimeout, (float) ($keep[1] ?? \INF));
     }
@@ -193,11 +261,15 @@ final class DeployTest extends TestCase
     public function testThePageShowsWhatTheFilesSay(CodeBlock $block): void
     {
         $lines = array_map(
-            static fn(string $line): string => $line === '...' ? '(?:.*\n)*?' : '\h*' . preg_quote(trim($line), '~') . '\n',
+            static fn(string $line): string
+                => $line === '...' ? '(?:.*\n)*?' : '\h*' . preg_quote(trim($line), '~') . '\n',
             explode("\n", rtrim($block->content)),
         );
         $pattern = '~^' . implode('', $lines) . '~m';
-        $having = array_filter(iterator_to_array(self::files()), static fn(array $file): bool => preg_match($pattern, (string) file_get_contents($file[0])) === 1);
+        $having = array_filter(
+            iterator_to_array(self::files()),
+            static fn(array $file): bool => preg_match($pattern, (string) file_get_contents($file[0])) === 1,
+        );
 
         self::assertNotSame([], $having, "No file of deploy has this:\n{$block->content}");
     }
@@ -214,7 +286,10 @@ final class DeployTest extends TestCase
             self::assertFileExists(self::PROJECT . "/examples/aircraft/{$path}");
         }
         foreach ($methods as [, $class, $method]) {
-            self::assertTrue(method_exists("Aircraft\\{$class}", $method) || method_exists("Aircraft\\Http\\{$class}", $method), "{$class}::{$method}()");
+            self::assertTrue(
+                method_exists("Aircraft\\{$class}", $method) || method_exists("Aircraft\\Http\\{$class}", $method),
+                "{$class}::{$method}()",
+            );
         }
     }
 
@@ -230,7 +305,12 @@ final class DeployTest extends TestCase
         $application = Services::ofServer(new Settings('postgres://nobody@localhost/nothing'))->application();
         $statistics = (new HttpServer(static fn(): Response => new Response(), new HttpServerOptions()))->statistics();
         $pools = array_map(static fn(Statistics $pool): array => $pool->statistics(), $application->statistics);
-        $figures = ['answered' => [200 => 1], 'refused' => [400 => 1], 'routes' => ['/aircraft' => [1, 0.1, 0]], 'pools' => $pools] + get_object_vars($statistics);
+        $figures = [
+            'answered' => [200 => 1],
+            'refused' => [400 => 1],
+            'routes' => ['/aircraft' => [1, 0.1, 0]],
+            'pools' => $pools,
+        ] + get_object_vars($statistics);
         $text = Metrics::of(new ServerFigures([new $statistics(...$figures)]));
         $exported = [];
         preg_match_all('/^(\w+)(?:\{([^}]*)\})? \S+$/m', $text, $samples, \PREG_SET_ORDER);

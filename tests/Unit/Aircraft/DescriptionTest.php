@@ -35,7 +35,10 @@ final class DescriptionTest extends TestCase
     public function testEachOperationHasANameOfItsOwn(): void
     {
         $operations = iterator_to_array($this->description->operations());
-        $names = array_filter(array_map(static fn(array $operation): mixed => $operation[1]->operationId ?? null, $operations), \is_string(...));
+        $names = array_filter(
+            array_map(static fn(array $operation): mixed => $operation[1]->operationId ?? null, $operations),
+            \is_string(...),
+        );
 
         self::assertCount(\count($operations), array_unique($names));
     }
@@ -54,8 +57,14 @@ final class DescriptionTest extends TestCase
             foreach (Description::members($place->content ?? null) as $type => $content) {
                 $schema = [...$pointer, 'content', $type, 'schema'];
                 self::assertNotNull($this->description->at($schema), "{$name} has a schema for {$type}");
-                $values = array_map(static fn(\stdClass $example): mixed => $example->value ?? null, Description::members($content->examples ?? null));
-                foreach ([...array_values($values), ...(isset($content->example) ? [$content->example] : [])] as $value) {
+                $values = array_map(
+                    static fn(\stdClass $example): mixed => $example->value ?? null,
+                    Description::members($content->examples ?? null),
+                );
+                foreach ([
+                    ...array_values($values),
+                    ...(isset($content->example) ? [$content->example] : []),
+                ] as $value) {
                     self::assertNull($this->description->schemaFault($value, $schema), $name);
                     ++$examples;
                 }
@@ -66,7 +75,13 @@ final class DescriptionTest extends TestCase
 
     public function testWhatIsNoAircraftIsRefusedByItsSchema(): void
     {
-        $aircraft = (object) ['number' => 'D-AIMA', 'title' => 'Airbus', 'serial_number' => '1', 'assembly_date' => '2010-02-30', 'added_at' => '2026-01-31T12:00:00Z'];
+        $aircraft = (object) [
+            'number' => 'D-AIMA',
+            'title' => 'Airbus',
+            'serial_number' => '1',
+            'assembly_date' => '2010-02-30',
+            'added_at' => '2026-01-31T12:00:00Z',
+        ];
         $schema = ['components', 'schemas', 'Aircraft'];
 
         self::assertNotNull($this->description->schemaFault($aircraft, $schema));

@@ -40,18 +40,28 @@ final class InputTest extends TestCase
     #[TestWith(["\xff"])]
     #[TestWith([7])]
     #[TestWith([['D-AIMA']])]
-    public function testItIsNoNumber(mixed $number, string $fault = 'must be 1 to 16 capital letters, digits and hyphens, and not begin with a hyphen'): void
-    {
+    public function testItIsNoNumber(
+        mixed $number,
+        string $fault = 'must be 1 to 16 capital letters, digits and hyphens, and not begin with a hyphen',
+    ): void {
         self::assertSame(['after' => $fault], self::faults(static fn() => Number::of($number, 'after')));
     }
 
     public function testParticularsAreTakenAsTheyAre(): void
     {
-        $some = Particulars::of([...self::GOOD, 'title' => str_repeat('é', 200), 'serial_number' => " \u{a0}7", 'colour' => 'ignored']);
+        $some = Particulars::of(
+            [...self::GOOD, 'title' => str_repeat('é', 200), 'serial_number' => " \u{a0}7", 'colour' => 'ignored'],
+        );
         $few = Particulars::of(['title' => "飛行機\u{1f468}\u{200d}\u{2708}\u{fe0f}", 'serial_number' => '0']);
 
-        self::assertSame([str_repeat('é', 200), " \u{a0}7", '2010-04-30'], [$some->title, $some->serialNumber, $some->assemblyDate]);
-        self::assertSame(["飛行機\u{1f468}\u{200d}\u{2708}\u{fe0f}", '0', null], [$few->title, $few->serialNumber, $few->assemblyDate]);
+        self::assertSame(
+            [str_repeat('é', 200), " \u{a0}7", '2010-04-30'],
+            [$some->title, $some->serialNumber, $some->assemblyDate],
+        );
+        self::assertSame(
+            ["飛行機\u{1f468}\u{200d}\u{2708}\u{fe0f}", '0', null],
+            [$few->title, $few->serialNumber, $few->assemblyDate],
+        );
     }
 
     #[TestWith([null, 'is missing'])]
@@ -70,17 +80,29 @@ final class InputTest extends TestCase
     #[TestWith(["\xed\xa0\x80", 'must be text without control characters, in UTF-8'])]
     public function testItIsNoText(mixed $text, string $fault): void
     {
-        self::assertSame(['title' => $fault], self::faults(static fn() => Particulars::of(['title' => $text] + self::GOOD)));
-        self::assertSame(['serial_number' => $fault], self::faults(static fn() => Particulars::of(['serial_number' => $text] + self::GOOD)));
+        self::assertSame(
+            ['title' => $fault],
+            self::faults(static fn() => Particulars::of(['title' => $text] + self::GOOD)),
+        );
+        self::assertSame(
+            ['serial_number' => $fault],
+            self::faults(static fn() => Particulars::of(['serial_number' => $text] + self::GOOD)),
+        );
     }
 
     public function testTextHasABoundInCharacters(): void
     {
         self::assertSame(
             ['title' => 'must have at most 200 characters', 'serial_number' => 'must have at most 64 characters'],
-            self::faults(static fn() => Particulars::of(['title' => str_repeat('é', 201), 'serial_number' => str_repeat('é', 65)])),
+            self::faults(
+                static fn()
+                    => Particulars::of(['title' => str_repeat('é', 201), 'serial_number' => str_repeat('é', 65)]),
+            ),
         );
-        self::assertSame(str_repeat('é', 64), Particulars::of(['serial_number' => str_repeat('é', 64)] + self::GOOD)->serialNumber);
+        self::assertSame(
+            str_repeat('é', 64),
+            Particulars::of(['serial_number' => str_repeat('é', 64)] + self::GOOD)->serialNumber,
+        );
     }
 
     #[TestWith(['0001-01-01'])]
@@ -105,18 +127,28 @@ final class InputTest extends TestCase
     #[TestWith([['2023-01-01']])]
     public function testItIsNoDate(mixed $date, string $fault = 'must be a date such as "1998-04-30", or null'): void
     {
-        self::assertSame(['assembly_date' => $fault], self::faults(static fn() => Particulars::of(['assembly_date' => $date] + self::GOOD)));
+        self::assertSame(
+            ['assembly_date' => $fault],
+            self::faults(static fn() => Particulars::of(['assembly_date' => $date] + self::GOOD)),
+        );
     }
 
     public function testAllFaultsAreToldAtOnce(): void
     {
-        $faults = ['title' => 'is missing', 'serial_number' => 'must be a string', 'assembly_date' => 'is no day of the calendar'];
+        $faults = [
+            'title' => 'is missing',
+            'serial_number' => 'must be a string',
+            'assembly_date' => 'is no day of the calendar',
+        ];
         try {
             Particulars::of(['serial_number' => 1, 'assembly_date' => '2023-02-30']);
             self::fail('It is taken');
         } catch (InvalidInputException $invalid) {
             self::assertSame($faults, $invalid->faults);
-            self::assertSame('title is missing; serial_number must be a string; assembly_date is no day of the calendar', $invalid->getMessage());
+            self::assertSame(
+                'title is missing; serial_number must be a string; assembly_date is no day of the calendar',
+                $invalid->getMessage(),
+            );
         }
     }
 
@@ -142,7 +174,10 @@ final class InputTest extends TestCase
     #[TestWith([['5']])]
     public function testItIsNoWholeNumberInRange(mixed $value): void
     {
-        self::assertSame(['n' => 'must be a whole number from 1 to 10'], self::faults(static fn() => WholeNumber::of('n', $value, 1, 10)));
+        self::assertSame(
+            ['n' => 'must be a whole number from 1 to 10'],
+            self::faults(static fn() => WholeNumber::of('n', $value, 1, 10)),
+        );
     }
 
     public function testJsonThatIsLongerThanAnyObjectIsRefusedBeforeItIsDecoded(): void
@@ -160,7 +195,10 @@ final class InputTest extends TestCase
     #[TestWith(['application/vnd.aircraft+json'])]
     public function testItIsAJsonBody(string $type): void
     {
-        self::assertEquals(['a' => (object) ['b' => 'ü']], JsonBody::of(new ServerRequest('POST', '/', ['Content-Type' => $type], '{"a":{"b":"ü"}}')));
+        self::assertEquals(
+            ['a' => (object) ['b' => 'ü']],
+            JsonBody::of(new ServerRequest('POST', '/', ['Content-Type' => $type], '{"a":{"b":"ü"}}')),
+        );
     }
 
     #[TestWith(['', '{}', 415])]

@@ -38,7 +38,10 @@ final class SettingsTest extends TestCase
         putenv('AIRCRAFT_WAIT=20');
         $settings = Settings::ofEnvironment();
 
-        self::assertSame(['postgres://app:secret@db.test/aircraft', 3, false, 20], [$settings->database, $settings->connections, $settings->announces, $settings->wait]);
+        self::assertSame(
+            ['postgres://app:secret@db.test/aircraft', 3, false, 20],
+            [$settings->database, $settings->connections, $settings->announces, $settings->wait],
+        );
         self::assertStringNotContainsString('secret', print_r($settings, true));
     }
 
@@ -62,7 +65,15 @@ final class SettingsTest extends TestCase
     {
         $before = ini_set('error_log', $this->path('log'));
         try {
-            (new ErrorLog())->error('{method} {target} failed, {unknown} {exception}', ['method' => 'GET', 'target' => "/\n", 'exception' => new \LogicException("two\nlines", 7), 'list' => []]);
+            (new ErrorLog())->error(
+                '{method} {target} failed, {unknown} {exception}',
+                [
+                    'method' => 'GET',
+                    'target' => "/\n",
+                    'exception' => new \LogicException("two\nlines", 7),
+                    'list' => [],
+                ],
+            );
             (new ErrorLog())->info('nothing');
         } finally {
             ini_set('error_log', (string) $before);
@@ -71,7 +82,10 @@ final class SettingsTest extends TestCase
 
         self::assertIsArray($lines);
         self::assertCount(2, $lines);
-        self::assertStringContainsString('GET /\n failed, {unknown} {exception}: LogicException: two\nlines in ' . __FILE__, $lines[0]);
+        self::assertStringContainsString(
+            'GET /\n failed, {unknown} {exception}: LogicException: two\nlines in ' . __FILE__,
+            $lines[0],
+        );
         self::assertStringEndsWith('] nothing', $lines[1]);
     }
 }

@@ -21,12 +21,21 @@ final class TransferTest extends TestCase
     #[TestWith(["\u{feff}\\.\n" . self::HEAD, 1])]
     public function testALineThatWouldEndTheCopyIsRefusedHoweverTheFileComes(string $csv, int $line): void
     {
-        foreach ([...array_map(static fn(int $at): array => [substr($csv, 0, $at), substr($csv, $at)], range(0, \strlen($csv))), str_split($csv)] as $pieces) {
+        foreach ([
+            ...array_map(
+                static fn(int $at): array => [substr($csv, 0, $at), substr($csv, $at)],
+                range(0, \strlen($csv)),
+            ),
+            str_split($csv),
+        ] as $pieces) {
             try {
                 $this->sent($pieces);
                 self::fail('It is taken');
             } catch (RefusedImportException $refusal) {
-                self::assertSame([$line, "Line {$line}: there is nothing but \\. in it; nothing was added"], [$refusal->lineOfFile, $refusal->getMessage()]);
+                self::assertSame(
+                    [$line, "Line {$line}: there is nothing but \\. in it; nothing was added"],
+                    [$refusal->lineOfFile, $refusal->getMessage()],
+                );
             }
         }
     }
@@ -39,7 +48,13 @@ final class TransferTest extends TestCase
     public function testAllElseIsSentAsItIsWithoutAByteOrderMark(string $csv): void
     {
         $wanted = str_starts_with($csv, "\u{feff}") ? substr($csv, 3) : $csv;
-        foreach ([...array_map(static fn(int $at): array => [substr($csv, 0, $at), substr($csv, $at)], range(0, \strlen($csv))), str_split($csv)] as $pieces) {
+        foreach ([
+            ...array_map(
+                static fn(int $at): array => [substr($csv, 0, $at), substr($csv, $at)],
+                range(0, \strlen($csv)),
+            ),
+            str_split($csv),
+        ] as $pieces) {
             self::assertSame($wanted, $this->sent($pieces));
         }
     }
@@ -49,13 +64,15 @@ final class TransferTest extends TestCase
     {
         $sent = '';
         $database = self::createStub(PostgresLink::class);
-        $database->method('copyFrom')->willReturnCallback(static function (string $sql, iterable $data) use (&$sent): int {
-            foreach ($data as $piece) {
-                $sent .= \is_string($piece) ? $piece : '';
-            }
+        $database->method('copyFrom')->willReturnCallback(
+            static function (string $sql, iterable $data) use (&$sent): int {
+                foreach ($data as $piece) {
+                    $sent .= \is_string($piece) ? $piece : '';
+                }
 
-            return 0;
-        });
+                return 0;
+            },
+        );
         (new Transfer($database))->import($pieces);
 
         return $sent;

@@ -54,7 +54,9 @@ final class OptionsTest extends TestCase
 
     public function testAListNeedsANumber(): void
     {
-        $this->expectExceptionObject(new UsageException("option --memory: '' is not allowed; give one or more whole numbers between commas"));
+        $this->expectExceptionObject(new UsageException(
+            "option --memory: '' is not allowed; give one or more whole numbers between commas",
+        ));
         Options::parse(['--memory', ','], self::DEFAULTS)->ints('memory');
     }
 }

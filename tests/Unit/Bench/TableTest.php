@@ -19,6 +19,9 @@ final class TableTest extends TestCase
 
             MARKDOWN;
 
-        self::assertSame($expected, Table::markdown(['', 'rate', '1 … 2'], [['Spindle', '9.5', '–'], ['xargs -P', '123', '1 … 2']]));
+        self::assertSame(
+            $expected,
+            Table::markdown(['', 'rate', '1 … 2'], [['Spindle', '9.5', '–'], ['xargs -P', '123', '1 … 2']]),
+        );
     }
 }

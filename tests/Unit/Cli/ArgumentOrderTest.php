@@ -16,10 +16,16 @@ final class ArgumentOrderTest extends TestCase
     public static function commandLines(): iterable
     {
         yield 'nothing' => [[], ['--']];
-        yield 'options of the program stay' => [['-j', '8', 'flac', '-k', '--jobs', '9'], ['--jobs=8', '--', 'flac', '-k', '--jobs', '9']];
+        yield 'options of the program stay' => [
+            ['-j', '8', 'flac', '-k', '--jobs', '9'],
+            ['--jobs=8', '--', 'flac', '-k', '--jobs', '9'],
+        ];
         yield 'after -- too' => [['-k', '--', '-x', '--', 'y'], ['--keep', '--', '-x', '--', 'y']];
         yield 'a value in the same word' => [['-j8', '--jobs=9', 'x'], ['--jobs=8', '--jobs=9', '--', 'x']];
-        yield 'a value that begins with a dash' => [['-j', '-1', '--jobs', '-2', 'x'], ['--jobs=-1', '--jobs=-2', '--', 'x']];
+        yield 'a value that begins with a dash' => [
+            ['-j', '-1', '--jobs', '-2', 'x'],
+            ['--jobs=-1', '--jobs=-2', '--', 'x'],
+        ];
         yield 'an empty value' => [['-j', '', 'x'], ['--jobs=', '--', 'x']];
         yield 'letters in one word' => [['-k0j', '8', 'x'], ['--keep', '--null', '--jobs=8', '--', 'x']];
         yield 'letters, and a value' => [['-k0j8', 'x'], ['--keep', '--null', '--jobs=8', '--', 'x']];

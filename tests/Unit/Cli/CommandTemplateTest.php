@@ -32,8 +32,13 @@ final class CommandTemplateTest extends TestCase
     }
 
     #[DataProvider('paths')]
-    public function testPathsAreTakenApartAsByGnuParallel(string $input, string $bare, string $base, string $folder, string $bareBase): void
-    {
+    public function testPathsAreTakenApartAsByGnuParallel(
+        string $input,
+        string $bare,
+        string $base,
+        string $folder,
+        string $bareBase,
+    ): void {
         $command = CommandTemplate::fromWords(['echo', '{}', '{.}', '{/}', '{//}', '{/.}'])->command($input, 1, 1);
 
         self::assertSame(['echo', $input, $bare, $base, $folder, $bareBase], $command->arguments);
@@ -59,12 +64,19 @@ final class CommandTemplateTest extends TestCase
     #[DataProvider('unsupportedReplacements')]
     public function testAnUnsupportedReplacementStringOfGnuParallelIsRefused(string $replacement): void
     {
-        foreach ([['rm', '-r', "{$replacement}/cache"], ["cd {$replacement} && rm -r cache"], ['cp', '{}', "x{$replacement}"]] as $words) {
+        foreach ([
+            ['rm', '-r', "{$replacement}/cache"],
+            ["cd {$replacement} && rm -r cache"],
+            ['cp', '{}', "x{$replacement}"],
+        ] as $words) {
             try {
                 CommandTemplate::fromWords($words);
                 self::fail('It was accepted');
             } catch (UsageException $refused) {
-                self::assertStringStartsWith("the command template has {$replacement}, a replacement string", $refused->getMessage());
+                self::assertStringStartsWith(
+                    "the command template has {$replacement}, a replacement string",
+                    $refused->getMessage(),
+                );
             }
         }
     }
@@ -80,14 +92,23 @@ final class CommandTemplateTest extends TestCase
 
     public function testAReplacementStringInTheInputIsNotReplaced(): void
     {
-        self::assertSame(['echo', '{#}{}'], CommandTemplate::fromWords(['echo', '{}'])->command('{#}{}', 1, 1)->arguments);
+        self::assertSame(
+            ['echo', '{#}{}'],
+            CommandTemplate::fromWords(['echo', '{}'])->command('{#}{}', 1, 1)->arguments,
+        );
         self::assertSame("echo '{#}'", CommandTemplate::fromWords(['echo {}'])->command('{#}', 1, 1)->line);
     }
 
     public function testTheInputIsAppendedWhereTheCommandHasNoReplacementString(): void
     {
-        self::assertSame(['gzip', '-9', 'a b'], CommandTemplate::fromWords(['gzip', '-9'])->command('a b', 1, 1)->arguments);
-        self::assertSame("sleep 1; echo 'a b'", CommandTemplate::fromWords(['sleep 1; echo'])->command('a b', 1, 1)->line);
+        self::assertSame(
+            ['gzip', '-9', 'a b'],
+            CommandTemplate::fromWords(['gzip', '-9'])->command('a b', 1, 1)->arguments,
+        );
+        self::assertSame(
+            "sleep 1; echo 'a b'",
+            CommandTemplate::fromWords(['sleep 1; echo'])->command('a b', 1, 1)->line,
+        );
     }
 
     public function testTheJobsNumberIsAReplacementStringToo(): void
@@ -127,7 +148,25 @@ final class CommandTemplateTest extends TestCase
     /** @return iterable<string, array{string}> */
     public static function hostileInputs(): iterable
     {
-        foreach (['plain', 'a b', "it's", '$(reboot)', '`x`', '"', "a\nb", '', ';', '-n', '*', "\xff\xfe", "'", "''", '!x', '~', '#'] as $input) {
+        foreach ([
+            'plain',
+            'a b',
+            "it's",
+            '$(reboot)',
+            '`x`',
+            '"',
+            "a\nb",
+            '',
+            ';',
+            '-n',
+            '*',
+            "\xff\xfe",
+            "'",
+            "''",
+            '!x',
+            '~',
+            '#',
+        ] as $input) {
             yield addcslashes($input, "\0..\37\177..\377") => [$input];
         }
     }
@@ -190,27 +229,43 @@ final class CommandTemplateTest extends TestCase
 
     public function testAValueIsQuotedAsItsPlaceNeedsIt(): void
     {
-        $line = static fn(string $template, string $input): ?string => CommandTemplate::fromWords([$template])->command($input, 1, 1)->line;
+        $line = static fn(string $template, string $input): ?string
+            => CommandTemplate::fromWords([$template])->command($input, 1, 1)->line;
 
         self::assertSame("echo a 'a b' \"a\" \"x\"'a'\"\" 'a'", $line("echo {} 'a b' \"{}\" \"x{}\" '{}'", 'a'));
         self::assertSame("echo '2'>x", $line('echo {}>x', '2'));
         self::assertSame("'if' x", $line('{} x', 'if'));
         self::assertSame("'A=1' x", $line('{} x', 'A=1'));
         self::assertSame("echo \$x'a'", $line('echo $x{}', 'a'));
-        self::assertSame('echo $((1 + 1)) `echo 1` "$(echo 1)" # 1', $line('echo $(({#} + 1)) `echo {#}` "$(echo {%})" # {#}', 'a'));
+        self::assertSame(
+            'echo $((1 + 1)) `echo 1` "$(echo 1)" # 1',
+            $line('echo $(({#} + 1)) `echo {#}` "$(echo {%})" # {#}', 'a'),
+        );
     }
 
     /** @return iterable<string, array{string, string, string}> template, input, line */
     public static function placesWhereAPlainValueWouldMeanMore(): iterable
     {
         yield 'a name that is continued on the next line' => ["echo \"\$x\\\n{}\"", 'abc', "echo \"\$x\\\n\"'abc'\"\""];
-        yield 'a name that is continued two lines later' => ["echo \"\$x\\\n\\\n{}\"", 'abc', "echo \"\$x\\\n\\\n\"'abc'\"\""];
-        yield 'a number that is continued on the next line' => ["echo \"\$x\\\n{#}\"", 'abc', "echo \"\$x\\\n\"'1'\"\""];
+        yield 'a name that is continued two lines later' => [
+            "echo \"\$x\\\n\\\n{}\"",
+            'abc',
+            "echo \"\$x\\\n\\\n\"'abc'\"\"",
+        ];
+        yield 'a number that is continued on the next line' => [
+            "echo \"\$x\\\n{#}\"",
+            'abc',
+            "echo \"\$x\\\n\"'1'\"\"",
+        ];
         yield 'a new line in double quotes' => ["echo \"\$x\n{}\"", 'abc', "echo \"\$x\n\"'abc'\"\""];
         yield 'the end of a redirection, which bash takes for one that moves' => ['cat <& {}', '0-', "cat <& '0-'"];
         yield 'a range of characters' => ['ls [.{}.]', 'a-c', "ls [.'a-c'.]"];
         yield 'a range of characters, begun by a value' => ['ls [{}-{}.]', 'a-c', "ls ['a-c'-'a-c'.]"];
-        yield 'a class of characters' => ['case b in [[:{}:]]) echo; esac', 'alpha', "case b in [[:'alpha':]]) echo; esac"];
+        yield 'a class of characters' => [
+            'case b in [[:{}:]]) echo; esac',
+            'alpha',
+            "case b in [[:'alpha':]]) echo; esac",
+        ];
         yield 'a test, which is no class' => ['[ -f {} ]', 'a-c', '[ -f a-c ]'];
     }
 
@@ -232,8 +287,11 @@ final class CommandTemplateTest extends TestCase
     }
 
     #[DataProvider('placesWhereAPlainValueWouldMeanMore')]
-    public function testAPlainValueIsQuotedWhereItWouldBePartOfWhatIsAroundIt(string $template, string $input, string $line): void
-    {
+    public function testAPlainValueIsQuotedWhereItWouldBePartOfWhatIsAroundIt(
+        string $template,
+        string $input,
+        string $line,
+    ): void {
         self::assertSame($line, CommandTemplate::fromWords([$template])->command($input, 1, 1)->line);
     }
 

@@ -39,7 +39,10 @@ final class JobLogTest extends TestCase
 
     public function testALineFeedInACommandIsANulInTheLog(): void
     {
-        self::assertStringEndsWith("\techo a\0echo b\n", JobLog::line(Outcome::job(1, "echo a\necho b"), Outcome::result(), 0));
+        self::assertStringEndsWith(
+            "\techo a\0echo b\n",
+            JobLog::line(Outcome::job(1, "echo a\necho b"), Outcome::result(), 0),
+        );
     }
 
     public function testANewLogHasAHeaderAndEmptiesAnOldLog(): void
@@ -48,7 +51,10 @@ final class JobLogTest extends TestCase
 
         JobLog::start($path)->append(Outcome::job(5), Outcome::result(), 0);
 
-        self::assertSame(JobLog::HEADER . JobLog::line(Outcome::job(5), Outcome::result(), 0), file_get_contents($path));
+        self::assertSame(
+            JobLog::HEADER . JobLog::line(Outcome::job(5), Outcome::result(), 0),
+            file_get_contents($path),
+        );
     }
 
     /** @return iterable<string, array{string}> */
@@ -69,7 +75,10 @@ final class JobLogTest extends TestCase
                 $open($path);
                 self::fail('It was taken for a job log');
             } catch (UsageException $refused) {
-                self::assertSame("option --joblog: '{$path}' is there and is no job log; name another file", $refused->getMessage());
+                self::assertSame(
+                    "option --joblog: '{$path}' is there and is no job log; name another file",
+                    $refused->getMessage(),
+                );
             }
         }
 
@@ -121,14 +130,22 @@ final class JobLogTest extends TestCase
                 JobLog::resume($path);
                 self::fail("Taken for a line: {$line}");
             } catch (UsageException $refused) {
-                self::assertSame("option --joblog: line 3 of '{$path}' is no line of a job log", $refused->getMessage());
+                self::assertSame(
+                    "option --joblog: line 3 of '{$path}' is no line of a job log",
+                    $refused->getMessage(),
+                );
             }
         }
     }
 
     public function testWhatIsInTheLogIsNotToRunAndWhatFailedOnlyOnDemand(): void
     {
-        $finished = $this->finished(self::line(1, 'a'), self::line(3, 'c', exit: 1), self::line(4, 'd', signal: 9), self::line(5000, 'z'));
+        $finished = $this->finished(
+            self::line(1, 'a'),
+            self::line(3, 'c', exit: 1),
+            self::line(4, 'd', signal: 9),
+            self::line(5000, 'z'),
+        );
 
         $toRun = static fn(bool $again): array => array_map(
             static fn(int $sequence, string $text): bool => $finished->isToRun(Outcome::job($sequence, $text), $again),
@@ -143,7 +160,12 @@ final class JobLogTest extends TestCase
 
     public function testALaterLineSupersedesAnEarlier(): void
     {
-        $finished = $this->finished(self::line(1, 'a', exit: 1), self::line(2, 'b'), self::line(1, 'a'), self::line(2, 'b', exit: 1));
+        $finished = $this->finished(
+            self::line(1, 'a', exit: 1),
+            self::line(2, 'b'),
+            self::line(1, 'a'),
+            self::line(2, 'b', exit: 1),
+        );
 
         self::assertFalse($finished->isToRun(Outcome::job(1, 'a'), true));
         self::assertTrue($finished->isToRun(Outcome::job(2, 'b'), true));
@@ -155,7 +177,9 @@ final class JobLogTest extends TestCase
         self::assertFalse($finished->isToRun(Outcome::job(2, "echo\nb"), false));
 
         $this->expectException(UsageException::class);
-        $this->expectExceptionMessage("job 2 is 'echo\\nb' in the job log '{$this->path('log')}', but the input has 'echo c'");
+        $this->expectExceptionMessage(
+            "job 2 is 'echo\\nb' in the job log '{$this->path('log')}', but the input has 'echo c'",
+        );
 
         $finished->isToRun(Outcome::job(2, 'echo c'), false);
     }

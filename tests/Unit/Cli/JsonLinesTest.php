@@ -17,7 +17,10 @@ final class JsonLinesTest extends TestCase
         yield 'a string' => ['{"id":"task_1","cmd":"echo 1"}', ['task_1', 'echo 1']];
         yield 'a number' => ['{"id":7,"cmd":""}', [7, '']];
         yield 'a broken number' => ['{"id":1.5,"cmd":"x"}', [1.5, 'x']];
-        yield 'a number beyond 64 bits' => ['{"id":123456789012345678901234567890,"cmd":"x"}', ['123456789012345678901234567890', 'x']];
+        yield 'a number beyond 64 bits' => [
+            '{"id":123456789012345678901234567890,"cmd":"x"}',
+            ['123456789012345678901234567890', 'x'],
+        ];
         yield 'any text' => ['{"id":"\u00fc\ud83d\ude00","cmd":"echo \"ü\"\n"}', ['ü😀', "echo \"ü\"\n"]];
         yield 'more members' => ['{"cmd":"x","group":[1],"id":1}', [1, 'x']];
         yield 'white space around' => [" {\"id\":1,\"cmd\":\"x\"}\r", [1, 'x']];
@@ -44,7 +47,10 @@ final class JsonLinesTest extends TestCase
         yield 'no command' => ['{"id":1}', '"cmd" is missing'];
         yield 'an id of another type' => ['{"id":null,"cmd":"x"}', '"id" must be a string or a number'];
         foreach (['1e999', '-1e999', '1.5E+400'] as $number) {
-            yield "an id of {$number}" => ["{\"id\":{$number},\"cmd\":\"x\"}", '"id" is a number that is too large; give a string'];
+            yield "an id of {$number}" => [
+                "{\"id\":{$number},\"cmd\":\"x\"}",
+                '"id" is a number that is too large; give a string',
+            ];
         }
         yield 'a list for an id' => ['{"id":[1e999],"cmd":"x"}', '"id" must be a string or a number'];
         yield 'a command of another type' => ['{"id":1,"cmd":["x"]}', '"cmd" must be a string'];
@@ -83,7 +89,10 @@ final class JsonLinesTest extends TestCase
         foreach (['é', '€', '😀'] as $character) {
             for ($shift = 0; $shift < 4; ++$shift) {
                 // The shift makes characters of several bytes lie across every border between pieces.
-                yield "{$character} across pieces, {$shift}" => [str_repeat('x', $shift) . str_repeat($character, 600_000), true];
+                yield "{$character} across pieces, {$shift}" => [
+                    str_repeat('x', $shift) . str_repeat($character, 600_000),
+                    true,
+                ];
             }
         }
         yield 'large, with a lone byte at the end' => [str_repeat('€', 600_000) . "\xe2", false];

@@ -46,7 +46,10 @@ final class OptionValuesTest extends TestCase
 
     public function testADurationIsShownAsAClockDoes(): void
     {
-        self::assertSame(['0:00', '0:07', '12:34', '1:02:03', '100:00:00'], array_map(Duration::format(...), [0.4, 6.6, 754.0, 3723.0, 360_000.0]));
+        self::assertSame(
+            ['0:00', '0:07', '12:34', '1:02:03', '100:00:00'],
+            array_map(Duration::format(...), [0.4, 6.6, 754.0, 3723.0, 360_000.0]),
+        );
     }
 
     /** @return iterable<string, array{string|null, int}> */
@@ -100,7 +103,11 @@ final class OptionValuesTest extends TestCase
     #[DataProvider('badConcurrencies')]
     public function testAnotherConcurrencyIsRefusedByName(string $value): void
     {
-        $this->expectExceptionObject(UsageException::option('--jobs', $value, 'a number of jobs (0 for as many as possible), a percentage of the CPUs such as 200%, or a file that holds one of these'));
+        $this->expectExceptionObject(UsageException::option(
+            '--jobs',
+            $value,
+            'a number of jobs (0 for as many as possible), a percentage of the CPUs such as 200%, or a file that holds one of these',
+        ));
 
         Concurrency::parse($value, $this->cpus(4));
     }
@@ -147,7 +154,23 @@ final class OptionValuesTest extends TestCase
     /** @return iterable<string, array{string}> */
     public static function badHalts(): iterable
     {
-        foreach (['', 'soon', 'now', 'fail=1', 'soon,fail', 'soon,fail=', 'soon,fail=0', 'soon,fail=0%', 'soon,fail=101%', 'soon,fail=-1', 'soon,done=10%', 'later,fail=1', 'soon,fail=1.5', 'soon,fail=1 ', "soon,fail=1\n"] as $value) {
+        foreach ([
+            '',
+            'soon',
+            'now',
+            'fail=1',
+            'soon,fail',
+            'soon,fail=',
+            'soon,fail=0',
+            'soon,fail=0%',
+            'soon,fail=101%',
+            'soon,fail=-1',
+            'soon,done=10%',
+            'later,fail=1',
+            'soon,fail=1.5',
+            'soon,fail=1 ',
+            "soon,fail=1\n",
+        ] as $value) {
             yield addcslashes("'{$value}'", "\n") => [$value];
         }
     }
@@ -188,7 +211,11 @@ final class OptionValuesTest extends TestCase
                 array_map($limit->observe(...), [$runtime, $runtime, $runtime]);
                 $seconds = $limit->seconds();
 
-                self::assertEqualsWithDelta(max(0.001, (float) $value / 100 * $runtime), $seconds, 0.001 + 0.01 * $runtime);
+                self::assertEqualsWithDelta(
+                    max(0.001, (float) $value / 100 * $runtime),
+                    $seconds,
+                    0.001 + 0.01 * $runtime,
+                );
                 self::assertMatchesRegularExpression('/^(?=.*[1-9])\d+(?:\.\d{1,3})?$/D', (string) $seconds);
             }
         }
@@ -222,7 +249,10 @@ final class OptionValuesTest extends TestCase
 
     public function testAMessageIsOneLineWhateverTheValueHolds(): void
     {
-        self::assertSame("option --x: 'a\\nb\\033' is not allowed; give y", UsageException::option('--x', "a\nb\e", 'y')->getMessage());
+        self::assertSame(
+            "option --x: 'a\\nb\\033' is not allowed; give y",
+            UsageException::option('--x', "a\nb\e", 'y')->getMessage(),
+        );
     }
 
     private function cpus(int $count): CpuCount

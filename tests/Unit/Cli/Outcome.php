@@ -18,10 +18,27 @@ final class Outcome
         return new InputJob($sequence, $text, $text, Command::shell(strtr($text, "\0", ' ')));
     }
 
-    public static function result(?int $exitCode = 0, ?int $signal = null, bool $timedOut = false, ?string $error = null): CommandResult
-    {
+    public static function result(
+        ?int $exitCode = 0,
+        ?int $signal = null,
+        bool $timedOut = false,
+        ?string $error = null,
+    ): CommandResult {
         $capture = new Capture(new CaptureStore(null));
 
-        return new CommandResult(null, Command::shell('true'), $exitCode, $signal, $timedOut, false, $error, 1_700_000_000.1234, 2.5, 1, $capture, $capture);
+        return new CommandResult(
+            null,
+            Command::shell('true'),
+            $exitCode,
+            $signal,
+            $timedOut,
+            false,
+            $error,
+            1_700_000_000.1234,
+            2.5,
+            1,
+            $capture,
+            $capture,
+        );
     }
 }

@@ -17,7 +17,10 @@ final class RunStatisticsTest extends TestCase
         $figures = $this->figures(succeeded: 6, failed: 2, started: 10, total: 40);
         $this->now += 4_000_000_000;
 
-        self::assertSame([8, 4.0, 2.0, 16.0, 2], [$figures->done(), $figures->elapsed(), $figures->rate(), $figures->remaining(), $figures->running()]);
+        self::assertSame(
+            [8, 4.0, 2.0, 16.0, 2],
+            [$figures->done(), $figures->elapsed(), $figures->rate(), $figures->remaining(), $figures->running()],
+        );
     }
 
     public function testNobodyKnowsTheRemainderBeforeSomethingIsDoneOrWithoutATotal(): void
@@ -54,7 +57,10 @@ final class RunStatisticsTest extends TestCase
         $this->now += 4_000_000_000;
 
         self::assertSame("8/40 done, 2 failed, 2.0/s, ETA 0:16\n", LineProgress::plain($figures));
-        self::assertSame('{"done":8,"total":40,"failed":2,"running":2,"rate":2,"eta":16,"elapsed":4}' . "\n", LineProgress::json($figures));
+        self::assertSame(
+            '{"done":8,"total":40,"failed":2,"running":2,"rate":2,"eta":16,"elapsed":4}' . "\n",
+            LineProgress::json($figures),
+        );
     }
 
     public function testWhatIsNotKnownIsLeftOutForPeopleAndNullForPrograms(): void
@@ -63,7 +69,10 @@ final class RunStatisticsTest extends TestCase
         $this->now += 1_000_000_000;
 
         self::assertSame("1 done, 0 failed, 1.0/s\n", LineProgress::plain($figures));
-        self::assertSame('{"done":1,"total":null,"failed":0,"running":0,"rate":1,"eta":null,"elapsed":1}' . "\n", LineProgress::json($figures));
+        self::assertSame(
+            '{"done":1,"total":null,"failed":0,"running":0,"rate":1,"eta":null,"elapsed":1}' . "\n",
+            LineProgress::json($figures),
+        );
     }
 
     public function testALineIsWrittenOnlyWhenThereIsSomethingNewAndAtTheEnd(): void
@@ -87,7 +96,12 @@ final class RunStatisticsTest extends TestCase
     private function figures(int $succeeded, int $failed, int $started, ?int $total): RunStatistics
     {
         $figures = new RunStatistics(fn(): int => $this->now);
-        [$figures->succeeded, $figures->failed, $figures->started, $figures->total] = [$succeeded, $failed, $started, $total];
+        [
+            $figures->succeeded,
+            $figures->failed,
+            $figures->started,
+            $figures->total,
+        ] = [$succeeded, $failed, $started, $total];
 
         return $figures;
     }

@@ -21,9 +21,21 @@ final class CommandResultTest extends TestCase
         yield 'success' => [self::resultOf(), true, 'ls -l: exit code 0 after 1.500 s'];
         yield 'failure' => [self::resultOf(exitCode: 3), false, 'ls -l: exit code 3 after 1.500 s'];
         yield 'signal' => [self::resultOf(exitCode: null, signal: 9), false, 'ls -l: killed by signal 9 after 1.500 s'];
-        yield 'timeout' => [self::resultOf(exitCode: 0, timedOut: true, error: 'timed out (1.5 s)'), false, 'ls -l: timed out (1.5 s) after 1.500 s'];
-        yield 'retried' => [self::resultOf(exitCode: 1, attempts: 3), false, 'ls -l: exit code 1 after 1.500 s, attempt 3'];
-        yield 'an error with a line end' => [self::resultOf(error: "bad\nthing\x7F"), false, 'ls -l: bad\nthing\177 after 1.500 s'];
+        yield 'timeout' => [
+            self::resultOf(exitCode: 0, timedOut: true, error: 'timed out (1.5 s)'),
+            false,
+            'ls -l: timed out (1.5 s) after 1.500 s',
+        ];
+        yield 'retried' => [
+            self::resultOf(exitCode: 1, attempts: 3),
+            false,
+            'ls -l: exit code 1 after 1.500 s, attempt 3',
+        ];
+        yield 'an error with a line end' => [
+            self::resultOf(error: "bad\nthing\x7F"),
+            false,
+            'ls -l: bad\nthing\177 after 1.500 s',
+        ];
     }
 
     #[DataProvider('results')]

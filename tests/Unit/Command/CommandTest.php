@@ -36,7 +36,10 @@ final class CommandTest extends TestCase
     {
         $command = Command::of('ls');
 
-        self::assertSame([null, null, [], null, null], [$command->timeout, $command->idleTimeout, $command->environment, $command->directory, $command->input]);
+        self::assertSame(
+            [null, null, [], null, null],
+            [$command->timeout, $command->idleTimeout, $command->environment, $command->directory, $command->input],
+        );
         self::assertSame([Output::Capture, Output::Capture], [$command->stdout, $command->stderr]);
     }
 
@@ -44,23 +47,46 @@ final class CommandTest extends TestCase
     {
         $closure = static function (string $bytes): void {};
         $original = Command::of('ls', '-l');
-        $changed = $original->withTimeout(1.5)->withIdleTimeout(2.5)->withEnvironment(['A' => 'b'])->withWorkingDirectory('/tmp')
+        $changed = $original
+            ->withTimeout(1.5)
+            ->withIdleTimeout(2.5)
+            ->withEnvironment(['A' => 'b'])
+            ->withWorkingDirectory('/tmp')
             ->withInput('input')->withStdout($closure)->withStderr(Output::Discard);
 
         self::assertEquals(Command::of('ls', '-l'), $original);
         self::assertSame(
             [['ls', '-l'], 1.5, 2.5, ['A' => 'b'], '/tmp', 'input', $closure, Output::Discard],
-            [$changed->arguments, $changed->timeout, $changed->idleTimeout, $changed->environment, $changed->directory, $changed->input, $changed->stdout, $changed->stderr],
+            [
+                $changed->arguments,
+                $changed->timeout,
+                $changed->idleTimeout,
+                $changed->environment,
+                $changed->directory,
+                $changed->input,
+                $changed->stdout,
+                $changed->stderr,
+            ],
         );
         self::assertEquals(
             Command::of('ls', '-l')->withEnvironment(['A' => 'b']),
-            $changed->withTimeout(null)->withIdleTimeout(null)->withWorkingDirectory(null)->withInput(null)->withStdout(Output::Capture)->withStderr(Output::Capture),
+            $changed
+                ->withTimeout(null)
+                ->withIdleTimeout(null)
+                ->withWorkingDirectory(null)
+                ->withInput(null)
+                ->withStdout(Output::Capture)
+                ->withStderr(Output::Capture),
         );
     }
 
     public function testChangesOfTheEnvironmentAddUpAndTheLastOneCounts(): void
     {
-        $command = Command::of('env')->withEnvironment(['A' => '1', 'B' => '2'])->withEnvironment(['B' => null, 'C' => '3', '7' => 'x']);
+        $command = Command::of('env')->withEnvironment(['A' => '1', 'B' => '2'])->withEnvironment([
+            'B' => null,
+            'C' => '3',
+            '7' => 'x',
+        ]);
 
         self::assertEquals(['A' => '1', 'B' => null, 'C' => '3', '7' => 'x'], $command->environment);
     }
@@ -71,16 +97,34 @@ final class CommandTest extends TestCase
         $command = Command::of('ls');
         yield 'no program' => [static fn() => Command::of(''), 'needs a program'];
         yield 'NUL in the program' => [static fn() => Command::of("l\0s"), 'The program holds a NUL byte at offset 1'];
-        yield 'NUL in an argument' => [static fn() => Command::of('ls', 'a', "b\0"), "Argument 2 of 'ls' holds a NUL byte at offset 1"];
-        yield 'NUL in a line' => [static fn() => Command::shell("echo \0"), 'The shell line holds a NUL byte at offset 5'];
+        yield 'NUL in an argument' => [
+            static fn() => Command::of('ls', 'a', "b\0"),
+            "Argument 2 of 'ls' holds a NUL byte at offset 1",
+        ];
+        yield 'NUL in a line' => [
+            static fn() => Command::shell("echo \0"),
+            'The shell line holds a NUL byte at offset 5',
+        ];
         foreach ([0.0, -1.0, \INF, -\INF, \NAN] as $seconds) {
-            yield "a timeout of {$seconds}" => [static fn() => $command->withTimeout($seconds), 'The timeout must be a positive number of seconds'];
-            yield "an idle timeout of {$seconds}" => [static fn() => $command->withIdleTimeout($seconds), 'The idle timeout must be a positive number of seconds'];
+            yield "a timeout of {$seconds}" => [
+                static fn() => $command->withTimeout($seconds),
+                'The timeout must be a positive number of seconds',
+            ];
+            yield "an idle timeout of {$seconds}" => [
+                static fn() => $command->withIdleTimeout($seconds),
+                'The idle timeout must be a positive number of seconds',
+            ];
         }
         foreach (['', 'A=B', '=', "A\0"] as $name) {
-            yield 'a variable named ' . json_encode($name) => [static fn() => $command->withEnvironment([$name => 'x']), "can't name an environment variable"];
+            yield 'a variable named ' . json_encode($name) => [
+                static fn() => $command->withEnvironment([$name => 'x']),
+                "can't name an environment variable",
+            ];
         }
-        yield 'NUL in a variable' => [static fn() => $command->withEnvironment(['A' => "x\0"]), 'The environment variable A holds a NUL byte at offset 1'];
+        yield 'NUL in a variable' => [
+            static fn() => $command->withEnvironment(['A' => "x\0"]),
+            'The environment variable A holds a NUL byte at offset 1',
+        ];
         yield 'an empty directory' => [static fn() => $command->withWorkingDirectory(''), 'must not be empty'];
         yield 'NUL in the directory' => [static fn() => $command->withWorkingDirectory("/tmp\0"), 'NUL'];
         // @phpstan-ignore argument.type (which is the point)
@@ -102,7 +146,10 @@ final class CommandTest extends TestCase
 
     public function testNamesThatAShellCouldNotSetAreVariablesAllTheSame(): void
     {
-        self::assertSame(['a.b' => 'x', 'ä' => "\xFF"], Command::of('env')->withEnvironment(['a.b' => 'x', 'ä' => "\xFF"])->environment);
+        self::assertSame(
+            ['a.b' => 'x', 'ä' => "\xFF"],
+            Command::of('env')->withEnvironment(['a.b' => 'x', 'ä' => "\xFF"])->environment,
+        );
     }
 
     /** @return iterable<string, array{Command, string}> */

@@ -36,9 +36,21 @@ final class PoliciesTest extends TestCase
         yield 'a signal that is not to be retried' => [new RetryPolicy(2, onSignal: false), $signal, false];
         yield 'a timeout' => [$policy, $timeout, true];
         yield 'a timeout that is not to be retried' => [new RetryPolicy(2, onTimeout: false), $timeout, false];
-        yield 'a timeout whose command exited well' => [$policy, self::resultOf(timedOut: true, error: 'timed out'), true];
-        yield 'a command that was cancelled' => [$policy, self::resultOf(exitCode: null, signal: 15, cancelled: true, error: 'cancelled'), false];
-        yield 'a command that could not be started' => [$policy, self::resultOf(exitCode: 127, error: 'could not be started'), false];
+        yield 'a timeout whose command exited well' => [
+            $policy,
+            self::resultOf(timedOut: true, error: 'timed out'),
+            true,
+        ];
+        yield 'a command that was cancelled' => [
+            $policy,
+            self::resultOf(exitCode: null, signal: 15, cancelled: true, error: 'cancelled'),
+            false,
+        ];
+        yield 'a command that could not be started' => [
+            $policy,
+            self::resultOf(exitCode: 127, error: 'could not be started'),
+            false,
+        ];
     }
 
     #[DataProvider('outcomes')]

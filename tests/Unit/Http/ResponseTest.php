@@ -20,15 +20,28 @@ final class ResponseTest extends TestCase
         yield 'binary' => [Response::binary("\0", 'image/png'), 200, ['Content-Type' => ['image/png']], "\0"];
         yield 'stream' => [Response::stream(['a', '', 'b'], 'text/csv'), 200, ['Content-Type' => ['text/csv']], 'ab'];
         yield 'redirect' => [Response::redirect('/a b?ü=%20#x', 308), 308, ['Location' => ['/a%20b?%C3%BC=%20#x']], ''];
-        yield 'a type of its own' => [Response::text('{}', 200, ['content-type' => 'application/x']), 200, ['content-type' => ['application/x']], '{}'];
-        yield 'further headers' => [Response::text('', 200, ['X-A' => ['1', '2']]), 200, ['X-A' => ['1', '2'], 'Content-Type' => ['text/plain; charset=utf-8']], ''];
+        yield 'a type of its own' => [
+            Response::text('{}', 200, ['content-type' => 'application/x']),
+            200,
+            ['content-type' => ['application/x']],
+            '{}',
+        ];
+        yield 'further headers' => [
+            Response::text('', 200, ['X-A' => ['1', '2']]),
+            200,
+            ['X-A' => ['1', '2'], 'Content-Type' => ['text/plain; charset=utf-8']],
+            '',
+        ];
     }
 
     /** @param array<string, list<string>> $headers */
     #[DataProvider('helpers')]
     public function testAHelperSaysWhatItSends(Response $response, int $status, array $headers, string $body): void
     {
-        self::assertSame([$status, $headers, $body], [$response->getStatusCode(), $response->getHeaders(), (string) $response->getBody()]);
+        self::assertSame(
+            [$status, $headers, $body],
+            [$response->getStatusCode(), $response->getHeaders(), (string) $response->getBody()],
+        );
     }
 
     /** @return iterable<string, array{\Closure(): mixed}> */
@@ -38,7 +51,9 @@ final class ResponseTest extends TestCase
         foreach (["a\r\nX: y", "a\nb", "a\rb", "a\0", "a\x7f"] as $value) {
             yield 'the value ' . json_encode($value) => [static fn() => new Response(200, ['X' => $value])];
             yield 'the value set ' . json_encode($value) => [static fn() => $response->withHeader('X', $value)];
-            yield 'the value added ' . json_encode($value) => [static fn() => $response->withAddedHeader('X', ['fine', $value])];
+            yield 'the value added ' . json_encode($value) => [
+                static fn() => $response->withAddedHeader('X', ['fine', $value]),
+            ];
             yield 'the reason ' . json_encode($value) => [static fn() => $response->withStatus(200, $value)];
         }
         foreach (['', 'a b', "a\r\nb", 'a:', 'ü'] as $name) {
@@ -85,10 +100,32 @@ final class ResponseTest extends TestCase
     public function testAResponseIsNeverChanged(): void
     {
         $response = Response::text('a');
-        $other = $response->withStatus(404, 'Gone fishing')->withHeader('X', 'y')->withBody(Stream::create('b'))->withProtocolVersion('1.0');
+        $other = $response
+            ->withStatus(404, 'Gone fishing')
+            ->withHeader('X', 'y')
+            ->withBody(Stream::create('b'))
+            ->withProtocolVersion('1.0');
 
-        self::assertSame([200, 'OK', false, 'a', '1.1'], [$response->getStatusCode(), $response->getReasonPhrase(), $response->hasHeader('X'), (string) $response->getBody(), $response->getProtocolVersion()]);
-        self::assertSame([404, 'Gone fishing', true, 'b', '1.0'], [$other->getStatusCode(), $other->getReasonPhrase(), $other->hasHeader('X'), (string) $other->getBody(), $other->getProtocolVersion()]);
+        self::assertSame(
+            [200, 'OK', false, 'a', '1.1'],
+            [
+                $response->getStatusCode(),
+                $response->getReasonPhrase(),
+                $response->hasHeader('X'),
+                (string) $response->getBody(),
+                $response->getProtocolVersion(),
+            ],
+        );
+        self::assertSame(
+            [404, 'Gone fishing', true, 'b', '1.0'],
+            [
+                $other->getStatusCode(),
+                $other->getReasonPhrase(),
+                $other->hasHeader('X'),
+                (string) $other->getBody(),
+                $other->getProtocolVersion(),
+            ],
+        );
     }
 
     public function testABodyThatWasWrittenToIsSentAsItIsThen(): void
@@ -123,6 +160,9 @@ final class ResponseTest extends TestCase
         $body = Response::stream(['hello', 'you'])->getBody();
 
         self::assertSame(['he', 'llo', 'you', ''], [$body->read(2), $body->read(9), $body->read(3), $body->read(1)]);
-        self::assertSame([true, 8, null, false, false], [$body->eof(), $body->tell(), $body->getSize(), $body->isSeekable(), $body->isWritable()]);
+        self::assertSame(
+            [true, 8, null, false, false],
+            [$body->eof(), $body->tell(), $body->getSize(), $body->isSeekable(), $body->isWritable()],
+        );
     }
 }

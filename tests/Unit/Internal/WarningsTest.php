@@ -13,10 +13,19 @@ final class WarningsTest extends TestCase
     /** @return iterable<string, array{string, string}> */
     public static function warnings(): iterable
     {
-        yield 'a socket' => ['stream_socket_client(): Unable to connect to unix:///tmp/x (No such file or directory)', 'no such file or directory'];
-        yield 'TLS' => ["fread(): SSL operation failed with code 1. OpenSSL Error messages:\nerror:0A000418:SSL routines::tlsv1 alert unknown ca", 'tlsv1 alert unknown ca'];
+        yield 'a socket' => [
+            'stream_socket_client(): Unable to connect to unix:///tmp/x (No such file or directory)',
+            'no such file or directory',
+        ];
+        yield 'TLS' => [
+            "fread(): SSL operation failed with code 1. OpenSSL Error messages:\nerror:0A000418:SSL routines::tlsv1 alert unknown ca",
+            'tlsv1 alert unknown ca',
+        ];
         yield 'an abbreviation' => ['fread(): SSL: Connection reset by peer', 'SSL: Connection reset by peer'];
-        yield 'another' => ["stream_socket_enable_crypto(): Unable to set private key file `/tmp/x'", "unable to set private key file `/tmp/x'"];
+        yield 'another' => [
+            "stream_socket_enable_crypto(): Unable to set private key file `/tmp/x'",
+            "unable to set private key file `/tmp/x'",
+        ];
         yield 'none' => ['', ''];
     }
 
@@ -28,7 +37,10 @@ final class WarningsTest extends TestCase
 
     public function testTheLastWarningIsKeptAndNothingIsPrinted(): void
     {
-        self::assertSame([false, 'fopen(/not/there): Failed to open stream: No such file or directory'], Warnings::of(static fn() => fopen('/not/there', 'r')));
+        self::assertSame(
+            [false, 'fopen(/not/there): Failed to open stream: No such file or directory'],
+            Warnings::of(static fn() => fopen('/not/there', 'r')),
+        );
         self::assertSame([1, ''], Warnings::of(static fn() => 1));
     }
 }

@@ -16,27 +16,41 @@ final class BackendMessagesTest extends TestCase
     {
         $payload = self::payload(Message::errorResponse('22012', 'division by zero', ['D' => 'a detail', 'P' => '8']));
 
-        self::assertSame(['S' => 'ERROR', 'V' => 'ERROR', 'C' => '22012', 'M' => 'division by zero', 'D' => 'a detail', 'P' => '8'], BackendMessages::fields($payload));
+        self::assertSame(
+            ['S' => 'ERROR', 'V' => 'ERROR', 'C' => '22012', 'M' => 'division by zero', 'D' => 'a detail', 'P' => '8'],
+            BackendMessages::fields($payload),
+        );
         self::assertSame([], BackendMessages::fields("\0"));
         self::assertSame(['M' => ''], BackendMessages::fields("M\0\0"));
     }
 
     public function testColumnsHaveNamesAndTypes(): void
     {
-        self::assertSame([['a', '', 'ä b'], [23, 25, 4_294_967_295]], BackendMessages::columns(self::payload(Message::rowDescription(['a' => 23, '' => 25, 'ä b' => 0xFFFF_FFFF]))));
+        self::assertSame(
+            [['a', '', 'ä b'], [23, 25, 4_294_967_295]],
+            BackendMessages::columns(self::payload(Message::rowDescription(
+                ['a' => 23, '' => 25, 'ä b' => 0xFFFF_FFFF],
+            ))),
+        );
         self::assertSame([[], []], BackendMessages::columns(self::payload(Message::rowDescription([]))));
     }
 
     public function testParametersHaveTypes(): void
     {
-        self::assertSame([23, 4_294_967_295], BackendMessages::parameters(self::payload(Message::parameterDescription(23, 0xFFFF_FFFF))));
+        self::assertSame(
+            [23, 4_294_967_295],
+            BackendMessages::parameters(self::payload(Message::parameterDescription(23, 0xFFFF_FFFF))),
+        );
         self::assertSame([], BackendMessages::parameters("\0\0"));
         self::assertCount(0xFFFF, BackendMessages::parameters("\xFF\xFF" . str_repeat("\0\0\0\x17", 0xFFFF)));
     }
 
     public function testANotificationHasAChannelAndAPayload(): void
     {
-        self::assertEquals(new Notification('news', 'ä', 4_294_967_295), BackendMessages::notification(self::payload(Message::notification(0xFFFF_FFFF, 'news', 'ä'))));
+        self::assertEquals(
+            new Notification('news', 'ä', 4_294_967_295),
+            BackendMessages::notification(self::payload(Message::notification(0xFFFF_FFFF, 'news', 'ä'))),
+        );
         self::assertEquals(new Notification('', '', 0), BackendMessages::notification("\0\0\0\0\0\0"));
     }
 

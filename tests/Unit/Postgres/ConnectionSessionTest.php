@@ -39,7 +39,10 @@ final class ConnectionSessionTest extends TestCase
             delay(9);
             self::assertSame('', file_get_contents($file));
             delay(2);
-            self::assertStringContainsString('waited for 10 s for a nested transaction', (string) file_get_contents($file));
+            self::assertStringContainsString(
+                'waited for 10 s for a nested transaction',
+                (string) file_get_contents($file),
+            );
             $nested->await();
             self::assertSame(7, $waiting->await());
         } finally {

@@ -24,15 +24,36 @@ final class ConversationTest extends TestCase
         $conversation = new Conversation();
         $exchanges = self::exchanges($conversation, 4);
         $conversation->receive(
-            Message::bindComplete() . Message::dataRow('1') . Message::dataRow('2') . Message::commandComplete('SELECT 2') . Message::readyForQuery()
+            Message::bindComplete()
+                . Message::dataRow('1')
+                . Message::dataRow('2')
+                . Message::commandComplete('SELECT 2')
+                . Message::readyForQuery()
             . Message::errorResponse('22012', 'division by zero') . Message::readyForQuery('E')
-            . Message::parseComplete() . Message::parameterDescription(23) . Message::noData() . Message::bindComplete() . Message::commandComplete('INSERT 0 7') . Message::readyForQuery('T'),
+            . Message::parseComplete()
+                . Message::parameterDescription(23)
+                . Message::noData()
+                . Message::bindComplete()
+                . Message::commandComplete('INSERT 0 7')
+                . Message::readyForQuery('T'),
         );
 
         self::assertSame([2, 2, 'I'], [$exchanges[0]->rows, $exchanges[0]->affected(), $exchanges[0]->status]);
         self::assertSame(['22012', 'E'], [$exchanges[1]->error?->sqlState(), $exchanges[1]->status]);
-        self::assertSame(['INSERT 0 7', 7, [23], null, 'T'], [$exchanges[2]->tag, $exchanges[2]->affected(), $exchanges[2]->parameters, $exchanges[2]->description, $exchanges[2]->status]);
-        self::assertSame([true, true, true, false], array_map(static fn(Exchange $exchange): bool => $exchange->done, $exchanges));
+        self::assertSame(
+            ['INSERT 0 7', 7, [23], null, 'T'],
+            [
+                $exchanges[2]->tag,
+                $exchanges[2]->affected(),
+                $exchanges[2]->parameters,
+                $exchanges[2]->description,
+                $exchanges[2]->status,
+            ],
+        );
+        self::assertSame(
+            [true, true, true, false],
+            array_map(static fn(Exchange $exchange): bool => $exchange->done, $exchanges),
+        );
         self::assertSame(\array_slice($exchanges, 0, 3), $conversation->awake);
         self::assertSame($exchanges[3], $conversation->current());
         self::assertSame('T', $conversation->status);
@@ -56,15 +77,27 @@ final class ConversationTest extends TestCase
 
     public function testARowThatIsTooLargeIsPassedOverHoweverItComes(): void
     {
-        $bytes = Message::bindComplete() . Message::dataRow('before') . Message::dataRow(str_repeat('x', 3_000_000)) . Message::dataRow('behind') . Message::commandComplete('SELECT 3') . Message::readyForQuery()
-            . Message::bindComplete() . Message::dataRow('next') . Message::commandComplete('SELECT 1') . Message::readyForQuery('T');
+        $bytes = Message::bindComplete()
+            . Message::dataRow('before')
+            . Message::dataRow(str_repeat('x', 3_000_000))
+            . Message::dataRow('behind')
+            . Message::commandComplete('SELECT 3')
+            . Message::readyForQuery()
+            . Message::bindComplete()
+                . Message::dataRow('next')
+                . Message::commandComplete('SELECT 1')
+                . Message::readyForQuery('T');
         foreach ([1_001, 65_536, 1_000_000] as $length) {
             $conversation = new Conversation(new SizeLimits(2_000_000));
             [$large, $flowing, $next] = [new Exchange(), new Exchange(), new Exchange()];
             $flowing->flows = true;
             $conversation->exchanges = [$large, $flowing, $next];
             $conversation->tail = 3;
-            $whole = Message::bindComplete() . Message::dataRow('before') . Message::dataRow(str_repeat('x', 3_000_000)) . Message::portalSuspended() . Message::readyForQuery();
+            $whole = Message::bindComplete()
+                . Message::dataRow('before')
+                . Message::dataRow(str_repeat('x', 3_000_000))
+                . Message::portalSuspended()
+                . Message::readyForQuery();
             foreach (str_split($whole . $bytes, $length) as $piece) {
                 $conversation->receive($piece);
             }
@@ -103,10 +136,23 @@ final class ConversationTest extends TestCase
     public function testWhatIsToldByTheWayConcernsNoExchange(): void
     {
         $conversation = new Conversation();
-        $conversation->receive(Message::notification(7, 'a', 'first') . Message::parameterStatus('TimeZone', 'UTC') . Message::noticeResponse('01000', 'hear'));
+        $conversation->receive(
+            Message::notification(7, 'a', 'first')
+                . Message::parameterStatus('TimeZone', 'UTC')
+                . Message::noticeResponse('01000', 'hear'),
+        );
         [$exchange] = self::exchanges($conversation, 1);
-        $conversation->receive(Message::notification(7, 'a', 'second') . Message::bindComplete() . Message::noticeResponse('01000', 'hear') . Message::dataRow('1')
-            . Message::parameterStatus('a', 'b') . Message::dataRow('2') . Message::notification(7, 'a', 'third') . Message::commandComplete('SELECT 2') . Message::readyForQuery());
+        $conversation->receive(
+            Message::notification(7, 'a', 'second')
+                . Message::bindComplete()
+                . Message::noticeResponse('01000', 'hear')
+                . Message::dataRow('1')
+                . Message::parameterStatus('a', 'b')
+                    . Message::dataRow('2')
+                    . Message::notification(7, 'a', 'third')
+                    . Message::commandComplete('SELECT 2')
+                    . Message::readyForQuery(),
+        );
 
         self::assertSame(['first', 'second', 'third'], array_column($conversation->notifications, 'payload'));
         self::assertSame([2, true, null], [$exchange->rows, $exchange->done, $exchange->error]);
@@ -117,7 +163,9 @@ final class ConversationTest extends TestCase
         foreach ([true, false] as $unasked) {
             $conversation = new Conversation();
             $exchanges = $unasked ? [] : self::exchanges($conversation, 2);
-            $conversation->receive(Message::errorResponse('57P01', 'terminating connection', severity: 'FATAL') . Message::readyForQuery());
+            $conversation->receive(
+                Message::errorResponse('57P01', 'terminating connection', severity: 'FATAL') . Message::readyForQuery(),
+            );
 
             self::assertSame('57P01', $conversation->end?->sqlState());
             self::assertFalse(($exchanges[0] ?? new Exchange())->done);
@@ -143,7 +191,15 @@ final class ConversationTest extends TestCase
         $exchange->data = static function (string $row) use (&$rows): void {
             $rows[] = $row;
         };
-        $conversation->receive(Message::copyOutResponse(1) . Message::copyData("1\n") . Message::copyData('') . Message::copyData("2\n") . Message::of('c') . Message::commandComplete('COPY 2') . Message::readyForQuery());
+        $conversation->receive(
+            Message::copyOutResponse(1)
+                . Message::copyData("1\n")
+                . Message::copyData('')
+                . Message::copyData("2\n")
+                . Message::of('c')
+                . Message::commandComplete('COPY 2')
+                . Message::readyForQuery(),
+        );
 
         self::assertSame(["1\n", '', "2\n"], $rows);
         self::assertSame([2, true], [$exchange->affected(), $exchange->done]);
@@ -155,7 +211,9 @@ final class ConversationTest extends TestCase
         foreach ([Message::bindComplete(), Message::parseComplete() . Message::bindComplete()] as $begin) {
             [$exchange] = self::exchanges($conversation, 1);
             $exchange->discarded = true;
-            $conversation->receive($begin . Message::dataRow('1') . Message::commandComplete('SELECT 1') . Message::readyForQuery());
+            $conversation->receive(
+                $begin . Message::dataRow('1') . Message::commandComplete('SELECT 1') . Message::readyForQuery(),
+            );
             self::assertSame([[], 0, true], [$exchange->chunks, $exchange->rows, $exchange->done]);
         }
     }
@@ -184,7 +242,12 @@ final class ConversationTest extends TestCase
                 self::assertStringContainsString('protocol is broken', $thrown->getMessage(), $name);
             }
         }
-        foreach ([Message::readyForQuery(), Message::dataRow('1'), Message::commandComplete('SELECT 1'), Message::bindComplete()] as $unasked) {
+        foreach ([
+            Message::readyForQuery(),
+            Message::dataRow('1'),
+            Message::commandComplete('SELECT 1'),
+            Message::bindComplete(),
+        ] as $unasked) {
             try {
                 (new Conversation())->receive($unasked);
                 self::fail('Not refused without a question: ' . $unasked[0]);
@@ -200,14 +263,23 @@ final class ConversationTest extends TestCase
         [$first, $second, $third] = self::exchanges($conversation, 3);
         $third->begins = true;
         $error = Message::errorResponse('26000', 'nowhere') . Message::readyForQuery();
-        $conversation->receive($error . Message::parseComplete() . Message::bindComplete() . $error . Message::bindComplete() . Message::commandComplete('BEGIN') . $error);
+        $conversation->receive(
+            $error
+                . Message::parseComplete()
+                . Message::bindComplete()
+                . $error
+                . Message::bindComplete()
+                . Message::commandComplete('BEGIN')
+                . $error,
+        );
 
         self::assertSame([false, true, false], [$first->bound, $second->bound, $third->bound]);
     }
 
     public function testOnlyWhatARequestMayHaveStoppedIsStruck(): void
     {
-        $stopped = Message::errorResponse('57014', 'canceling statement due to user request') . Message::readyForQuery();
+        $stopped = Message::errorResponse('57014', 'canceling statement due to user request')
+            . Message::readyForQuery();
         $conversation = new Conversation();
         [$cancelled, $signalledTwice, $stoppedByOthers] = self::exchanges($conversation, 3);
         $cancelled->cancelled = true;
@@ -218,19 +290,29 @@ final class ConversationTest extends TestCase
         $conversation->acquit();
         $conversation->receive($stopped . $stopped);
 
-        self::assertSame([false, true, false, false], [$cancelled->struck, $signalledTwice->struck, $stoppedByOthers->struck, $sentLater->struck]);
+        self::assertSame(
+            [false, true, false, false],
+            [$cancelled->struck, $signalledTwice->struck, $stoppedByOthers->struck, $sentLater->struck],
+        );
     }
 
     public function testWhatIsStoppedLateIsStruckAsLongAsARequestHasStoppedNothing(): void
     {
-        $stopped = Message::errorResponse('57014', 'canceling statement due to user request') . Message::readyForQuery();
+        $stopped = Message::errorResponse('57014', 'canceling statement due to user request')
+            . Message::readyForQuery();
         $conversation = new Conversation();
         [$cancelled, $next, $last] = self::exchanges($conversation, 3);
         $cancelled->cancelled = true;
         $conversation->suspect();
         $conversation->striking = false;
         $conversation->acquit();
-        $conversation->receive(Message::bindComplete() . Message::commandComplete('SELECT 1') . Message::readyForQuery() . $stopped . $stopped);
+        $conversation->receive(
+            Message::bindComplete()
+                . Message::commandComplete('SELECT 1')
+                . Message::readyForQuery()
+                . $stopped
+                . $stopped,
+        );
 
         self::assertSame([true, false], [$next->struck, $last->struck]);
     }
@@ -258,10 +340,21 @@ final class ConversationTest extends TestCase
             }
             $bytes .= match ($random->getInt(0, 6)) {
                 0 => Message::errorResponse('42601', 'syntax error'),
-                1 => Message::bindComplete() . $rows . Message::errorResponse('22012', 'division by zero', ['D' => $random->getBytes(3)]),
-                2 => Message::parseComplete() . Message::parameterDescription(23, 25) . Message::rowDescription(['a' => 23, 'ä' => 25]) . Message::bindComplete() . $rows . Message::commandComplete('SELECT 9'),
+                1 => Message::bindComplete()
+                    . $rows
+                    . Message::errorResponse('22012', 'division by zero', ['D' => $random->getBytes(3)]),
+                2 => Message::parseComplete()
+                    . Message::parameterDescription(23, 25)
+                    . Message::rowDescription(['a' => 23, 'ä' => 25])
+                    . Message::bindComplete()
+                    . $rows
+                    . Message::commandComplete('SELECT 9'),
                 3 => Message::bindComplete() . $rows . Message::portalSuspended(),
-                4 => Message::notification(1, 'a', 'b') . Message::bindComplete() . $rows . Message::noticeResponse('01000', 'hear') . Message::commandComplete('SELECT 9'),
+                4 => Message::notification(1, 'a', 'b')
+                    . Message::bindComplete()
+                    . $rows
+                    . Message::noticeResponse('01000', 'hear')
+                    . Message::commandComplete('SELECT 9'),
                 default => Message::bindComplete() . $rows . Message::commandComplete('UPDATE 3'),
             } . Message::readyForQuery(['I', 'T', 'E'][$random->getInt(0, 2)]);
         }
@@ -284,7 +377,13 @@ final class ConversationTest extends TestCase
         $outcome = [\count($conversation->notifications), $conversation->status, $conversation->current()];
         foreach ($exchanges as $exchange) {
             $outcome[] = [
-                implode('', array_map(static fn(string $rows): string => substr($rows, 0, -MessageReader::PADDING), $exchange->chunks)), $exchange->rows, $exchange->affected(), $exchange->description, $exchange->parameters, $exchange->error?->sqlState(),
+                implode(
+                    '',
+                    array_map(
+                        static fn(string $rows): string => substr($rows, 0, -MessageReader::PADDING),
+                        $exchange->chunks,
+                    ),
+                ), $exchange->rows, $exchange->affected(), $exchange->description, $exchange->parameters, $exchange->error?->sqlState(),
                 $exchange->error?->field('D'), $exchange->suspended, $exchange->done, $exchange->status,
             ];
         }

@@ -18,11 +18,16 @@ final class CopyRowsTest extends TestCase
     public function testRowsAreWrittenAsLines(): void
     {
         $asked = '';
-        $rows = CopyRows::of('COPY t (a, b) FROM STDIN', [[1, "x\ty\n\\"], ['b' => null, 'a' => '']], new Types(), static function (string $sql) use (&$asked): array {
-            $asked = $sql;
+        $rows = CopyRows::of(
+            'COPY t (a, b) FROM STDIN',
+            [[1, "x\ty\n\\"], ['b' => null, 'a' => '']],
+            new Types(),
+            static function (string $sql) use (&$asked): array {
+                $asked = $sql;
 
-            return [self::INT, self::TEXT];
-        });
+                return [self::INT, self::TEXT];
+            },
+        );
 
         self::assertSame(["1\tx\\ty\\n\\\\\n", "\\N\t\n"], iterator_to_array($rows, false));
         self::assertSame('SELECT a, b FROM t', $asked);
@@ -34,7 +39,10 @@ final class CopyRowsTest extends TestCase
         yield 'columns' => ['COPY t (a, b) FROM STDIN', 'SELECT a, b FROM t'];
         yield 'no columns' => ['copy t from stdin;', 'SELECT * FROM t'];
         yield 'a schema' => ["COPY s.t\n(a) FROM STDIN ; ", 'SELECT a FROM s.t'];
-        yield 'names that need quotes' => ['COPY "s (1)"."t;""x"("a, ""(b)", c) FROM STDIN', 'SELECT "a, ""(b)", c FROM "s (1)"."t;""x"'];
+        yield 'names that need quotes' => [
+            'COPY "s (1)"."t;""x"("a, ""(b)", c) FROM STDIN',
+            'SELECT "a, ""(b)", c FROM "s (1)"."t;""x"',
+        ];
     }
 
     #[DataProvider('statements')]
@@ -60,7 +68,14 @@ final class CopyRowsTest extends TestCase
 
     public function testStatementsThatTakeNoRowsAreRefused(): void
     {
-        foreach (['COPY t FROM STDIN (FORMAT csv)', 'COPY t FROM STDIN WITH CSV', 'COPY t FROM STDIN WHERE a > 1', "COPY t FROM '/a'", 'SELECT 1', ''] as $sql) {
+        foreach ([
+            'COPY t FROM STDIN (FORMAT csv)',
+            'COPY t FROM STDIN WITH CSV',
+            'COPY t FROM STDIN WHERE a > 1',
+            "COPY t FROM '/a'",
+            'SELECT 1',
+            '',
+        ] as $sql) {
             try {
                 CopyRows::of($sql, [[1]], new Types(), static fn(): array => self::fail('asked'));
                 self::fail("Not refused: {$sql}");
@@ -86,17 +101,41 @@ final class CopyRowsTest extends TestCase
 
     public function testAnyInputThatCanBeLoopedOverIsTaken(): void
     {
-        foreach ([new \ArrayIterator([[1], [2]]), new \ArrayObject([[1], [2]]), [[1], [2]], (static fn(): \Generator => yield from [[1], [2]])()] as $input) {
-            self::assertSame(["1\n", "2\n"], iterator_to_array(CopyRows::of('COPY t FROM STDIN', $input, new Types(), static fn(): array => [self::INT]), false));
+        foreach ([
+            new \ArrayIterator([[1], [2]]),
+            new \ArrayObject([[1], [2]]),
+            [[1], [2]],
+            (static fn(): \Generator => yield from [[1], [2]])(),
+        ] as $input) {
+            self::assertSame(
+                ["1\n", "2\n"],
+                iterator_to_array(
+                    CopyRows::of('COPY t FROM STDIN', $input, new Types(), static fn(): array => [self::INT]),
+                    false,
+                ),
+            );
         }
-        self::assertSame([], iterator_to_array(CopyRows::of('COPY t FROM STDIN', [], new Types(), static fn(): array => self::fail('asked'))));
+        self::assertSame(
+            [],
+            iterator_to_array(CopyRows::of(
+                'COPY t FROM STDIN',
+                [],
+                new Types(),
+                static fn(): array => self::fail('asked'),
+            )),
+        );
     }
 
     public function testARowThatDoesNotFitIsRefused(): void
     {
         foreach ([[[1, 2], null], [[], null], [[[]], 1]] as [$row, $position]) {
             try {
-                iterator_to_array(CopyRows::of('COPY t FROM STDIN', [[1], $row], new Types(), static fn(): array => [self::INT]));
+                iterator_to_array(CopyRows::of(
+                    'COPY t FROM STDIN',
+                    [[1], $row],
+                    new Types(),
+                    static fn(): array => [self::INT],
+                ));
                 self::fail('Not refused');
             } catch (InvalidParameterException $thrown) {
                 self::assertSame($position, $thrown->position);

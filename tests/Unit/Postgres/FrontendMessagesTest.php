@@ -24,7 +24,12 @@ final class FrontendMessagesTest extends TestCase
 
     public function testMessagesThatAreAlwaysTheSameAreConstants(): void
     {
-        foreach (['EXECUTE' => "E\0\0\0\x09\0\0\0\0\0", 'SYNC' => "S\0\0\0\4", 'TERMINATE' => "X\0\0\0\4", 'COPY_DONE' => "c\0\0\0\4"] as $name => $bytes) {
+        foreach ([
+            'EXECUTE' => "E\0\0\0\x09\0\0\0\0\0",
+            'SYNC' => "S\0\0\0\4",
+            'TERMINATE' => "X\0\0\0\4",
+            'COPY_DONE' => "c\0\0\0\4",
+        ] as $name => $bytes) {
             self::assertSame($bytes, \constant(FrontendMessages::class . "::{$name}"));
         }
     }
@@ -33,7 +38,10 @@ final class FrontendMessagesTest extends TestCase
     {
         $parts = FrontendMessages::bind("p\0s\0\0\0", ['ab', null, ''], "\0\0");
 
-        self::assertSame(["B\0\0\0\x1Cp\0s\0\0\0" . "\0\3" . "\0\0\0\2ab" . "\xFF\xFF\xFF\xFF" . "\0\0\0\0" . "\0\0"], $parts);
+        self::assertSame(
+            ["B\0\0\0\x1Cp\0s\0\0\0" . "\0\3" . "\0\0\0\2ab" . "\xFF\xFF\xFF\xFF" . "\0\0\0\0" . "\0\0"],
+            $parts,
+        );
         self::assertSame(["B\0\0\0\x0C\0\0\0\0\0\0\0\0"], FrontendMessages::bind("\0\0\0\0", [], "\0\0"));
     }
 
@@ -46,12 +54,30 @@ final class FrontendMessagesTest extends TestCase
         $length = unpack('N', $message, 1);
 
         self::assertSame(\strlen($message) - 1, $length[1]);
-        self::assertSame([$large, $large], array_values(array_filter($parts, static fn(string $part): bool => $part === $large)));
-        self::assertSame('B' . pack('N', $length[1]) . "\0s\0\0\0\0\4" . "\0\0\0\1a" . pack('N', 1 << 20) . $large . "\0\0\0\1b" . pack('N', 1 << 20) . $large . "\0\0", $message);
+        self::assertSame(
+            [$large, $large],
+            array_values(array_filter($parts, static fn(string $part): bool => $part === $large)),
+        );
+        self::assertSame(
+            'B'
+                . pack('N', $length[1])
+                . "\0s\0\0\0\0\4"
+                . "\0\0\0\1a"
+                . pack('N', 1 << 20)
+                . $large
+                . "\0\0\0\1b"
+                . pack('N', 1 << 20)
+                . $large
+                . "\0\0",
+            $message,
+        );
     }
 
     public function testAsManyValuesAsTravelAreCounted(): void
     {
-        self::assertStringContainsString("\0\0\0\0\xFF\xFF\0\0\0\1x", implode('', FrontendMessages::bind("\0\0\0\0", array_fill(0, 0xFFFF, 'x'), "\0\0")));
+        self::assertStringContainsString(
+            "\0\0\0\0\xFF\xFF\0\0\0\1x",
+            implode('', FrontendMessages::bind("\0\0\0\0", array_fill(0, 0xFFFF, 'x'), "\0\0")),
+        );
     }
 }

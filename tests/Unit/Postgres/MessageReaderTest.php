@@ -16,11 +16,17 @@ final class MessageReaderTest extends TestCase
 {
     public function testMessagesAreToldOneByOne(): void
     {
-        $bytes = Message::parseComplete() . Message::rowDescription(['a' => Message::INT4]) . Message::noticeResponse('00000', 'hello') . Message::readyForQuery('T');
+        $bytes = Message::parseComplete()
+            . Message::rowDescription(['a' => Message::INT4])
+            . Message::noticeResponse('00000', 'hello')
+            . Message::readyForQuery('T');
         $reader = new MessageReader();
         $reader->add($bytes);
 
-        self::assertSame(['1', 'T', 'N', 'Z', ''], [$reader->next(), $reader->next(), $reader->next(), $reader->next(), $reader->next()]);
+        self::assertSame(
+            ['1', 'T', 'N', 'Z', ''],
+            [$reader->next(), $reader->next(), $reader->next(), $reader->next(), $reader->next()],
+        );
         self::assertSame('T', $reader->payload());
         self::assertSame(0, $reader->pending());
     }
@@ -32,7 +38,10 @@ final class MessageReaderTest extends TestCase
         $reader->add($rows . substr(Message::dataRow('4'), 0, -1));
 
         self::assertSame(['D', 3, $rows], [$reader->next(), $reader->rows, $reader->payload()]);
-        self::assertSame($rows . str_pad(substr(Message::dataRow('4'), 0, -1), MessageReader::PADDING, "\0"), $reader->rowMessages());
+        self::assertSame(
+            $rows . str_pad(substr(Message::dataRow('4'), 0, -1), MessageReader::PADDING, "\0"),
+            $reader->rowMessages(),
+        );
         self::assertSame('', $reader->next());
         $reader->add('4');
         self::assertSame(['D', 1, Message::dataRow('4')], [$reader->next(), $reader->rows, $reader->payload()]);
@@ -44,19 +53,30 @@ final class MessageReaderTest extends TestCase
         $reader = new MessageReader();
         $rows = Message::dataRow('1') . Message::dataRow('2');
         $reader->add(Message::bindComplete() . $rows . Message::commandComplete('SELECT 2') . Message::readyForQuery());
-        $reader->add(Message::bindComplete() . Message::commandComplete('INSERT 0 1') . Message::readyForQuery('E') . Message::parseComplete());
+        $reader->add(
+            Message::bindComplete()
+                . Message::commandComplete('INSERT 0 1')
+                . Message::readyForQuery('E')
+                . Message::parseComplete(),
+        );
 
         self::assertTrue($reader->nextAnswer());
         self::assertSame([2, $rows, 'I'], [$reader->rows, $reader->payload(), $reader->status]);
         self::assertTrue($reader->nextAnswer());
-        self::assertSame([0, '', 'INSERT 0 1', 'E'], [$reader->rows, $reader->payload(), $reader->tag, $reader->status]);
+        self::assertSame(
+            [0, '', 'INSERT 0 1', 'E'],
+            [$reader->rows, $reader->payload(), $reader->tag, $reader->status],
+        );
         self::assertFalse($reader->nextAnswer());
         self::assertSame('1', $reader->next());
     }
 
     public function testWhatIsNoWholeAnswerIsLeft(): void
     {
-        $answer = Message::bindComplete() . Message::dataRow('1') . Message::commandComplete('SELECT 1') . Message::readyForQuery();
+        $answer = Message::bindComplete()
+            . Message::dataRow('1')
+            . Message::commandComplete('SELECT 1')
+            . Message::readyForQuery();
         foreach ([
             ...array_map(static fn(int $length): string => substr($answer, 0, $length), range(0, \strlen($answer) - 1)),
             Message::bindComplete() . Message::errorResponse('22012', 'division by zero') . Message::readyForQuery(),
@@ -85,7 +105,17 @@ final class MessageReaderTest extends TestCase
     public function testLengthsThatCanNotBeAreRefusedHoweverTheyAreSplit(): void
     {
         $random = new Randomizer(new Mt19937(Scale::seed()));
-        foreach ([['Z', 3], ['Z', 0], ['D', 3], ['D', 0x7FFF_FFFF], ['D', 0x8000_0004], ['D', 0xFFFF_FFFF], ['Z', 0x0010_0001], ['C', 0x0200_0000], ["\0", 0x7FFF_FFFF]] as [$type, $length]) {
+        foreach ([
+            ['Z', 3],
+            ['Z', 0],
+            ['D', 3],
+            ['D', 0x7FFF_FFFF],
+            ['D', 0x8000_0004],
+            ['D', 0xFFFF_FFFF],
+            ['Z', 0x0010_0001],
+            ['C', 0x0200_0000],
+            ["\0", 0x7FFF_FFFF],
+        ] as [$type, $length]) {
             $bytes = self::conversation($random) . $type . pack('N', $length) . 'xxxx';
             $expected = self::events([$bytes]);
             self::assertStringContainsString("with a length of {$length}", (string) end($expected));
@@ -104,7 +134,13 @@ final class MessageReaderTest extends TestCase
         foreach ([0, 3, 0x7FFF_FFFF, 0xFFFF_FFFF] as $length) {
             foreach (['D', 'C'] as $type) {
                 $reader = new MessageReader();
-                $reader->add(Message::bindComplete() . $type . pack('N', $length) . str_repeat("\0", 40) . Message::readyForQuery());
+                $reader->add(
+                    Message::bindComplete()
+                        . $type
+                        . pack('N', $length)
+                        . str_repeat("\0", 40)
+                        . Message::readyForQuery(),
+                );
                 try {
                     while ($reader->nextAnswer() || $reader->next() !== '') {
                         self::assertLessThan(200, $reader->pending());
@@ -134,12 +170,23 @@ final class MessageReaderTest extends TestCase
             $rows = '';
             $count = $random->getInt(0, 1) * $random->getInt(0, 5);
             for ($row = 0; $row < $count; ++$row) {
-                $rows .= Message::dataRow(...array_map(static fn(): ?string => $random->getInt(0, 3) === 0 ? null : $random->getBytes($random->getInt(1, 20)), array_fill(0, $random->getInt(1, 3), 0)));
+                $rows .= Message::dataRow(
+                    ...array_map(
+                        static fn(): ?string
+                            => $random->getInt(0, 3) === 0 ? null : $random->getBytes($random->getInt(1, 20)),
+                        array_fill(0, $random->getInt(1, 3), 0),
+                    ),
+                );
             }
             $bytes .= match ($random->getInt(0, 5)) {
-                0 => Message::parseComplete() . Message::bindComplete() . $rows . Message::commandComplete("SELECT {$count}"),
+                0 => Message::parseComplete()
+                    . Message::bindComplete()
+                    . $rows
+                    . Message::commandComplete("SELECT {$count}"),
                 1 => Message::bindComplete() . $rows . Message::errorResponse('22012', 'division by zero'),
-                2 => Message::noticeResponse('01000', 'hear') . Message::notification(1, 'a', 'b') . Message::parameterStatus('TimeZone', 'UTC'),
+                2 => Message::noticeResponse('01000', 'hear')
+                    . Message::notification(1, 'a', 'b')
+                    . Message::parameterStatus('TimeZone', 'UTC'),
                 3 => Message::bindComplete() . $rows . Message::portalSuspended(),
                 default => Message::bindComplete() . $rows . Message::commandComplete("SELECT {$count}"),
             } . Message::readyForQuery(['I', 'T', 'E'][$random->getInt(0, 2)]);
@@ -192,7 +239,12 @@ final class MessageReaderTest extends TestCase
             if ($reader->nextAnswer()) {
                 $rows = self::rows($reader->payload());
                 self::assertCount($reader->rows, $rows);
-                array_push($events, '2', ...$rows, ...['C' . ($rows === [] ? "{$reader->tag}\0" : ''), "Z{$reader->status}"]);
+                array_push(
+                    $events,
+                    '2',
+                    ...$rows,
+                    ...['C' . ($rows === [] ? "{$reader->tag}\0" : ''), "Z{$reader->status}"],
+                );
                 continue;
             }
             $type = $reader->next();

@@ -39,8 +39,14 @@ final class ResultTest extends TestCase
     #[DataProvider('drivers')]
     public function testRowsAreHadInEachShape(\Closure $rows): void
     {
-        $texts = array_map(static fn(int $i): array => ["{$i}", $i % 3 === 0 ? null : "x{$i}", $i % 2 === 0 ? 't' : 'f'], range(1, 1_000));
-        $lists = array_map(static fn(int $i): array => [$i, $i % 3 === 0 ? null : "x{$i}", $i % 2 === 0], range(1, 1_000));
+        $texts = array_map(
+            static fn(int $i): array => ["{$i}", $i % 3 === 0 ? null : "x{$i}", $i % 2 === 0 ? 't' : 'f'],
+            range(1, 1_000),
+        );
+        $lists = array_map(
+            static fn(int $i): array => [$i, $i % 3 === 0 ? null : "x{$i}", $i % 2 === 0],
+            range(1, 1_000),
+        );
         $named = array_map(static fn(array $list): array => array_combine(['a', 'b', 'c'], $list), $lists);
         $result = self::of(['a' => self::INT, 'b' => self::TEXT, 'c' => self::BOOL], $rows($texts), 1_000);
 
@@ -68,7 +74,10 @@ final class ResultTest extends TestCase
     {
         $result = self::of(['a' => self::INT], $rows([]), 0);
 
-        self::assertSame([null, null, [], [], []], [$result->one(), $result->value(), $result->all(), $result->lists(), $result->column()]);
+        self::assertSame(
+            [null, null, [], [], []],
+            [$result->one(), $result->value(), $result->all(), $result->lists(), $result->column()],
+        );
     }
 
     /** @param \Closure(list<list<string|null>>): Rows $rows */
@@ -81,7 +90,10 @@ final class ResultTest extends TestCase
         self::assertThrows(ProtocolException::class, $result->all(...));
         self::assertThrows(ProtocolException::class, $result->lists(...));
         self::assertThrows(ProtocolException::class, static fn(): array => iterator_to_array($result));
-        self::assertSame(1, self::of(['a' => self::INT, 'b' => self::INTERVAL], $rows([['1', 'nonsense']]), 1)->value());
+        self::assertSame(
+            1,
+            self::of(['a' => self::INT, 'b' => self::INTERVAL], $rows([['1', 'nonsense']]), 1)->value(),
+        );
     }
 
     /** @param \Closure(list<list<string|null>>): Rows $rows */
@@ -90,9 +102,15 @@ final class ResultTest extends TestCase
     {
         $two = self::of(['a' => self::INT], $rows([['1'], ['2']]), 2);
         $twice = self::of(['a' => self::INT, 'b' => self::INT], $rows([['1', '2']]), 1, ['a', 'a']);
-        foreach (['there are 2' => [$two->one(...), $two->value(...)], '"a"' => [$twice->one(...), $twice->all(...)]] as $message => $methods) {
+        foreach ([
+            'there are 2' => [$two->one(...), $two->value(...)],
+            '"a"' => [$twice->one(...), $twice->all(...)],
+        ] as $message => $methods) {
             foreach ($methods as $method) {
-                self::assertStringContainsString($message, self::assertThrows(UnexpectedResultException::class, $method));
+                self::assertStringContainsString(
+                    $message,
+                    self::assertThrows(UnexpectedResultException::class, $method),
+                );
             }
         }
         self::assertThrows(UnexpectedResultException::class, static fn(): array => iterator_to_array($twice));
@@ -103,7 +121,10 @@ final class ResultTest extends TestCase
     {
         $result = new Result(null, new TextRows([]), 0, 7);
 
-        self::assertSame([7, [], 0, [], [], null], [$result->affected, $result->columns(), \count($result), $result->all(), $result->lists(), $result->one()]);
+        self::assertSame(
+            [7, [], 0, [], [], null],
+            [$result->affected, $result->columns(), \count($result), $result->all(), $result->lists(), $result->one()],
+        );
         self::assertThrows(UnexpectedResultException::class, $result->value(...));
         self::assertThrows(UnexpectedResultException::class, $result->column(...));
     }
@@ -112,9 +133,16 @@ final class ResultTest extends TestCase
     #[DataProvider('drivers')]
     public function testRowsBecomeObjects(\Closure $rows): void
     {
-        $result = self::of(['kind' => self::TEXT, 'first_name' => self::TEXT, 'id' => self::INT], $rows([['b', 'Ada', '1'], ['a', null, '2']]), 2);
+        $result = self::of(
+            ['kind' => self::TEXT, 'first_name' => self::TEXT, 'id' => self::INT],
+            $rows([['b', 'Ada', '1'], ['a', null, '2']]),
+            2,
+        );
 
-        self::assertEquals([new Person(1, 'Ada', Letter::B), new Person(2, null, Letter::A)], $result->as(Person::class));
+        self::assertEquals(
+            [new Person(1, 'Ada', Letter::B), new Person(2, null, Letter::A)],
+            $result->as(Person::class),
+        );
     }
 
     public function testRowsOfAWrongLengthAreRefused(): void
@@ -129,7 +157,11 @@ final class ResultTest extends TestCase
             'a huge value' => Message::of('D', "\0\2" . pack('N', 0x7FFF_FFFF) . '1'),
             'no values' => Message::dataRow(),
         ] as $name => $bytes) {
-            foreach ([[$bytes], [Message::dataRow('1', '2') . $bytes], [$bytes . Message::dataRow('1', '2')]] as $chunks) {
+            foreach ([
+                [$bytes],
+                [Message::dataRow('1', '2') . $bytes],
+                [$bytes . Message::dataRow('1', '2')],
+            ] as $chunks) {
                 $rows = new Exchange();
                 foreach ($chunks as $chunk) {
                     $rows->add(self::padded($chunk), $chunk === $bytes ? 1 : 2);
@@ -169,7 +201,10 @@ final class ResultTest extends TestCase
     {
         $exchange = new Exchange();
         foreach ($chunks as $rows) {
-            $exchange->add(self::padded(implode('', array_map(static fn(array $row): string => Message::dataRow(...$row), $rows))), max(1, \count($rows)));
+            $exchange->add(
+                self::padded(implode('', array_map(static fn(array $row): string => Message::dataRow(...$row), $rows))),
+                max(1, \count($rows)),
+            );
         }
 
         return $exchange;
@@ -182,7 +217,12 @@ final class ResultTest extends TestCase
      */
     private static function of(array $columns, Rows $rows, int $count, ?array $names = null): Result
     {
-        return new Result(new Columns($names ?? array_keys($columns), array_values($columns), new Types()), $rows, $count, $count);
+        return new Result(
+            new Columns($names ?? array_keys($columns), array_values($columns), new Types()),
+            $rows,
+            $count,
+            $count,
+        );
     }
 
     /** @param class-string<\Throwable> $class */

@@ -25,7 +25,17 @@ final class ServerErrorTest extends TestCase
     {
         $error = new ServerError([]);
 
-        self::assertSame(['XX000', 'ERROR', 'the server gave no message', null, null, null], [$error->sqlState(), $error->severity(), $error->message(), $error->position(), $error->column(), $error->field('D')]);
+        self::assertSame(
+            ['XX000', 'ERROR', 'the server gave no message', null, null, null],
+            [
+                $error->sqlState(),
+                $error->severity(),
+                $error->message(),
+                $error->position(),
+                $error->column(),
+                $error->field('D'),
+            ],
+        );
     }
 
     public function testTheSeverityIsTheOneThatIsNotTranslated(): void
@@ -36,7 +46,13 @@ final class ServerErrorTest extends TestCase
 
     public function testAPositionIsANumber(): void
     {
-        self::assertSame([7, null, null], array_map(static fn(string $position): ?int => (new ServerError(['P' => $position]))->position(), ['7', '', '7x']));
+        self::assertSame(
+            [7, null, null],
+            array_map(
+                static fn(string $position): ?int => (new ServerError(['P' => $position]))->position(),
+                ['7', '', '7x'],
+            ),
+        );
     }
 
     /** @return iterable<string, array{array<string, string>, ?string}> */
@@ -48,11 +64,20 @@ final class ServerErrorTest extends TestCase
         yield 'an expression' => [['C' => '23505', 'D' => 'Key (lower(email))=(x) already exists.'], 'lower(email)'];
         yield 'a value that looks like a key' => [['C' => '23505', 'D' => 'Key (a)=(b)=(c) already exists.'], 'a'];
         yield 'a value of several lines' => [['C' => '23505', 'D' => "Key (a)=(b\nc) already exists."], 'a'];
-        yield 'another language' => [['C' => '23503', 'D' => 'Schlüssel (a)=(1) ist nicht in Tabelle »b« vorhanden.'], 'a'];
+        yield 'another language' => [
+            ['C' => '23503', 'D' => 'Schlüssel (a)=(1) ist nicht in Tabelle »b« vorhanden.'],
+            'a',
+        ];
         yield 'a quoted one' => [['C' => '23505', 'D' => 'Key ("created""At")=(1) already exists.'], 'created"At'];
-        yield 'an excluded one' => [['C' => '23P01', 'D' => 'Key (c)=([4,6)) conflicts with existing key (c)=([1,5)).'], 'c'];
+        yield 'an excluded one' => [
+            ['C' => '23P01', 'D' => 'Key (c)=([4,6)) conflicts with existing key (c)=([1,5)).'],
+            'c',
+        ];
         yield 'a row that looks like a key' => [['C' => '23514', 'D' => 'Failing row contains (secret)=(x, 2).'], null];
-        yield 'a detail that looks like a key' => [['C' => '23505', 'D' => 'What was told of a row (secret)=(x)'], null];
+        yield 'a detail that looks like a key' => [
+            ['C' => '23505', 'D' => 'What was told of a row (secret)=(x)'],
+            null,
+        ];
         yield 'no key' => [['C' => '23514', 'D' => 'Failing row contains (1, 2).'], null];
         yield 'no violation' => [['C' => '22P02', 'D' => 'Key (a)=(1) already exists.'], null];
     }
@@ -64,19 +89,37 @@ final class ServerErrorTest extends TestCase
         self::assertSame($column, (new ServerError($fields))->column());
     }
 
-    /** @return iterable<string, array{string, list<string|list<string>|null>, string}> message, values, what is shown */
+    /**
+     * @return iterable<string, array{string, list<string|list<string>|null>, string}> message, values, what is shown
+     */
     public static function messages(): iterable
     {
-        yield 'a quoted value' => ['invalid input syntax for type integer: "secret"', ['secret'], 'invalid input syntax for type integer: $1'];
+        yield 'a quoted value' => [
+            'invalid input syntax for type integer: "secret"',
+            ['secret'],
+            'invalid input syntax for type integer: $1',
+        ];
         yield 'a value without quotes' => ['value secret is out of range', ['a', 'secret'], 'value $2 is out of range'];
-        yield 'a short value without quotes' => ['value 12 of table t12 is out of range', ['12'], 'value 12 of table t12 is out of range'];
+        yield 'a short value without quotes' => [
+            'value 12 of table t12 is out of range',
+            ['12'],
+            'value 12 of table t12 is out of range',
+        ];
         yield 'a short value in quotes' => ['invalid input: "1"', ['1'], 'invalid input: $1'];
         yield 'several' => ['"abcd" and "efgh", "abcd"', ['abcd', 'efgh'], '$1 and $2, $1'];
         yield 'one within another' => ['cannot take "secret word"', ['secret', 'secret word'], 'cannot take $2'];
         yield 'nothing and null' => ['a "" b', ['', null], 'a "" b'];
-        yield 'parts' => ['bad {"a": "secret", "b": "xyz"}', [['{"a":"secret","b":"xyz"}', 'secret', 'xyz']], 'bad {"a": $1, "b": "xyz"}'];
+        yield 'parts' => [
+            'bad {"a": "secret", "b": "xyz"}',
+            [['{"a":"secret","b":"xyz"}', 'secret', 'xyz']],
+            'bad {"a": $1, "b": "xyz"}',
+        ];
         yield 'no values' => ['division by zero', [], 'division by zero'];
-        yield 'a value that looks like a number' => ['invalid "$2secret" here', ['$2secret', 'other'], 'invalid $1 here'];
+        yield 'a value that looks like a number' => [
+            'invalid "$2secret" here',
+            ['$2secret', 'other'],
+            'invalid $1 here',
+        ];
     }
 
     /** @param list<string|list<string>|null> $values */
@@ -93,10 +136,24 @@ final class ServerErrorTest extends TestCase
         $error = new ServerError(['C' => 'P0001', 'M' => "Bad: {$secret}!", 'D' => $secret]);
         self::assertLessThanOrEqual(ServerError::LONGEST + 3, \strlen((string) $error->field('D')));
         self::assertSame(1, preg_match('//u', (string) $error->field('D')));
-        self::assertSame('Bad: $2', $error->hiding(QuotedValues::of(new Types(), [25, 25], ['other', $secret], (string) $error->field('M')))->message());
-        self::assertSame('Bad: $1', $error->hiding(QuotedValues::of(new Types(), [1009], [[$secret]], (string) $error->field('M')))->message());
+        self::assertSame(
+            'Bad: $2',
+            $error->hiding(QuotedValues::of(
+                new Types(),
+                [25, 25],
+                ['other', $secret],
+                (string) $error->field('M'),
+            ))->message(),
+        );
+        self::assertSame(
+            'Bad: $1',
+            $error->hiding(QuotedValues::of(new Types(), [1009], [[$secret]], (string) $error->field('M')))->message(),
+        );
 
-        self::assertSame('invalid input: …', (new ServerError(['C' => '22P02', 'M' => "invalid input: \"{$secret}\""]))->hidingData()->message());
+        self::assertSame(
+            'invalid input: …',
+            (new ServerError(['C' => '22P02', 'M' => "invalid input: \"{$secret}\""]))->hidingData()->message(),
+        );
     }
 
     public function testWhatTheContextOfACopyQuotesIsHiddenInTheMessage(): void
@@ -109,7 +166,10 @@ final class ServerErrorTest extends TestCase
             ['{"a": "secret"} is bad', "COPY t, line 2: \"2\t{\"a\":\"secret\"}\"", '{"a": "…"} is bad'],
             ['secret', 'a function', 'secret'],
         ] as [$message, $context, $shown]) {
-            self::assertSame($shown, (new ServerError(['C' => 'P0001', 'M' => $message, 'W' => $context]))->hidingData()->message());
+            self::assertSame(
+                $shown,
+                (new ServerError(['C' => 'P0001', 'M' => $message, 'W' => $context]))->hidingData()->message(),
+            );
         }
     }
 
@@ -132,9 +192,17 @@ final class ServerErrorTest extends TestCase
 
     public function testATimeLimitIsNoCancellation(): void
     {
-        self::assertTrue((new ServerError(['C' => '57014', 'M' => 'canceling statement due to user request']))->isCancellation());
-        self::assertFalse((new ServerError(['C' => '57014', 'M' => 'canceling statement due to statement timeout']))->isCancellation());
-        self::assertFalse((new ServerError(['C' => '55P03', 'M' => 'canceling statement due to lock timeout']))->isCancellation());
+        self::assertTrue(
+            (new ServerError(['C' => '57014', 'M' => 'canceling statement due to user request']))->isCancellation(),
+        );
+        self::assertFalse(
+            (new ServerError(
+                ['C' => '57014', 'M' => 'canceling statement due to statement timeout'],
+            ))->isCancellation(),
+        );
+        self::assertFalse(
+            (new ServerError(['C' => '55P03', 'M' => 'canceling statement due to lock timeout']))->isCancellation(),
+        );
     }
 
     public function testEachStateHasItsException(): void
@@ -157,15 +225,64 @@ final class ServerErrorTest extends TestCase
 
     public function testAnExceptionTellsAllFieldsAndShowsTheHarmless(): void
     {
-        $fields = ['M' => 'bad "secret"', 'C' => '23505', 'V' => 'ERROR', 'H' => 'a hint', 'P' => '3', 's' => 'sch', 't' => 'tab', 'c' => 'col', 'd' => 'typ', 'n' => 'con', 'R' => 'routine', 'D' => 'a secret', 'W' => 'in secret'];
+        $fields = [
+            'M' => 'bad "secret"',
+            'C' => '23505',
+            'V' => 'ERROR',
+            'H' => 'a hint',
+            'P' => '3',
+            's' => 'sch',
+            't' => 'tab',
+            'c' => 'col',
+            'd' => 'typ',
+            'n' => 'con',
+            'R' => 'routine',
+            'D' => 'a secret',
+            'W' => 'in secret',
+        ];
         $exception = QueryException::of(new ServerError($fields, ['secret']), 'SELECT $1');
 
         self::assertSame(
-            ['bad $1 (SQLSTATE 23505)', '23505', 'ERROR', 'a hint', 3, 'sch', 'tab', 'col', 'typ', 'con', 'routine', 'SELECT $1', 'a secret', 'in secret'],
-            [$exception->getMessage(), $exception->sqlState, $exception->severity, $exception->hint, $exception->position, $exception->schema, $exception->table, $exception->column, $exception->dataType, $exception->constraint, $exception->routine, $exception->sql, $exception->detail, $exception->context],
+            [
+                'bad $1 (SQLSTATE 23505)',
+                '23505',
+                'ERROR',
+                'a hint',
+                3,
+                'sch',
+                'tab',
+                'col',
+                'typ',
+                'con',
+                'routine',
+                'SELECT $1',
+                'a secret',
+                'in secret',
+            ],
+            [
+                $exception->getMessage(),
+                $exception->sqlState,
+                $exception->severity,
+                $exception->hint,
+                $exception->position,
+                $exception->schema,
+                $exception->table,
+                $exception->column,
+                $exception->dataType,
+                $exception->constraint,
+                $exception->routine,
+                $exception->sql,
+                $exception->detail,
+                $exception->context,
+            ],
         );
         self::assertTrue(isset($exception->detail, $exception->context));
-        foreach ([print_r($exception, true), (string) $exception, json_encode($exception), json_encode((array) $exception, \JSON_PARTIAL_OUTPUT_ON_ERROR)] as $dump) {
+        foreach ([
+            print_r($exception, true),
+            (string) $exception,
+            json_encode($exception),
+            json_encode((array) $exception, \JSON_PARTIAL_OUTPUT_ON_ERROR),
+        ] as $dump) {
             self::assertStringNotContainsString('secret', (string) $dump);
         }
     }

@@ -79,7 +79,13 @@ final class SessionChangesTest extends TestCase
     public function testALongStatementsMeaningIsLookedAtInReasonableTime(): void
     {
         $begun = hrtime(true);
-        foreach (['SELECT ' . str_repeat("'x', ", 500_000), 'CREATE ' . str_repeat(' ', 500_000), str_repeat('CREATE /* */ ', 100_000), 'SET ' . str_repeat('a.', 500_000), str_repeat("set_config('a.b', ", 100_000)] as $sql) {
+        foreach ([
+            'SELECT ' . str_repeat("'x', ", 500_000),
+            'CREATE ' . str_repeat(' ', 500_000),
+            str_repeat('CREATE /* */ ', 100_000),
+            'SET ' . str_repeat('a.', 500_000),
+            str_repeat("set_config('a.b', ", 100_000),
+        ] as $sql) {
             SessionChanges::changesMeaning($sql);
         }
 
@@ -88,12 +94,34 @@ final class SessionChangesTest extends TestCase
 
     public function testStatementsThatConcernTransactionsAreKnown(): void
     {
-        foreach (['BEGIN', 'begin read only', 'START TRANSACTION', 'COMMIT', 'END', 'ROLLBACK', 'ROLLBACK TO a', 'ABORT', 'SAVEPOINT a', 'RELEASE a', "PREPARE TRANSACTION 'a'", "COMMIT PREPARED 'a'"] as $sql) {
+        foreach ([
+            'BEGIN',
+            'begin read only',
+            'START TRANSACTION',
+            'COMMIT',
+            'END',
+            'ROLLBACK',
+            'ROLLBACK TO a',
+            'ABORT',
+            'SAVEPOINT a',
+            'RELEASE a',
+            "PREPARE TRANSACTION 'a'",
+            "COMMIT PREPARED 'a'",
+        ] as $sql) {
             foreach (['', "\n ", '/* a /* b */ */', "-- a\r", ';'] as $ahead) {
                 self::assertTrue(SessionChanges::controlsTransaction($ahead . $sql), $ahead . $sql);
             }
         }
-        foreach (['SELECT 1', '', 'INSERT INTO a VALUES (1)', 'beginning', '-- BEGIN', '/* /* */ BEGIN */ SELECT 1', 'SELECT 1 AS end', 'SHOW transaction_isolation'] as $sql) {
+        foreach ([
+            'SELECT 1',
+            '',
+            'INSERT INTO a VALUES (1)',
+            'beginning',
+            '-- BEGIN',
+            '/* /* */ BEGIN */ SELECT 1',
+            'SELECT 1 AS end',
+            'SHOW transaction_isolation',
+        ] as $sql) {
             self::assertFalse(SessionChanges::controlsTransaction($sql), $sql);
         }
     }
@@ -108,7 +136,9 @@ final class SessionChangesTest extends TestCase
         self::assertFalse(SessionChanges::suspects('/*' . str_repeat(' * /', 200_000) . '*/ SELECT 1'));
         self::assertTrue(SessionChanges::suspects(str_repeat('/*', 1_000) . str_repeat('*/', 1_000) . ' SET a = 1'));
         // A text that can't be analyzed counts as suspect.
-        self::assertTrue(SessionChanges::suspects(str_repeat('/*', 500_000) . str_repeat('*/', 500_000) . ' SET a = 1'));
+        self::assertTrue(SessionChanges::suspects(
+            str_repeat('/*', 500_000) . str_repeat('*/', 500_000) . ' SET a = 1',
+        ));
         self::assertTrue(SessionChanges::suspects(str_repeat('/* a */ ', 200_000) . 'SET a = 1'));
 
         self::assertLessThan(5.0, (hrtime(true) - $begun) / 1e9);

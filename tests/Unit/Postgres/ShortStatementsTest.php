@@ -108,7 +108,21 @@ final class ShortStatementsTest extends TestCase
         ] as $sql) {
             yield $sql => [$sql, true, false];
         }
-        foreach (['SET a = 1', 'BEGIN', '/* a /* b */ */ start transaction', 'COMMIT', 'ROLLBACK', "PREPARE TRANSACTION 'a'", 'LOCK a', 'CALL a()', 'DO $$ $$', 'TRUNCATE a', 'VACUUM', 'SELECT pg_advisory_lock(1)', 'LISTEN a'] as $sql) {
+        foreach ([
+            'SET a = 1',
+            'BEGIN',
+            '/* a /* b */ */ start transaction',
+            'COMMIT',
+            'ROLLBACK',
+            "PREPARE TRANSACTION 'a'",
+            'LOCK a',
+            'CALL a()',
+            'DO $$ $$',
+            'TRUNCATE a',
+            'VACUUM',
+            'SELECT pg_advisory_lock(1)',
+            'LISTEN a',
+        ] as $sql) {
             yield $sql => [$sql, false, false];
         }
     }
@@ -190,14 +204,26 @@ final class ShortStatementsTest extends TestCase
             $counts->waited($seconds);
         }
 
-        self::assertSame([0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0], array_map(floatval(...), \array_slice(array_keys($counts->waited), 0, -1)));
+        self::assertSame(
+            [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0],
+            array_map(floatval(...), \array_slice(array_keys($counts->waited), 0, -1)),
+        );
         self::assertSame([2, 1, 0, 0, 0, 1, 0, 1, 2], array_values($counts->waited));
     }
 
     public function testOnlyFailuresThatPassByThemselvesAreWaitedFor(): void
     {
-        foreach (['53300' => true, '57P03' => true, '57P01' => true, '3D000' => false, '42704' => false] as $state => $passes) {
-            self::assertSame($passes, TransientFailures::of(ConnectionFailedException::everywhere(['a reason'], (string) $state)));
+        foreach ([
+            '53300' => true,
+            '57P03' => true,
+            '57P01' => true,
+            '3D000' => false,
+            '42704' => false,
+        ] as $state => $passes) {
+            self::assertSame(
+                $passes,
+                TransientFailures::of(ConnectionFailedException::everywhere(['a reason'], (string) $state)),
+            );
         }
         self::assertTrue(TransientFailures::of(ConnectionFailedException::everywhere(['refused'])));
         self::assertFalse(TransientFailures::of(new \RuntimeException()));

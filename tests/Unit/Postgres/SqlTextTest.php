@@ -45,7 +45,21 @@ final class SqlTextTest extends TestCase
     /** @return iterable<string, array{string}> */
     public static function one(): iterable
     {
-        foreach (['', ' ', ';', ' ; ;; ', 'SELECT 1', 'SELECT 1;', "SELECT 1; -- SELECT 2\n", 'SELECT 1; /* SELECT 2; /* SELECT 3; */ */ ;', "SELECT ';", 'SELECT ";', 'SELECT $$;', "SELECT E'\\'; SELECT 2'", '-- ;'] as $sql) {
+        foreach ([
+            '',
+            ' ',
+            ';',
+            ' ; ;; ',
+            'SELECT 1',
+            'SELECT 1;',
+            "SELECT 1; -- SELECT 2\n",
+            'SELECT 1; /* SELECT 2; /* SELECT 3; */ */ ;',
+            "SELECT ';",
+            'SELECT ";',
+            'SELECT $$;',
+            "SELECT E'\\'; SELECT 2'",
+            '-- ;',
+        ] as $sql) {
             yield $sql => [$sql];
         }
     }
@@ -58,10 +72,25 @@ final class SqlTextTest extends TestCase
 
     public function testACopyIsKnownWhateverIsBetweenItsWords(): void
     {
-        foreach (['COPY t FROM STDIN', "copy t from\nstdin", 'COPY t FROM/**/STDIN', "COPY t (a) FROM /* a /* b */ c */ -- d\r STDIN", "/* a /* b */ COPY t TO STDOUT */ copy t to--x\nstdout", "-- x\rCOPY (SELECT 1) TO STDOUT", str_repeat('/* a */ ', 200_000) . 'COPY t TO STDOUT'] as $sql) {
+        foreach ([
+            'COPY t FROM STDIN',
+            "copy t from\nstdin",
+            'COPY t FROM/**/STDIN',
+            "COPY t (a) FROM /* a /* b */ c */ -- d\r STDIN",
+            "/* a /* b */ COPY t TO STDOUT */ copy t to--x\nstdout",
+            "-- x\rCOPY (SELECT 1) TO STDOUT",
+            str_repeat('/* a */ ', 200_000) . 'COPY t TO STDOUT',
+        ] as $sql) {
             self::assertTrue(SqlText::isCopy($sql), substr($sql, 0, 100));
         }
-        foreach (['SELECT 1', "COPY t FROM '/tmp/stdin'", 'COPY t FROMSTDIN', '/* COPY t FROM STDIN */ SELECT 1', 'COPY /* FROM */ t TO PROGRAM $$x$$', '/* COPY t FROM STDIN'] as $sql) {
+        foreach ([
+            'SELECT 1',
+            "COPY t FROM '/tmp/stdin'",
+            'COPY t FROMSTDIN',
+            '/* COPY t FROM STDIN */ SELECT 1',
+            'COPY /* FROM */ t TO PROGRAM $$x$$',
+            '/* COPY t FROM STDIN',
+        ] as $sql) {
             self::assertFalse(SqlText::isCopy($sql), $sql);
         }
         SqlText::checkCopy('COPY t FROM /* x */ STDIN', 'FROM STDIN');
@@ -71,10 +100,32 @@ final class SqlTextTest extends TestCase
 
     public function testOnlyWhatAnErrorUndoesIsRepeatable(): void
     {
-        foreach (['SELECT 1', " (( values (1)\n", "/* CALL /* x */ */ -- c\nINSERT INTO t VALUES (1)", 'with a AS (SELECT 1) TABLE a', 'UPDATE t SET a = 1', 'delete from t', 'MERGE INTO t', 'TABLE t', str_repeat("/* a */ -- b\n", 200_000) . 'SELECT 1'] as $sql) {
+        foreach ([
+            'SELECT 1',
+            " (( values (1)\n",
+            "/* CALL /* x */ */ -- c\nINSERT INTO t VALUES (1)",
+            'with a AS (SELECT 1) TABLE a',
+            'UPDATE t SET a = 1',
+            'delete from t',
+            'MERGE INTO t',
+            'TABLE t',
+            str_repeat("/* a */ -- b\n", 200_000) . 'SELECT 1',
+        ] as $sql) {
             self::assertTrue(SqlText::isRepeatable($sql), substr($sql, 0, 100));
         }
-        foreach (['', 'CALL p()', 'DO $$SELECT$$', 'COMMIT', 'END', 'PREPARE TRANSACTION \'a\'', 'VACUUM', 'CREATE INDEX CONCURRENTLY i ON t (a)', "-- SELECT\nCALL p()", 'selects', '/* SELECT'] as $sql) {
+        foreach ([
+            '',
+            'CALL p()',
+            'DO $$SELECT$$',
+            'COMMIT',
+            'END',
+            'PREPARE TRANSACTION \'a\'',
+            'VACUUM',
+            'CREATE INDEX CONCURRENTLY i ON t (a)',
+            "-- SELECT\nCALL p()",
+            'selects',
+            '/* SELECT',
+        ] as $sql) {
             self::assertFalse(SqlText::isRepeatable($sql), $sql);
         }
     }
@@ -86,7 +137,10 @@ final class SqlTextTest extends TestCase
 
     public function testALongStatementIsNamedByItsBeginning(): void
     {
-        self::assertSame(['SELECT ' . str_repeat('x', 53) . '…', 11], SqlText::second('SELECT 1; SELECT ' . str_repeat('x', 100)));
+        self::assertSame(
+            ['SELECT ' . str_repeat('x', 53) . '…', 11],
+            SqlText::second('SELECT 1; SELECT ' . str_repeat('x', 100)),
+        );
         foreach (['', 'x', 'xx', 'xxx'] as $before) {
             $second = (string) (SqlText::second("SELECT 1; {$before}" . str_repeat('😀', 100))[0] ?? null);
             self::assertMatchesRegularExpression("/^{$before}😀{10,20}…$/u", $second);
@@ -99,7 +153,10 @@ final class SqlTextTest extends TestCase
 
         self::assertNull(SqlText::second("SELECT {$long}"));
         self::assertSame('SELECT 2', SqlText::second("SELECT {$long}; SELECT 2")[0] ?? null);
-        self::assertSame('SELECT 2', SqlText::second("SELECT '" . str_repeat("x''", 100_000) . "'; SELECT 2")[0] ?? null);
+        self::assertSame(
+            'SELECT 2',
+            SqlText::second("SELECT '" . str_repeat("x''", 100_000) . "'; SELECT 2")[0] ?? null,
+        );
         self::assertNull(SqlText::second('SELECT ' . str_repeat('/*', 200) . ';' . str_repeat('*/', 200)));
     }
 }

@@ -21,7 +21,10 @@ final class AddressTest extends TestCase
     {
         $address = Address::parse($text);
 
-        self::assertSame($expected, [$address->uri, $address->tls, $address->user, $address->password?->getValue(), $address->database]);
+        self::assertSame(
+            $expected,
+            [$address->uri, $address->tls, $address->user, $address->password?->getValue(), $address->database],
+        );
     }
 
     /** @return iterable<array{string, array{string, bool, ?string, ?string, int}}> */
@@ -42,16 +45,35 @@ final class AddressTest extends TestCase
     public function testWhatIsNoAddressIsRefusedWithoutItsPassword(string $text): void
     {
         $this->expectException(\ValueError::class);
-        $this->expectExceptionMessageMatches('/^(The address of a broker is|What follows the host in the address of a broker is) (?!.*s3cr3t)/');
+        $this->expectExceptionMessageMatches(
+            '/^(The address of a broker is|What follows the host in the address of a broker is) (?!.*s3cr3t)/',
+        );
         Address::parse($text);
     }
 
     /** @return iterable<array{string}> */
     public static function others(): iterable
     {
-        yield from [[''], ['localhost:6379'], ['http://localhost'], ['redis://'], ['redis://:s3cr3t@'], ['redis://host:port'], ['redis://host/name']];
+        yield from [
+            [''],
+            ['localhost:6379'],
+            ['http://localhost'],
+            ['redis://'],
+            ['redis://:s3cr3t@'],
+            ['redis://host:port'],
+            ['redis://host/name'],
+        ];
         yield from [['redis://host?timeout=1'], ['redis://:s3cr3t#@host']];
-        yield from [['unix://'], ['unix:///'], ['unix://relative/path'], ['unix://:s3cr3t@host/path'], ['unix://:s3cr3t@'], ['unix://:s3/cr3t@/path'], ['unix://:s3cr3t@:80/path'], ['unix:///path?database=1']];
+        yield from [
+            ['unix://'],
+            ['unix:///'],
+            ['unix://relative/path'],
+            ['unix://:s3cr3t@host/path'],
+            ['unix://:s3cr3t@'],
+            ['unix://:s3/cr3t@/path'],
+            ['unix://:s3cr3t@:80/path'],
+            ['unix:///path?database=1'],
+        ];
     }
 
     public function testItIsToldWithoutItsPassword(): void

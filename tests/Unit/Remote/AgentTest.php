@@ -100,7 +100,13 @@ final class AgentTest extends TestCase
             $executor->dispatch(static fn(): int => 1);
         }
         $begin = $this->now();
-        $agent = new Agent(new MemoryBroker($engine), 'queue', 2, new Keys([str_repeat('another', 6)]), pool: fn(): Executor => $this->pool());
+        $agent = new Agent(
+            new MemoryBroker($engine),
+            'queue',
+            2,
+            new Keys([str_repeat('another', 6)]),
+            pool: fn(): Executor => $this->pool(),
+        );
         try {
             $agent->run(new NullCancellation());
             self::fail('It stops');
@@ -109,7 +115,10 @@ final class AgentTest extends TestCase
         }
 
         $figures = $engine->queue('queue')->figures();
-        self::assertSame([100, 0, 0], [$figures['waiting'] + $figures['delayed'], $figures['dead'], $figures['running']]);
+        self::assertSame(
+            [100, 0, 0],
+            [$figures['waiting'] + $figures['delayed'], $figures['dead'], $figures['running']],
+        );
         self::assertEqualsWithDelta(15.0, $this->now() - $begin, 1.0, 'it claims less and less often');
         self::assertSame(0, $this->started);
     }
@@ -121,7 +130,10 @@ final class AgentTest extends TestCase
         $stop = new DeferredCancellation();
         $agent = new Agent($broker, 'queue', 2, new Keys([AgentProgram::KEY]), pool: fn(): Executor => $this->pool());
         $ended = async(static fn() => $agent->run($stop->getCancellation()));
-        (new RemoteExecutor(new MemoryBroker($engine), 'queue', new Keys([AgentProgram::KEY])))->dispatch(static fn(): int => 1, delay: 3600.0);
+        (new RemoteExecutor(new MemoryBroker($engine), 'queue', new Keys([AgentProgram::KEY])))->dispatch(
+            static fn(): int => 1,
+            delay: 3600.0,
+        );
         $names = ['waiting', 'delayed', 'blocked', 'dead', 'agents', 'oldest_seconds'];
         $figures = static fn(): array => array_intersect_key($agent->statistics(), array_flip($names));
         delay(10.0);
@@ -144,7 +156,13 @@ final class AgentTest extends TestCase
         $stop = new DeferredCancellation();
         $agents = [];
         foreach ([1, 2] as $_) {
-            $agent = new Agent(new MemoryBroker($engine), 'queue', 2, new Keys([AgentProgram::KEY]), pool: fn(): Executor => $this->pool());
+            $agent = new Agent(
+                new MemoryBroker($engine),
+                'queue',
+                2,
+                new Keys([AgentProgram::KEY]),
+                pool: fn(): Executor => $this->pool(),
+            );
             $agents[] = async(static fn() => $agent->run($stop->getCancellation()));
         }
         $executor = new RemoteExecutor($broker, 'queue', new Keys([AgentProgram::KEY]));
@@ -152,7 +170,11 @@ final class AgentTest extends TestCase
         for ($i = 0; $i < 20; ++$i) {
             $futures[] = $executor->submit(static fn(): int => 1);
         }
-        $tampered = (new RemoteExecutor($broker, 'queue', new Keys([str_repeat('another', 6)])))->dispatch(static fn(): int => 1);
+        $tampered = (new RemoteExecutor(
+            $broker,
+            'queue',
+            new Keys([str_repeat('another', 6)]),
+        ))->dispatch(static fn(): int => 1);
         try {
             $executor->attach($tampered)->await();
             self::fail('It is refused');
@@ -177,7 +199,13 @@ final class AgentTest extends TestCase
         $pool->method('submit')->willReturn(Future::error($cannotStart));
         foreach ([static fn(): Executor => $pool, static fn(): Executor => throw $cannotStart] as $make) {
             try {
-                (new Agent(new MemoryBroker($engine), 'queue', 2, new Keys([AgentProgram::KEY]), pool: $make))->run(new NullCancellation());
+                (new Agent(
+                    new MemoryBroker($engine),
+                    'queue',
+                    2,
+                    new Keys([AgentProgram::KEY]),
+                    pool: $make,
+                ))->run(new NullCancellation());
                 self::fail('It ends');
             } catch (LauncherException $failure) {
                 self::assertSame($cannotStart, $failure);
@@ -205,7 +233,10 @@ final class AgentTest extends TestCase
     {
         yield 'retention' => [static fn(): AgentOptions => new AgentOptions(retention: \INF), 'The retention'];
         yield 'lease' => [static fn(): AgentOptions => new AgentOptions(lease: 1e18), 'The lease'];
-        yield 'result' => [static fn(): AgentOptions => new AgentOptions(maxResult: \PHP_INT_MAX), 'The bytes of a result'];
+        yield 'result' => [
+            static fn(): AgentOptions => new AgentOptions(maxResult: \PHP_INT_MAX),
+            'The bytes of a result',
+        ];
     }
 
     private static function joined(MemoryEngine $engine): string
@@ -234,7 +265,15 @@ final class AgentTest extends TestCase
             }
         }
         $broker->method('settle')->willReturnCallback(
-            static function (string $queue, string $owner, array $done, int $want, float $retention, int $first, ?int $begun) use ($memory, $onAnswer): Claim {
+            static function (
+                string $queue,
+                string $owner,
+                array $done,
+                int $want,
+                float $retention,
+                int $first,
+                ?int $begun,
+            ) use ($memory, $onAnswer): Claim {
                 /** @var list<Settlement> $done */
                 $claim = $memory->settle($queue, $owner, $done, $want, $retention, $first, $begun);
                 $onAnswer($claim);

@@ -26,7 +26,13 @@ final class CodecTest extends TestCase
     public function testJobsAreReadAsTheyWere(): void
     {
         $long = str_repeat('~', 128);
-        $packed = Codec::jobs([new Job('id', self::BYTES, "\0key", 1.2345), new Job($long, '', $long, 31_622_400.0), new Job('plain', str_repeat('x', 70_000))]);
+        $packed = Codec::jobs(
+            [
+                new Job('id', self::BYTES, "\0key", 1.2345),
+                new Job($long, '', $long, 31_622_400.0),
+                new Job('plain', str_repeat('x', 70_000)),
+            ],
+        );
 
         // <Bc0Bc0dI4c0
         self::assertSame(
@@ -40,10 +46,18 @@ final class CodecTest extends TestCase
 
     public function testSettlementsAreReadAsTheyWere(): void
     {
-        $settlements = array_map(static fn(SettlementKind $kind): Settlement => new Settlement('id', 7, $kind, 2, 3, 0.25, self::BYTES, '{"why":1}'), SettlementKind::cases());
+        $settlements = array_map(
+            static fn(SettlementKind $kind): Settlement
+                => new Settlement('id', 7, $kind, 2, 3, 0.25, self::BYTES, '{"why":1}'),
+            SettlementKind::cases(),
+        );
         $expected = '';
         foreach ([1, 2, 3, 4, 5, 6, 7] as $kind) {
-            $expected .= self::named('id') . pack('VCVVe', 7, $kind, 2, 3, 250) . self::string(self::BYTES) . self::string('{"why":1}'); // <Bc0I4BI4I4dI4c0I4c0
+            // <Bc0I4BI4I4dI4c0I4c0
+            $expected .= self::named('id')
+                . pack('VCVVe', 7, $kind, 2, 3, 250)
+                . self::string(self::BYTES)
+                . self::string('{"why":1}');
         }
 
         self::assertSame($expected, Codec::settlements($settlements));
@@ -51,7 +65,10 @@ final class CodecTest extends TestCase
 
     public function testALongDelayIsNotCut(): void
     {
-        self::assertStringContainsString(pack('e', 1e11), Codec::settlements([new Settlement('id', 1, SettlementKind::Retry, delay: 1e8)]));
+        self::assertStringContainsString(
+            pack('e', 1e11),
+            Codec::settlements([new Settlement('id', 1, SettlementKind::Retry, delay: 1e8)]),
+        );
     }
 
     public function testIdsComeBackAndWhatFollowsThemIsLeft(): void
@@ -71,8 +88,18 @@ final class CodecTest extends TestCase
         $packed = '';
         for ($flags = 0; $flags < 8; ++$flags) {
             $frame = str_repeat(self::BYTES, $flags);
-            $packed .= self::named("job-{$flags}") . pack('VVVC', 0xffffffff, 2, 3, $flags) . self::string($frame); // <Bc0I4I4I4BI4c0
-            $expected[] = new Delivery("job-{$flags}", 0xffffffff, 2, 3, ($flags & 1) !== 0, ($flags & 2) !== 0, ($flags & 4) !== 0, $frame);
+            // <Bc0I4I4I4BI4c0
+            $packed .= self::named("job-{$flags}") . pack('VVVC', 0xffffffff, 2, 3, $flags) . self::string($frame);
+            $expected[] = new Delivery(
+                "job-{$flags}",
+                0xffffffff,
+                2,
+                3,
+                ($flags & 1) !== 0,
+                ($flags & 2) !== 0,
+                ($flags & 4) !== 0,
+                $frame,
+            );
         }
 
         self::assertEquals($expected, Codec::deliveries("before{$packed}", 6));
@@ -89,10 +116,22 @@ final class CodecTest extends TestCase
 
     public function testStatesComeBackByTheIdsThatWereAskedFor(): void
     {
-        $packed = pack('CV', 0, 0) . pack('CV', 1, 0) . pack('C', 2) . self::string(self::BYTES) . pack('C', 2) . self::string('') . pack('CV', 3, 0);
+        $packed = pack('CV', 0, 0)
+            . pack('CV', 1, 0)
+            . pack('C', 2)
+            . self::string(self::BYTES)
+            . pack('C', 2)
+            . self::string('')
+            . pack('CV', 3, 0);
 
         self::assertEquals(
-            ['a' => new JobState(false, null, false), 'b' => new JobState(true, null, false), 'c' => new JobState(true, self::BYTES, true), 'd' => new JobState(true, '', true), 'e' => new JobState(true, null, true)],
+            [
+                'a' => new JobState(false, null, false),
+                'b' => new JobState(true, null, false),
+                'c' => new JobState(true, self::BYTES, true),
+                'd' => new JobState(true, '', true),
+                'e' => new JobState(true, null, true),
+            ],
             Codec::states($packed, ['a', 'b', 'c', 'd', 'e']),
         );
     }
@@ -104,7 +143,10 @@ final class CodecTest extends TestCase
 
         self::assertEquals(new Letter(work: true), Codec::letter('w'));
         self::assertEquals(new Letter(outcomes: $both), Codec::letter("r{$pairs}"));
-        self::assertEquals(new Letter(unwanted: ['a' => 0xffffffff]), Codec::letter('c' . self::named('a') . pack('V', 0xffffffff)));
+        self::assertEquals(
+            new Letter(unwanted: ['a' => 0xffffffff]),
+            Codec::letter('c' . self::named('a') . pack('V', 0xffffffff)),
+        );
         self::assertEquals(new Letter(items: ['a']), Codec::letter('i' . self::named('a')));
         self::assertEquals(new Letter(taken: ['a']), Codec::letter('t' . self::named('a')));
         self::assertEquals(new Letter(reports: $both), Codec::letter("p{$pairs}"));
@@ -118,9 +160,15 @@ final class CodecTest extends TestCase
 
     public function testWhatIsKnownOfJobsComesBack(): void
     {
-        $packed = self::named('a') . self::string('{"owner":"o","since":1700000000123,"share":0.5}') . self::named('b') . self::string('{}');
+        $packed = self::named('a')
+            . self::string('{"owner":"o","since":1700000000123,"share":0.5}')
+            . self::named('b')
+            . self::string('{}');
 
-        self::assertSame(['a' => ['owner' => 'o', 'since' => 1_700_000_000_123, 'share' => 0.5], 'b' => []], Codec::known($packed));
+        self::assertSame(
+            ['a' => ['owner' => 'o', 'since' => 1_700_000_000_123, 'share' => 0.5], 'b' => []],
+            Codec::known($packed),
+        );
     }
 
     /** Bc0 */

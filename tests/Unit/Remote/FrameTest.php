@@ -22,7 +22,15 @@ final class FrameTest extends TestCase
     {
         foreach ([Frame::JOB, Frame::OUTCOME, Frame::ITEM, Frame::REPORT] as $kind) {
             foreach ([0, 1, 0xffffffff] as $number) {
-                self::assertTrue($body === Frame::open(self::keys(), $kind, 'queue', 'id', Frame::seal(self::keys(), $kind, 'queue', 'id', $number, $body)));
+                self::assertTrue(
+                    $body === Frame::open(
+                        self::keys(),
+                        $kind,
+                        'queue',
+                        'id',
+                        Frame::seal(self::keys(), $kind, 'queue', 'id', $number, $body),
+                    ),
+                );
             }
         }
     }
@@ -79,7 +87,9 @@ final class FrameTest extends TestCase
     public function testAnotherKeyOpensNothing(): void
     {
         $this->expectException(TamperedFrameException::class);
-        $this->expectExceptionMessage('The frame of the job id is refused: it is not signed with a key that is known here, for this job of this queue');
+        $this->expectExceptionMessage(
+            'The frame of the job id is refused: it is not signed with a key that is known here, for this job of this queue',
+        );
         Frame::open(new Keys([str_repeat('other', 8)]), Frame::OUTCOME, 'queue', 'id', self::seal());
     }
 
@@ -87,7 +97,10 @@ final class FrameTest extends TestCase
     {
         $others = Frame::seal(new Keys([str_repeat('other', 8)]), Frame::OUTCOME, 'queue', 'id', 1, 'body');
 
-        self::assertRefused(substr_replace($others, substr(self::seal(), 6, 4), 6, 4), 'it names a key that did not sign it');
+        self::assertRefused(
+            substr_replace($others, substr(self::seal(), 6, 4), 6, 4),
+            'it names a key that did not sign it',
+        );
     }
 
     public function testEachOfSeveralKeysOpensWhatItHasSigned(): void
@@ -95,10 +108,22 @@ final class FrameTest extends TestCase
         $secrets = array_map(static fn(int $i): string => str_repeat("key {$i} ", 8), range(1, 5));
         $all = new Keys($secrets);
         foreach ($secrets as $secret) {
-            self::assertSame('body', Frame::open($all, Frame::JOB, 'queue', 'id', Frame::seal(new Keys([$secret]), Frame::JOB, 'queue', 'id', 0, 'body')));
+            self::assertSame(
+                'body',
+                Frame::open(
+                    $all,
+                    Frame::JOB,
+                    'queue',
+                    'id',
+                    Frame::seal(new Keys([$secret]), Frame::JOB, 'queue', 'id', 0, 'body'),
+                ),
+            );
         }
 
-        self::assertSame(Frame::seal(new Keys([$secrets[0]]), Frame::JOB, 'queue', 'id', 0, 'body'), Frame::seal($all, Frame::JOB, 'queue', 'id', 0, 'body'));
+        self::assertSame(
+            Frame::seal(new Keys([$secrets[0]]), Frame::JOB, 'queue', 'id', 0, 'body'),
+            Frame::seal($all, Frame::JOB, 'queue', 'id', 0, 'body'),
+        );
     }
 
     public function testALaterVersionIsToldAsSuch(): void
@@ -111,8 +136,13 @@ final class FrameTest extends TestCase
         Frame::open(self::keys(), Frame::OUTCOME, 'queue', 'id', $frame);
     }
 
-    private static function assertRefused(string $frame, string $why, int $kind = Frame::OUTCOME, string $queue = 'queue', string $id = 'id'): void
-    {
+    private static function assertRefused(
+        string $frame,
+        string $why,
+        int $kind = Frame::OUTCOME,
+        string $queue = 'queue',
+        string $id = 'id',
+    ): void {
         try {
             Frame::open(self::keys(), $kind, $queue, $id, $frame);
             self::fail("It is opened though {$why}");

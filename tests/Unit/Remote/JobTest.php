@@ -49,14 +49,27 @@ final class JobTest extends TestCase
     public function testWhatIsNoIdIsRefused(string $id): void
     {
         $this->expectException(\ValueError::class);
-        $this->expectExceptionMessage('The id of a job has 1 to 128 printable characters of ASCII, not all of them digits');
+        $this->expectExceptionMessage(
+            'The id of a job has 1 to 128 printable characters of ASCII, not all of them digits',
+        );
         new Job($id, 'frame');
     }
 
     /** @return iterable<array{string}> */
     public static function others(): iterable
     {
-        yield from [[''], [str_repeat('a', 129)], ['a b'], ["a\n"], ["a\0"], ["caf\u{e9}"], ["\x7f"], ['1'], ['-1'], [str_repeat('1', 128)]];
+        yield from [
+            [''],
+            [str_repeat('a', 129)],
+            ['a b'],
+            ["a\n"],
+            ["a\0"],
+            ["caf\u{e9}"],
+            ["\x7f"],
+            ['1'],
+            ['-1'],
+            [str_repeat('1', 128)],
+        ];
     }
 
     public function testAKeyIsAnyBytesButNotTooMany(): void
@@ -74,7 +87,9 @@ final class JobTest extends TestCase
         self::assertSame(31_622_400.0, (new Job('id', 'frame', delay: 31_622_400.0))->delay);
 
         $this->expectException(\ValueError::class);
-        $this->expectExceptionMessage('The delay of a job is from 0 to 31,622,400 seconds, which is a year of 366 days, not ');
+        $this->expectExceptionMessage(
+            'The delay of a job is from 0 to 31,622,400 seconds, which is a year of 366 days, not ',
+        );
         new Job('id', 'frame', delay: $delay);
     }
 

@@ -32,7 +32,11 @@ final class KeysTest extends TestCase
 
     public function testAFileHasASecretOnEachLineAndTheFirstSigns(): void
     {
-        $file = $this->file('keys', "# of this year\n\n  " . self::ONE . "\t\r\n   # of last year\n" . self::TWO . "\n\n", 0o600);
+        $file = $this->file(
+            'keys',
+            "# of this year\n\n  " . self::ONE . "\t\r\n   # of last year\n" . self::TWO . "\n\n",
+            0o600,
+        );
         $keys = Keys::fromFile($file);
 
         self::assertSame('body', self::open(new Keys([self::ONE]), self::seal($keys)));
@@ -63,7 +67,11 @@ final class KeysTest extends TestCase
         $file = $this->file('keys', self::ONE, $mode);
 
         $this->expectException(KeyFileException::class);
-        $this->expectExceptionMessage(\sprintf("Others than its owner can get at the key file '%s' (its mode is %04o): make new keys, and set the mode to 0600", $file, $mode));
+        $this->expectExceptionMessage(\sprintf(
+            "Others than its owner can get at the key file '%s' (its mode is %04o): make new keys, and set the mode to 0600",
+            $file,
+            $mode,
+        ));
         Keys::fromFile($file);
     }
 
@@ -78,7 +86,9 @@ final class KeysTest extends TestCase
     public function testAFileThatIsNotThereIsMissed(): void
     {
         $this->expectException(KeyFileException::class);
-        $this->expectExceptionMessage("The key file '{$this->path('none')}' can't be read; make one with: (umask 077; head -c 32 /dev/urandom | base64 > spindle.key)");
+        $this->expectExceptionMessage(
+            "The key file '{$this->path('none')}' can't be read; make one with: (umask 077; head -c 32 /dev/urandom | base64 > spindle.key)",
+        );
         Keys::fromFile($this->path('none'));
     }
 
@@ -105,7 +115,10 @@ final class KeysTest extends TestCase
                 self::fail('It is taken');
             } catch (KeyFileException $refused) {
                 self::assertStringStartsWith('A key has less than 32 bytes; make one with:', $refused->getMessage());
-                self::assertStringNotContainsString(substr(self::ONE, 1), $refused->getMessage() . $refused->getTraceAsString());
+                self::assertStringNotContainsString(
+                    substr(self::ONE, 1),
+                    $refused->getMessage() . $refused->getTraceAsString(),
+                );
             }
         }
     }
@@ -134,7 +147,9 @@ final class KeysTest extends TestCase
         putenv($assignment);
 
         $this->expectException(KeyFileException::class);
-        $this->expectExceptionMessage('SPINDLE_KEY_FILE does not name the file with the keys that sign what is sent to the broker; make one with:');
+        $this->expectExceptionMessage(
+            'SPINDLE_KEY_FILE does not name the file with the keys that sign what is sent to the broker; make one with:',
+        );
         Keys::fromEnvironment();
     }
 

@@ -54,7 +54,10 @@ final class BacklogTest extends TestCase
         $first = $this->backlog->shift(2);
         $second = $this->backlog->shift(2);
 
-        self::assertSame([[1, 2], 10, [3, 4], 12, 2], [$first?->tasks, $first?->first, $second?->tasks, $second?->first, $this->backlog->count()]);
+        self::assertSame(
+            [[1, 2], 10, [3, 4], 12, 2],
+            [$first?->tasks, $first?->first, $second?->tasks, $second?->first, $this->backlog->count()],
+        );
         self::assertSame([[5], [6]], $this->all());
     }
 
@@ -80,7 +83,10 @@ final class BacklogTest extends TestCase
         $this->backlog->add($this->batch($source, \array_slice($submissions, 4)));
         foreach ([0, 2, 6] as $i) {
             self::assertTrue($this->backlog->withdraw($submissions[$i], new \DomainException("{$i}")));
-            self::assertFalse($this->backlog->withdraw($submissions[$i], new \DomainException('again')), 'it has its outcome');
+            self::assertFalse(
+                $this->backlog->withdraw($submissions[$i], new \DomainException('again')),
+                'it has its outcome',
+            );
         }
 
         self::assertSame([[$submissions[0], '0'], [$submissions[2], '2'], [$submissions[6], '6']], $this->failed);
@@ -194,7 +200,13 @@ final class BacklogTest extends TestCase
         $this->backlog->fail(new \DomainException('over'));
 
         self::assertSame(
-            [[$submissions[2], 'withdrawn'], [$submissions[1], 'over'], [$submissions[3], 'over'], ['x', 'over'], ['y', 'over']],
+            [
+                [$submissions[2], 'withdrawn'],
+                [$submissions[1], 'over'],
+                [$submissions[3], 'over'],
+                ['x', 'over'],
+                ['y', 'over'],
+            ],
             $this->failed,
         );
         self::assertSame([0, null], [$this->backlog->count(), $this->backlog->shift(9)]);

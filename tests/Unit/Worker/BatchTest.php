@@ -18,7 +18,10 @@ final class BatchTest extends TestCase
     {
         $slice = $this->batch(10, ['a' => 1, 'b' => 2, 'c' => 3, 'd' => 4])->slice(1, 3);
 
-        self::assertSame([11, [2, 3], ['b', 'c'], 2, 0], [$slice->first, $slice->tasks, $slice->keys, $slice->limit, $slice->arrived]);
+        self::assertSame(
+            [11, [2, 3], ['b', 'c'], 2, 0],
+            [$slice->first, $slice->tasks, $slice->keys, $slice->limit, $slice->arrived],
+        );
         self::assertSame(['b', 'c'], [$slice->key(0), $slice->key(1)]);
     }
 
@@ -39,7 +42,10 @@ final class BatchTest extends TestCase
         $again = $this->batch(0, [1, 2, 3])->again(2, true);
         $slice = $again->slice(0, 1);
 
-        self::assertSame([2, 1, [3], [2], 2], [$slice->attempt, $slice->crashes, $slice->tasks, $slice->keys, $slice->first]);
+        self::assertSame(
+            [2, 1, [3], [2], 2],
+            [$slice->attempt, $slice->crashes, $slice->tasks, $slice->keys, $slice->first],
+        );
     }
 
     public function testAnotherAttemptCountsItselfAndCrashesOnly(): void
@@ -64,13 +70,20 @@ final class BatchTest extends TestCase
 
     public function testOthersTravelOneBesideTheOther(): void
     {
-        $tasks = [1, new Encoded('bytes', WorkerProtocol::STRING), new Encoded(serialize([2]), WorkerProtocol::SERIALIZED)];
+        $tasks = [
+            1,
+            new Encoded('bytes', WorkerProtocol::STRING),
+            new Encoded(serialize([2]), WorkerProtocol::SERIALIZED),
+        ];
         $batch = new Batch($this->source('code'), 0, $tasks, [0, 1, 2], true, 3);
         [$head, $body] = $batch->payload();
 
         self::assertSame(pack('VVC', 7, 3, WorkerProtocol::PACKED | WorkerProtocol::EAGER), substr($head, 0, 9));
         self::assertSame(
-            [\chr(WorkerProtocol::SERIALIZED) . \chr(WorkerProtocol::STRING) . \chr(WorkerProtocol::SERIALIZED), [serialize(1), 'bytes', serialize([2])]],
+            [
+                \chr(WorkerProtocol::SERIALIZED) . \chr(WorkerProtocol::STRING) . \chr(WorkerProtocol::SERIALIZED),
+                [serialize(1), 'bytes', serialize([2])],
+            ],
             ValuePacking::split($head . $body, 9),
         );
     }

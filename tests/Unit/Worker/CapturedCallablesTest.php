@@ -50,7 +50,9 @@ final class CapturedCallablesTest extends TestCase
         $count = $counter->count(...);
         $again = $counter->count(...);
 
-        $sent = self::sent(static fn(): array => [$count(), $again(), $counter->counted, $counter->owned['its own'] === $counter]);
+        $sent = self::sent(
+            static fn(): array => [$count(), $again(), $counter->counted, $counter->owned['its own'] === $counter],
+        );
 
         self::assertSame([1, 2, 2, true], $sent());
         self::assertSame(0, $counter->counted);

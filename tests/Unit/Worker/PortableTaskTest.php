@@ -27,9 +27,13 @@ final class PortableTaskTest extends TestCase
     #[Before]
     protected function beInAWorker(): void
     {
-        $this->outer = new TaskContext(1, static fn(): NullCancellation => new NullCancellation(), function (mixed $report): void {
-            $this->reports[] = $report;
-        });
+        $this->outer = new TaskContext(
+            1,
+            static fn(): NullCancellation => new NullCancellation(),
+            function (mixed $report): void {
+                $this->reports[] = $report;
+            },
+        );
         TaskContext::enter($this->outer);
     }
 
@@ -119,7 +123,18 @@ final class PortableTaskTest extends TestCase
             PortableOutcome::read(PortableOutcome::failed($died, null), 3, 'key');
             self::fail('It is thrown');
         } catch (WorkerCrashedException $told) {
-            self::assertSame([null, 9, false, 'last words', 5 << 20, 3, 'key'], [$told->exitCode, $told->signal, $told->exited, $told->stderr, $told->memoryPeak, $told->attempts, $told->key]);
+            self::assertSame(
+                [null, 9, false, 'last words', 5 << 20, 3, 'key'],
+                [
+                    $told->exitCode,
+                    $told->signal,
+                    $told->exited,
+                    $told->stderr,
+                    $told->memoryPeak,
+                    $told->attempts,
+                    $told->key,
+                ],
+            );
         }
         $this->expectException(TaskTimeoutException::class);
         $this->expectExceptionMessage('more than 2.5 seconds');

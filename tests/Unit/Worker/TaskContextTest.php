@@ -66,9 +66,13 @@ final class TaskContextTest extends TestCase
     {
         $cancellation = new NullCancellation();
         $reports = [];
-        $context = new TaskContext(3, static fn() => $cancellation, static function (mixed $report) use (&$reports): void {
-            $reports[] = $report;
-        });
+        $context = new TaskContext(
+            3,
+            static fn() => $cancellation,
+            static function (mixed $report) use (&$reports): void {
+                $reports[] = $report;
+            },
+        );
         $context->report('half');
 
         self::assertSame([3, $cancellation, ['half']], [$context->attempt, $context->cancellation(), $reports]);

@@ -35,15 +35,32 @@ final class TaskRetryPolicyTest extends TestCase
         yield 'a timeout' => [new TaskRetryPolicy(9), $late, 1, 0, true];
         yield 'no timeout' => [new TaskRetryPolicy(9, onTimeout: false), $late, 1, 0, false];
         yield 'no exception' => [new TaskRetryPolicy(9, onThrow: false), $threw, 1, 0, false];
-        yield 'an exception of the list' => [new TaskRetryPolicy(9, onThrow: [\RuntimeException::class, \LogicException::class]), $threw, 1, 0, true];
-        yield 'an exception that is not of it' => [new TaskRetryPolicy(9, onThrow: [\RuntimeException::class]), $threw, 1, 0, false];
+        yield 'an exception of the list' => [
+            new TaskRetryPolicy(9, onThrow: [\RuntimeException::class, \LogicException::class]),
+            $threw,
+            1,
+            0,
+            true,
+        ];
+        yield 'an exception that is not of it' => [
+            new TaskRetryPolicy(9, onThrow: [\RuntimeException::class]),
+            $threw,
+            1,
+            0,
+            false,
+        ];
         yield 'an exception of no list' => [new TaskRetryPolicy(9, onThrow: []), $threw, 1, 0, false];
         yield 'a crash, whatever the list' => [new TaskRetryPolicy(9, onThrow: []), $crashed, 1, 1, true];
     }
 
     #[DataProvider('decisions')]
-    public function testItDecidesByCauseAndNumber(TaskRetryPolicy $policy, TaskException $failure, int $attempts, int $crashes, bool $expected): void
-    {
+    public function testItDecidesByCauseAndNumber(
+        TaskRetryPolicy $policy,
+        TaskException $failure,
+        int $attempts,
+        int $crashes,
+        bool $expected,
+    ): void {
         self::assertSame($expected, $policy->wants($failure, $attempts, $crashes));
     }
 

@@ -20,7 +20,10 @@ final class ThrownTest extends TestCase
         self::assertSame(\DomainException::class, $thrown->class);
         self::assertSame(['outer', 7], [$thrown->message, $thrown->code]);
         self::assertSame([__FILE__, $exception->getLine()], [$thrown->file, $thrown->line]);
-        self::assertSame([\LengthException::class, 'inner', 3], [$thrown->previous?->class, $thrown->previous?->message, $thrown->previous?->code]);
+        self::assertSame(
+            [\LengthException::class, 'inner', 3],
+            [$thrown->previous?->class, $thrown->previous?->message, $thrown->previous?->code],
+        );
         self::assertNull($thrown->previous?->previous);
         self::assertSame('made', $thrown->trace[0]['function'] ?? null);
         self::assertStringNotContainsString('hush hush', serialize($thrown));
@@ -29,7 +32,14 @@ final class ThrownTest extends TestCase
     public function testItIsOfAllItsTypesWhateverTheirCase(): void
     {
         $thrown = Thrown::of(new \DomainException());
-        foreach ([\DomainException::class, \LogicException::class, \Exception::class, \Throwable::class, \Stringable::class, '\domainexception'] as $type) {
+        foreach ([
+            \DomainException::class,
+            \LogicException::class,
+            \Exception::class,
+            \Throwable::class,
+            \Stringable::class,
+            '\domainexception',
+        ] as $type) {
             self::assertTrue($thrown->isA($type), $type);
         }
 
@@ -86,7 +96,10 @@ final class ThrownTest extends TestCase
     public function testATraceMayHaveBeenChanged(): void
     {
         $exception = new \RuntimeException();
-        $frames = [['file' => 3, 'line' => 'x', 'function' => new \stdClass()], ['file' => '/a.php', 'line' => 7, 'function' => 'f']];
+        $frames = [
+            ['file' => 3, 'line' => 'x', 'function' => new \stdClass()],
+            ['file' => '/a.php', 'line' => 7, 'function' => 'f'],
+        ];
         (new \ReflectionProperty(\Exception::class, 'trace'))->setValue($exception, $frames);
 
         self::assertStringContainsString('/a.php(7): f()', Thrown::of($exception)->traceAsString());
@@ -97,7 +110,10 @@ final class ThrownTest extends TestCase
         $exception = self::made('x');
         $lines = explode("\n", Thrown::of($exception)->traceAsString());
 
-        self::assertSame('#0 ' . __FILE__ . '(' . ($exception->getTrace()[0]['line'] ?? 0) . '): ' . self::class . '::made()', $lines[0]);
+        self::assertSame(
+            '#0 ' . __FILE__ . '(' . ($exception->getTrace()[0]['line'] ?? 0) . '): ' . self::class . '::made()',
+            $lines[0],
+        );
         self::assertSame('#' . (\count($lines) - 1) . ' {main}', $lines[\count($lines) - 1]);
         self::assertCount(\count($exception->getTrace()) + 1, $lines);
     }

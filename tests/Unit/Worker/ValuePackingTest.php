@@ -38,7 +38,10 @@ final class ValuePackingTest extends TestCase
     {
         $packing = new ValuePacking();
 
-        self::assertSame([0, 0, '', pack('V', 0)], [$packing->count(), $packing->size(), $packing->bytes(), $packing->head()]);
+        self::assertSame(
+            [0, 0, '', pack('V', 0)],
+            [$packing->count(), $packing->size(), $packing->bytes(), $packing->head()],
+        );
     }
 
     /**
@@ -53,7 +56,8 @@ final class ValuePackingTest extends TestCase
         self::assertSame($values, ValuePacking::values("before{$bytes}", 6));
         [$kinds, $each] = ValuePacking::split(ValuePacking::ofList($bytes));
         self::assertSame($values, array_map(
-            static fn(string $kind, string $one): mixed => \ord($kind) === WorkerProtocol::STRING ? $one : unserialize($one),
+            static fn(string $kind, string $one): mixed
+                => \ord($kind) === WorkerProtocol::STRING ? $one : unserialize($one),
             $values === [] ? [] : str_split($kinds),
             $each,
         ));

@@ -59,10 +59,19 @@ final class ValueSerializerTest extends TestCase
         $heap->insert(1);
         $queue = new \SplPriorityQueue();
         $queue->insert(1, 2);
-        yield 'a heap, which PHP would empty' => [[$heap], '$value[0] is of class SplMinHeap, whose contents PHP does not'];
+        yield 'a heap, which PHP would empty' => [
+            [$heap],
+            '$value[0] is of class SplMinHeap, whose contents PHP does not',
+        ];
         yield 'a priority queue' => [$queue, 'of class SplPriorityQueue, whose contents'];
-        yield 'an iterator around another one' => [new \IteratorIterator(new \ArrayIterator([1])), 'of class IteratorIterator,'];
-        yield 'an iterator of its kind' => [new \LimitIterator(new \ArrayIterator([1, 2]), 1), 'of class LimitIterator,'];
+        yield 'an iterator around another one' => [
+            new \IteratorIterator(new \ArrayIterator([1])),
+            'of class IteratorIterator,',
+        ];
+        yield 'an iterator of its kind' => [
+            new \LimitIterator(new \ArrayIterator([1, 2]), 1),
+            'of class LimitIterator,',
+        ];
         if (\extension_loaded('ffi')) {
             yield 'a library' => [['c' => \FFI::cdef('int abs(int);')], "\$value['c'] is of type FFI"];
         }
@@ -111,7 +120,10 @@ final class ValueSerializerTest extends TestCase
         $refusing = new Refusing();
         $refusing->held = [$refusing];
 
-        $this->testWhatIsNotIsRefusedWithItsPath(['x' => $refusing], "\$value['x']->held is of type array and can't be serialized (I stay)");
+        $this->testWhatIsNotIsRefusedWithItsPath(
+            ['x' => $refusing],
+            "\$value['x']->held is of type array and can't be serialized (I stay)",
+        );
     }
 
     public function testBytesThatPhpCannotReadAreAnError(): void
@@ -168,7 +180,10 @@ final class ValueSerializerTest extends TestCase
     {
         $before = (string) ini_set('unserialize_max_depth', '3');
         try {
-            $value = ValueSerializer::unserialize(ValueSerializer::serialize([[[[[5]]]]], '$value'), self::class . '::refuse');
+            $value = ValueSerializer::unserialize(
+                ValueSerializer::serialize([[[[[5]]]]], '$value'),
+                self::class . '::refuse',
+            );
         } finally {
             ini_set('unserialize_max_depth', $before);
         }

@@ -25,21 +25,56 @@ final class WorkerLifetimeTest extends TestCase
     public static function lives(): iterable
     {
         $nothing = static fn(WorkerHandle $worker): mixed => null;
-        yield 'without a limit' => [new WorkerPoolOptions(), static fn(WorkerHandle $worker) => $worker->tasks = \PHP_INT_MAX, false];
-        yield 'before its last task' => [new WorkerPoolOptions(maxTasks: 3), static fn(WorkerHandle $worker) => $worker->tasks = 2, false];
-        yield 'after its last task' => [new WorkerPoolOptions(maxTasks: 3), static fn(WorkerHandle $worker) => $worker->tasks = 3, true];
+        yield 'without a limit' => [
+            new WorkerPoolOptions(),
+            static fn(WorkerHandle $worker) => $worker->tasks = \PHP_INT_MAX,
+            false,
+        ];
+        yield 'before its last task' => [
+            new WorkerPoolOptions(maxTasks: 3),
+            static fn(WorkerHandle $worker) => $worker->tasks = 2,
+            false,
+        ];
+        yield 'after its last task' => [
+            new WorkerPoolOptions(maxTasks: 3),
+            static fn(WorkerHandle $worker) => $worker->tasks = 3,
+            true,
+        ];
         yield 'young' => [new WorkerPoolOptions(maxAge: 30.0), $nothing, false];
-        yield 'before its age' => [new WorkerPoolOptions(maxAge: 30.0), static fn(WorkerHandle $worker) => $worker->readyAt -= 29_000_000_000, false];
-        yield 'at its age' => [new WorkerPoolOptions(maxAge: 30.0), static fn(WorkerHandle $worker) => $worker->readyAt -= 30_000_000_000, true];
-        yield 'of any age' => [new WorkerPoolOptions(maxAge: \INF), static fn(WorkerHandle $worker) => $worker->readyAt = 0, false];
-        yield 'as large as it may be' => [new WorkerPoolOptions(maxGrowth: 10), static fn(WorkerHandle $worker) => $worker->memory += 10, false];
-        yield 'too large' => [new WorkerPoolOptions(maxGrowth: 10), static fn(WorkerHandle $worker) => $worker->memory += 11, true];
+        yield 'before its age' => [
+            new WorkerPoolOptions(maxAge: 30.0),
+            static fn(WorkerHandle $worker) => $worker->readyAt -= 29_000_000_000,
+            false,
+        ];
+        yield 'at its age' => [
+            new WorkerPoolOptions(maxAge: 30.0),
+            static fn(WorkerHandle $worker) => $worker->readyAt -= 30_000_000_000,
+            true,
+        ];
+        yield 'of any age' => [
+            new WorkerPoolOptions(maxAge: \INF),
+            static fn(WorkerHandle $worker) => $worker->readyAt = 0,
+            false,
+        ];
+        yield 'as large as it may be' => [
+            new WorkerPoolOptions(maxGrowth: 10),
+            static fn(WorkerHandle $worker) => $worker->memory += 10,
+            false,
+        ];
+        yield 'too large' => [
+            new WorkerPoolOptions(maxGrowth: 10),
+            static fn(WorkerHandle $worker) => $worker->memory += 11,
+            true,
+        ];
     }
 
     /** @param \Closure(WorkerHandle): mixed $life */
     #[DataProvider('lives')]
-    public function testAWorkerIsToBeReplacedWhenItHasLivedLongEnough(WorkerPoolOptions $options, \Closure $life, bool $isOver): void
-    {
+    public function testAWorkerIsToBeReplacedWhenItHasLivedLongEnough(
+        WorkerPoolOptions $options,
+        \Closure $life,
+        bool $isOver,
+    ): void {
         $worker = $this->worker();
         $life($worker);
 
@@ -74,7 +109,11 @@ final class WorkerLifetimeTest extends TestCase
         $worker = $this->worker();
         $worker->idleSince = hrtime(true) - 20_000_000_000;
 
-        self::assertEqualsWithDelta(40.0, (new WorkerLifetime(new WorkerPoolOptions(idleTimeout: 60.0)))->idleLeft($worker), 1.0);
+        self::assertEqualsWithDelta(
+            40.0,
+            (new WorkerLifetime(new WorkerPoolOptions(idleTimeout: 60.0)))->idleLeft($worker),
+            1.0,
+        );
         self::assertInfinite((new WorkerLifetime(new WorkerPoolOptions(idleTimeout: \INF)))->idleLeft($worker));
     }
 

@@ -16,23 +16,56 @@ final class WorkerPoolOptionsTest extends TestCase
     {
         yield 'timeout 0' => [static fn() => new WorkerPoolOptions(timeout: 0.0), 'timeout must be more than 0'];
         yield 'timeout below 0' => [static fn() => new WorkerPoolOptions(timeout: -1.0), 'timeout must be more than 0'];
-        yield 'a timeout that is no number' => [static fn() => new WorkerPoolOptions(timeout: \NAN), 'timeout must be more than 0'];
-        yield 'a timeout that no clock reaches' => [static fn() => new WorkerPoolOptions(timeout: 1e30), 'timeout must be more than 0 seconds, at most 1000000000, not 1.0E+30'];
-        yield 'an endless startTimeout' => [static fn() => new WorkerPoolOptions(startTimeout: \INF), 'startTimeout must be more than 0'];
-        yield 'an idleTimeout that no clock reaches' => [static fn() => new WorkerPoolOptions(idleTimeout: 1e10), 'idleTimeout must be more than 0'];
-        yield 'maxAge too short for a task' => [static fn() => new WorkerPoolOptions(maxAge: 1e-300), 'maxAge must be 0.001 or more'];
-        yield 'too many retries' => [static fn() => new WorkerPool(1, \PHP_INT_MAX), 'The number of retries must be 0 or more, at most 1000000000'];
-        yield 'idleTimeout 0' => [static fn() => new WorkerPoolOptions(idleTimeout: 0.0), 'idleTimeout must be more than 0'];
+        yield 'a timeout that is no number' => [
+            static fn() => new WorkerPoolOptions(timeout: \NAN),
+            'timeout must be more than 0',
+        ];
+        yield 'a timeout that no clock reaches' => [
+            static fn() => new WorkerPoolOptions(timeout: 1e30),
+            'timeout must be more than 0 seconds, at most 1000000000, not 1.0E+30',
+        ];
+        yield 'an endless startTimeout' => [
+            static fn() => new WorkerPoolOptions(startTimeout: \INF),
+            'startTimeout must be more than 0',
+        ];
+        yield 'an idleTimeout that no clock reaches' => [
+            static fn() => new WorkerPoolOptions(idleTimeout: 1e10),
+            'idleTimeout must be more than 0',
+        ];
+        yield 'maxAge too short for a task' => [
+            static fn() => new WorkerPoolOptions(maxAge: 1e-300),
+            'maxAge must be 0.001 or more',
+        ];
+        yield 'too many retries' => [
+            static fn() => new WorkerPool(1, \PHP_INT_MAX),
+            'The number of retries must be 0 or more, at most 1000000000',
+        ];
+        yield 'idleTimeout 0' => [
+            static fn() => new WorkerPoolOptions(idleTimeout: 0.0),
+            'idleTimeout must be more than 0',
+        ];
         yield 'maxAge 0' => [static fn() => new WorkerPoolOptions(maxAge: 0.0), 'maxAge must be more than 0'];
-        yield 'startTimeout 0' => [static fn() => new WorkerPoolOptions(startTimeout: 0.0), 'startTimeout must be more than 0'];
+        yield 'startTimeout 0' => [
+            static fn() => new WorkerPoolOptions(startTimeout: 0.0),
+            'startTimeout must be more than 0',
+        ];
         yield 'a grace below 0' => [static fn() => new WorkerPoolOptions(grace: -0.1), 'grace must be 0 or more'];
         yield 'an endless grace' => [static fn() => new WorkerPoolOptions(grace: \INF), 'grace must be 0 or more'];
-        yield 'a grace that is no number' => [static fn() => new WorkerPoolOptions(grace: \NAN), 'grace must be 0 or more'];
+        yield 'a grace that is no number' => [
+            static fn() => new WorkerPoolOptions(grace: \NAN),
+            'grace must be 0 or more',
+        ];
         yield 'maxTasks 0' => [static fn() => new WorkerPoolOptions(maxTasks: 0), 'maxTasks must be 1 or more'];
         yield 'maxGrowth 0' => [static fn() => new WorkerPoolOptions(maxGrowth: 0), 'maxGrowth must be 1 or more'];
         yield 'maxResult 0' => [static fn() => new WorkerPoolOptions(maxResult: 0), 'maxResult must be 1 or more'];
-        yield 'a bootstrap file that is not there' => [static fn() => new WorkerPoolOptions(bootstrap: '/not/there.php'), "'/not/there.php' is not there"];
-        yield 'a bootstrap file that is a folder' => [static fn() => new WorkerPoolOptions(bootstrap: __DIR__), 'is not there'];
+        yield 'a bootstrap file that is not there' => [
+            static fn() => new WorkerPoolOptions(bootstrap: '/not/there.php'),
+            "'/not/there.php' is not there",
+        ];
+        yield 'a bootstrap file that is a folder' => [
+            static fn() => new WorkerPoolOptions(bootstrap: __DIR__),
+            'is not there',
+        ];
     }
 
     /** @param \Closure(): mixed $make */
@@ -46,8 +79,19 @@ final class WorkerPoolOptionsTest extends TestCase
 
     public function testTheEndsOfTheRangesAreTaken(): void
     {
-        $options = new WorkerPoolOptions(timeout: 1e-9, grace: 0.0, idleTimeout: \INF, maxTasks: 1, maxAge: \INF, maxGrowth: 1, bootstrap: __FILE__);
+        $options = new WorkerPoolOptions(
+            timeout: 1e-9,
+            grace: 0.0,
+            idleTimeout: \INF,
+            maxTasks: 1,
+            maxAge: \INF,
+            maxGrowth: 1,
+            bootstrap: __FILE__,
+        );
 
-        self::assertSame([0.0, \INF, 1, __FILE__], [$options->grace, $options->idleTimeout, $options->maxTasks, $options->bootstrap]);
+        self::assertSame(
+            [0.0, \INF, 1, __FILE__],
+            [$options->grace, $options->idleTimeout, $options->maxTasks, $options->bootstrap],
+        );
     }
 }

@@ -28,7 +28,10 @@ final class ContentType
         if (preg_match("~^{$pattern}\\s*(?:;|$)~Di", $type) !== 1) {
             throw new HttpException(415, "The body must be {$name}: send it with \"Content-Type: {$wanted}\"");
         }
-        if (preg_match(self::CHARSET, $type, $charset) === 1 && !\in_array(strtolower($charset[1]), self::UNDERSTOOD, true)) {
+        if (
+            preg_match(self::CHARSET, $type, $charset) === 1
+            && !\in_array(strtolower($charset[1]), self::UNDERSTOOD, true)
+        ) {
             throw new HttpException(415, "The body must be in UTF-8, not in {$charset[1]}");
         }
         if (!\in_array(strtolower($request->getHeaderLine('Content-Encoding')), ['', 'identity'], true)) {

@@ -20,6 +20,10 @@ final readonly class ExportAircraft implements RequestHandlerInterface
         $csv = $this->transfer->export(Leaving::of($request));
         $csv->current(); // a failure shows before the response begins
 
-        return Response::stream($csv, 'text/csv; charset=utf-8', headers: ['Content-Disposition' => 'attachment; filename="aircraft.csv"']);
+        return Response::stream(
+            $csv,
+            'text/csv; charset=utf-8',
+            headers: ['Content-Disposition' => 'attachment; filename="aircraft.csv"'],
+        );
     }
 }

@@ -22,7 +22,9 @@ final readonly class ImportAircraft implements RequestHandlerInterface
     {
         ContentType::ensure($request, 'text/csv', 'CSV', 'text/csv');
 
-        return Response::json(['added' => $this->transfer->import(self::pieces($request->getBody()), Leaving::of($request))]);
+        return Response::json(
+            ['added' => $this->transfer->import(self::pieces($request->getBody()), Leaving::of($request))],
+        );
     }
 
     /** @return \Generator<string> */

@@ -30,7 +30,9 @@ final class JsonBody
         } catch (\JsonException $malformed) {
             throw new HttpException(400, "The body is no JSON: {$malformed->getMessage()}", previous: $malformed);
         }
-        return $fields instanceof \stdClass ? (array) $fields : throw new HttpException(400, 'The body must be a JSON object');
+        return $fields instanceof \stdClass
+            ? (array) $fields
+            : throw new HttpException(400, 'The body must be a JSON object');
     }
 
     private static function text(StreamInterface $body): string

@@ -23,9 +23,15 @@ final readonly class ListAircraft implements RequestHandlerInterface
     {
         $query = $request->getQueryParams();
         $limit = WholeNumber::of('limit', $query['limit'] ?? self::LIMIT, 1, self::MOST);
-        $page = $this->aircraft->list(isset($query['after']) ? Number::of($query['after'], 'after') : null, $limit, Leaving::of($request));
+        $page = $this->aircraft->list(
+            isset($query['after']) ? Number::of($query['after'], 'after') : null,
+            $limit,
+            Leaving::of($request),
+        );
         $last = $page->hasMore ? $page->aircraft[\count($page->aircraft) - 1]->number : null;
 
-        return Response::json(['aircraft' => $page->aircraft, 'next' => $last === null ? null : "/aircraft?after={$last}&limit={$limit}"]);
+        return Response::json(
+            ['aircraft' => $page->aircraft, 'next' => $last === null ? null : "/aircraft?after={$last}&limit={$limit}"],
+        );
     }
 }

@@ -24,7 +24,9 @@ final readonly class MakeReport implements RequestHandlerInterface
     {
         $fields = JsonBody::of($request);
         $by = \is_string($fields['by'] ?? null) ? ReportBy::tryFrom($fields['by']) : null;
-        $faults = $by === null ? ['by' => 'must be one of ' . implode(', ', array_column(ReportBy::cases(), 'value'))] : [];
+        $faults = $by === null
+            ? ['by' => 'must be one of ' . implode(', ', array_column(ReportBy::cases(), 'value'))]
+            : [];
         try {
             $top = WholeNumber::of('top', $fields['top'] ?? self::TOP, 1, self::MOST);
         } catch (InvalidInputException $invalid) {

@@ -24,6 +24,10 @@ final class Problem
     {
         $title = (new Response($status))->getReasonPhrase();
 
-        return Response::json(['title' => $title, 'status' => $status, 'detail' => $detail] + $more, $status, ['Content-Type' => 'application/problem+json'] + $headers);
+        return Response::json(
+            ['title' => $title, 'status' => $status, 'detail' => $detail] + $more,
+            $status,
+            ['Content-Type' => 'application/problem+json'] + $headers,
+        );
     }
 }

@@ -40,9 +40,17 @@ final readonly class Problems implements MiddlewareInterface
         } catch (InvalidInputException $invalid) {
             return Problem::of(422, $invalid->getMessage(), ['errors' => self::byField($invalid->faults)]);
         } catch (RefusedImportException $refusal) {
-            return Problem::of($refusal->isDuplicate ? 409 : 422, $refusal->getMessage(), ['line' => $refusal->lineOfFile, 'errors' => self::byField($refusal->faults)]);
+            return Problem::of(
+                $refusal->isDuplicate ? 409 : 422,
+                $refusal->getMessage(),
+                ['line' => $refusal->lineOfFile, 'errors' => self::byField($refusal->faults)],
+            );
         } catch (DuplicateEntityException $duplicate) {
-            return Problem::of(409, $duplicate->getMessage(), ['errors' => self::byField(['number' => 'is there already'])]);
+            return Problem::of(
+                409,
+                $duplicate->getMessage(),
+                ['errors' => self::byField(['number' => 'is there already'])],
+            );
         } catch (ChangedMeanwhileException $changed) {
             return Problem::of(412, $changed->getMessage());
         } catch (UnknownAircraftException $unknown) {
@@ -50,17 +58,31 @@ final readonly class Problems implements MiddlewareInterface
         } catch (HttpException $refusal) {
             return Problem::of($refusal->status, $refusal->getMessage(), headers: $refusal->headers);
         } catch (PoolTimeoutException) {
-            return Problem::of(503, 'No connection to the database became free in time; nothing was changed', headers: self::RETRY_AFTER);
+            return Problem::of(
+                503,
+                'No connection to the database became free in time; nothing was changed',
+                headers: self::RETRY_AFTER,
+            );
         } catch (ConnectionFailedException|ConnectionClosedException) {
             return Problem::of(503, 'The database can not be reached; nothing was changed', headers: self::RETRY_AFTER);
         } catch (ConnectionLostException) {
-            $consequence = \in_array($request->getMethod(), ['GET', 'HEAD'], true) ? 'nothing was changed' : 'nobody knows whether something was changed: look before you try again';
+            $consequence = \in_array($request->getMethod(), ['GET', 'HEAD'], true)
+                ? 'nothing was changed'
+                : 'nobody knows whether something was changed: look before you try again';
 
-            return Problem::of(503, "The connection to the database was lost; {$consequence}", headers: self::RETRY_AFTER);
+            return Problem::of(
+                503,
+                "The connection to the database was lost; {$consequence}",
+                headers: self::RETRY_AFTER,
+            );
         } catch (QueryException $refusal) {
             return Problem::of(503, self::condition($refusal) . '; nothing was changed', headers: self::RETRY_AFTER);
         } catch (BrokerException|QueueFullException|JobLostException) {
-            return Problem::of(503, 'Nobody can do the work at present; nothing was changed', headers: self::RETRY_AFTER);
+            return Problem::of(
+                503,
+                'Nobody can do the work at present; nothing was changed',
+                headers: self::RETRY_AFTER,
+            );
         } catch (TaskTimeoutException|WorkerCrashedException|WorkerStartException|CommandFailedException|LauncherException) {
             return Problem::of(503, 'The work was interrupted; nothing was changed', headers: self::RETRY_AFTER);
         }
@@ -90,6 +112,10 @@ final readonly class Problems implements MiddlewareInterface
      */
     private static function byField(array $faults): array
     {
-        return array_map(static fn(string $field, string $fault): array => ['field' => $field, 'detail' => $fault], array_keys($faults), $faults);
+        return array_map(
+            static fn(string $field, string $fault): array => ['field' => $field, 'detail' => $fault],
+            array_keys($faults),
+            $faults,
+        );
     }
 }

@@ -26,8 +26,11 @@ final readonly class Router implements RequestHandlerInterface
      * @param array<mixed>            $routes    from {@see Routes::compiled()}
      * @param RequestHandlerInterface $otherwise handles requests without a route
      */
-    public function __construct(array $routes, private ContainerInterface $handlers, private RequestHandlerInterface $otherwise)
-    {
+    public function __construct(
+        array $routes,
+        private ContainerInterface $handlers,
+        private RequestHandlerInterface $otherwise,
+    ) {
         $this->context = new RequestContext();
         $this->matcher = new CompiledUrlMatcher($routes, $this->context);
     }
@@ -40,7 +43,12 @@ final readonly class Router implements RequestHandlerInterface
             $match = $this->matcher->match($request->getUri()->getPath());
         } catch (MethodNotAllowedException $refusal) {
             $allowed = implode(', ', $refusal->getAllowedMethods());
-            throw new HttpException(405, "{$request->getMethod()} is not possible here, but {$allowed}", ['Allow' => $allowed], $refusal);
+            throw new HttpException(
+                405,
+                "{$request->getMethod()} is not possible here, but {$allowed}",
+                ['Allow' => $allowed],
+                $refusal,
+            );
         } catch (ResourceNotFoundException) {
             return $this->otherwise->handle($request);
         }

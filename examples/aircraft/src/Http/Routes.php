@@ -60,7 +60,15 @@ final class Routes
     {
         $routes = new RouteCollection();
         foreach (self::ALL as [$method, $pattern, $handler]) {
-            $routes->add("{$method} {$pattern}", new Route($pattern, ['_handler' => $handler, '_pattern' => $pattern], requirements: ['number' => self::NUMBER], methods: $method === 'GET' ? ['GET', 'HEAD'] : [$method]));
+            $routes->add(
+                "{$method} {$pattern}",
+                new Route(
+                    $pattern,
+                    ['_handler' => $handler, '_pattern' => $pattern],
+                    requirements: ['number' => self::NUMBER],
+                    methods: $method === 'GET' ? ['GET', 'HEAD'] : [$method],
+                ),
+            );
         }
 
         return new CompiledUrlMatcherDumper($routes);

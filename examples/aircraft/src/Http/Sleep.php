@@ -31,10 +31,15 @@ final readonly class Sleep implements RequestHandlerInterface
         $sleep = function () use ($leaving): array {
             $affected = $this->database->execute('SELECT pg_sleep(1)', [], $leaving);
 
-            return ['affected' => $affected, 'uuid' => $this->database->query('SELECT gen_random_uuid()', [], $leaving)->value()];
+            return [
+                'affected' => $affected,
+                'uuid' => $this->database->query('SELECT gen_random_uuid()', [], $leaving)->value(),
+            ];
         };
 
         // Results arrive in the order of completion. Their keys would turn the list into a JSON object.
-        return Response::json($count === 1 ? $sleep() : array_values(await(array_map(static fn() => async($sleep), range(1, $count)))));
+        return Response::json(
+            $count === 1 ? $sleep() : array_values(await(array_map(static fn() => async($sleep), range(1, $count)))),
+        );
     }
 }

@@ -23,7 +23,11 @@ final readonly class UpdateAircraft implements RequestHandlerInterface
         $number = Number::of($request->getAttribute('number'));
         $fields = JsonBody::of($request);
         if (($fields['number'] ?? (string) $number) !== (string) $number) {
-            throw new InvalidInputException(['number' => 'must be the one in the path, or left out: an aircraft keeps its number'] + Particulars::faults($fields));
+            throw new InvalidInputException(
+                [
+                    'number' => 'must be the one in the path, or left out: an aircraft keeps its number',
+                ] + Particulars::faults($fields),
+            );
         }
 
         $updated = $this->aircraft->update($number, Particulars::of($fields), Precondition::of($request));

@@ -15,6 +15,8 @@ final class WholeNumber
     {
         $number = \is_string($value) && preg_match('/^\d{1,18}$/D', $value) === 1 ? (int) $value : $value;
 
-        return \is_int($number) && $number >= $least && $number <= $most ? $number : throw new InvalidInputException([$field => "must be a whole number from {$least} to {$most}"]);
+        return \is_int($number) && $number >= $least && $number <= $most
+            ? $number
+            : throw new InvalidInputException([$field => "must be a whole number from {$least} to {$most}"]);
     }
 }

@@ -27,7 +27,11 @@ final class Exposition
         foreach ($labels as $label => $content) {
             $pairs[] = "{$label}=\"" . self::escape((string) $content) . '"';
         }
-        $this->text .= $name . ($pairs === [] ? '' : '{' . implode(',', $pairs) . '}') . ' ' . self::number($value) . "\n";
+        $this->text .= $name
+            . ($pairs === [] ? '' : '{' . implode(',', $pairs) . '}')
+            . ' '
+            . self::number($value)
+            . "\n";
     }
 
     public function text(): string
@@ -42,7 +46,9 @@ final class Exposition
 
     private static function utf8(string $content): string
     {
-        return preg_match('//u', $content) === 1 ? $content : (string) preg_replace('/[^\x00-\x7f]/', "\u{FFFD}", $content);
+        return preg_match('//u', $content) === 1
+            ? $content
+            : (string) preg_replace('/[^\x00-\x7f]/', "\u{FFFD}", $content);
     }
 
     private static function number(int|float $value): string

@@ -25,7 +25,9 @@ final class Health
         $failing = array_filter($condition->checks, \is_string(...));
         $this->tell($failing);
 
-        return $failing === [] ? Response::text("ok\n", headers: ['Cache-Control' => 'no-store']) : $this->unavailable('failing', $condition->checks);
+        return $failing === []
+            ? Response::text("ok\n", headers: ['Cache-Control' => 'no-store'])
+            : $this->unavailable('failing', $condition->checks);
     }
 
     /** @param array<string, string> $failing reasons by name */
@@ -49,6 +51,10 @@ final class Health
             default => 'failed',
         }, $reasons);
 
-        return Response::json(['status' => $status, 'checks' => (object) $states], 503, ['Cache-Control' => 'no-store']);
+        return Response::json(
+            ['status' => $status, 'checks' => (object) $states],
+            503,
+            ['Cache-Control' => 'no-store'],
+        );
     }
 }

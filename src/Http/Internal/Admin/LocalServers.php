@@ -34,7 +34,10 @@ final readonly class LocalServers implements ServerOverview
 
     private function statistics(): HttpServerStatistics
     {
-        $servers = array_map(static fn(HttpServer $server): HttpServerStatistics => $server->statistics(), $this->servers);
+        $servers = array_map(
+            static fn(HttpServer $server): HttpServerStatistics => $server->statistics(),
+            $this->servers,
+        );
         if (\count($servers) === 1) {
             return $servers[0];
         }

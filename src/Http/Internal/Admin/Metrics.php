@@ -34,9 +34,23 @@ final class Metrics
     private function requests(): void
     {
         $this->byStatus('spindle_http_requests_total', 'Requests that were answered.', $this->totals->answered);
-        $this->byStatus('spindle_http_requests_refused_total', 'Messages that were refused before a handler saw them.', $this->totals->refused);
-        $this->one('spindle_http_requests_abandoned_total', 'counter', 'Requests whose client left before the answer.', $this->totals->abandoned);
-        $this->one('spindle_http_requests_in_flight', 'gauge', 'Requests whose handler has not returned.', $this->totals->inFlight);
+        $this->byStatus(
+            'spindle_http_requests_refused_total',
+            'Messages that were refused before a handler saw them.',
+            $this->totals->refused,
+        );
+        $this->one(
+            'spindle_http_requests_abandoned_total',
+            'counter',
+            'Requests whose client left before the answer.',
+            $this->totals->abandoned,
+        );
+        $this->one(
+            'spindle_http_requests_in_flight',
+            'gauge',
+            'Requests whose handler has not returned.',
+            $this->totals->inFlight,
+        );
     }
 
     private function durations(): void
@@ -58,11 +72,36 @@ final class Metrics
     private function connections(): void
     {
         $this->one('spindle_http_connections', 'gauge', 'Connections that are open.', $this->totals->connections);
-        $this->one('spindle_http_connections_accepted_total', 'counter', 'Connections that were taken.', $this->totals->accepted);
-        $this->one('spindle_http_connections_rejected_total', 'counter', 'Connections that were closed at once, as their address had too many.', $this->totals->rejected);
-        $this->one('spindle_http_connections_evicted_total', 'counter', 'Connections that were closed to make room for others.', $this->totals->evicted);
-        $this->one('spindle_http_connections_max', 'gauge', 'Connections that can be open at once.', $this->totals->maxConnections);
-        $this->one('spindle_http_tls_handshakes_failed_total', 'counter', 'TLS handshakes that failed.', $this->totals->handshakesFailed);
+        $this->one(
+            'spindle_http_connections_accepted_total',
+            'counter',
+            'Connections that were taken.',
+            $this->totals->accepted,
+        );
+        $this->one(
+            'spindle_http_connections_rejected_total',
+            'counter',
+            'Connections that were closed at once, as their address had too many.',
+            $this->totals->rejected,
+        );
+        $this->one(
+            'spindle_http_connections_evicted_total',
+            'counter',
+            'Connections that were closed to make room for others.',
+            $this->totals->evicted,
+        );
+        $this->one(
+            'spindle_http_connections_max',
+            'gauge',
+            'Connections that can be open at once.',
+            $this->totals->maxConnections,
+        );
+        $this->one(
+            'spindle_http_tls_handshakes_failed_total',
+            'counter',
+            'TLS handshakes that failed.',
+            $this->totals->handshakesFailed,
+        );
     }
 
     private function routes(): void
@@ -83,11 +122,19 @@ final class Metrics
     private function processes(): void
     {
         $this->one('spindle_processes', 'gauge', 'Processes that serve.', \count($this->processes));
-        $this->one('spindle_processes_full', 'gauge', 'Processes without room for another connection.', $this->totals->full);
+        $this->one(
+            'spindle_processes_full',
+            'gauge',
+            'Processes without room for another connection.',
+            $this->totals->full,
+        );
         $metrics = [
             'spindle_process_start_time_seconds' => ['Unix time of the start of a process.', 'started'],
             'spindle_process_memory_bytes' => ['Memory that PHP uses in a process.', 'memory'],
-            'spindle_event_loop_lag_seconds' => ['Time by which the event loop of a process was late at its last look.', 'lag'],
+            'spindle_event_loop_lag_seconds' => [
+                'Time by which the event loop of a process was late at its last look.',
+                'lag',
+            ],
             'spindle_event_loop_lag_max_seconds' => ['The most of that in the last minute.', 'maxLag'],
         ];
         foreach ($metrics as $name => [$help, $property]) {
@@ -108,7 +155,11 @@ final class Metrics
             }
         }
         foreach ($metrics as $name => $values) {
-            $this->text->metric($name, str_ends_with($name, '_total') ? 'counter' : 'gauge', 'A figure of what is registered under this name.');
+            $this->text->metric(
+                $name,
+                str_ends_with($name, '_total') ? 'counter' : 'gauge',
+                'A figure of what is registered under this name.',
+            );
             foreach ($values as $pool => $value) {
                 $this->text->sample($name, $value, ['pool' => $pool]);
             }

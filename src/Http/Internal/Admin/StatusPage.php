@@ -17,12 +17,16 @@ final readonly class StatusPage
     public function __construct()
     {
         $hashes = ['style' => '', 'script' => ''];
-        $this->html = (string) preg_replace_callback('~<(style|script)>(.+?)</~', static function (array $match) use (&$hashes): string {
-            $content = "\n" . self::file($match[2]);
-            $hashes[$match[1]] .= " 'sha256-" . base64_encode(hash('sha256', $content, true)) . "'";
+        $this->html = (string) preg_replace_callback(
+            '~<(style|script)>(.+?)</~',
+            static function (array $match) use (&$hashes): string {
+                $content = "\n" . self::file($match[2]);
+                $hashes[$match[1]] .= " 'sha256-" . base64_encode(hash('sha256', $content, true)) . "'";
 
-            return "<{$match[1]}>{$content}</";
-        }, self::file('page.html'));
+                return "<{$match[1]}>{$content}</";
+            },
+            self::file('page.html'),
+        );
         $this->policy = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; connect-src 'self'; img-src data:"
             . "; style-src{$hashes['style']}; script-src{$hashes['script']}";
     }

@@ -59,6 +59,8 @@ final readonly class ByteRange
             return (int) $last === 0 ? null : new self(max(0, $size - (int) $last), $size - 1, $size);
         }
 
-        return (int) $first >= $size ? null : new self((int) $first, min($last === '' ? \PHP_INT_MAX : (int) $last, $size - 1), $size);
+        return (int) $first >= $size
+            ? null
+            : new self((int) $first, min($last === '' ? \PHP_INT_MAX : (int) $last, $size - 1), $size);
     }
 }

@@ -31,7 +31,11 @@ final class FileAnswer
         if (!\in_array($request->getMethod(), ['GET', 'HEAD'], true)) {
             return $response->withBody($file->whole());
         }
-        $validators = new Validators($response->getHeaderLine('ETag'), HttpDate::parse($response->getHeaderLine('Last-Modified'), $now), $now);
+        $validators = new Validators(
+            $response->getHeaderLine('ETag'),
+            HttpDate::parse($response->getHeaderLine('Last-Modified'), $now),
+            $now,
+        );
 
         return match ($validators->refusal($request)) {
             304 => $response->withStatus(304)->withoutHeader('Content-Type')->withoutHeader('Accept-Ranges'),
@@ -41,14 +45,26 @@ final class FileAnswer
     }
 
     /** Sends the whole file if several parts are requested, which RFC 9110, 14.2, allows. */
-    private static function content(Response $response, OpenFile $file, Validators $validators, ServerRequestInterface $request): Response
-    {
-        $ranges = $request->getMethod() === 'GET' && $validators->allowPart($request) ? ByteRange::list($request->getHeaderLine('Range'), $file->size) : null;
+    private static function content(
+        Response $response,
+        OpenFile $file,
+        Validators $validators,
+        ServerRequestInterface $request,
+    ): Response {
+        $ranges = $request->getMethod() === 'GET' && $validators->allowPart($request)
+            ? ByteRange::list($request->getHeaderLine('Range'), $file->size)
+            : null;
 
         return match (true) {
-            $ranges === [] => self::error(416, ['Accept-Ranges' => 'bytes', 'Content-Range' => "bytes */{$file->size}"]),
+            $ranges === [] => self::error(
+                416,
+                ['Accept-Ranges' => 'bytes', 'Content-Range' => "bytes */{$file->size}"],
+            ),
             $ranges === null || \count($ranges) > 1 => $response->withBody($file->whole()),
-            default => $response->withStatus(206)->withHeader('Content-Range', $ranges[0]->contentRange())->withBody($file->part($ranges[0])),
+            default => $response
+                ->withStatus(206)
+                ->withHeader('Content-Range', $ranges[0]->contentRange())
+                ->withBody($file->part($ranges[0])),
         };
     }
 

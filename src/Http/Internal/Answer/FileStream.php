@@ -53,7 +53,9 @@ final class FileStream implements StreamInterface
             default => 0,
         };
         if ($this->file === null || $offset < 0 || fseek($this->file, $this->start + $offset) !== 0) {
-            throw new \RuntimeException($this->file === null ? 'The file was closed' : "There is no byte {$offset} in this part of the file");
+            throw new \RuntimeException(
+                $this->file === null ? 'The file was closed' : "There is no byte {$offset} in this part of the file",
+            );
         }
         $this->position = $offset;
         $this->wasCut = false;

@@ -7,7 +7,20 @@ namespace Spindle\Http\Internal\Answer;
 /** @see https://www.rfc-editor.org/rfc/rfc9110#section-5.6.7 */
 final class HttpDate
 {
-    private const MONTHS = ['Jan' => 1, 'Feb' => 2, 'Mar' => 3, 'Apr' => 4, 'May' => 5, 'Jun' => 6, 'Jul' => 7, 'Aug' => 8, 'Sep' => 9, 'Oct' => 10, 'Nov' => 11, 'Dec' => 12];
+    private const MONTHS = [
+        'Jan' => 1,
+        'Feb' => 2,
+        'Mar' => 3,
+        'Apr' => 4,
+        'May' => 5,
+        'Jun' => 6,
+        'Jul' => 7,
+        'Aug' => 8,
+        'Sep' => 9,
+        'Oct' => 10,
+        'Nov' => 11,
+        'Dec' => 12,
+    ];
 
     private const DAY = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)';
     private const LONG_DAY = '(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day';
@@ -52,7 +65,9 @@ final class HttpDate
         if (\strlen($part['year']) === 2) {
             $year = self::fullYear($year, (int) gmdate('Y', $now));
         }
-        $time = checkdate($month, $day, $year) ? gmmktime((int) $part['hour'], (int) $part['minute'], (int) $part['second'], $month, $day, $year) : false;
+        $time = checkdate($month, $day, $year)
+            ? gmmktime((int) $part['hour'], (int) $part['minute'], (int) $part['second'], $month, $day, $year)
+            : false;
 
         return $time === false ? null : $time;
     }

@@ -77,7 +77,8 @@ final readonly class OpenFile
      */
     public function tag(int $now): string
     {
-        return ($this->modified < $now - 1 ? '' : 'W/') . \sprintf('"%x-%x-%x"', $this->inode, $this->size, $this->modified);
+        return ($this->modified < $now - 1 ? '' : 'W/')
+            . \sprintf('"%x-%x-%x"', $this->inode, $this->size, $this->modified);
     }
 
     public function whole(): FileStream

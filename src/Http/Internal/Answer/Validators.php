@@ -49,7 +49,9 @@ final readonly class Validators
         }
 
         // The time does not distinguish two versions of the same second.
-        return $this->modified !== null && $this->modified < $this->now - 1 && HttpDate::parse($condition, $this->now) === $this->modified;
+        return $this->modified !== null
+            && $this->modified < $this->now - 1
+            && HttpDate::parse($condition, $this->now) === $this->modified;
     }
 
     private function matches(string $field, bool $strongly): bool

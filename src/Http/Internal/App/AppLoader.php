@@ -56,7 +56,10 @@ final class AppLoader
         if ($value instanceof RequestHandlerInterface) {
             return new Application($value);
         }
-        if ($value instanceof ContainerInterface && self::attempt($file, static fn(): bool => $value->has(RequestHandlerInterface::class)) === true) {
+        if (
+            $value instanceof ContainerInterface
+            && self::attempt($file, static fn(): bool => $value->has(RequestHandlerInterface::class)) === true
+        ) {
             $entry = self::attempt($file, static fn(): mixed => $value->get(RequestHandlerInterface::class));
 
             return self::resolve($file, "The container in {$file}", $entry, false);
@@ -74,7 +77,9 @@ final class AppLoader
             return new Application($value); // a handler that does not use the request
         }
 
-        return $mayBeFactory ? self::resolve($file, "The factory in {$file}", $made, false) : throw AppException::returned($file, $who, $value);
+        return $mayBeFactory
+            ? self::resolve($file, "The factory in {$file}", $made, false)
+            : throw AppException::returned($file, $who, $value);
     }
 
     /**

@@ -30,8 +30,13 @@ final readonly class HandlerSignature
     {
         return match (true) {
             $type instanceof \ReflectionUnionType => array_filter($type->getTypes(), self::takesRequest(...)) !== [],
-            $type instanceof \ReflectionIntersectionType => array_filter($type->getTypes(), static fn(\ReflectionType $part): bool => !self::takesRequest($part)) === [],
-            $type instanceof \ReflectionNamedType => $type->isBuiltin() ? \in_array($type->getName(), ['mixed', 'object'], true) : self::mayBeRequest($type->getName()),
+            $type instanceof \ReflectionIntersectionType => array_filter(
+                $type->getTypes(),
+                static fn(\ReflectionType $part): bool => !self::takesRequest($part),
+            ) === [],
+            $type instanceof \ReflectionNamedType => $type->isBuiltin()
+                ? \in_array($type->getName(), ['mixed', 'object'], true)
+                : self::mayBeRequest($type->getName()),
             default => true,
         };
     }
@@ -39,6 +44,8 @@ final readonly class HandlerSignature
     /** Returns whether a class may be that of a request. Middleware may pass on requests of other libraries. */
     private static function mayBeRequest(string $class): bool
     {
-        return is_a(Request::class, $class, true) || is_subclass_of($class, ServerRequestInterface::class) || \in_array($class, ['self', 'static', 'parent'], true);
+        return is_a(Request::class, $class, true)
+            || is_subclass_of($class, ServerRequestInterface::class)
+            || \in_array($class, ['self', 'static', 'parent'], true);
     }
 }

@@ -28,8 +28,11 @@ final class FormCollector implements MultipartSink
      * @param string         $directory for temporary files
      * @param DiskFiles|null $open      counts files on disk
      */
-    public function __construct(private readonly FormLimits $limits, private readonly string $directory, private readonly ?DiskFiles $open = null)
-    {
+    public function __construct(
+        private readonly FormLimits $limits,
+        private readonly string $directory,
+        private readonly ?DiskFiles $open = null,
+    ) {
         $this->fields = new NameTree($limits->depth);
         $this->files = new NameTree($limits->depth);
         $this->part = new Part('', null, null);

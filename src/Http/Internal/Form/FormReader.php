@@ -161,7 +161,9 @@ final readonly class FormReader
         }
         $members = $this->limits->members;
         if (JsonMembers::exceed($text, $members)) {
-            throw Refusal::tooMuch("The JSON has more than {$members} members in objects of more than " . JsonMembers::FEW . ' each');
+            throw Refusal::tooMuch(
+                "The JSON has more than {$members} members in objects of more than " . JsonMembers::FEW . ' each',
+            );
         }
         if (\strlen($text) > self::SMALL) {
             $this->checkMemory(JsonMembers::memory($text));

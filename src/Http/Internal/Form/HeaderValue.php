@@ -20,7 +20,9 @@ final readonly class HeaderValue
     /** Clients send at most three. Without a limit, chosen names could make PHP compare each one with all before it. */
     private const MAX_PARAMETERS = 20;
 
-    private const PARAMETER = '@\G[ \t]*+;[ \t]*+(' . HeadReader::TOKEN . ')=(?:"([^"\\\\]*+(?:\\\\.[^"\\\\]*+)*+)(?<!\\\\)"|((?:[^\s",;\\\\\'][^\s",;\\\\]*+)?+))@';
+    private const PARAMETER = '@\G[ \t]*+;[ \t]*+('
+        . HeadReader::TOKEN
+        . ')=(?:"([^"\\\\]*+(?:\\\\.[^"\\\\]*+)*+)(?<!\\\\)"|((?:[^\s",;\\\\\'][^\s",;\\\\]*+)?+))@';
 
     /** @param array<string, string> $parameters by name in lower case */
     private function __construct(public string $value, public array $parameters) {}

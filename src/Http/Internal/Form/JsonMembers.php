@@ -33,7 +33,10 @@ final class JsonMembers
     /** Returns an upper bound of the decoded text's bytes. Brackets, commas or colons in strings raise it. */
     public static function memory(string $json): int
     {
-        return self::OBJECT * (substr_count($json, '{') - substr_count($json, '{}')) + self::LIST * (substr_count($json, '[') - substr_count($json, '[]'))
+        return self::OBJECT * (substr_count(
+            $json,
+            '{',
+        ) - substr_count($json, '{}')) + self::LIST * (substr_count($json, '[') - substr_count($json, '[]'))
             + self::MEMBER * substr_count($json, ':') + self::ITEM * substr_count($json, ',')
             + self::STRING * (substr_count($json, '"') >> 1) + \strlen($json);
     }

@@ -39,13 +39,20 @@ final class UploadException extends \RuntimeException implements SpindleExceptio
     /** @param int $error one of UPLOAD_ERR_* */
     public static function notUploaded(int $error): self
     {
-        return new self($error === \UPLOAD_ERR_NO_FILE ? 'No file was chosen' : "The upload failed with error {$error}");
+        return new self(
+            $error === \UPLOAD_ERR_NO_FILE ? 'No file was chosen' : "The upload failed with error {$error}",
+        );
     }
 
     private static function reason(string $warning): string
     {
         return $warning === ''
             ? 'unknown error'
-            : preg_replace('/^\w+\([^)]*\): (?:Failed to open stream: |Write of \d+ bytes failed with errno=\d+ )?/', '', $warning) ?? $warning;
+            : preg_replace(
+                '/^\w+\([^)]*\): (?:Failed to open stream: |Write of \d+ bytes failed with errno=\d+ )?/',
+                '',
+                $warning,
+            )
+            ?? $warning;
     }
 }

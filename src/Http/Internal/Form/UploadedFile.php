@@ -134,7 +134,10 @@ final class UploadedFile implements UploadedFileInterface
                     delay(0);
                 }
                 $length = min(self::CHUNK, $this->size - $copied);
-                $bytes = self::succeed(static fn() => fseek($from, $copied) === 0 ? stream_copy_to_stream($from, $to, $length) : false, $targetPath);
+                $bytes = self::succeed(
+                    static fn() => fseek($from, $copied) === 0 ? stream_copy_to_stream($from, $to, $length) : false,
+                    $targetPath,
+                );
             }
         } finally {
             fclose($to);

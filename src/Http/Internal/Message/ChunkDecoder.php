@@ -99,7 +99,9 @@ final class ChunkDecoder
 
             return;
         }
-        $this->last ? $this->limits->checkSection(\strlen($this->trailers) + \strlen($line), 0) : $this->checkExtensions(\strlen($line));
+        $this->last
+            ? $this->limits->checkSection(\strlen($this->trailers) + \strlen($line), 0)
+            : $this->checkExtensions(\strlen($line));
         if (!str_ends_with($line, "\r\n")) {
             throw BadMessageException::malformed('A line between chunks ends without CR');
         }
@@ -130,7 +132,9 @@ final class ChunkDecoder
     private function checkExtensions(int $line): void
     {
         if ($this->extensions + $line > self::EXTENSIONS + self::SIZE_DIGITS) {
-            throw BadMessageException::malformed('The extensions of chunks are longer than their data by more than ' . self::EXTENSIONS . ' bytes');
+            throw BadMessageException::malformed(
+                'The extensions of chunks are longer than their data by more than ' . self::EXTENSIONS . ' bytes',
+            );
         }
     }
 

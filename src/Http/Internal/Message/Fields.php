@@ -71,11 +71,15 @@ final class Fields
         $checked = [];
         foreach (\is_array($values) ? $values : [$values] as $value) {
             if (!\is_string($value) && !\is_int($value) && !\is_float($value)) {
-                throw new \InvalidArgumentException("The header {$name} takes a string or a list of strings, not " . get_debug_type($value));
+                throw new \InvalidArgumentException(
+                    "The header {$name} takes a string or a list of strings, not " . get_debug_type($value),
+                );
             }
             $value = trim((string) $value, " \t");
             if (preg_match('@^' . HeadReader::VALUE . '$@D', $value) !== 1) {
-                throw new \InvalidArgumentException("The header {$name} can not have the value " . self::show($value) . ': it has a control character');
+                throw new \InvalidArgumentException(
+                    "The header {$name} can not have the value " . self::show($value) . ': it has a control character',
+                );
             }
             $checked[] = $value;
         }

@@ -22,12 +22,19 @@ final class HandlerFailure
         $meant = $failure instanceof HttpException ? $failure : null;
         $cause = $meant === null ? $failure : ($meant->status >= 500 ? $meant->getPrevious() : null);
         if ($cause !== null) {
-            $logger->error('The handler of {method} {target} failed: ' . self::message($cause), ['method' => $head->method, 'target' => $head->target, 'exception' => $failure]);
+            $logger->error(
+                'The handler of {method} {target} failed: ' . self::message($cause),
+                ['method' => $head->method, 'target' => $head->target, 'exception' => $failure],
+            );
         }
 
         return $meant === null
             ? Response::text("Internal Server Error\n", 500)
-            : Response::text(($meant->getMessage() !== '' ? $meant->getMessage() : Status::reason($meant->status)) . "\n", $meant->status, $meant->headers);
+            : Response::text(
+                ($meant->getMessage() !== '' ? $meant->getMessage() : Status::reason($meant->status)) . "\n",
+                $meant->status,
+                $meant->headers,
+            );
     }
 
     /** Formats an exception for a log message. Loggers would replace names in braces, so braces are replaced. */

@@ -33,7 +33,11 @@ final class HeadReader
         . '(?:[ \t]*+;[ \t]*+' . self::TOKEN . '[ \t]*+=[ \t]*+(?:' . self::TOKEN . '|' . self::QUOTED . '))*+';
 
     /** Codings of which at least one is unknown, and "chunked" as the last one or not at all. */
-    private const UNKNOWN_CODINGS = '@^' . self::UNKNOWN_CODING . '(?:[ \t]*+,[ \t]*+' . self::UNKNOWN_CODING . ')*+(?:[ \t]*+,[ \t]*+chunked)?+$@Di';
+    private const UNKNOWN_CODINGS = '@^'
+        . self::UNKNOWN_CODING
+        . '(?:[ \t]*+,[ \t]*+'
+        . self::UNKNOWN_CODING
+        . ')*+(?:[ \t]*+,[ \t]*+chunked)?+$@Di';
 
     private string $method = '';
     private string $target = '';

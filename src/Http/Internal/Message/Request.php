@@ -76,7 +76,11 @@ final class Request implements ServerRequestInterface
             'target' => $this->getRequestTarget(),
             'protocol' => $this->getProtocolVersion(),
             'headers' => $this->getHeaders(),
-            'attributes' => array_filter($this->attributes, static fn(string|int $name): bool => !str_starts_with((string) $name, "\0"), \ARRAY_FILTER_USE_KEY),
+            'attributes' => array_filter(
+                $this->attributes,
+                static fn(string|int $name): bool => !str_starts_with((string) $name, "\0"),
+                \ARRAY_FILTER_USE_KEY,
+            ),
         ];
     }
 
@@ -98,7 +102,8 @@ final class Request implements ServerRequestInterface
         return match (true) {
             $this->target === null => $this->head->target,
             \is_string($this->target) => $this->target,
-            default => ($this->target->getPath() === '' ? '/' : $this->target->getPath()) . ($this->target->getQuery() === '' ? '' : "?{$this->target->getQuery()}"),
+            default => ($this->target->getPath() === '' ? '/' : $this->target->getPath())
+                . ($this->target->getQuery() === '' ? '' : "?{$this->target->getQuery()}"),
         };
     }
 
@@ -245,7 +250,9 @@ final class Request implements ServerRequestInterface
     public function withParsedBody($data): static
     {
         if (!\is_array($data) && !\is_object($data) && $data !== null) {
-            throw new \InvalidArgumentException('A parsed body is an array, an object or null, not ' . get_debug_type($data));
+            throw new \InvalidArgumentException(
+                'A parsed body is an array, an object or null, not ' . get_debug_type($data),
+            );
         }
         $copy = clone $this;
         $copy->parsed = [$data];
@@ -272,7 +279,9 @@ final class Request implements ServerRequestInterface
     {
         array_walk_recursive($uploadedFiles, static function (mixed $file): void {
             if (!$file instanceof UploadedFileInterface) {
-                throw new \InvalidArgumentException('Uploaded files are a tree of UploadedFileInterface, not of ' . get_debug_type($file));
+                throw new \InvalidArgumentException(
+                    'Uploaded files are a tree of UploadedFileInterface, not of ' . get_debug_type($file),
+                );
             }
         });
         $copy = clone $this;
@@ -284,9 +293,14 @@ final class Request implements ServerRequestInterface
     public function getAttribute(string $name, $default = null): mixed
     {
         return \array_key_exists($name, $this->attributes) ? $this->attributes[$name] : match ($name) {
-            Cancellation::class => isset($this->attributes["\0" . Cancellation::class]) ? $default : $this->exchange->cancellation(),
-            MatchedRoute::class => isset($this->attributes["\0" . MatchedRoute::class]) ? $default : $this->exchange->route(),
-            RequestExchange::class => $this->exchange, // for middleware of this package; not included in getAttributes()
+            Cancellation::class => isset($this->attributes["\0" . Cancellation::class])
+                ? $default
+                : $this->exchange->cancellation(),
+            MatchedRoute::class => isset($this->attributes["\0" . MatchedRoute::class])
+                ? $default
+                : $this->exchange->route(),
+            // for middleware of this package; not included in getAttributes()
+            RequestExchange::class => $this->exchange,
             default => $default,
         };
     }
@@ -355,7 +369,10 @@ final class Request implements ServerRequestInterface
             throw new HttpException(400, 'The request target is no URI', previous: $malformed);
         }
         if ($uri->getScheme() === 'https' && !$peer->secure && !$this->exchange->trustsPeer()) {
-            throw new HttpException(421, 'The request target is for an encrypted connection, and this one is not encrypted');
+            throw new HttpException(
+                421,
+                'The request target is for an encrypted connection, and this one is not encrypted',
+            );
         }
 
         return $uri;

@@ -18,9 +18,14 @@ namespace Spindle\Http\Internal\Message;
 final class RequestParser
 {
     /** A conditional group refuses the second field of a kind. A lookbehind requires a Host field. */
-    private const PLAIN_HEAD = '@\G(?!CONNECT )(' . HeadReader::TOKEN . ') (/[\x21\x22\x24-\x7e]*+) HTTP/1\.1\r\n((?:(?:'
+    private const PLAIN_HEAD = '@\G(?!CONNECT )('
+        . HeadReader::TOKEN
+        . ') (/[\x21\x22\x24-\x7e]*+) HTTP/1\.1\r\n((?:(?:'
         . '(?![CHTEUchteu])' . HeadReader::TOKEN . ':' . HeadReader::VALUE
-        . '|(?!(?i:host|content-length|transfer-encoding|connection|expect|upgrade):)' . HeadReader::TOKEN . ':' . HeadReader::VALUE
+        . '|(?!(?i:host|content-length|transfer-encoding|connection|expect|upgrade):)'
+        . HeadReader::TOKEN
+        . ':'
+        . HeadReader::VALUE
         . '|(?i:host):[ \t]*+(?(4)(*FAIL))([A-Za-z0-9.\-]++(?::\d{1,5}+)?+)[ \t]*+'
         . '|(?i:content-length):[ \t]*+(?(5)(*FAIL))(\d{1,15}+)[ \t]*+'
         . '|(?i:connection):[ \t]*+(?i:keep-alive)[ \t]*+'
@@ -49,7 +54,9 @@ final class RequestParser
 
     public function push(string $bytes): void
     {
-        $this->buffer = $this->offset === \strlen($this->buffer) ? $bytes : substr($this->buffer, $this->offset) . $bytes;
+        $this->buffer = $this->offset === \strlen($this->buffer)
+            ? $bytes
+            : substr($this->buffer, $this->offset) . $bytes;
         $this->offset = 0;
     }
 
@@ -61,7 +68,9 @@ final class RequestParser
             return $method ?? '';
         }
 
-        return preg_match('@\G' . HeadReader::TOKEN . '(?= )@', $this->buffer, $match, 0, $this->offset) === 1 ? $match[0] : '';
+        return preg_match('@\G' . HeadReader::TOKEN . '(?= )@', $this->buffer, $match, 0, $this->offset) === 1
+            ? $match[0]
+            : '';
     }
 
     /** Returns the number of received bytes that were not consumed. */
@@ -73,7 +82,10 @@ final class RequestParser
     /** Returns whether all received bytes were consumed, so that the next byte begins a message. */
     public function isIdle(): bool
     {
-        return $this->offset === \strlen($this->buffer) && ($this->reader === null || $this->reader->isBlank()) && $this->missing === 0 && ($this->chunks === null || $this->chunks->hasEnded());
+        return $this->offset === \strlen($this->buffer)
+            && ($this->reader === null || $this->reader->isBlank())
+            && $this->missing === 0
+            && ($this->chunks === null || $this->chunks->hasEnded());
     }
 
     /**

@@ -39,7 +39,10 @@ final readonly class ErrorPage
         $accept = (string) preg_replace('@application/[\w.\-]++\+json@i', self::PROBLEM, $accept);
         $response = (new Response($this->status, $this->headers))->withoutHeader('Content-Length');
         $reason = $response->getReasonPhrase();
-        [$type, $body] = match ((new Preferences($accept))->best(['text/plain', 'text/html', self::PROBLEM, 'application/json'])) {
+        [
+            $type,
+            $body,
+        ] = match ((new Preferences($accept))->best(['text/plain', 'text/html', self::PROBLEM, 'application/json'])) {
             'text/html' => ['text/html; charset=utf-8', $this->html(trim("{$this->status} {$reason}"))],
             self::PROBLEM, 'application/json' => [self::PROBLEM, $this->problem($reason)],
             default => ['text/plain; charset=utf-8', $this->text(trim("{$this->status} {$reason}"))],
@@ -48,21 +51,26 @@ final readonly class ErrorPage
         return Vary::by($response, 'Accept')
             ->withHeader('Content-Type', $type)
             ->withHeader('X-Content-Type-Options', 'nosniff')
-            ->withHeader('Content-Security-Policy', "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
+            ->withHeader(
+                'Content-Security-Policy',
+                "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+            )
             ->withBody(Stream::create($body));
     }
 
     /** Describes the exception alone, without its trace and previous exceptions. */
     public static function line(\Throwable $failure): string
     {
-        return self::name($failure::class) . ": {$failure->getMessage()} in {$failure->getFile()}:{$failure->getLine()}";
+        return self::name($failure::class)
+            . ": {$failure->getMessage()} in {$failure->getFile()}:{$failure->getLine()}";
     }
 
     private function html(string $title): string
     {
         $trace = self::trace($this->trace);
 
-        return '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>' . self::escape($title)
+        return '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>'
+            . self::escape($title)
             . '</title><style>' . self::STYLE . '</style></head><body><h1>' . self::escape($title) . '</h1>'
             . ($this->detail === '' ? '' : '<p>' . self::escape($this->detail) . '</p>')
             . ($trace === [] ? '' : '<pre>' . self::escape(implode("\n", $trace)) . '</pre>') . "</body></html>\n";
@@ -87,7 +95,9 @@ final readonly class ErrorPage
     {
         $trace = implode("\n", self::trace($this->trace));
 
-        return "{$title}\n" . ($this->detail === '' ? '' : "\n{$this->detail}\n") . ($trace === '' ? '' : "\n{$trace}\n");
+        return "{$title}\n"
+            . ($this->detail === '' ? '' : "\n{$this->detail}\n")
+            . ($trace === '' ? '' : "\n{$trace}\n");
     }
 
     /** @return list<string> lines, without the calls' arguments */
@@ -97,8 +107,13 @@ final readonly class ErrorPage
         for (; $failure !== null; $failure = $failure->getPrevious()) {
             $lines[] = ($lines === [] ? '' : 'Caused by ') . self::line($failure);
             foreach (\array_slice($failure->getTrace(), 0, self::FRAMES) as $at => $frame) {
-                $place = isset($frame['file'], $frame['line']) ? "{$frame['file']}:{$frame['line']}" : '[internal function]';
-                $lines[] = "  #{$at} {$place} " . self::name($frame['class'] ?? '') . ($frame['type'] ?? '') . "{$frame['function']}()";
+                $place = isset($frame['file'], $frame['line'])
+                    ? "{$frame['file']}:{$frame['line']}"
+                    : '[internal function]';
+                $lines[] = "  #{$at} {$place} "
+                    . self::name($frame['class'] ?? '')
+                    . ($frame['type'] ?? '')
+                    . "{$frame['function']}()";
             }
         }
 

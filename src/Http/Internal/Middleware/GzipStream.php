@@ -43,8 +43,11 @@ final class GzipStream implements StreamInterface
      *                                this stream
      * @param int|null        $size   bytes that are read of the source, which must have them; null when unknown
      */
-    public function __construct(private readonly StreamInterface $source, private readonly ?int $size, private readonly int $level)
-    {
+    public function __construct(
+        private readonly StreamInterface $source,
+        private readonly ?int $size,
+        private readonly int $level,
+    ) {
         $this->flush = $size === null ? \ZLIB_SYNC_FLUSH : \ZLIB_NO_FLUSH;
         $this->seekable = $source->isSeekable();
     }

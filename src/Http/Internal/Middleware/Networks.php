@@ -28,7 +28,10 @@ final readonly class Networks
         $parsed = [4 => [], 16 => []];
         foreach (array_diff($networks, ['unix']) as $network) {
             [$mask, $base] = self::parse($network)
-                ?? throw new \ValueError('It takes an IP address, a network such as 10.0.0.0/8, or "unix", not ' . json_encode($network, \JSON_INVALID_UTF8_SUBSTITUTE));
+                ?? throw new \ValueError(
+                    'It takes an IP address, a network such as 10.0.0.0/8, or "unix", not '
+                        . json_encode($network, \JSON_INVALID_UTF8_SUBSTITUTE),
+                );
             $parsed[\strlen($mask)][] = [$mask, $base];
         }
         $this->networks = $parsed;
@@ -66,7 +69,9 @@ final readonly class Networks
             return null;
         }
         $length = \strlen($packed);
-        $bits = isset($part[2]) ? (int) $part[2] - ($length === 4 && str_contains($network, ':') ? 96 : 0) : $length * 8;
+        $bits = isset($part[2])
+            ? (int) $part[2] - ($length === 4 && str_contains($network, ':') ? 96 : 0)
+            : $length * 8;
         if ($bits < 0 || $bits > $length * 8) {
             return null;
         }

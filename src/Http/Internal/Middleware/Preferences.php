@@ -55,7 +55,13 @@ final readonly class Preferences
         $rank = [0.0, 0, 0];
         foreach ($offers as $offer) {
             $range = $this->rangeOf($offer);
-            $candidate = $range === null ? $rank : [$this->weights[$range], self::precision($range), -(int) array_search($range, array_keys($this->weights), true)];
+            $candidate = $range === null
+                ? $rank
+                : [
+                    $this->weights[$range],
+                    self::precision($range),
+                    -(int) array_search($range, array_keys($this->weights), true),
+                ];
             if ($candidate[0] > 0.0 && ($candidate <=> $rank) > 0) {
                 [$best, $rank] = [$offer, $candidate];
             }

@@ -18,7 +18,11 @@ final class XForwardedFields
      */
     public static function hops(ServerRequestInterface $request): iterable
     {
-        [$schemes, $hosts, $ports] = [self::members($request, 'Proto'), self::members($request, 'Host'), self::members($request, 'Port')];
+        [$schemes, $hosts, $ports] = [
+            self::members($request, 'Proto'),
+            self::members($request, 'Host'),
+            self::members($request, 'Port'),
+        ];
         $nodes = self::members($request, 'For');
         foreach ($nodes === [] ? ['unknown'] : $nodes as $at => $node) {
             $hop = Hop::of($node, self::at($schemes, $at), self::at($hosts, $at), self::at($ports, $at));
@@ -34,7 +38,9 @@ final class XForwardedFields
     {
         $line = $request->getHeaderLine("X-Forwarded-{$field}");
 
-        return $line === '' ? [] : array_reverse(array_map(static fn(string $member): string => trim($member, " \t"), explode(',', $line)));
+        return $line === ''
+            ? []
+            : array_reverse(array_map(static fn(string $member): string => trim($member, " \t"), explode(',', $line)));
     }
 
     /** @param list<string> $members */

@@ -49,7 +49,11 @@ final class Child
     /** Whether further messages may arrive. */
     public bool $connected = true;
 
-    public function __construct(public readonly Slot $slot, public readonly int $pid, public readonly Channel $channel) {}
+    public function __construct(
+        public readonly Slot $slot,
+        public readonly int $pid,
+        public readonly Channel $channel,
+    ) {}
 
     public function __toString(): string
     {

@@ -26,7 +26,11 @@ final class Children implements \IteratorAggregate
      * @param \Closure(Child, Message, int, string): void $heard   called with each message
      * @param array<string, resource>                     $sockets of all duties, by address
      */
-    public function __construct(private readonly LoggerInterface $logger, private readonly \Closure $heard, private readonly array $sockets) {}
+    public function __construct(
+        private readonly LoggerInterface $logger,
+        private readonly \Closure $heard,
+        private readonly array $sockets,
+    ) {}
 
     /** @return \ArrayIterator<int, Child> */
     public function getIterator(): \ArrayIterator
@@ -69,7 +73,9 @@ final class Children implements \IteratorAggregate
         }
         $theirs->close();
 
-        return $pid > 0 ? $this->children[$pid] = new Child($slot, $pid, $ours) : throw ForkException::because(pcntl_strerror(pcntl_get_last_error()));
+        return $pid > 0
+            ? $this->children[$pid] = new Child($slot, $pid, $ours)
+            : throw ForkException::because(pcntl_strerror(pcntl_get_last_error()));
     }
 
     /** Waits for signals and messages until something is due, and passes the messages on. */
@@ -78,7 +84,10 @@ final class Children implements \IteratorAggregate
         $wait = $signals->isEmpty() ? intdiv(max(0, min($due - (int) hrtime(true), self::LONGEST_WAIT)), 1_000) : 0;
         $connected = array_filter($this->children, static fn(Child $child): bool => $child->connected);
         $reads = array_map(static fn(Child $child) => $child->channel->stream(), $connected);
-        $writes = array_map(static fn(Child $child) => $child->channel->stream(), array_filter($connected, static fn(Child $child): bool => !$child->channel->isSent()));
+        $writes = array_map(
+            static fn(Child $child) => $child->channel->stream(),
+            array_filter($connected, static fn(Child $child): bool => !$child->channel->isSent()),
+        );
         if ($reads === []) {
             usleep($wait);
 
@@ -108,7 +117,9 @@ final class Children implements \IteratorAggregate
                 $this->hear($child); // messages sent before the end
             }
             if ($child->end === '' && !($child->ending && $status === 0)) {
-                $child->end = pcntl_wifsignaled($status) ? 'was killed by signal ' . pcntl_wtermsig($status) : 'exited with ' . pcntl_wexitstatus($status);
+                $child->end = pcntl_wifsignaled($status)
+                    ? 'was killed by signal ' . pcntl_wtermsig($status)
+                    : 'exited with ' . pcntl_wexitstatus($status);
             }
             $child->end .= $child->lastPlace();
             $child->channel->close();

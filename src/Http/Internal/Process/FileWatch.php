@@ -28,7 +28,13 @@ final class FileWatch
     public function changes(): array
     {
         $files = $this->look();
-        $changed = array_keys(array_filter($files, fn(array $file, string $path): bool => self::differ($file, $this->files[$path] ?? null), \ARRAY_FILTER_USE_BOTH) + array_diff_key($this->files, $files));
+        $changed = array_keys(
+            array_filter(
+                $files,
+                fn(array $file, string $path): bool => self::differ($file, $this->files[$path] ?? null),
+                \ARRAY_FILTER_USE_BOTH,
+            ) + array_diff_key($this->files, $files),
+        );
         $this->files = $files;
         $more = \count($changed) - self::NAMED;
 
@@ -58,8 +64,16 @@ final class FileWatch
         $files = [];
         try {
             $folder = new \RecursiveDirectoryIterator($this->folder, \FilesystemIterator::SKIP_DOTS);
-            $watched = new \RecursiveCallbackFilterIterator($folder, static fn(\SplFileInfo $file): bool => !str_starts_with($file->getFilename(), '.') && $file->getFilename() !== 'vendor');
-            foreach (new \RecursiveIteratorIterator($watched, \RecursiveIteratorIterator::LEAVES_ONLY, \RecursiveIteratorIterator::CATCH_GET_CHILD) as $file) {
+            $watched = new \RecursiveCallbackFilterIterator(
+                $folder,
+                static fn(\SplFileInfo $file): bool
+                    => !str_starts_with($file->getFilename(), '.') && $file->getFilename() !== 'vendor',
+            );
+            foreach (new \RecursiveIteratorIterator(
+                $watched,
+                \RecursiveIteratorIterator::LEAVES_ONLY,
+                \RecursiveIteratorIterator::CATCH_GET_CHILD,
+            ) as $file) {
                 if ($file instanceof \SplFileInfo && $file->getExtension() === 'php') {
                     $path = substr($file->getPathname(), \strlen($this->folder) + 1);
                     $files[$path] = $this->version($path, $file, $now);

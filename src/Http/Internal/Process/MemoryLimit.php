@@ -24,8 +24,11 @@ final readonly class MemoryLimit
     private function __construct() {}
 
     /** Returns the limit in PHP's notation; null to keep PHP's setting. */
-    public static function of(SupervisorOptions $options, int $processes, UsableMemory $memory = new UsableMemory()): ?string
-    {
+    public static function of(
+        SupervisorOptions $options,
+        int $processes,
+        UsableMemory $memory = new UsableMemory(),
+    ): ?string {
         if ($options->memoryLimit !== null || self::isGiven()) {
             return $options->memoryLimit;
         }
@@ -33,7 +36,11 @@ final readonly class MemoryLimit
         if ($bytes === null) {
             return null;
         }
-        $limit = max(self::LEAST, (int) ($bytes * self::SHARE / $processes), self::ABOVE_MAX_MEMORY * ($options->maxMemory ?? 0));
+        $limit = max(
+            self::LEAST,
+            (int) ($bytes * self::SHARE / $processes),
+            self::ABOVE_MAX_MEMORY * ($options->maxMemory ?? 0),
+        );
 
         return intdiv($limit, 1 << 20) . 'M';
     }

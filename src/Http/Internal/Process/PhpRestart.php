@@ -34,7 +34,10 @@ final class PhpRestart
         if ($arguments === null) {
             return 'the command line of this process can not be read in /proc/self/cmdline, or is that of another program, as in a fork';
         }
-        $others = array_filter(self::MAY_BE_IGNORED, static fn(int $signal): bool => pcntl_signal_get_handler($signal) === \SIG_DFL);
+        $others = array_filter(
+            self::MAY_BE_IGNORED,
+            static fn(int $signal): bool => pcntl_signal_get_handler($signal) === \SIG_DFL,
+        );
         foreach (IgnoredSignals::among(array_values($others)) as $signal) {
             // PHP sets handlers of its own, and a signal with a handler would not be ignored by the next program
             pcntl_signal($signal, \SIG_IGN);
@@ -55,11 +58,17 @@ final class PhpRestart
         /** @var non-empty-list<string> $argv */
         $argv = $_SERVER['argv'] ?? [''];
         $script = \count($line) - \count($argv);
-        if ($script > 0 && \array_slice($line, $script) === $argv && !\in_array($line[$script - 1], ['-f', '--file'], true)) {
+        if (
+            $script > 0
+            && \array_slice($line, $script) === $argv
+            && !\in_array($line[$script - 1], ['-f', '--file'], true)
+        ) {
             // The last setting of a name counts, so these follow all other options.
             return [...\array_slice($line, 1, $script - 1), ...self::options(), ...$argv];
         }
-        $isOtherForm = $script >= 0 && \in_array($argv[0], $line, true) && \array_slice($line, $script + 1) === \array_slice($argv, 1);
+        $isOtherForm = $script >= 0
+            && \in_array($argv[0], $line, true)
+            && \array_slice($line, $script + 1) === \array_slice($argv, 1);
 
         return $isOtherForm ? [...self::options(), ...\array_slice($line, 1)] : null; // php -f script -- arguments
     }
@@ -68,7 +77,13 @@ final class PhpRestart
     private static function options(): array
     {
         $settings = [
-            'disable_functions' => implode(',', array_filter([\ini_get('disable_functions'), ...RequestFunctions::names()], static fn(string|false $name): bool => $name !== '' && $name !== false)),
+            'disable_functions' => implode(
+                ',',
+                array_filter(
+                    [\ini_get('disable_functions'), ...RequestFunctions::names()],
+                    static fn(string|false $name): bool => $name !== '' && $name !== false,
+                ),
+            ),
             'session.auto_start' => '0',
             self::MARK => '1',
         ];

@@ -27,7 +27,11 @@ final class ProcessLifetime
      * @param \Closure(string, bool): void $spent       called with the reason, and whether the limit is too low for any
      *     process
      */
-    private function __construct(private readonly int $maxRequests, private readonly int $maxMemory, private readonly \Closure $spent) {}
+    private function __construct(
+        private readonly int $maxRequests,
+        private readonly int $maxMemory,
+        private readonly \Closure $spent,
+    ) {}
 
     /**
      * @param \Closure(ServerRequestInterface): ResponseInterface $handler
@@ -52,13 +56,19 @@ final class ProcessLifetime
 
     private function count(): void
     {
-        if (++$this->requests < $this->maxRequests && memory_get_usage() < $this->maxMemory || hrtime(true) < $this->askAt) {
+        if (
+            ++$this->requests < $this->maxRequests && memory_get_usage() < $this->maxMemory
+            || hrtime(true) < $this->askAt
+        ) {
             return;
         }
         $this->askAt = (int) hrtime(true) + self::AGAIN;
         $had = "{$this->requests} " . ($this->requests === 1 ? 'request' : 'requests');
         $this->requests >= $this->maxRequests
             ? ($this->spent)("it has had {$had}", false)
-            : ($this->spent)('it uses ' . memory_get_usage() . " bytes of memory after {$had}", $this->requests <= self::FEW);
+            : ($this->spent)(
+                'it uses ' . memory_get_usage() . " bytes of memory after {$had}",
+                $this->requests <= self::FEW,
+            );
     }
 }

@@ -73,7 +73,11 @@ final class ProcessManager
         private readonly ?FileWatch $files = null,
     ) {
         $this->slots = array_map(static fn(ProcessRole $duty): Slot => new Slot($duty), $duties);
-        $this->children = new Children($logger, $this->heard(...), array_merge(...array_map(static fn(ProcessRole $duty): array => $duty->sockets, $duties)));
+        $this->children = new Children(
+            $logger,
+            $this->heard(...),
+            array_merge(...array_map(static fn(ProcessRole $duty): array => $duty->sockets, $duties)),
+        );
         $this->warnings = new RepeatedWarnings();
         $this->terminal = new Terminal();
         $this->succession = new ProcessReplacement($this->applicationSlots());
@@ -119,7 +123,10 @@ final class ProcessManager
         } elseif ($signal === \SIGHUP) {
             $this->reload('');
         } elseif ($signal === \SIGUSR1 || $signal === \SIGUSR2) {
-            $this->logger->warning(($signal === \SIGUSR1 ? 'SIGUSR1' : 'SIGUSR2') . ' was ignored: SIGHUP reloads the code, SIGTERM ends the server');
+            $this->logger->warning(
+                ($signal === \SIGUSR1 ? 'SIGUSR1' : 'SIGUSR2')
+                    . ' was ignored: SIGHUP reloads the code, SIGTERM ends the server',
+            );
         } elseif ($signal !== \SIGCHLD && $this->stopping) {
             $this->killedBy = $signal;
             $this->children->killAll();
@@ -133,7 +140,10 @@ final class ProcessManager
         if ($this->stopping) {
             return;
         }
-        $this->logger->info(($this->succession->isReloading() ? 'Reloading anew, in place of the reload under way' : 'Reloading') . $what);
+        $this->logger->info(
+            ($this->succession->isReloading() ? 'Reloading anew, in place of the reload under way' : 'Reloading')
+                . $what,
+        );
         $slot = $this->succession->reload();
         if ($slot?->successor !== null) {
             $this->end($slot->successor, Message::Stop);
@@ -198,7 +208,10 @@ final class ProcessManager
             }
             if ($child->endUntil <= $now) {
                 $child->endUntil = \PHP_INT_MAX;
-                $this->ask($child, 'was killed, as it had not ended in time after it was told to: a handler blocks its event loop, or the process was stopped');
+                $this->ask(
+                    $child,
+                    'was killed, as it had not ended in time after it was told to: a handler blocks its event loop, or the process was stopped',
+                );
             }
             if ($child->killAt !== null && $child->killAt <= $now) {
                 $child->killAt = \PHP_INT_MAX;
@@ -230,7 +243,10 @@ final class ProcessManager
         if ($child->unanswered++ < self::PINGS) {
             $child->channel->send(Message::Ping);
         } else {
-            $this->ask($child, "was killed, as its event loop had not turned for {$this->options->stallTimeout} s: a handler blocks it, or never returns");
+            $this->ask(
+                $child,
+                "was killed, as its event loop had not turned for {$this->options->stallTimeout} s: a handler blocks it, or never returns",
+            );
         }
     }
 
@@ -318,7 +334,12 @@ final class ProcessManager
             Message::Alive => $child->unanswered = 0,
             Message::Spent => $this->spent($child, $payload, $number === 1),
             Message::Survey => $this->surveys->begin($child, $number, $payload, $this->serving()),
-            Message::Interim, Message::Answer => $this->surveys->answered($child, $number, $payload, $message === Message::Interim),
+            Message::Interim, Message::Answer => $this->surveys->answered(
+                $child,
+                $number,
+                $payload,
+                $message === Message::Interim,
+            ),
             Message::Drained => $child->drained = true,
             Message::Counted => $child->counted = $payload,
             Message::Where => $child->place = $payload,
@@ -354,13 +375,18 @@ final class ProcessManager
     private function dies(Child $child, string $why): void
     {
         $child->end = $why;
-        $child->endUntil = min($child->endUntil, (int) hrtime(true) + self::nanoseconds($child->stopTimeout + self::GRACE));
+        $child->endUntil = min(
+            $child->endUntil,
+            (int) hrtime(true) + self::nanoseconds($child->stopTimeout + self::GRACE),
+        );
     }
 
     private function spent(Child $child, string $why, bool $tooSoon): void
     {
         if ($tooSoon && $this->warnings->begins('maxMemory')) {
-            $this->logger->warning("{$child} is to be replaced almost from its start, as {$why}: the limit of {$this->options->maxMemory} bytes is below what the application needs by itself");
+            $this->logger->warning(
+                "{$child} is to be replaced almost from its start, as {$why}: the limit of {$this->options->maxMemory} bytes is below what the application needs by itself",
+            );
         }
         $child->spent = $why;
         $this->replace($child->slot);
@@ -386,7 +412,10 @@ final class ProcessManager
     /** @return list<Child> */
     private function serving(): array
     {
-        return array_values(array_filter($this->children->thatRunTheApplication(), static fn(Child $child): bool => $child->readyAt !== null));
+        return array_values(array_filter(
+            $this->children->thatRunTheApplication(),
+            static fn(Child $child): bool => $child->readyAt !== null,
+        ));
     }
 
     private function ended(Child $child): void
@@ -418,8 +447,17 @@ final class ProcessManager
     private function notReplaced(Slot $slot, string $why): void
     {
         $renewed = $this->succession->failed();
-        $but = (int) $renewed === 0 ? '' : ", but for {$renewed} of " . \count($this->applicationSlots()) . ' processes, which ' . ($renewed === 1 ? 'runs' : 'run') . ' the new code';
-        $this->logger->error(($renewed === null ? "{$slot->duty->name} could not be replaced, and goes on: " : "The reload failed, and what served before goes on{$but}: ") . $why);
+        $but = (int) $renewed === 0
+            ? ''
+            : ", but for {$renewed} of "
+            . \count($this->applicationSlots())
+            . ' processes, which '
+            . ($renewed === 1 ? 'runs' : 'run')
+            . ' the new code';
+        $this->logger->error(
+            ($renewed === null ? "{$slot->duty->name} could not be replaced, and goes on: " : "The reload failed, and what served before goes on{$but}: ")
+                . $why,
+        );
         if ($slot->current === null) {
             $this->lost($slot, $slot->duty->name . ' is missing');
         }

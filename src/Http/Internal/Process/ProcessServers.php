@@ -27,7 +27,8 @@ final readonly class ProcessServers implements ServerOverview
      */
     public function figures(): ServerFigures
     {
-        $told = $this->link->survey(ServingProcess::STATISTICS, self::TIMEOUT) ?? throw new HttpException(503, 'The supervisor does not answer');
+        $told = $this->link->survey(ServingProcess::STATISTICS, self::TIMEOUT)
+            ?? throw new HttpException(503, 'The supervisor does not answer');
         $others = $told['past'] ?? new Totals();
         foreach (array_filter($told['silent'], \is_string(...)) as $counted) {
             $others->addCounts(HttpServerStatistics::fromJson($counted));

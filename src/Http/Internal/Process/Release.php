@@ -22,7 +22,10 @@ final readonly class Release
     public function __construct(private string $app, string ...$names)
     {
         $this->folder = (string) getcwd();
-        $this->paths = array_filter(array_combine([$app, ...$names], array_map(realpath(...), [$app, ...$names])), \is_string(...));
+        $this->paths = array_filter(
+            array_combine([$app, ...$names], array_map(realpath(...), [$app, ...$names])),
+            \is_string(...),
+        );
     }
 
     /**
@@ -52,9 +55,16 @@ final readonly class Release
 
     private function move(string $left, string $release): void
     {
-        foreach (class_exists(ClassLoader::class, false) ? array_keys(ClassLoader::getRegisteredLoaders()) : [] as $vendor) {
+        foreach (class_exists(
+            ClassLoader::class,
+            false,
+        ) ? array_keys(ClassLoader::getRegisteredLoaders()) : [] as $vendor) {
             if (self::isIn($left, $vendor)) {
-                throw AppException::moved($this->app, $release, "its libraries were loaded from {$vendor}, which a reload does not change");
+                throw AppException::moved(
+                    $this->app,
+                    $release,
+                    "its libraries were loaded from {$vendor}, which a reload does not change",
+                );
             }
         }
         $folder = $release . substr($this->folder, \strlen($left));

@@ -23,10 +23,16 @@ final class RequestFunctions
 
     /** For each function: its missing effect, and what to do instead. */
     private const THROWING = [
-        'header' => [self::ANSWER, 'return a response that has the header, as $response->withHeader(\'Name\', \'value\')'],
+        'header' => [
+            self::ANSWER,
+            'return a response that has the header, as $response->withHeader(\'Name\', \'value\')',
+        ],
         'header_register_callback' => [self::ANSWER, 'change the response in a PSR-15 middleware'],
         'http_response_code' => [self::ANSWER, 'return a response that has the status, as $response->withStatus(404)'],
-        'session_start' => [self::SESSION, 'use a PSR-15 middleware for sessions, which finds the session by a cookie of the request and keeps it in a request attribute'],
+        'session_start' => [
+            self::SESSION,
+            'use a PSR-15 middleware for sessions, which finds the session by a cookie of the request and keeps it in a request attribute',
+        ],
         'setcookie' => [self::ANSWER, self::COOKIE],
         'setrawcookie' => [self::ANSWER, self::COOKIE],
     ];
@@ -72,7 +78,11 @@ final class RequestFunctions
         return match ($file) {
             '' => fwrite(\STDERR, "{$message}\n") !== false,
             'syslog' => syslog(\LOG_NOTICE, $message),
-            default => @file_put_contents($file, '[' . gmdate('d-M-Y H:i:s') . " UTC] {$message}\n", \FILE_APPEND) !== false,
+            default => @file_put_contents(
+                $file,
+                '[' . gmdate('d-M-Y H:i:s') . " UTC] {$message}\n",
+                \FILE_APPEND,
+            ) !== false,
         };
     }
 

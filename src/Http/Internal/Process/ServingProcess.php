@@ -47,8 +47,11 @@ final class ServingProcess
     /** Whether the supervisor knows how this process ends. */
     private bool $told = false;
 
-    public function __construct(private readonly ProcessRole $duty, private readonly Channel $channel, private readonly LoggerInterface $logger)
-    {
+    public function __construct(
+        private readonly ProcessRole $duty,
+        private readonly Channel $channel,
+        private readonly LoggerInterface $logger,
+    ) {
         $this->done = new DeferredFuture();
         $this->output = new StrayOutput($logger);
     }
@@ -65,7 +68,12 @@ final class ServingProcess
         } catch (AppException $failure) {
             $this->tell(Message::Failed, $failure->getMessage());
         } catch (\Throwable $failure) {
-            $this->tell(Message::Dying, 'failed: ' . $failure::class . ": {$failure->getMessage()} ({$failure->getFile()}, line {$failure->getLine()})");
+            $this->tell(
+                Message::Dying,
+                'failed: '
+                    . $failure::class
+                    . ": {$failure->getMessage()} ({$failure->getFile()}, line {$failure->getLine()})",
+            );
         }
         exit(1);
     }
@@ -76,7 +84,14 @@ final class ServingProcess
             pcntl_signal($signal, \SIG_DFL);
         }
         // A terminal sends these signals to all of its processes, and systemd others. The supervisor handles them.
-        foreach ([\SIGINT, \SIGHUP, \SIGQUIT, \SIGUSR1, \SIGUSR2, ...($this->duty->runsApplication ? [] : [\SIGTERM])] as $signal) {
+        foreach ([
+            \SIGINT,
+            \SIGHUP,
+            \SIGQUIT,
+            \SIGUSR1,
+            \SIGUSR2,
+            ...($this->duty->runsApplication ? [] : [\SIGTERM]),
+        ] as $signal) {
             pcntl_signal($signal, static fn() => null);
         }
         pcntl_async_signals(true); // for a handler that blocks the event loop
@@ -161,7 +176,10 @@ final class ServingProcess
         }
         foreach (debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS, 10) as $frame) {
             if (isset($frame['file'], $frame['line'])) {
-                $this->tell(Message::Where, "{$frame['file']}, line {$frame['line']}" . ($this->server?->underWay()->clause() ?? ''));
+                $this->tell(
+                    Message::Where,
+                    "{$frame['file']}, line {$frame['line']}" . ($this->server?->underWay()->clause() ?? ''),
+                );
                 break;
             }
         }
@@ -189,7 +207,10 @@ final class ServingProcess
     /** @param array<string, string|null> $checks */
     private function health(array $checks): string
     {
-        return json_encode(['stopping' => $this->stopping, 'full' => $this->server?->isFull() === true, 'checks' => $checks], \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE);
+        return json_encode(
+            ['stopping' => $this->stopping, 'full' => $this->server?->isFull() === true, 'checks' => $checks],
+            \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE,
+        );
     }
 
     private static function seconds(string $payload): float
@@ -212,7 +233,10 @@ final class ServingProcess
 
     private function uncaught(\Throwable $failure): void
     {
-        $this->logger->error('Nothing caught {class}: ' . HandlerFailure::message($failure), ['class' => $failure::class, 'exception' => $failure]);
+        $this->logger->error(
+            'Nothing caught {class}: ' . HandlerFailure::message($failure),
+            ['class' => $failure::class, 'exception' => $failure],
+        );
     }
 
     private function lastWords(): void
@@ -225,8 +249,15 @@ final class ServingProcess
         $error = FatalError::last();
         $request = $this->server?->underWay()->clauseAtTheEnd() ?? '';
         if ($error !== null) {
-            $advice = str_starts_with($error['message'], self::OUT_OF_MEMORY) ? '; that is its memory_limit, which --memory-limit sets' : '';
-            $this->tell(Message::Dying, 'failed: ' . strtok($error['message'], "\n") . " ({$error['file']}, line {$error['line']}){$request}{$advice}");
+            $advice = str_starts_with($error['message'], self::OUT_OF_MEMORY)
+                ? '; that is its memory_limit, which --memory-limit sets'
+                : '';
+            $this->tell(
+                Message::Dying,
+                'failed: '
+                    . strtok($error['message'], "\n")
+                    . " ({$error['file']}, line {$error['line']}){$request}{$advice}",
+            );
         } elseif (!$this->told) {
             $this->tell(Message::Dying, "called exit(){$request}");
         }

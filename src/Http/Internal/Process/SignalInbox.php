@@ -20,8 +20,16 @@ final class SignalInbox
         pcntl_async_signals(true);
         $ending = [\SIGTERM, \SIGINT];
         // The script that runs the supervisor may have its own handlers for these.
-        $free = array_filter([\SIGQUIT, \SIGUSR1, \SIGUSR2], static fn(int $signal): bool => pcntl_signal_get_handler($signal) === \SIG_DFL);
-        $this->signals = [...array_diff($ending, IgnoredSignals::among($ending)), ...array_values($free), \SIGHUP, \SIGCHLD];
+        $free = array_filter(
+            [\SIGQUIT, \SIGUSR1, \SIGUSR2],
+            static fn(int $signal): bool => pcntl_signal_get_handler($signal) === \SIG_DFL,
+        );
+        $this->signals = [
+            ...array_diff($ending, IgnoredSignals::among($ending)),
+            ...array_values($free),
+            \SIGHUP,
+            \SIGCHLD,
+        ];
         foreach ($this->signals as $signal) {
             pcntl_signal($signal, function (int $signal): void {
                 $this->received[] = $signal;

@@ -65,9 +65,12 @@ final class StrayOutput
         $open = ob_get_level() - $own;
         if ($open > 0) {
             while (ob_get_level() > $own && @ob_end_clean()); // a buffer that can't be removed stays
-            $this->log('{printer} called ob_start() and not as often ob_get_clean() or ob_end_clean(): buffers that were open are closed, and what they held is dropped', [
-                'printer' => self::printer(RequestName::current()),
-            ]);
+            $this->log(
+                '{printer} called ob_start() and not as often ob_get_clean() or ob_end_clean(): buffers that were open are closed, and what they held is dropped',
+                [
+                    'printer' => self::printer(RequestName::current()),
+                ],
+            );
         }
         if (!$this->capturing) {
             $this->capture();
@@ -129,7 +132,10 @@ final class StrayOutput
         $name = RequestName::current();
         $name = isset($this->printed[$name]) || \count($this->printed) < self::MAX_PRINTERS ? $name : '';
         [$count, $text] = $this->printed[$name] ?? [0, ''];
-        $this->printed[$name] = [$count + \strlen($bytes), \strlen($text) < self::MAX_TEXT ? $text . substr($bytes, 0, self::MAX_TEXT - \strlen($text)) : $text];
+        $this->printed[$name] = [
+            $count + \strlen($bytes),
+            \strlen($text) < self::MAX_TEXT ? $text . substr($bytes, 0, self::MAX_TEXT - \strlen($text)) : $text,
+        ];
         $this->grown = $this->grown || \strlen($bytes) > self::LARGE;
         if (!$this->queued) {
             $this->queued = true;

@@ -15,7 +15,10 @@ final class SupervisorLink
     private readonly string $reading;
     private readonly string $writing;
 
-    /** @var array<int, DeferredFuture<array{answers: list<string>, silent: list<string|null>, past: Totals|null}>> by number */
+    /**
+     * @var array<int, DeferredFuture<array{answers: list<string>, silent: list<string|null>, past: Totals|null}>> by
+     *     number
+     */
     private array $surveys = [];
 
     private int $begun = 0;
@@ -25,8 +28,11 @@ final class SupervisorLink
      *     suspend
      * @param \Closure(): void                     $orphaned called when the supervisor is gone
      */
-    public function __construct(private readonly Channel $channel, private readonly \Closure $obey, private readonly \Closure $orphaned)
-    {
+    public function __construct(
+        private readonly Channel $channel,
+        private readonly \Closure $obey,
+        private readonly \Closure $orphaned,
+    ) {
         $this->reading = EventLoop::onReadable($channel->stream(), $this->receive(...));
         $this->writing = EventLoop::disable(EventLoop::onWritable($channel->stream(), $this->flush(...)));
     }
@@ -78,7 +84,9 @@ final class SupervisorLink
             return;
         }
         foreach ($messages as [$message, $number, $payload]) {
-            $message === Message::Answers ? $this->surveyed($number, $payload) : EventLoop::queue($this->obey, $message, $number, $payload);
+            $message === Message::Answers
+                ? $this->surveyed($number, $payload)
+                : EventLoop::queue($this->obey, $message, $number, $payload);
         }
     }
 

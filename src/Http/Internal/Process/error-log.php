@@ -8,10 +8,19 @@ declare(strict_types=1);
 use Spindle\Http\Internal\Process\RequestFunctions;
 
 if (!function_exists('error_log')) {
-    function error_log(string $message, int $message_type = 0, ?string $destination = null, ?string $additional_headers = null): bool
-    {
+    function error_log(
+        string $message,
+        int $message_type = 0,
+        ?string $destination = null,
+        ?string $additional_headers = null,
+    ): bool {
         return match (true) {
-            $message_type === 1 => mail((string) $destination, 'PHP error_log message', $message, (string) $additional_headers),
+            $message_type === 1 => mail(
+                (string) $destination,
+                'PHP error_log message',
+                $message,
+                (string) $additional_headers,
+            ),
             $message_type === 3 => file_put_contents((string) $destination, $message, FILE_APPEND) !== false,
             class_exists(RequestFunctions::class) => RequestFunctions::log($message),
             default => fwrite(STDERR, "{$message}\n") !== false,

@@ -49,6 +49,7 @@ final class ParsedForm
     {
         $boundary = HeaderValue::parse($head->field('Content-Type'))?->parameters['boundary'] ?? '';
 
-        return $boundary !== '' && \in_array($head->length, [\strlen("--{$boundary}--"), \strlen("--{$boundary}--\r\n")], true);
+        return $boundary !== ''
+            && \in_array($head->length, [\strlen("--{$boundary}--"), \strlen("--{$boundary}--\r\n")], true);
     }
 }

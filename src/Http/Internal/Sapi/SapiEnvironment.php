@@ -54,18 +54,27 @@ final class SapiEnvironment
     {
         $fields = [];
         foreach ($this->server as $key => $value) {
-            if (!\is_string($key) || !\is_string($value) || ($value === '' && \in_array($key, self::NOTHING_IF_EMPTY, true))) {
+            if (
+                !\is_string($key)
+                || !\is_string($value)
+                || ($value === '' && \in_array($key, self::NOTHING_IF_EMPTY, true))
+            ) {
                 continue;
             }
             if (str_starts_with($key, 'HTTP_') || \in_array($key, self::WITHOUT_PREFIX, true)) {
-                $name = ucwords(strtolower(strtr(str_starts_with($key, 'HTTP_') ? substr($key, 5) : $key, '_', '-')), '-');
+                $name = ucwords(
+                    strtolower(strtr(str_starts_with($key, 'HTTP_') ? substr($key, 5) : $key, '_', '-')),
+                    '-',
+                );
                 $fields[$name] = $value;
             }
         }
         $lines = '';
         foreach ($fields as $name => $value) {
             $line = "{$name}: {$value}";
-            $lines .= preg_match('@^' . HeadReader::TOKEN . ':' . HeadReader::VALUE . '$@D', $line) === 1 ? "{$line}\r\n" : '';
+            $lines .= preg_match('@^' . HeadReader::TOKEN . ':' . HeadReader::VALUE . '$@D', $line) === 1
+                ? "{$line}\r\n"
+                : '';
         }
 
         return $lines;
@@ -75,7 +84,9 @@ final class SapiEnvironment
     {
         $address = $this->text($host);
 
-        return $address === '' || str_starts_with($address, 'unix:') ? '' : (str_contains($address, ':') ? "[{$address}]" : $address) . ':' . $this->text($port, '0');
+        return $address === '' || str_starts_with($address, 'unix:')
+            ? ''
+            : (str_contains($address, ':') ? "[{$address}]" : $address) . ':' . $this->text($port, '0');
     }
 
     private function text(string $key, string $default = ''): string

@@ -101,7 +101,10 @@ final class SapiExchange implements RequestExchange
             throw $this->failure;
         }
         try {
-            return $this->form = $this->parse($this->head->field('Content-Type'), $this->head->field('Content-Encoding'));
+            return $this->form = $this->parse(
+                $this->head->field('Content-Type'),
+                $this->head->field('Content-Encoding'),
+            );
         } catch (\Throwable $failure) {
             throw $this->failure = $failure;
         }

@@ -25,7 +25,13 @@ final class UploadedFiles
         $tree = [];
         foreach ($files as $name => $file) {
             if (\is_array($file)) {
-                $tree[$name] = self::node($file['tmp_name'] ?? null, $file['size'] ?? null, $file['error'] ?? null, $file['name'] ?? null, $file['type'] ?? null);
+                $tree[$name] = self::node(
+                    $file['tmp_name'] ?? null,
+                    $file['size'] ?? null,
+                    $file['error'] ?? null,
+                    $file['name'] ?? null,
+                    $file['type'] ?? null,
+                );
             }
         }
 

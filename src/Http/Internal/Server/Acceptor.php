@@ -44,8 +44,12 @@ final class Acceptor
      * @param string   $address such as tls://127.0.0.1:443
      * @param bool     $shared  whether other processes accept connections of it too
      */
-    public function __construct(private $socket, string $address, private readonly Service $service, private readonly bool $shared)
-    {
+    public function __construct(
+        private $socket,
+        string $address,
+        private readonly Service $service,
+        private readonly bool $shared,
+    ) {
         $this->secure = str_starts_with($address, 'tls://');
         $this->named = !str_starts_with($address, 'unix://');
         $this->watcher = EventLoop::onReadable($socket, $this->accept(...));
@@ -131,9 +135,12 @@ final class Acceptor
             return false;
         }
         if ($connections === ConnectionLimits::SELECTABLE && EventLoop::getDriver()->getHandle() === null) {
-            $this->service->tellOnce('The event loop of stream_select() can not watch more than 1,024 descriptors, so no more than ' . ConnectionLimits::SELECTABLE
-                . ' connections are open at once: the one that has been idle longest is closed for another, and where none is idle, further ones wait.'
-                . ' One of the extensions ev, event and uv lifts the limit, and so do more processes');
+            $this->service->tellOnce(
+                'The event loop of stream_select() can not watch more than 1,024 descriptors, so no more than '
+                    . ConnectionLimits::SELECTABLE
+                    . ' connections are open at once: the one that has been idle longest is closed for another, and where none is idle, further ones wait.'
+                    . ' One of the extensions ev, event and uv lifts the limit, and so do more processes',
+            );
         }
 
         return true;
@@ -171,11 +178,17 @@ final class Acceptor
             if ($this->makeRoom()) {
                 return true;
             }
-            $this->pause('A connection was closed, as its descriptor is above those that the event loop can watch: one of the extensions ev, event and uv lifts the limit, and so do more processes');
+            $this->pause(
+                'A connection was closed, as its descriptor is above those that the event loop can watch: one of the extensions ev, event and uv lifts the limit, and so do more processes',
+            );
 
             return false;
         }
-        $peer = Peer::of($this->named && \is_string($client) ? $client : '', (string) stream_socket_get_name($stream, false), $this->secure);
+        $peer = Peer::of(
+            $this->named && \is_string($client) ? $client : '',
+            (string) stream_socket_get_name($stream, false),
+            $this->secure,
+        );
         if ($this->service->admits($peer)) {
             stream_set_blocking($stream, false);
             stream_set_read_buffer($stream, 0);

@@ -84,7 +84,13 @@ final class BodyStream implements StreamInterface, BodyLimited
     public function getContents(): string
     {
         $length = $this->exchange->head->length;
-        if ($this->offset === 0 && $this->bytes === '' && $length !== null && $length <= ($this->limit ?? self::SHORT) && !$this->closed) {
+        if (
+            $this->offset === 0
+            && $this->bytes === ''
+            && $length !== null
+            && $length <= ($this->limit ?? self::SHORT)
+            && !$this->closed
+        ) {
             $whole = $this->connection->wholeBody($this->exchange);
             if ($whole !== null) {
                 $this->offset = $length;
@@ -103,7 +109,12 @@ final class BodyStream implements StreamInterface, BodyLimited
 
     public function read(int $length): string
     {
-        if ($this->closed || !$this->ended && $this->offset === \strlen($this->bytes) && $this->dropped + $this->offset !== $this->exchange->head->length) {
+        if (
+            $this->closed
+            || !$this->ended
+            && $this->offset === \strlen($this->bytes)
+            && $this->dropped + $this->offset !== $this->exchange->head->length
+        ) {
             $this->receive();
         }
         $piece = substr($this->bytes, $this->offset, $length);
@@ -143,7 +154,9 @@ final class BodyStream implements StreamInterface, BodyLimited
             \SEEK_SET => 0,
             \SEEK_CUR => $this->tell(),
             \SEEK_END => $this->getSize() ?? throw new \RuntimeException('The length of this body is not known'),
-            default => throw new \RuntimeException("A position is relative to SEEK_SET, SEEK_CUR or SEEK_END, not to {$whence}"),
+            default => throw new \RuntimeException(
+                "A position is relative to SEEK_SET, SEEK_CUR or SEEK_END, not to {$whence}",
+            ),
         };
         $this->offset = max(0, min($position, \strlen($this->bytes)));
         while ($this->tell() < $position && !$this->eof()) {
@@ -176,7 +189,8 @@ final class BodyStream implements StreamInterface, BodyLimited
         while (!$this->eof()) {
             $piece = $this->read(self::PIECE);
             [$written, $warning] = Warnings::of(static fn() => fwrite($file, $piece));
-            $written === \strlen($piece) || throw new \RuntimeException("The body could not be written to a temporary file: {$warning}");
+            $written === \strlen($piece)
+                || throw new \RuntimeException("The body could not be written to a temporary file: {$warning}");
         }
         $this->close();
         fseek($file, $position);

@@ -47,10 +47,16 @@ final class Certificates
         $chain = @file_get_contents($certificate);
         $private = @file_get_contents($key);
         if ($chain === false || $private === false) {
-            throw ListenException::because($address, 'the file ' . ($chain === false ? $certificate : $key) . " can't be read");
+            throw ListenException::because(
+                $address,
+                'the file ' . ($chain === false ? $certificate : $key) . " can't be read",
+            );
         }
         if (!openssl_x509_check_private_key($chain, $private)) {
-            throw ListenException::because($address, "{$certificate} is no PEM certificate, or {$key} is not its private key");
+            throw ListenException::because(
+                $address,
+                "{$certificate} is no PEM certificate, or {$key} is not its private key",
+            );
         }
     }
 }

@@ -164,7 +164,11 @@ final class Connection
     /** Returns the body of the current request if its length is known, all of it has arrived, and none was read. */
     public function wholeBody(ServerExchange $exchange): ?string
     {
-        return $exchange === $this->exchange && !$this->closed && $exchange->head->length <= $this->service->options->maxBody ? $this->parser->wholeBody($exchange->head->length) : null;
+        return $exchange === $this->exchange
+            && !$this->closed
+            && $exchange->head->length <= $this->service->options->maxBody
+            ? $this->parser->wholeBody($exchange->head->length)
+            : null;
     }
 
     /** @throws HttpException when there is no memory for more of a body */
@@ -188,7 +192,12 @@ final class Connection
     public function stop(int $deadline): void
     {
         $this->streaming?->stop();
-        if (!$this->serving && $this->parser->isIdle() && $this->phase !== Phase::Handshake && $this->phase !== Phase::Linger) {
+        if (
+            !$this->serving
+            && $this->parser->isIdle()
+            && $this->phase !== Phase::Handshake
+            && $this->phase !== Phase::Linger
+        ) {
             $this->phase = Phase::Idle;
             $this->deadline = min($this->deadline, $deadline);
             $this->service->lookAt($this->deadline);
@@ -211,7 +220,8 @@ final class Connection
         $patience = match ($this->phase) {
             Phase::Idle => ConnectionLimits::PATIENCE_IDLE,
             Phase::Handshake, Phase::Head, Phase::Linger => ConnectionLimits::PATIENCE,
-            Phase::Body => $this->exchange === null ? ConnectionLimits::PATIENCE : null, // the rest of a body that no handler reads
+            // the rest of a body that no handler reads
+            Phase::Body => $this->exchange === null ? ConnectionLimits::PATIENCE : null,
             Phase::Handler, Phase::Write, Phase::Stream => null,
         };
         if ($patience === null || $this->serving || $this->transport->sending) {
@@ -229,7 +239,11 @@ final class Connection
     public function isTooSlowForOthers(int $now): bool
     {
         if ($this->phase === Phase::Body && $this->exchange !== null && $this->rate !== null) {
-            return $this->isTooSlowSince(0, $this->rate->waited($now), $this->transport->received + $this->transport->taken);
+            return $this->isTooSlowSince(
+                0,
+                $this->rate->waited($now),
+                $this->transport->received + $this->transport->taken,
+            );
         }
         if ($this->phase !== Phase::Write && $this->phase !== Phase::Linger || !$this->transport->sending) {
             return false;
@@ -237,7 +251,9 @@ final class Connection
         $begun = $this->deadline - $this->service->allowed[Phase::Write->value];
         $this->transport->push(); // the event loop does not know all that the client took: see checkTaken()
 
-        return !$this->closed && $this->transport->sending && $this->isTooSlowSince($begun, $now, $this->transport->taken);
+        return !$this->closed
+            && $this->transport->sending
+            && $this->isTooSlowSince($begun, $now, $this->transport->taken);
     }
 
     /**
@@ -251,7 +267,10 @@ final class Connection
         if ($isMeasured && $waited < ConnectionLimits::PATIENCE_UNDER_WAY) {
             return false;
         }
-        if ($isMeasured && $bytes - $this->measured < ConnectionLimits::CROWDED * $this->service->options->minRate * $waited / 1e9) {
+        if (
+            $isMeasured
+            && $bytes - $this->measured < ConnectionLimits::CROWDED * $this->service->options->minRate * $waited / 1e9
+        ) {
             return true;
         }
         [$this->measuredAt, $this->measured] = [$time, $bytes];
@@ -292,7 +311,9 @@ final class Connection
     public function expire(): void
     {
         match ($this->phase) {
-            Phase::Head => $this->parser->isIdle() ? $this->close() : $this->refuse(408, 'The head of the request took too long'),
+            Phase::Head => $this->parser->isIdle()
+                ? $this->close()
+                : $this->refuse(408, 'The head of the request took too long'),
             Phase::Handler => $this->handlerTimeout(),
             Phase::Body => $this->checkRate(),
             Phase::Write => $this->checkTaken(),
@@ -331,7 +352,10 @@ final class Connection
             $this->exchange = null; // a later response of the handler is dropped
             $now = (int) hrtime(true);
             $this->service->counters->answered(503, $now - $exchange->begun, $exchange->route?->getName());
-            $this->transport->send($this->out . $this->service->writer->refusal(503, 'The server is stopping', $exchange->head->method, $now));
+            $this->transport->send(
+                $this->out
+                    . $this->service->writer->refusal(503, 'The server is stopping', $exchange->head->method, $now),
+            );
             $exchange->cancel(ClientLeftException::stopped());
             $this->discard();
         }
@@ -350,7 +374,9 @@ final class Connection
     {
         if ($this->exchange !== null && !$this->answering) {
             $method = $this->exchange->head->method;
-            $this->transport->send($this->out . $this->service->writer->refusal(500, 'Internal Server Error', $method, hrtime(true)));
+            $this->transport->send(
+                $this->out . $this->service->writer->refusal(500, 'Internal Server Error', $method, hrtime(true)),
+            );
         }
         if (!$this->closed) {
             $this->transport->end();
@@ -371,7 +397,10 @@ final class Connection
             try {
                 $body->close();
             } catch (\Throwable $failure) {
-                $this->service->logger->warning("The body of an answer could not be closed: {$failure->getMessage()}", ['exception' => $failure]);
+                $this->service->logger->warning(
+                    "The body of an answer could not be closed: {$failure->getMessage()}",
+                    ['exception' => $failure],
+                );
             }
         });
     }
@@ -454,7 +483,11 @@ final class Connection
                 $idle = $this->parser->isIdle();
                 $more = $head !== null && !$this->last && !$idle;
                 // More may have arrived during the wait.
-                if ($this->out !== '' && (!$more || $this->transport->sending || \strlen($this->out) > self::GATHER) && $this->drain()) {
+                if (
+                    $this->out !== ''
+                    && (!$more || $this->transport->sending || \strlen($this->out) > self::GATHER)
+                    && $this->drain()
+                ) {
                     $more = !$this->last;
                 }
                 if ($more) {
@@ -538,7 +571,9 @@ final class Connection
         $exchange->fiber = \Fiber::getCurrent();
         $unwanted = false;
         try {
-            $response = $service->inFlight++ < $service->options->maxInFlight ? ($service->handler)(new Request($head, $exchange)) : $service->overloaded();
+            $response = $service->inFlight++ < $service->options->maxInFlight
+                ? ($service->handler)(new Request($head, $exchange))
+                : $service->overloaded();
         } catch (\Throwable $failure) {
             $response = $service->failure($failure, $exchange);
             $unwanted = $response === null;
@@ -578,7 +613,11 @@ final class Connection
         $this->now = $now = hrtime(true);
         $head = $exchange->head;
         $service = $this->service;
-        $keep = $head->persistent && !$this->last && (!$service->ending || $this->parser->holdsHead()) && $this->served < $service->options->maxRequests && ($head->length === 0 || $this->canDiscard());
+        $keep = $head->persistent
+            && !$this->last
+            && (!$service->ending || $this->parser->holdsHead())
+            && $this->served < $service->options->maxRequests
+            && ($head->length === 0 || $this->canDiscard());
         $body = $response instanceof Response ? $response->body() : $response->getBody();
         if (!\is_string($body) && !$this->continuePending) {
             $body = ResponseWriter::shortBody($body) ?? $body;
@@ -598,11 +637,17 @@ final class Connection
     /** Returns whether the rest of the body may be discarded, so that the connection can be kept. */
     private function canDiscard(): bool
     {
-        return $this->parser->holdsBody() || !$this->continuePending && ($this->parser->missing() ?? \PHP_INT_MAX) <= self::DISCARD;
+        return $this->parser->holdsBody()
+            || !$this->continuePending && ($this->parser->missing() ?? \PHP_INT_MAX) <= self::DISCARD;
     }
 
-    private function answerByStream(ResponseInterface $response, StreamInterface $stream, ServerExchange $exchange, bool &$keep, int $now): void
-    {
+    private function answerByStream(
+        ResponseInterface $response,
+        StreamInterface $stream,
+        ServerExchange $exchange,
+        bool &$keep,
+        int $now,
+    ): void {
         $head = $exchange->head;
         $body = new OutgoingBody($stream);
         $begin = $end = \strlen($this->out);
@@ -637,7 +682,11 @@ final class Connection
                 [$this->out, $this->answering] = [substr($this->out, 0, $begin), false];
                 $this->closed ? null : $this->transport->markIncomplete(false);
             } else {
-                $this->service->counters->answered($response->getStatusCode(), $now - $exchange->begun, $exchange->route?->getName());
+                $this->service->counters->answered(
+                    $response->getStatusCode(),
+                    $now - $exchange->begun,
+                    $exchange->route?->getName(),
+                );
             }
             throw $failure;
         } finally {
@@ -802,7 +851,10 @@ final class Connection
             return;
         }
         $seconds = $this->service->options->handlerTimeout;
-        $this->service->logger->warning("The handler of {method} {target} did not answer within {$seconds} s", ['method' => $exchange->head->method, 'target' => $exchange->head->target]);
+        $this->service->logger->warning(
+            "The handler of {method} {target} did not answer within {$seconds} s",
+            ['method' => $exchange->head->method, 'target' => $exchange->head->target],
+        );
         $this->service->counters->answered(503, (int) hrtime(true) - $exchange->begun, $exchange->route?->getName());
         $this->sayLast(503, 'The request took too long', $exchange->head->method);
         $exchange->cancel(ClientLeftException::handlerTimeout($seconds));
@@ -860,7 +912,10 @@ final class Connection
     /** Waits for the client to send, at the minimum rate. */
     private function enterBody(): void
     {
-        $this->rate ??= new RateWindow($this->transport, (int) ceil($this->service->options->minRate * $this->service->options->rateWindow));
+        $this->rate ??= new RateWindow(
+            $this->transport,
+            (int) ceil($this->service->options->minRate * $this->service->options->rateWindow),
+        );
         $this->wait(Phase::Body, $this->rate->open($this->served) + $this->service->allowed[Phase::Body->value]);
     }
 
@@ -896,7 +951,9 @@ final class Connection
         if ($this->closed || !$this->transport->sending) {
             return;
         }
-        $this->transport->taken > $this->taken ? $this->enterWrite($phase) : $this->close(ClientLeftException::tooSlow());
+        $this->transport->taken > $this->taken
+            ? $this->enterWrite($phase)
+            : $this->close(ClientLeftException::tooSlow());
     }
 
     private function wakeReader(): void

@@ -81,7 +81,9 @@ final class ConnectionLimits
     public function __construct(private readonly HttpServerOptions $options, private readonly DiskFiles $uploads)
     {
         $limit = \function_exists('posix_getrlimit') ? posix_getrlimit()['soft openfiles'] ?? 'unlimited' : 'unlimited';
-        $this->descriptors = is_numeric($limit) ? max(1, (int) $limit - min(self::OTHER_DESCRIPTORS, intdiv((int) $limit, 4))) : \PHP_INT_MAX;
+        $this->descriptors = is_numeric($limit)
+            ? max(1, (int) $limit - min(self::OTHER_DESCRIPTORS, intdiv((int) $limit, 4)))
+            : \PHP_INT_MAX;
     }
 
     /** Returns how many connections can be open at once. */
@@ -113,7 +115,9 @@ final class ConnectionLimits
     {
         $max = $this->options->maxConnectionsPerAddress ?? max(1, intdiv($this->size(), self::SHARE));
 
-        return ($this->networks[$peer->network] ?? 0) < $max || isset($this->proxies[$peer->address]) || $this->make($connections, $peer->network);
+        return ($this->networks[$peer->network] ?? 0) < $max
+            || isset($this->proxies[$peer->address])
+            || $this->make($connections, $peer->network);
     }
 
     /** Counts a connection. Clients of a Unix socket have no address and are not counted. */
@@ -167,11 +171,21 @@ final class ConnectionLimits
         }
         $waiting = $direct === [] ? $proxied : $direct;
         if ($waiting === []) {
-            $mine = $network === '' ? $connections : array_filter($connections, static fn(Connection $connection): bool => $connection->peer->network === $network);
+            $mine = $network === ''
+                ? $connections
+                : array_filter(
+                    $connections,
+                    static fn(Connection $connection): bool => $connection->peer->network === $network,
+                );
             $waiting = self::tooSlow($mine, $now);
         }
         asort($waiting);
-        foreach (array_keys(\array_slice($waiting, 0, max(1, min(self::BATCH, intdiv(\count($waiting), 8))), true)) as $key) {
+        foreach (array_keys(\array_slice(
+            $waiting,
+            0,
+            max(1, min(self::BATCH, intdiv(\count($waiting), 8))),
+            true,
+        )) as $key) {
             $connections[$key]->evict();
         }
         if ($waiting === []) {
@@ -205,7 +219,13 @@ final class ConnectionLimits
      */
     private static function tooSlow(array $connections, int $now): array
     {
-        return array_fill_keys(array_keys(array_filter($connections, static fn(Connection $connection): bool => $connection->isTooSlowForOthers($now))), 0);
+        return array_fill_keys(
+            array_keys(array_filter(
+                $connections,
+                static fn(Connection $connection): bool => $connection->isTooSlowForOthers($now),
+            )),
+            0,
+        );
     }
 
     public function held(): void
@@ -218,6 +238,7 @@ final class ConnectionLimits
     /** Returns whether connections have waited for some time. Requests should then go to other servers. */
     public function isFull(): bool
     {
-        return hrtime(true) - $this->heldLast <= self::REPEATED_WITHIN && $this->heldLast - $this->heldSince >= self::FULL_AFTER;
+        return hrtime(true) - $this->heldLast <= self::REPEATED_WITHIN
+            && $this->heldLast - $this->heldSince >= self::FULL_AFTER;
     }
 }

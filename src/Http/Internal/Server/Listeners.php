@@ -66,8 +66,16 @@ final class Listeners
      */
     private static function openOne(string $address, HttpServerOptions $options): array
     {
-        [$scheme, $rest] = preg_match('~^(tcp|tls|unix)://(.+)$~Ds', $address, $match) === 1 ? [$match[1], $match[2]] : ['tcp', $address];
-        if ($scheme !== 'unix' && (preg_match('/^(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]\/]+):(\d{1,5})$/D', $rest, $match) !== 1 || (int) $match[1] > self::LAST_PORT)) {
+        [$scheme, $rest] = preg_match('~^(tcp|tls|unix)://(.+)$~Ds', $address, $match) === 1
+            ? [$match[1], $match[2]]
+            : ['tcp', $address];
+        if (
+            $scheme !== 'unix'
+            && (
+                preg_match('/^(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]\/]+):(\d{1,5})$/D', $rest, $match) !== 1
+                || (int) $match[1] > self::LAST_PORT
+            )
+        ) {
             throw ListenException::malformed($address);
         }
         if ($scheme === 'unix') {
@@ -77,7 +85,15 @@ final class Listeners
             'socket' => ['backlog' => self::BACKLOG, 'tcp_nodelay' => $scheme !== 'unix', 'ipv6_v6only' => true],
             'ssl' => $scheme === 'tls' ? Certificates::context($options, $address) : [],
         ]);
-        [$socket, $warning] = Warnings::of(static fn() => stream_socket_server(($scheme === 'unix' ? 'unix' : 'tcp') . "://{$rest}", $code, $message, \STREAM_SERVER_BIND | \STREAM_SERVER_LISTEN, $context));
+        [$socket, $warning] = Warnings::of(
+            static fn() => stream_socket_server(
+                ($scheme === 'unix' ? 'unix' : 'tcp') . "://{$rest}",
+                $code,
+                $message,
+                \STREAM_SERVER_BIND | \STREAM_SERVER_LISTEN,
+                $context,
+            ),
+        );
         if ($socket === false) {
             throw ListenException::because($address, Warnings::clause($warning));
         }
@@ -85,7 +101,10 @@ final class Listeners
         CloseOnExec::set($socket);
         $scheme === 'unix' ? UnixSocketFile::made($rest) : self::keepAlive($socket);
 
-        return ["{$scheme}://" . ($scheme === 'unix' ? $rest : (string) stream_socket_get_name($socket, false)), $socket];
+        return [
+            "{$scheme}://" . ($scheme === 'unix' ? $rest : (string) stream_socket_get_name($socket, false)),
+            $socket,
+        ];
     }
 
     /**

@@ -69,7 +69,10 @@ final readonly class RequestName
         if ($exchanges === []) {
             return '';
         }
-        $named = array_map(static fn(ServerExchange $exchange): string => self::name($exchange->head), \array_slice($exchanges, 0, self::MAX_NAMED));
+        $named = array_map(
+            static fn(ServerExchange $exchange): string => self::name($exchange->head),
+            \array_slice($exchanges, 0, self::MAX_NAMED),
+        );
         $more = \count($exchanges) - \count($named);
 
         return ' with ' . implode(', ', $named) . ($more === 0 ? '' : " and {$more} more") . ' under way';
@@ -78,13 +81,20 @@ final readonly class RequestName
     /** @return list<ServerExchange> */
     private function exchanges(): array
     {
-        $exchanges = array_map(static fn(Connection $connection): ?ServerExchange => $connection->exchange(), $this->service->connections);
+        $exchanges = array_map(
+            static fn(Connection $connection): ?ServerExchange => $connection->exchange(),
+            $this->service->connections,
+        );
 
         return array_values(array_filter($exchanges));
     }
 
     private static function name(Head $head): string
     {
-        return "{$head->method} " . (\strlen($head->target) > self::MAX_TARGET ? substr($head->target, 0, self::MAX_TARGET) . '...' : $head->target);
+        return "{$head->method} " . (\strlen($head->target) > self::MAX_TARGET ? substr(
+            $head->target,
+            0,
+            self::MAX_TARGET,
+        ) . '...' : $head->target);
     }
 }

@@ -20,7 +20,14 @@ use Spindle\Http\Response;
 final class ResponseWriter
 {
     /** Fields of the connection, which only the server sets. */
-    private const OF_CONNECTION = ['keep-alive' => true, 'proxy-connection' => true, 'transfer-encoding' => true, 'upgrade' => true, 'trailer' => true, 'te' => true];
+    private const OF_CONNECTION = [
+        'keep-alive' => true,
+        'proxy-connection' => true,
+        'transfer-encoding' => true,
+        'upgrade' => true,
+        'trailer' => true,
+        'te' => true,
+    ];
 
     /** Fields that the server adds or leaves out. */
     public const DECIDED = ['connection' => true, 'content-length' => true, 'date' => true] + self::OF_CONNECTION;
@@ -71,7 +78,9 @@ final class ResponseWriter
         $head = $this->begin($response, $status, $keep, $request, $now, $given);
 
         return match (true) {
-            !self::hasBody($status, $request) => $head . self::lengthWithoutBody($status, $given, \strlen($body)) . "\r\n",
+            !self::hasBody($status, $request) => $head
+                . self::lengthWithoutBody($status, $given, \strlen($body))
+                . "\r\n",
             default => "{$head}Content-Length: " . \strlen($body) . "\r\n\r\n{$body}",
         };
     }
@@ -204,7 +213,8 @@ final class ResponseWriter
         $date = $now < $this->dateEnds ? $this->date : $this->date($now);
         $length = \strlen($message) + 1;
 
-        return self::statusLine($status, Status::reason($status)) . "\r\n{$date}Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\nContent-Length: {$length}\r\n\r\n"
+        return self::statusLine($status, Status::reason($status))
+            . "\r\n{$date}Content-Type: text/plain; charset=utf-8\r\nConnection: close\r\nContent-Length: {$length}\r\n\r\n"
             . ($method === 'HEAD' ? '' : "{$message}\n");
     }
 
@@ -215,8 +225,14 @@ final class ResponseWriter
      *
      * @throws \UnexpectedValueException when the status is not a final one, as the client waits for another
      */
-    private function begin(ResponseInterface $response, int $status, bool &$keep, Head $request, int $now, ?string &$given): string
-    {
+    private function begin(
+        ResponseInterface $response,
+        int $status,
+        bool &$keep,
+        Head $request,
+        int $now,
+        ?string &$given,
+    ): string {
         self::checkStatus($status);
         $reason = $response->getReasonPhrase();
         $head = self::statusLine($status, $reason) . "\r\n";

@@ -36,7 +36,9 @@ final class SafeLogger extends AbstractLogger
             $this->logger->log($level, $message, $context);
         } catch (\Throwable $failure) {
             if ($this->failures->begins('')) {
-                error_log("Spindle: the log can't be written, so that messages are missing in it: {$failure->getMessage()}");
+                error_log(
+                    "Spindle: the log can't be written, so that messages are missing in it: {$failure->getMessage()}",
+                );
             }
         }
     }

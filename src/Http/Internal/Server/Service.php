@@ -98,7 +98,10 @@ final class Service
             Phase::Stream->value => \INF,
             Phase::Linger->value => self::LINGER,
         ]);
-        [$this->idleTime, $this->handlerTime] = [$this->allowed[Phase::Idle->value], $this->allowed[Phase::Handler->value]];
+        [$this->idleTime, $this->handlerTime] = [
+            $this->allowed[Phase::Idle->value],
+            $this->allowed[Phase::Handler->value],
+        ];
         $this->onEnd = static function (): void {};
     }
 
@@ -113,8 +116,10 @@ final class Service
             return true;
         }
         ++$this->counters->rejected;
-        $this->tellOnce('Connections are closed at once, as their address has as many as one address may have: trust it as a proxy'
-            . ' (Middleware\TrustedProxies), or raise the option maxConnectionsPerAddress');
+        $this->tellOnce(
+            'Connections are closed at once, as their address has as many as one address may have: trust it as a proxy'
+                . ' (Middleware\TrustedProxies), or raise the option maxConnectionsPerAddress',
+        );
 
         return false;
     }
@@ -140,7 +145,10 @@ final class Service
     public function tellOnce(string $warning, ?\Throwable $failure = null): void
     {
         if ($this->warnings->begins($warning)) {
-            $this->logger->warning($failure === null ? $warning : "{$warning}: {$failure->getMessage()}", $failure === null ? [] : ['exception' => $failure]);
+            $this->logger->warning(
+                $failure === null ? $warning : "{$warning}: {$failure->getMessage()}",
+                $failure === null ? [] : ['exception' => $failure],
+            );
         }
     }
 
@@ -178,7 +186,10 @@ final class Service
     /** Detaches the connections in a fork that is about to end, because its parent serves them. */
     public function disown(): void
     {
-        ForkedSockets::disown(array_values(array_filter(array_map(static fn(Connection $connection) => $connection->secureStream(), $this->connections))));
+        ForkedSockets::disown(array_values(array_filter(array_map(
+            static fn(Connection $connection) => $connection->secureStream(),
+            $this->connections,
+        ))));
     }
 
     /** @param int $deadline by hrtime() */
@@ -212,7 +223,9 @@ final class Service
     /** Returns the error for a request whose body does not fit into memory. */
     public function outOfMemory(): HttpException
     {
-        $this->tellOnce('Bodies are answered with 503, as those of other requests and all else use up seven eighths of PHP\'s memory_limit');
+        $this->tellOnce(
+            'Bodies are answered with 503, as those of other requests and all else use up seven eighths of PHP\'s memory_limit',
+        );
         $this->room->relieve($this->connections);
 
         return Refusal::noMemory();
@@ -225,7 +238,9 @@ final class Service
 
     private function tooManyFiles(): void
     {
-        $this->tellOnce('Uploads are answered with 503, as the files of others have a third of the descriptors that connections may have: raise the limit of descriptors (ulimit -n), or start more processes');
+        $this->tellOnce(
+            'Uploads are answered with 503, as the files of others have a third of the descriptors that connections may have: raise the limit of descriptors (ulimit -n), or start more processes',
+        );
         $this->room->relieve($this->connections);
     }
 
@@ -234,7 +249,10 @@ final class Service
         if ($this->timer !== null) {
             EventLoop::cancel($this->timer);
         }
-        $this->timer = EventLoop::unreference(EventLoop::delay(max(0.0, ($this->nextLook - hrtime(true)) / 1e9), $this->look(...)));
+        $this->timer = EventLoop::unreference(EventLoop::delay(
+            max(0.0, ($this->nextLook - hrtime(true)) / 1e9),
+            $this->look(...),
+        ));
     }
 
     private function look(): void

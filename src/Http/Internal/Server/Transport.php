@@ -52,8 +52,12 @@ final class Transport
      * @param \Closure(): void $readable called when bytes can be received, or the other side has ended
      * @param \Closure(): void $written  called when delayed bytes are sent, or never will be
      */
-    public function __construct(private $stream, private readonly bool $secure, \Closure $readable, private \Closure $written)
-    {
+    public function __construct(
+        private $stream,
+        private readonly bool $secure,
+        \Closure $readable,
+        private \Closure $written,
+    ) {
         $this->reading = EventLoop::onReadable($stream, $readable);
         if ($secure) {
             $this->socket = self::socketOf($stream);
@@ -74,7 +78,13 @@ final class Transport
     /** @return bool|null whether it succeeded; null when the client has to send more first */
     public function encrypt(): ?bool
     {
-        [$done, $this->warning] = Warnings::of(fn() => stream_socket_enable_crypto($this->stream, true, \STREAM_CRYPTO_METHOD_TLSv1_2_SERVER | \STREAM_CRYPTO_METHOD_TLSv1_3_SERVER));
+        [$done, $this->warning] = Warnings::of(
+            fn() => stream_socket_enable_crypto(
+                $this->stream,
+                true,
+                \STREAM_CRYPTO_METHOD_TLSv1_2_SERVER | \STREAM_CRYPTO_METHOD_TLSv1_3_SERVER,
+            ),
+        );
 
         return $done === 0 ? null : $done;
     }
@@ -199,7 +209,15 @@ final class Transport
     {
         $socket = $this->secure ? null : $this->socket ?? self::socketOf($this->stream);
         if ($socket !== null) {
-            Warnings::of(static fn() => socket_set_option($socket, \SOL_SOCKET, \SO_LINGER, ['l_onoff' => (int) $isIncomplete, 'l_linger' => 0]));
+            Warnings::of(
+                static fn()
+                    => socket_set_option(
+                        $socket,
+                        \SOL_SOCKET,
+                        \SO_LINGER,
+                        ['l_onoff' => (int) $isIncomplete, 'l_linger' => 0],
+                    ),
+            );
         }
         $this->isIncomplete = $isIncomplete && ($this->secure || $socket !== null);
     }

@@ -34,7 +34,10 @@ final class UnixSocketFile
     {
         $bytes = \strlen($path);
         if ($bytes > self::LONGEST) {
-            throw ListenException::because($address, 'the path of a Unix socket has at most ' . self::LONGEST . " bytes, and this one has {$bytes}");
+            throw ListenException::because(
+                $address,
+                'the path of a Unix socket has at most ' . self::LONGEST . " bytes, and this one has {$bytes}",
+            );
         }
         clearstatcache(true, $path);
         $folder = \dirname($path);
@@ -80,12 +83,17 @@ final class UnixSocketFile
      */
     private static function removeStale(string $path, string $address): void
     {
-        [[$client, $code, $message]] = Warnings::of(static fn() => [stream_socket_client("unix://{$path}", $code, $message, 1), $code, $message]);
+        [[$client, $code, $message]] = Warnings::of(
+            static fn() => [stream_socket_client("unix://{$path}", $code, $message, 1), $code, $message],
+        );
         if ($client !== false || $code === self::EAGAIN) {
             throw ListenException::because($address, 'address already in use');
         }
         if ($code !== self::ECONNREFUSED && @filetype($path) !== false) {
-            throw ListenException::because($address, "{$path} is there already, and whether a server has it can't be told: " . lcfirst((string) $message));
+            throw ListenException::because(
+                $address,
+                "{$path} is there already, and whether a server has it can't be told: " . lcfirst((string) $message),
+            );
         }
         @unlink($path);
     }

@@ -71,7 +71,12 @@ final class TestConversation
             $bytes = substr($bytes, \strlen($head));
         } while ((int) $status < 200);
         $fields = Fields::parse($lines);
-        $body = self::body($bytes, $fields['transfer-encoding'][1][0] ?? null, $fields['content-length'][1][0] ?? null, $method === 'HEAD' || \in_array($status, ['204', '304'], true));
+        $body = self::body(
+            $bytes,
+            $fields['transfer-encoding'][1][0] ?? null,
+            $fields['content-length'][1][0] ?? null,
+            $method === 'HEAD' || \in_array($status, ['204', '304'], true),
+        );
         $headers = [];
         foreach ($fields as $key => [$name, $values]) {
             if ($key !== 'connection' && ResponseWriter::isSent((string) $key, (int) $status)) {
@@ -94,6 +99,10 @@ final class TestConversation
             $whole = $none || $length === null || \strlen($bytes) === (int) $length;
         }
 
-        return $whole ? $body : throw new \UnexpectedValueException('The answer breaks off after ' . \strlen($body) . ' bytes of its body');
+        return $whole
+            ? $body
+            : throw new \UnexpectedValueException(
+                'The answer breaks off after ' . \strlen($body) . ' bytes of its body',
+            );
     }
 }

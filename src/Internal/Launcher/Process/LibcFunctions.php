@@ -7,7 +7,14 @@ namespace Spindle\Internal\Launcher\Process;
 /** The type of the C functions that {@see Libc} declares. No class implements it. */
 interface LibcFunctions
 {
-    public function posix_spawn(Integers $pid, string $path, \FFI\CData $actions, \FFI\CData $attributes, \FFI\CData $argv, \FFI\CData $envp): int;
+    public function posix_spawn(
+        Integers $pid,
+        string $path,
+        \FFI\CData $actions,
+        \FFI\CData $attributes,
+        \FFI\CData $argv,
+        \FFI\CData $envp,
+    ): int;
 
     public function posix_spawn_file_actions_init(\FFI\CData $actions): int;
 

@@ -154,7 +154,13 @@ final class ProcOpenBackend implements Backend
         $none = null;
         $count = $until === \PHP_INT_MAX
             ? @stream_select($reads, $writes, $none, null)
-            : @stream_select($reads, $writes, $none, intdiv($left, 1_000_000_000), intdiv($left % 1_000_000_000, 1000) + 1);
+            : @stream_select(
+                $reads,
+                $writes,
+                $none,
+                intdiv($left, 1_000_000_000),
+                intdiv($left % 1_000_000_000, 1000) + 1,
+            );
         if (\function_exists('pcntl_signal_dispatch')) {
             pcntl_signal_dispatch();
         }
@@ -248,9 +254,14 @@ final class ProcOpenBackend implements Backend
     /** Returns the descriptors that jobs may have: stream_select has a limit, and some below it are in use for good. */
     private static function descriptors(): int
     {
-        $limit = \function_exists('posix_getrlimit') ? (posix_getrlimit()['soft openfiles'] ?? self::SELECTABLE) : self::SELECTABLE;
+        $limit = \function_exists('posix_getrlimit')
+            ? (posix_getrlimit()['soft openfiles'] ?? self::SELECTABLE)
+            : self::SELECTABLE;
         $limit = min(\is_int($limit) ? $limit : self::SELECTABLE, self::SELECTABLE);
-        $taken = array_filter(Files::in('/proc/self/fd'), static fn(string $descriptor): bool => (int) $descriptor < $limit);
+        $taken = array_filter(
+            Files::in('/proc/self/fd'),
+            static fn(string $descriptor): bool => (int) $descriptor < $limit,
+        );
 
         return max(0, $limit - self::RESERVED - \count($taken));
     }
@@ -351,7 +362,11 @@ final class ProcOpenBackend implements Backend
         \assert(\is_resource($job->process));
         proc_close($job->process);
         $job->process = null;
-        $this->supervisor->exited($job, $status['signaled'] ? -1 : $status['exitcode'], $status['signaled'] ? $status['termsig'] : 0);
+        $this->supervisor->exited(
+            $job,
+            $status['signaled'] ? -1 : $status['exitcode'],
+            $status['signaled'] ? $status['termsig'] : 0,
+        );
     }
 
     /**
@@ -361,7 +376,10 @@ final class ProcOpenBackend implements Backend
     {
         $rest = 0;
         $none = null;
-        while ($rest < 2 * self::LARGEST_PIPE && ($readable = array_intersect_key($job->pipes, [1 => true, 2 => true])) !== []) {
+        while (
+            $rest < 2 * self::LARGEST_PIPE
+            && ($readable = array_intersect_key($job->pipes, [1 => true, 2 => true])) !== []
+        ) {
             if (@stream_select($readable, $none, $none, 0) < 1) {
                 break;
             }

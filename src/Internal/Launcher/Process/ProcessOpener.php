@@ -59,7 +59,12 @@ final class ProcessOpener
         Programs::enter($job->directory);
         umask($job->umask);
         $environment = $this->environmentOf($job);
-        $this->checkSize([...($job->arguments === [] ? [$job->line] : $job->arguments), ...($environment ?? array_values($this->variables))]);
+        $this->checkSize(
+            [
+                ...($job->arguments === [] ? [$job->line] : $job->arguments),
+                ...($environment ?? array_values($this->variables)),
+            ],
+        );
         $path = $job->path($this->variables);
         $command = $job->arguments === [] ? $job->line : $this->checked($job->arguments, $path);
         $descriptors = $this->descriptorsOf($job);
@@ -191,7 +196,10 @@ final class ProcessOpener
     /** @throws StartFailure */
     private function refused(string $message): bool
     {
-        if (preg_match('/Too many open files|Resource temporarily unavailable|Cannot allocate memory/i', $message) === 1) {
+        if (preg_match(
+            '/Too many open files|Resource temporarily unavailable|Cannot allocate memory/i',
+            $message,
+        ) === 1) {
             return false;
         }
 

@@ -131,7 +131,9 @@ final class SpawnBackend implements Backend
 
     public function wait(int $deadline, bool $onlyPool): void
     {
-        $milliseconds = $deadline === 0 ? -1 : min(0x7FFF_FFFF, max(0, intdiv($deadline - hrtime(true) + 999_999, 1_000_000)));
+        $milliseconds = $deadline === 0
+            ? -1
+            : min(0x7FFF_FFFF, max(0, intdiv($deadline - hrtime(true) + 999_999, 1_000_000)));
         if ($onlyPool) {
             $this->waitForPool($milliseconds);
 
@@ -142,7 +144,10 @@ final class SpawnBackend implements Backend
 
     public function awaitExit(int $nanoseconds): void
     {
-        $this->handle($this->epoll->waitFor([$this->signals => Epoll::READABLE], max(1, intdiv($nanoseconds, 1_000_000))));
+        $this->handle($this->epoll->waitFor(
+            [$this->signals => Epoll::READABLE],
+            max(1, intdiv($nanoseconds, 1_000_000)),
+        ));
     }
 
     public function send(string $bytes): string
@@ -345,7 +350,10 @@ final class SpawnBackend implements Backend
             $this->supervisor->output($job, $isError, \FFI::string($this->buffer, $length));
         }
         // F_GETPIPE_SZ: a pipe that the command has enlarged contains more than one read returns.
-        for ($left = $last && $length === self::READ_SIZE ? $this->c->fcntl($descriptor, 1032) : 0; $left > 0 && $length > 0; $left -= $length) {
+        for ($left = $last && $length === self::READ_SIZE ? $this->c->fcntl(
+            $descriptor,
+            1032,
+        ) : 0; $left > 0 && $length > 0; $left -= $length) {
             $length = $this->c->read($descriptor, $this->buffer, self::READ_SIZE);
             if ($length > 0) {
                 $this->supervisor->output($job, $isError, \FFI::string($this->buffer, $length));

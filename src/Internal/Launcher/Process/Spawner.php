@@ -193,7 +193,9 @@ final class Spawner
 
             return;
         }
-        $this->environment->fill([str_pad($marker, self::MARKER_SIZE, "\0"), ...array_values($job->environment($this->variables))]);
+        $this->environment->fill(
+            [str_pad($marker, self::MARKER_SIZE, "\0"), ...array_values($job->environment($this->variables))],
+        );
         $this->environment->replaceFirst($marker);
         $this->environmentOf = $changes;
     }
@@ -234,7 +236,8 @@ final class Spawner
     {
         $sources = [
             $job->childEnds[0] ?? $this->null,
-            $job->childEnds[1] ?? (($job->flags & LauncherProtocol::INHERIT_STDOUT) !== 0 ? self::STDOUT_OF_POOL : $this->null),
+            $job->childEnds[1]
+                ?? (($job->flags & LauncherProtocol::INHERIT_STDOUT) !== 0 ? self::STDOUT_OF_POOL : $this->null),
             $job->childEnds[2] ?? (($job->flags & LauncherProtocol::INHERIT_STDERR) !== 0 ? 2 : $this->null),
         ];
         $key = "{$sources[0]},{$sources[1]},{$sources[2]}";

@@ -63,7 +63,11 @@ final class Supervisor
     /** Works until the pool is gone, then ends all processes. */
     public function run(): void
     {
-        $this->tell(LauncherProtocol::READY, 0, pack('VV', getmypid(), min($this->backend->capacity(), 0xFFFFFFFF)) . $this->backend->name());
+        $this->tell(
+            LauncherProtocol::READY,
+            0,
+            pack('VV', getmypid(), min($this->backend->capacity(), 0xFFFFFFFF)) . $this->backend->name(),
+        );
         while (!$this->poolGone) {
             $this->flushInTime();
             $starting = $this->startNext();
@@ -165,7 +169,9 @@ final class Supervisor
 
     private function enqueue(int $id, string $payload): void
     {
-        /** @var array{lane: int, flags: int, timeout: float, idle: float, changes: int, strings: int, umask: int} $head */
+        /**
+         * @var array{lane: int, flags: int, timeout: float, idle: float, changes: int, strings: int, umask: int} $head
+         */
         $head = unpack('Vlane/vflags/etimeout/eidle/Vchanges/Vstrings/vumask', $payload);
         $strings = explode("\0", substr($payload, self::RUN_HEAD, $head['strings']));
         $job = new Job(
@@ -264,7 +270,11 @@ final class Supervisor
         try {
             if (!$this->startOrFallBack($job)) {
                 if ($this->running === []) {
-                    throw new StartFailure(126, 'No more descriptors or processes are allowed (see ulimit -n, ulimit -u, the pids cgroup)', LauncherProtocol::EXHAUSTED);
+                    throw new StartFailure(
+                        126,
+                        'No more descriptors or processes are allowed (see ulimit -n, ulimit -u, the pids cgroup)',
+                        LauncherProtocol::EXHAUSTED,
+                    );
                 }
                 $this->exhausted = true;
                 $this->waiting->putBack($job);
@@ -272,7 +282,11 @@ final class Supervisor
                 return false;
             }
         } catch (StartFailure $failure) {
-            $this->tell(LauncherProtocol::NOT_STARTED, $id, pack('CC', $failure->why, $failure->exitCode) . $failure->getMessage());
+            $this->tell(
+                LauncherProtocol::NOT_STARTED,
+                $id,
+                pack('CC', $failure->why, $failure->exitCode) . $failure->getMessage(),
+            );
 
             return $this->mayStart();
         }
@@ -340,7 +354,11 @@ final class Supervisor
             return;
         }
         $now = hrtime(true);
-        if (!$this->waiting->isEmpty() && $now - $this->flushed < self::GATHER && \strlen($this->backlog) < self::PIECE) {
+        if (
+            !$this->waiting->isEmpty()
+            && $now - $this->flushed < self::GATHER
+            && \strlen($this->backlog) < self::PIECE
+        ) {
             $this->flushAt = $this->flushed + self::GATHER;
 
             return;

@@ -18,7 +18,29 @@ use Spindle\Internal\Launcher\Process\SpawnBackend;
 use Spindle\Internal\Launcher\Process\Supervisor;
 
 // No autoloader, so that this process stays small and starts in milliseconds.
-foreach (['Backend', 'Endings', 'Epoll', 'Files', 'Integers', 'Job', 'Leftovers', 'Libc', 'LibcFunctions', 'ProcOpenBackend', 'Programs', 'ProcessOpener', 'ProcessTree', 'Signals', 'SpawnBackend', 'Spawner', 'StartFailure', 'Supervisor', 'Trees', 'Vector', 'WaitingJobs'] as $class) {
+foreach ([
+    'Backend',
+    'Endings',
+    'Epoll',
+    'Files',
+    'Integers',
+    'Job',
+    'Leftovers',
+    'Libc',
+    'LibcFunctions',
+    'ProcOpenBackend',
+    'Programs',
+    'ProcessOpener',
+    'ProcessTree',
+    'Signals',
+    'SpawnBackend',
+    'Spawner',
+    'StartFailure',
+    'Supervisor',
+    'Trees',
+    'Vector',
+    'WaitingJobs',
+] as $class) {
     require __DIR__ . "/{$class}.php";
 }
 require dirname(__DIR__) . '/LauncherProtocol.php';
@@ -48,7 +70,9 @@ $backend = static function (Supervisor $supervisor) use ($token, $pool, $means):
         }
     }
     if ($means === 'posix_spawn') {
-        throw new RuntimeException("posix_spawn was asked for and ext-ffi can't be loaded by this PHP: install or enable it, or use StartMethod::Auto");
+        throw new RuntimeException(
+            "posix_spawn was asked for and ext-ffi can't be loaded by this PHP: install or enable it, or use StartMethod::Auto",
+        );
     }
 
     return new ProcOpenBackend($supervisor, $token, (int) $pool);
@@ -59,6 +83,13 @@ try {
     $supervisor->run();
     Leftovers::remove((int) $pool, $files);
 } catch (Throwable $failure) {
-    fwrite(STDOUT, LauncherProtocol::frame(LauncherProtocol::FAILED, 0, $failure::class . ": {$failure->getMessage()} in {$failure->getFile()}:{$failure->getLine()}"));
+    fwrite(
+        STDOUT,
+        LauncherProtocol::frame(
+            LauncherProtocol::FAILED,
+            0,
+            $failure::class . ": {$failure->getMessage()} in {$failure->getFile()}:{$failure->getLine()}",
+        ),
+    );
     exit(1);
 }

@@ -47,6 +47,10 @@ final class AttemptFailedException extends \RuntimeException
         // The server is not authenticated at this point, and its message goes to logs and terminals.
         $message = addcslashes(substr($error->field('M') ?? 'no message', 0, 500), "\0..\37\177");
 
-        return new self("{$message} ({$error->sqlState()})", $error->sqlState(), str_starts_with($error->sqlState(), '28'));
+        return new self(
+            "{$message} ({$error->sqlState()})",
+            $error->sqlState(),
+            str_starts_with($error->sqlState(), '28'),
+        );
     }
 }

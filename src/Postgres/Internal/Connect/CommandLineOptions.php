@@ -16,12 +16,19 @@ final class CommandLineOptions
     {
         $settings = [];
         preg_match_all('~(?:[^\s\\\\]|\\\\.)+~s', $options, $found);
-        $words = array_map(static fn(string $word): string => (string) preg_replace('~\\\\(.)~s', '$1', $word), $found[0]);
+        $words = array_map(
+            static fn(string $word): string => (string) preg_replace('~\\\\(.)~s', '$1', $word),
+            $found[0],
+        );
         while (($word = array_shift($words)) !== null) {
             // "-c name=value", "-cname=value" and "--name=value" are equivalent.
             $pair = $word === '-c' ? array_shift($words) ?? '' : (string) preg_replace('~^(?:-c|--)~', '', $word);
             if (!str_starts_with($word, '-c') && !str_starts_with($word, '--') || !str_contains($pair, '=')) {
-                throw new \ValueError("The options of PostgreSQL are settings here, as '-c name=value', which " . json_encode($word, \JSON_INVALID_UTF8_SUBSTITUTE) . ' is not');
+                throw new \ValueError(
+                    "The options of PostgreSQL are settings here, as '-c name=value', which "
+                        . json_encode($word, \JSON_INVALID_UTF8_SUBSTITUTE)
+                        . ' is not',
+                );
             }
             [$name, $value] = explode('=', $pair, 2);
             $settings[strtr($name, '-', '_')] = $value;

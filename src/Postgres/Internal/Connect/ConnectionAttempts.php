@@ -32,7 +32,10 @@ final class ConnectionAttempts
      */
     public function add(Endpoint|PostgresHost $where, AttemptFailedException|ProtocolException $failure): void
     {
-        $this->logger?->debug('No connection to PostgreSQL at {where}: {reason}', ['where' => (string) $where, 'reason' => $failure->getMessage()]);
+        $this->logger?->debug(
+            'No connection to PostgreSQL at {where}: {reason}',
+            ['where' => (string) $where, 'reason' => $failure->getMessage()],
+        );
         $this->reasons[] = "{$where}: {$failure->getMessage()}";
         $this->last = $failure;
         if ($failure instanceof ProtocolException) {
@@ -55,6 +58,10 @@ final class ConnectionAttempts
 
     public function failure(): ConnectionFailedException
     {
-        return ConnectionFailedException::everywhere($this->reasons === [] ? ['no host was tried'] : $this->reasons, $this->sqlState, $this->last);
+        return ConnectionFailedException::everywhere(
+            $this->reasons === [] ? ['no host was tried'] : $this->reasons,
+            $this->sqlState,
+            $this->last,
+        );
     }
 }

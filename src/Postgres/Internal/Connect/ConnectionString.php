@@ -43,7 +43,9 @@ final class ConnectionString
     private static function uri(#[\SensitiveParameter] string $uri): array
     {
         if (preg_match(self::URI, $uri, $part, \PREG_UNMATCHED_AS_NULL) !== 1) {
-            throw new \ValueError("The URI of PostgreSQL can't be understood: a '/', '?', '@', ':' or '#' in a user's name or a password is written as %2F, %3F, %40, %3A or %23");
+            throw new \ValueError(
+                "The URI of PostgreSQL can't be understood: a '/', '?', '@', ':' or '#' in a user's name or a password is written as %2F, %3F, %40, %3A or %23",
+            );
         }
         $values = self::hosts($part['hosts']);
         foreach (['user', 'password', 'dbname'] as $key) {
@@ -62,8 +64,15 @@ final class ConnectionString
         }
         $hosts = $ports = [];
         foreach (explode(',', $text) as $host) {
-            if (preg_match('~^(?:\[(?<v6>[0-9a-f:.%]++)]|(?<name>[^:\[\]@]*+))(?::(?<port>[0-9]*+))?$~iD', $host, $part, \PREG_UNMATCHED_AS_NULL) !== 1) {
-                throw new \ValueError("A host in the URI of PostgreSQL can't be understood: it is host, host:port or [IPv6]:port; a '/', '?', '@', ':' or '#' in a password is written as %2F, %3F, %40, %3A or %23");
+            if (preg_match(
+                '~^(?:\[(?<v6>[0-9a-f:.%]++)]|(?<name>[^:\[\]@]*+))(?::(?<port>[0-9]*+))?$~iD',
+                $host,
+                $part,
+                \PREG_UNMATCHED_AS_NULL,
+            ) !== 1) {
+                throw new \ValueError(
+                    "A host in the URI of PostgreSQL can't be understood: it is host, host:port or [IPv6]:port; a '/', '?', '@', ':' or '#' in a password is written as %2F, %3F, %40, %3A or %23",
+                );
             }
             $hosts[] = self::decode($part['v6'] ?? $part['name'] ?? '', 'host');
             $ports[] = $part['port'] ?? '';
@@ -82,7 +91,9 @@ final class ConnectionString
         foreach ($query === '' ? [] : explode('&', $query) as $pair) {
             $parts = explode('=', $pair);
             if (\count($parts) !== 2 || $parts[0] === '') {
-                throw new \ValueError("The query of the URI of PostgreSQL is made of key=value, with '&' between; an '=' or '&' in a value is written as %3D or %26");
+                throw new \ValueError(
+                    "The query of the URI of PostgreSQL is made of key=value, with '&' between; an '=' or '&' in a value is written as %3D or %26",
+                );
             }
             $key = self::decode($parts[0], 'query');
             $values[$key] = self::decode($parts[1], $key);
@@ -99,7 +110,9 @@ final class ConnectionString
     private static function decode(#[\SensitiveParameter] string $text, string $key): string
     {
         if (preg_match('~%(?![0-9a-f]{2})|%00~i', $text) === 1) {
-            throw new \ValueError("In the URI of PostgreSQL the percent-encoding of '{$key}' is broken: a '%' is written as %25");
+            throw new \ValueError(
+                "In the URI of PostgreSQL the percent-encoding of '{$key}' is broken: a '%' is written as %25",
+            );
         }
 
         return rawurldecode($text);
@@ -112,7 +125,10 @@ final class ConnectionString
         for ($at = 0, $size = \strlen(rtrim($text)); $at < $size; $at += \strlen($part[0])) {
             if (preg_match(self::PAIR, $text, $part, \PREG_UNMATCHED_AS_NULL, $at) !== 1) {
                 $after = array_key_last($values);
-                throw new \ValueError('The connection string of PostgreSQL is neither a URI nor made of key=value pairs' . ($after === null ? '' : "; what follows '{$after}' can't be understood"));
+                throw new \ValueError(
+                    'The connection string of PostgreSQL is neither a URI nor made of key=value pairs'
+                        . ($after === null ? '' : "; what follows '{$after}' can't be understood"),
+                );
             }
             $values[$part['key']] = (string) preg_replace('~\\\\(.)~s', '$1', $part['quoted'] ?? $part['plain'] ?? '');
         }

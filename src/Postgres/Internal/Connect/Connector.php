@@ -51,9 +51,15 @@ final class Connector
         $deadline = Deadline::in(min(self::CANCEL_LIMIT, $this->options->connectTimeout), $cancellation);
         $endpoint = $session->endpoint;
         try {
-            $socket = $this->open($endpoint, $session->tls ? $this->options->tlsFor($endpoint->host) : TlsMode::Disable, $deadline);
+            $socket = $this->open(
+                $endpoint,
+                $session->tls ? $this->options->tlsFor($endpoint->host) : TlsMode::Disable,
+                $deadline,
+            );
             if ($session->tls && !$socket->isEncrypted()) {
-                throw AttemptFailedException::because('the session is encrypted, and the server does not offer it for the request');
+                throw AttemptFailedException::because(
+                    'the session is encrypted, and the server does not offer it for the request',
+                );
             }
             $for = 'it to take the request';
             if (!$socket->write(Messages::cancel($session->pid, $session->secretKey()), $deadline, $for)) {
@@ -91,7 +97,17 @@ final class Connector
             $setup->judge($answers);
             $deadline->throwIfCancelled();
 
-            return new OpenedConnection($socket->release(), $startup->pid(), $startup->secretKey(), [...$startup->parameters(), ...$answers->parameters()], $endpoint, $socket->isEncrypted(), $answers->rest(), $setup->isPooled($answers), $setup->started($answers));
+            return new OpenedConnection(
+                $socket->release(),
+                $startup->pid(),
+                $startup->secretKey(),
+                [...$startup->parameters(), ...$answers->parameters()],
+                $endpoint,
+                $socket->isEncrypted(),
+                $answers->rest(),
+                $setup->isPooled($answers),
+                $setup->started($answers),
+            );
         } finally {
             $socket->close(isset($setup) ? Messages::TERMINATE : '');
         }
@@ -101,7 +117,11 @@ final class Connector
     private function open(Endpoint $endpoint, TlsMode $mode, Deadline $deadline): Socket
     {
         if (!\extension_loaded('openssl') && $mode !== TlsMode::Disable) {
-            $mode = $mode === TlsMode::Prefer ? TlsMode::Disable : throw AttemptFailedException::because("encryption was asked for ('{$mode->value}'), and takes ext-openssl");
+            $mode = $mode === TlsMode::Prefer
+                ? TlsMode::Disable
+                : throw AttemptFailedException::because(
+                    "encryption was asked for ('{$mode->value}'), and takes ext-openssl",
+                );
         }
         $tls = new Tls($mode, $endpoint->host, $this->options);
         $socket = Socket::open($endpoint, $tls->context(), $deadline);
@@ -122,7 +142,9 @@ final class Connector
             } elseif ($startup->isComputing()) {
                 $deadline->tick('the proof of the password');
             }
-            $answer = $startup->isComputing() ? $startup->compute() : $startup->receive($socket->read($deadline, 'the login'));
+            $answer = $startup->isComputing()
+                ? $startup->compute()
+                : $startup->receive($socket->read($deadline, 'the login'));
         }
 
         return $startup;
@@ -132,13 +154,20 @@ final class Connector
     {
         $file = $this->options->passwordFile;
         $password = $this->options->password()
-            ?? ($file === null ? null : PasswordFile::find($file, $host, $this->options->database, $this->options->user));
+            ?? ($file === null ? null : PasswordFile::find(
+                $file,
+                $host,
+                $this->options->database,
+                $this->options->user,
+            ));
 
         return new LoginCredentials(
             $this->options->user,
             $this->options->database,
             $password === null ? null : new \SensitiveParameterValue($password),
-            $file === null || PasswordFile::isPrivate($file) ? '' : ": the password file {$file} is not taken, for it is not there or others may read it (chmod 600)",
+            $file === null || PasswordFile::isPrivate($file)
+                ? ''
+                : ": the password file {$file} is not taken, for it is not there or others may read it (chmod 600)",
             $this->options->authentication,
             $this->options->channelBinding,
             $socket->isEncrypted(),

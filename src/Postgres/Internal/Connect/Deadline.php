@@ -69,7 +69,9 @@ final readonly class Deadline
     /** Returns what to throw when that cancellation was requested. */
     public function passed(CancelledException $cancelled, string $for): AttemptFailedException|CancelledException
     {
-        return $this->cancellation?->isRequested() === true ? $cancelled : AttemptFailedException::late($for, $this->seconds);
+        return $this->cancellation?->isRequested() === true
+            ? $cancelled
+            : AttemptFailedException::late($for, $this->seconds);
     }
 
     public function throwIfCancelled(): void

@@ -44,9 +44,14 @@ final class DnsLookup
             throw AttemptFailedException::because("the look-up failed: {$failure->getMessage()}", $failure);
         } catch (\Error $failure) {
             // When no descriptor is free, the classes of the look-up can't be loaded either.
-            throw @fopen('/dev/null', 'r') === false ? AttemptFailedException::because("the look-up of '{$name}' failed: too many open files", $failure) : $failure;
+            throw @fopen('/dev/null', 'r') === false
+                ? AttemptFailedException::because("the look-up of '{$name}' failed: too many open files", $failure)
+                : $failure;
         }
-        $ips = array_values(array_unique(array_map(static fn(DnsRecord $record): string => $record->getValue(), $records)));
+        $ips = array_values(array_unique(array_map(
+            static fn(DnsRecord $record): string => $record->getValue(),
+            $records,
+        )));
 
         return $ips !== [] ? $ips : throw AttemptFailedException::because("the look-up gave no address of '{$name}'");
     }

@@ -24,6 +24,8 @@ final readonly class Endpoint implements \Stringable
 
     public function __toString(): string
     {
-        return $this->ip === null || $this->ip === $this->host->host ? (string) $this->host : "{$this->host} ({$this->ip})";
+        return $this->ip === null || $this->ip === $this->host->host
+            ? (string) $this->host
+            : "{$this->host} ({$this->ip})";
     }
 }

@@ -27,7 +27,11 @@ final class KeepAlive
             return;
         }
         $options = [[\SOL_SOCKET, \SO_KEEPALIVE, 1]];
-        foreach (['TCP_KEEPIDLE' => self::IDLE, 'TCP_KEEPINTVL' => self::INTERVAL, 'TCP_KEEPCNT' => self::COUNT] as $name => $value) {
+        foreach ([
+            'TCP_KEEPIDLE' => self::IDLE,
+            'TCP_KEEPINTVL' => self::INTERVAL,
+            'TCP_KEEPCNT' => self::COUNT,
+        ] as $name => $value) {
             $option = \defined($name) ? \constant($name) : null;
             if (\is_int($option)) {
                 $options[] = [\SOL_TCP, $option, $value];

@@ -87,10 +87,17 @@ final class Keywords
                 continue;
             }
             if (isset(self::FIXED[$key])) {
-                throw new \ValueError("In the connection string of PostgreSQL '{$key}' can only be " . implode(' or ', self::FIXED[$key]) . " here, not '{$value}'");
+                throw new \ValueError(
+                    "In the connection string of PostgreSQL '{$key}' can only be "
+                        . implode(' or ', self::FIXED[$key])
+                        . " here, not '{$value}'",
+                );
             }
             if (!isset(self::ENVIRONMENT[$key]) && $key !== 'fallback_application_name') {
-                throw new \ValueError("The key '{$key}' in the connection string of PostgreSQL is not known; these are: " . implode(', ', array_keys(self::ENVIRONMENT)));
+                throw new \ValueError(
+                    "The key '{$key}' in the connection string of PostgreSQL is not known; these are: "
+                        . implode(', ', array_keys(self::ENVIRONMENT)),
+                );
             }
         }
     }
@@ -108,7 +115,10 @@ final class Keywords
         }
         foreach (self::ENVIRONMENT as $key => $name) {
             // Host and address must come from the same source.
-            $taken = isset($values[$key]) || \in_array($key, ['host', 'hostaddr'], true) && (isset($values['host']) || isset($values['hostaddr'])) && !isset($fromEnvironment);
+            $taken = isset($values[$key])
+                || \in_array($key, ['host', 'hostaddr'], true)
+                && (isset($values['host']) || isset($values['hostaddr']))
+                && !isset($fromEnvironment);
             $value = getenv($name);
             if (!$taken && \is_string($value) && $value !== '') {
                 $values[$key] = $value;
@@ -125,19 +135,31 @@ final class Keywords
         if ($hosts === '' && $addresses === '') {
             $default = new PostgresOptions(user: '-');
 
-            return array_map(static fn(PostgresHost $host) => new PostgresHost($host->host, self::port($ports)), $default->hosts);
+            return array_map(
+                static fn(PostgresHost $host) => new PostgresHost($host->host, self::port($ports)),
+                $default->hosts,
+            );
         }
         $hosts = explode(',', $hosts === '' ? $addresses : $hosts);
         $addresses = $addresses === '' ? [] : explode(',', $addresses);
         $ports = explode(',', $ports);
-        if ($addresses !== [] && \count($addresses) !== \count($hosts) || \count($ports) > 1 && \count($ports) !== \count($hosts)) {
-            throw new \ValueError('The lists host, hostaddr and port of PostgreSQL must be of one length; one port alone is for all hosts');
+        if (
+            $addresses !== [] && \count($addresses) !== \count($hosts)
+            || \count($ports) > 1 && \count($ports) !== \count($hosts)
+        ) {
+            throw new \ValueError(
+                'The lists host, hostaddr and port of PostgreSQL must be of one length; one port alone is for all hosts',
+            );
         }
 
         $list = [];
         foreach ($hosts as $at => $host) {
             $address = trim($addresses[$at] ?? '');
-            $list[] = new PostgresHost(trim($host), self::port($ports[$at] ?? $ports[0]), $address === '' ? null : $address);
+            $list[] = new PostgresHost(
+                trim($host),
+                self::port($ports[$at] ?? $ports[0]),
+                $address === '' ? null : $address,
+            );
         }
 
         return $list;
@@ -146,7 +168,10 @@ final class Keywords
     private static function port(string $text): int
     {
         if (preg_match('~^\s*([0-9]{1,5})?\s*$~D', $text, $part) !== 1) {
-            throw new \ValueError('A port of PostgreSQL must be a number from 1 to 65535, not ' . json_encode($text, \JSON_INVALID_UTF8_SUBSTITUTE));
+            throw new \ValueError(
+                'A port of PostgreSQL must be a number from 1 to 65535, not '
+                    . json_encode($text, \JSON_INVALID_UTF8_SUBSTITUTE),
+            );
         }
 
         return isset($part[1]) ? (int) $part[1] : PostgresHost::DEFAULT_PORT;
@@ -154,7 +179,9 @@ final class Keywords
 
     private static function tls(?string $mode): ?TlsMode
     {
-        return $mode === 'allow' ? TlsMode::Prefer : self::choice(TlsMode::class, 'sslmode', $mode === null ? [] : ['sslmode' => $mode]);
+        return $mode === 'allow'
+            ? TlsMode::Prefer
+            : self::choice(TlsMode::class, 'sslmode', $mode === null ? [] : ['sslmode' => $mode]);
     }
 
     /**
@@ -172,7 +199,12 @@ final class Keywords
         }
 
         return $enum::tryFrom($values[$key])
-            ?? throw new \ValueError("For PostgreSQL '{$key}' must be " . implode(' or ', array_column($enum::cases(), 'value')) . ', not ' . json_encode($values[$key], \JSON_INVALID_UTF8_SUBSTITUTE));
+            ?? throw new \ValueError(
+                "For PostgreSQL '{$key}' must be "
+                    . implode(' or ', array_column($enum::cases(), 'value'))
+                    . ', not '
+                    . json_encode($values[$key], \JSON_INVALID_UTF8_SUBSTITUTE),
+            );
     }
 
     private static function timeout(?string $seconds): float
@@ -181,7 +213,10 @@ final class Keywords
             return 10.0;
         }
         if (!is_numeric($seconds)) {
-            throw new \ValueError('For PostgreSQL \'connect_timeout\' must be a number of seconds, not ' . json_encode($seconds, \JSON_INVALID_UTF8_SUBSTITUTE));
+            throw new \ValueError(
+                'For PostgreSQL \'connect_timeout\' must be a number of seconds, not '
+                    . json_encode($seconds, \JSON_INVALID_UTF8_SUBSTITUTE),
+            );
         }
 
         // In libpq, zero and negative numbers mean no limit.
@@ -204,16 +239,23 @@ final class Keywords
             $name = trim($name);
             $method = ltrim($name, '!');
             if (str_starts_with($name, '!')) {
-                $refused[] = \in_array($method, ['gss', 'sspi', 'oauth'], true) ? null : self::choice(AuthenticationMethod::class, 'require_auth', ['require_auth' => $method]);
+                $refused[] = \in_array($method, ['gss', 'sspi', 'oauth'], true)
+                    ? null
+                    : self::choice(AuthenticationMethod::class, 'require_auth', ['require_auth' => $method]);
             } else {
                 $allowed[] = self::choice(AuthenticationMethod::class, 'require_auth', ['require_auth' => $method]);
             }
         }
         if ($allowed !== [] && $refused !== []) {
-            throw new \ValueError("For PostgreSQL 'require_auth' lists either methods or, with '!', methods that are refused, not both");
+            throw new \ValueError(
+                "For PostgreSQL 'require_auth' lists either methods or, with '!', methods that are refused, not both",
+            );
         }
 
-        return array_values(array_filter($allowed !== [] ? $allowed : $usual, static fn(?AuthenticationMethod $method): bool => $method !== null && !\in_array($method, $refused, true)));
+        return array_values(array_filter(
+            $allowed !== [] ? $allowed : $usual,
+            static fn(?AuthenticationMethod $method): bool => $method !== null && !\in_array($method, $refused, true),
+        ));
     }
 
     private static function homePasswordFile(): ?string

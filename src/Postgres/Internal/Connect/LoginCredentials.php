@@ -32,7 +32,9 @@ final readonly class LoginCredentials
     {
         $password = $this->password?->getValue();
         if (!\is_string($password) || $password === '') {
-            throw AttemptFailedException::authentication("the server asks for a password of the user '{$this->user}', and none is given{$this->advice}");
+            throw AttemptFailedException::authentication(
+                "the server asks for a password of the user '{$this->user}', and none is given{$this->advice}",
+            );
         }
 
         return $password;
@@ -43,10 +45,14 @@ final readonly class LoginCredentials
     {
         if (!\in_array($method, $this->methods, true)) {
             $allowed = implode(', ', array_column($this->methods, 'value'));
-            throw AttemptFailedException::authentication("the server asks for '{$method->value}' authentication, which is not allowed (allowed: {$allowed})");
+            throw AttemptFailedException::authentication(
+                "the server asks for '{$method->value}' authentication, which is not allowed (allowed: {$allowed})",
+            );
         }
         if ($this->channelBinding === ChannelBinding::Require && $method !== AuthenticationMethod::Scram) {
-            throw AttemptFailedException::authentication("channel binding is required, and the server asks for '{$method->value}' authentication, which has none");
+            throw AttemptFailedException::authentication(
+                "channel binding is required, and the server asks for '{$method->value}' authentication, which has none",
+            );
         }
     }
 }

@@ -34,7 +34,9 @@ final class MessageBuffer
         $length = $header[1];
         $type = $this->bytes[0];
         if ($length < 4 || $length >= $this->longest) {
-            throw ProtocolException::malformed("a message of type '" . addcslashes($type, "\0..\37\177..\377") . "' with a length of {$length}");
+            throw ProtocolException::malformed(
+                "a message of type '" . addcslashes($type, "\0..\37\177..\377") . "' with a length of {$length}",
+            );
         }
         if (\strlen($this->bytes) <= $length) {
             return null;

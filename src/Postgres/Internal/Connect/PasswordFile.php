@@ -30,7 +30,9 @@ final class PasswordFile
     public static function find(string $file, PostgresHost $host, string $database, string $user): ?string
     {
         $lines = self::isPrivate($file) ? @file($file, \FILE_IGNORE_NEW_LINES) : false;
-        $name = $host->isSocket() && \in_array(rtrim($host->host, '/'), self::DEFAULT_FOLDERS, true) ? self::LOCAL : $host->host;
+        $name = $host->isSocket() && \in_array(rtrim($host->host, '/'), self::DEFAULT_FOLDERS, true)
+            ? self::LOCAL
+            : $host->host;
         foreach ($lines !== false ? $lines : [] as $line) {
             $password = self::match(rtrim($line, "\r"), [$name, (string) $host->port, $database, $user]);
             if ($password !== null) {
@@ -48,7 +50,10 @@ final class PasswordFile
             return null;
         }
         preg_match_all('~\G((?:[^:\\\\]|\\\\.)*+)(?::|$)~', $line, $found);
-        $fields = array_map(static fn(string $field): string => (string) preg_replace('~\\\\(.)~', '$1', $field), $found[1]);
+        $fields = array_map(
+            static fn(string $field): string => (string) preg_replace('~\\\\(.)~', '$1', $field),
+            $found[1],
+        );
         foreach ($wanted as $at => $value) {
             if (!isset($fields[$at]) || $found[1][$at] !== '*' && $fields[$at] !== $value) {
                 return null;

@@ -30,7 +30,11 @@ final class SaslPrep
 
     public static function prepare(#[\SensitiveParameter] string $password): string
     {
-        if (preg_match('~[^\x00-\x7f]~', $password) !== 1 || !\extension_loaded('intl') || preg_match('~~u', $password) !== 1) {
+        if (
+            preg_match('~[^\x00-\x7f]~', $password) !== 1
+            || !\extension_loaded('intl')
+            || preg_match('~~u', $password) !== 1
+        ) {
             return $password;
         }
         // U+200B is in both tables; PostgreSQL replaces it with a space.
@@ -40,7 +44,13 @@ final class SaslPrep
         }
         $prepared = \Normalizer::normalize($mapped, \Normalizer::FORM_KC);
 
-        return !\is_string($prepared) || $prepared === '' || preg_match(self::PROHIBITED, $prepared) === 1 || !self::isKnown($prepared) || !self::isOfOneDirection($prepared) ? $password : $prepared;
+        return !\is_string($prepared)
+            || $prepared === ''
+            || preg_match(self::PROHIBITED, $prepared) === 1
+            || !self::isKnown($prepared)
+            || !self::isOfOneDirection($prepared)
+            ? $password
+            : $prepared;
     }
 
     private static function isKnown(#[\SensitiveParameter] string $text): bool

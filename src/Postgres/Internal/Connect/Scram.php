@@ -51,9 +51,17 @@ final class Scram
     public static function begin(array $offered, LoginCredentials $credentials, ?string $nonce = null): self
     {
         $nonce ??= base64_encode(random_bytes(18));
-        $can = $credentials->tls && $credentials->certificateHash !== null && $credentials->channelBinding !== ChannelBinding::Disable;
+        $can = $credentials->tls
+            && $credentials->certificateHash !== null
+            && $credentials->channelBinding !== ChannelBinding::Disable;
         if ($can && \in_array(self::PLUS, $offered, true)) {
-            return new self(self::PLUS, $header = 'p=tls-server-end-point,,', $header . $credentials->certificateHash, $credentials, $nonce);
+            return new self(
+                self::PLUS,
+                $header = 'p=tls-server-end-point,,',
+                $header . $credentials->certificateHash,
+                $credentials,
+                $nonce,
+            );
         }
         if ($credentials->channelBinding === ChannelBinding::Require) {
             throw AttemptFailedException::authentication('channel binding is required, and ' . match (true) {
@@ -63,7 +71,15 @@ final class Scram
             });
         }
         if (!\in_array(self::PLAIN, $offered, true)) {
-            throw AttemptFailedException::authentication('the server offers no SASL mechanism that is known: ' . implode(', ', array_map(static fn(string $name): string => addcslashes(substr($name, 0, 40), "\0..\37\177..\377"), $offered)));
+            throw AttemptFailedException::authentication(
+                'the server offers no SASL mechanism that is known: ' . implode(
+                    ', ',
+                    array_map(
+                        static fn(string $name): string => addcslashes(substr($name, 0, 40), "\0..\37\177..\377"),
+                        $offered,
+                    ),
+                ),
+            );
         }
         // "y" means that the client saw no offer. A server that did offer it detects the manipulation.
         $header = $can ? 'y,,' : 'n,,';
@@ -79,14 +95,26 @@ final class Scram
     /** @throws AttemptFailedException when the server's first message is invalid */
     public function challenge(string $serverFirst): void
     {
-        if (preg_match('~^r=(?<nonce>[\x21-\x2b\x2d-\x7e]+),s=(?<salt>[A-Za-z0-9+/]+={0,2}),i=(?<iterations>[1-9][0-9]*)(?:,|$)~D', $serverFirst, $part) !== 1) {
+        if (preg_match(
+            '~^r=(?<nonce>[\x21-\x2b\x2d-\x7e]+),s=(?<salt>[A-Za-z0-9+/]+={0,2}),i=(?<iterations>[1-9][0-9]*)(?:,|$)~D',
+            $serverFirst,
+            $part,
+        ) !== 1) {
             throw AttemptFailedException::authentication("the server's SCRAM challenge can't be understood");
         }
         if (!str_starts_with($part['nonce'], $this->clientNonce) || $part['nonce'] === $this->clientNonce) {
-            throw AttemptFailedException::authentication("the server's SCRAM challenge answers another client's message");
+            throw AttemptFailedException::authentication(
+                "the server's SCRAM challenge answers another client's message",
+            );
         }
         if (\strlen($part['iterations']) > 9 || (int) $part['iterations'] > self::MOST_ITERATIONS) {
-            throw AttemptFailedException::authentication('the server asks for ' . substr($part['iterations'], 0, 20) . ' SCRAM iterations, and at most ' . self::MOST_ITERATIONS . ' are made');
+            throw AttemptFailedException::authentication(
+                'the server asks for '
+                    . substr($part['iterations'], 0, 20)
+                    . ' SCRAM iterations, and at most '
+                    . self::MOST_ITERATIONS
+                    . ' are made',
+            );
         }
         $salt = base64_decode($part['salt'], true);
         if ($salt === false || $salt === '') {
@@ -94,7 +122,11 @@ final class Scram
         }
         $this->serverFirst = $serverFirst;
         $this->nonce = $part['nonce'];
-        $this->salting = $this->credentials->salted->of(SaslPrep::prepare($this->credentials->password()), $salt, (int) $part['iterations']);
+        $this->salting = $this->credentials->salted->of(
+            SaslPrep::prepare($this->credentials->password()),
+            $salt,
+            (int) $part['iterations'],
+        );
     }
 
     /** @return string|null the answer to the challenge; null while the computation is not done: call it again */
@@ -118,11 +150,22 @@ final class Scram
     public function verify(string $serverFinal): void
     {
         if (preg_match('~^e=([^,]*)~', $serverFinal, $part) === 1) {
-            throw AttemptFailedException::authentication('the server broke the SCRAM exchange off: ' . addcslashes(substr($part[1], 0, 100), "\0..\37\177..\377"));
+            throw AttemptFailedException::authentication(
+                'the server broke the SCRAM exchange off: '
+                    . addcslashes(substr($part[1], 0, 100), "\0..\37\177..\377"),
+            );
         }
-        $signature = preg_match('~^v=([A-Za-z0-9+/]+={0,2})(?:,|$)~D', $serverFinal, $part) === 1 ? base64_decode($part[1], true) : false;
-        if ($this->expectedSignature === '' || $signature === false || !hash_equals($this->expectedSignature, $signature)) {
-            throw AttemptFailedException::authentication('the server did not prove that it knows the password: something else may stand in its place');
+        $signature = preg_match('~^v=([A-Za-z0-9+/]+={0,2})(?:,|$)~D', $serverFinal, $part) === 1
+            ? base64_decode($part[1], true)
+            : false;
+        if (
+            $this->expectedSignature === ''
+            || $signature === false
+            || !hash_equals($this->expectedSignature, $signature)
+        ) {
+            throw AttemptFailedException::authentication(
+                'the server did not prove that it knows the password: something else may stand in its place',
+            );
         }
     }
 

@@ -43,22 +43,41 @@ final class SessionSetup
         private readonly array $parameters,
         int $pid,
     ) {
-        if ($target !== TargetSession::Any && !isset($parameters['in_hot_standby'], $parameters['default_transaction_read_only'])) {
+        if (
+            $target !== TargetSession::Any
+            && !isset($parameters['in_hot_standby'], $parameters['default_transaction_read_only'])
+        ) {
             $this->role = $this->add(self::ROLE);
         }
         if ($this->version() >= 14) {
             $isOwn = "pg_catalog.pg_backend_pid() = {$pid}";
             // Only set in the server's own process: behind a pooler the setting would stay for the next client. A
             // server whose system does not support it returns an error, which does no harm.
-            $check = isset($options->settings[self::CHECK]) ? '' : ", case when {$isOwn} and pg_catalog.current_setting('" . self::CHECK . "', true) = '0' then " . self::assignment(self::CHECK, self::CHECK_INTERVAL) . ' end';
+            $check = isset($options->settings[self::CHECK])
+                ? ''
+                : ", case when {$isOwn} and pg_catalog.current_setting('"
+                . self::CHECK
+                . "', true) = '0' then "
+                . self::assignment(self::CHECK, self::CHECK_INTERVAL)
+                . ' end';
             $this->process = $this->add("select {$isOwn}, " . self::STARTED . $check);
         }
         if ($this->version() >= 12 && isset($parameters['IntervalStyle'])) {
-            $this->add('select ' . implode(', ', array_map(static fn(string $name): string => self::readable($name, $pid), array_keys(self::READABLE))));
+            $this->add(
+                'select ' . implode(
+                    ', ',
+                    array_map(
+                        static fn(string $name): string => self::readable($name, $pid),
+                        array_keys(self::READABLE),
+                    ),
+                ),
+            );
         }
         $settings = $this->settings();
         if ($settings !== []) {
-            $this->settings = $this->add('select ' . implode(', ', array_map(self::assignment(...), array_keys($settings), $settings)));
+            $this->settings = $this->add(
+                'select ' . implode(', ', array_map(self::assignment(...), array_keys($settings), $settings)),
+            );
         }
     }
 
@@ -83,14 +102,17 @@ final class SessionSetup
     /** @throws AttemptFailedException when the session is not of the requested kind, or a setting is refused */
     public function judge(Answers $answers): void
     {
-        $error = ($this->role === null ? null : $answers->error($this->role)) ?? ($this->settings === null ? null : $answers->error($this->settings));
+        $error = ($this->role === null ? null : $answers->error($this->role))
+            ?? ($this->settings === null ? null : $answers->error($this->settings));
         if ($error !== null) {
             throw AttemptFailedException::refused($error);
         }
         $row = $this->role === null ? [] : $answers->rows($this->role)[0] ?? [];
         $this->judgeRole(
             $this->role === null ? ($this->parameters['in_hot_standby'] ?? '') === 'on' : ($row[0] ?? '') === 't',
-            $this->role === null ? ($this->parameters['default_transaction_read_only'] ?? '') === 'on' : ($row[1] ?? '') === 'on',
+            $this->role === null
+                ? ($this->parameters['default_transaction_read_only'] ?? '') === 'on'
+                : ($row[1] ?? '') === 'on',
         );
     }
 
@@ -129,7 +151,9 @@ final class SessionSetup
     {
         [$condition, $value] = self::READABLE[$name];
 
-        return "case when pg_catalog.pg_backend_pid() = {$pid} and (pg_catalog.current_setting('{$name}') {$condition}) then " . self::assignment($name, $value) . ' end';
+        return "case when pg_catalog.pg_backend_pid() = {$pid} and (pg_catalog.current_setting('{$name}') {$condition}) then "
+            . self::assignment($name, $value)
+            . ' end';
     }
 
     /** Returns the major version. A server that does not report it counts as a new one. */

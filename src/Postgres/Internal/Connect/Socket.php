@@ -41,17 +41,30 @@ final class Socket
     public static function open(Endpoint $endpoint, $context, Deadline $deadline): self
     {
         // PHP ignores the time limit here: the call returns at once.
-        [$stream, $warning] = Warnings::of(static fn() => stream_socket_client($endpoint->uri(), $code, $message, null, \STREAM_CLIENT_CONNECT | \STREAM_CLIENT_ASYNC_CONNECT, $context));
+        [$stream, $warning] = Warnings::of(
+            static fn() => stream_socket_client(
+                $endpoint->uri(),
+                $code,
+                $message,
+                null,
+                \STREAM_CLIENT_CONNECT | \STREAM_CLIENT_ASYNC_CONNECT,
+                $context,
+            ),
+        );
         if ($stream === false) {
             // PHP's warning does not name this cause.
-            throw AttemptFailedException::because(@fopen('/dev/null', 'r') === false ? 'too many open files' : Warnings::clause($warning));
+            throw AttemptFailedException::because(
+                @fopen('/dev/null', 'r') === false ? 'too many open files' : Warnings::clause($warning),
+            );
         }
         $socket = new self($stream);
         stream_set_blocking($stream, false);
         // Bytes that PHP read before TLS begins would count as received through TLS (CVE-2021-23222).
         stream_set_read_buffer($stream, 0);
         if (!LoopLimit::allows($stream)) {
-            throw AttemptFailedException::because('the event loop can not wait for a descriptor above 1023, and so many files are open: install one of ext-ev, ext-event and ext-uv, or use several processes');
+            throw AttemptFailedException::because(
+                'the event loop can not wait for a descriptor above 1023, and so many files are open: install one of ext-ev, ext-event and ext-uv, or use several processes',
+            );
         }
         $deadline->writable($stream, 'the connection');
         if ($endpoint->ip !== null && stream_socket_get_name($stream, true) === false) {
@@ -77,7 +90,10 @@ final class Socket
             }
             if (feof($stream)) {
                 $warning = $warning !== '' ? $warning : $this->warning;
-                throw AttemptFailedException::because("the server closed the connection while waiting for {$for}" . ($warning === '' ? '' : ': ' . Warnings::clause($warning)));
+                throw AttemptFailedException::because(
+                    "the server closed the connection while waiting for {$for}"
+                        . ($warning === '' ? '' : ': ' . Warnings::clause($warning)),
+                );
             }
             $deadline->readable($stream, $for);
         }
@@ -146,7 +162,9 @@ final class Socket
             throw ProtocolException::notPostgres($answer . stream_get_contents($this->stream(), 100));
         }
         if ((string) stream_socket_recvfrom($this->stream(), 1, \STREAM_PEEK) !== '') {
-            throw ProtocolException::malformed('bytes that are not encrypted follow the answer to the request for TLS: somebody may have put them there');
+            throw ProtocolException::malformed(
+                'bytes that are not encrypted follow the answer to the request for TLS: somebody may have put them there',
+            );
         }
         $this->handshake($tls, $deadline);
 

@@ -58,8 +58,10 @@ final class Startup
     /** @var array<string, string> parameters that the server reports */
     private array $parameters = [];
 
-    public function __construct(private readonly LoginCredentials $credentials, private readonly string $applicationName = '')
-    {
+    public function __construct(
+        private readonly LoginCredentials $credentials,
+        private readonly string $applicationName = '',
+    ) {
         $this->buffer = new MessageBuffer(self::LONGEST);
     }
 
@@ -185,10 +187,14 @@ final class Startup
             default => [0, 3, 5, 10],
         };
         if ($this->scram !== null && !$this->verified && $code === 0) {
-            throw AttemptFailedException::authentication('the server says that the login is done, but did not prove that it knows the password: something else may stand in its place');
+            throw AttemptFailedException::authentication(
+                'the server says that the login is done, but did not prove that it knows the password: something else may stand in its place',
+            );
         }
         if (!\in_array($code, [0, 3, 5, 10, 11, 12], true)) {
-            throw AttemptFailedException::authentication("the server asks for an authentication that is not known here: {$this->name($code)}");
+            throw AttemptFailedException::authentication(
+                "the server asks for an authentication that is not known here: {$this->name($code)}",
+            );
         }
         if (!\in_array($code, $expected, true)) {
             throw ProtocolException::unexpected('R', "with {$code}, which is not its turn");
@@ -249,7 +255,10 @@ final class Startup
         $this->credentials->demand(AuthenticationMethod::Scram);
         // Checked before anything is sent, so that a missing password is the reported cause.
         $this->credentials->password();
-        $this->scram = Scram::begin(array_values(array_filter(Messages::texts($data), static fn(string $name): bool => $name !== '')), $this->credentials);
+        $this->scram = Scram::begin(
+            array_values(array_filter(Messages::texts($data), static fn(string $name): bool => $name !== '')),
+            $this->credentials,
+        );
         $first = $this->scram->first();
 
         return Messages::password("{$this->scram->mechanism}\0" . pack('N', \strlen($first)) . $first);

@@ -36,7 +36,9 @@ final readonly class Tls
                 'passphrase' => '',
                 ...array_filter([
                     'cafile' => $this->options->tlsRootCertificate,
-                    'capath' => $this->options->tlsRootCertificate === null && $this->mode->verifies() ? SystemStore::folder() : null,
+                    'capath' => $this->options->tlsRootCertificate === null && $this->mode->verifies()
+                        ? SystemStore::folder()
+                        : null,
                     'local_cert' => $this->options->tlsCertificate,
                     'local_pk' => $this->options->tlsKey,
                 ], static fn(?string $file): bool => $file !== null),
@@ -53,12 +55,21 @@ final readonly class Tls
     public static function endPoint(?\OpenSSLCertificate $certificate): ?string
     {
         $parsed = $certificate !== null ? openssl_x509_parse($certificate) : false;
-        $signature = $parsed !== false && \is_string($parsed['signatureTypeSN'] ?? null) ? $parsed['signatureTypeSN'] : '';
-        if ($certificate === null || preg_match('~(?:^|[-_])(md5|sha1|sha224|sha256|sha384|sha512)(?:$|[-_])~i', $signature, $part) !== 1) {
+        $signature = $parsed !== false && \is_string($parsed['signatureTypeSN'] ?? null)
+            ? $parsed['signatureTypeSN']
+            : '';
+        if (
+            $certificate === null
+            || preg_match('~(?:^|[-_])(md5|sha1|sha224|sha256|sha384|sha512)(?:$|[-_])~i', $signature, $part) !== 1
+        ) {
             return null;
         }
         $hash = strtolower($part[1]);
-        $fingerprint = openssl_x509_fingerprint($certificate, \in_array($hash, ['md5', 'sha1'], true) ? 'sha256' : $hash, true);
+        $fingerprint = openssl_x509_fingerprint(
+            $certificate,
+            \in_array($hash, ['md5', 'sha1'], true) ? 'sha256' : $hash,
+            true,
+        );
 
         return $fingerprint === false ? null : $fingerprint;
     }
@@ -69,9 +80,16 @@ final readonly class Tls
         $detail = Warnings::clause($warning);
 
         return match (true) {
-            str_contains($warning, ' did not match expected ') => "its TLS certificate is for another host than '{$this->host->host}'",
-            str_contains($warning, 'certificate verify failed') => "its TLS certificate can't be verified: it is not valid at this time, or no authority in "
-                . ($this->options->tlsRootCertificate ?? "the system's store") . ' has signed it (tlsRootCertificate or sslrootcert names a file of authorities to trust)',
+            str_contains(
+                $warning,
+                ' did not match expected ',
+            ) => "its TLS certificate is for another host than '{$this->host->host}'",
+            str_contains(
+                $warning,
+                'certificate verify failed',
+            ) => "its TLS certificate can't be verified: it is not valid at this time, or no authority in "
+                . ($this->options->tlsRootCertificate ?? "the system's store")
+                    . ' has signed it (tlsRootCertificate or sslrootcert names a file of authorities to trust)',
             $detail === '' => 'the server closed the connection during the TLS handshake',
             default => "the TLS handshake failed: {$detail}",
         };

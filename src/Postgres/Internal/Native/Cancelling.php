@@ -43,7 +43,11 @@ final class Cancelling
      * @param \Closure(): void                             $request sends a request; returns when it is closed
      * @param \Closure(ConnectionLostException|null): void $over    called after each; a reason closes the connection
      */
-    public function __construct(private readonly Conversation $conversation, private readonly \Closure $request, private readonly \Closure $over) {}
+    public function __construct(
+        private readonly Conversation $conversation,
+        private readonly \Closure $request,
+        private readonly \Closure $over,
+    ) {}
 
     /** Stops an exchange in flight: at once if it is the current one, otherwise when it becomes that. */
     public function stop(#[\SensitiveParameter] Exchange $exchange): void
@@ -121,7 +125,13 @@ final class Cancelling
             $failure = ConnectionLostException::while('a statement that was cancelled could not be stopped otherwise', $reason);
         }
         $this->underWay = false;
-        if (!$isNeeded && array_filter($this->conversation->exchanges, static fn(Exchange $exchange): bool => $exchange->cancelled) === []) {
+        if (
+            !$isNeeded
+            && array_filter(
+                $this->conversation->exchanges,
+                static fn(Exchange $exchange): bool => $exchange->cancelled,
+            ) === []
+        ) {
             $failure = null;
         }
         $current = $this->conversation->current();

@@ -107,7 +107,9 @@ final class Conversation
         $exchange->add($rows, max(1, $this->reader->rows));
         $this->isLarge = $this->isLarge || \strlen($rows) > self::LARGE;
         if ($exchange->held() > SizeLimits::FLOOR && $exchange->held() > ($limit = SizeLimits::result())) {
-            $exchange->refuse($exchange->flows ? ResultTooLargeException::stream($limit) : ResultTooLargeException::result($limit));
+            $exchange->refuse(
+                $exchange->flows ? ResultTooLargeException::stream($limit) : ResultTooLargeException::result($limit),
+            );
         }
         if ($exchange->flows) {
             $this->wake($exchange);

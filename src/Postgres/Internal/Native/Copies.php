@@ -116,15 +116,22 @@ final class Copies
                 $this->pipeline->write(FrontendMessages::copyFail('this is no COPY … TO STDOUT'));
             }
             $this->end($sql, $exchange, $cancellation);
-            throw new \LogicException($direction === 'G' ? 'copyFrom() takes a COPY … FROM STDIN' : 'copyTo() takes a COPY … TO STDOUT');
+            throw new \LogicException(
+                $direction === 'G' ? 'copyFrom() takes a COPY … FROM STDIN' : 'copyTo() takes a COPY … TO STDOUT',
+            );
         }
 
         return $exchange;
     }
 
     /** @param iterable<string> $rows */
-    private function send(#[\SensitiveParameter] iterable $rows, #[\SensitiveParameter] Exchange $exchange, ?Cancellation $cancellation): void
-    {
+    private function send(
+        #[\SensitiveParameter]
+        iterable $rows,
+        #[\SensitiveParameter]
+        Exchange $exchange,
+        ?Cancellation $cancellation,
+    ): void {
         $chunk = '';
         foreach ($rows as $row) {
             $cancellation?->throwIfRequested();

@@ -261,7 +261,9 @@ final class Exchange implements Rows
                     $at += 4 + $read[1];
                     $row[$key] = match ($kind) {
                         Columns::BYTES => $bytes,
-                        Types::INT => (string) (int) $bytes === $bytes ? (int) $bytes : throw ProtocolException::value('integer'),
+                        Types::INT => (string) (int) $bytes === $bytes
+                            ? (int) $bytes
+                            : throw ProtocolException::value('integer'),
                         default => $columns->types->decode($columns->oids[$index], $bytes),
                     };
                 }

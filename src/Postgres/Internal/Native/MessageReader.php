@@ -183,7 +183,9 @@ final class MessageReader
     private function passOver(string $type, int $length): string
     {
         if (!\in_array($type, ['D', 'd', 'N'], true)) {
-            throw ProtocolException::malformed("a message of type '{$type}' with a length of {$length}, which is more than may be read into memory");
+            throw ProtocolException::malformed(
+                "a message of type '{$type}' with a length of {$length}, which is more than may be read into memory",
+            );
         }
         $this->tooLarge = $length;
         $this->skip = $length + 1 - $this->pending();
@@ -218,8 +220,15 @@ final class MessageReader
         /** @var array{1: int} $unpacked */
         $unpacked = unpack('N', $this->buffer, $at + 1);
         $length = $unpacked[1];
-        if ($length < 4 || $length > self::LONGEST_OTHER && ($length > self::LONGEST || !str_contains(self::LONG, $type))) {
-            throw ProtocolException::malformed(\sprintf("a message of type '%s' with a length of %d", addcslashes($type, "\0..\37'\177..\377"), $length));
+        if (
+            $length < 4
+            || $length > self::LONGEST_OTHER && ($length > self::LONGEST || !str_contains(self::LONG, $type))
+        ) {
+            throw ProtocolException::malformed(\sprintf(
+                "a message of type '%s' with a length of %d",
+                addcslashes($type, "\0..\37'\177..\377"),
+                $length,
+            ));
         }
 
         return $length;

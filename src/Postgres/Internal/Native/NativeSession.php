@@ -56,8 +56,12 @@ final class NativeSession implements Session
         $this->preparation = new Preparation($pipeline, $statements, $types, $steps);
     }
 
-    public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result
-    {
+    public function query(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters = [],
+        ?Cancellation $cancellation = null,
+    ): Result {
         if ($cancellation !== null) {
             return $this->queryStepwise($sql, $parameters, $cancellation);
         }
@@ -91,7 +95,13 @@ final class NativeSession implements Session
         $statement = $this->statements->find($sql);
         $request = $statement?->request($parameters);
         $pipeline = $this->pipeline;
-        if ($statement === null || $request === null || $statement->changesSession || $this->statements->unsettled || $this->steps->wanted) {
+        if (
+            $statement === null
+            || $request === null
+            || $statement->changesSession
+            || $this->statements->unsettled
+            || $this->steps->wanted
+        ) {
             return false;
         }
         $mustBeFirst = $statement->once || $pipeline->begin !== '';
@@ -162,8 +172,12 @@ final class NativeSession implements Session
         return $this->pipeline->serverTime->roundTrip;
     }
 
-    public function stream(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): \Generator
-    {
+    public function stream(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters,
+        ?Cancellation $cancellation,
+    ): \Generator {
         $cancellation?->throwIfRequested();
         self::check($sql, $parameters);
         $portal = new Portal($this->pipeline, 'spindle_' . ++$this->portals);
@@ -177,7 +191,12 @@ final class NativeSession implements Session
             $exchange->onSent = $this->onSent($sql, $statement->changesSession);
             $parts = $portal->opening($statement, $sql, $statement->encode($parameters));
         } while (!$this->submit($exchange, $sql, $statement, $parts, $cancellation));
-        $failed = function (#[\SensitiveParameter] Exchange $exchange, #[\SensitiveParameter] ServerError $error) use ($sql, $statement, $parameters): \Throwable {
+        $failed = function (
+            #[\SensitiveParameter]
+            Exchange $exchange,
+            #[\SensitiveParameter]
+            ServerError $error,
+        ) use ($sql, $statement, $parameters): \Throwable {
             $this->forgetStale($sql, $exchange, 1);
 
             return $this->exception($sql, $error, $statement->parameters, $parameters);
@@ -194,7 +213,11 @@ final class NativeSession implements Session
         $describe = fn(string $columns): array => $this->prepare($columns, $cancellation)->columns->oids ?? [];
 
         $begun = hrtime(true);
-        $rows = (new Copies($this->pipeline))->in($sql, fn(): \Generator => CopyRows::of($sql, $data, $this->preparation->types, $describe), $cancellation);
+        $rows = (new Copies($this->pipeline))->in(
+            $sql,
+            fn(): \Generator => CopyRows::of($sql, $data, $this->preparation->types, $describe),
+            $cancellation,
+        );
         $this->steps->logOutcome("Done: {$rows} rows copied", $sql, hrtime(true) - $begun);
 
         return $rows;
@@ -238,8 +261,12 @@ final class NativeSession implements Session
     }
 
     /** @param bool $meansElse whether statements may mean something else after the script */
-    private function runScript(string $sql, bool $meansElse, ?Cancellation $cancellation, ?TransactionEnds $ends = null): void
-    {
+    private function runScript(
+        string $sql,
+        bool $meansElse,
+        ?Cancellation $cancellation,
+        ?TransactionEnds $ends = null,
+    ): void {
         $this->steps->log('Executing a script', $sql);
         $begun = hrtime(true);
         $this->sendBegin($cancellation);
@@ -263,7 +290,11 @@ final class NativeSession implements Session
         if ($exchange->failure !== null) {
             throw $exchange->failure;
         }
-        $this->steps->logOutcome($exchange->error === null ? 'Done: a script' : "Failed with SQLSTATE {$exchange->error->sqlState()}", $sql, hrtime(true) - $begun);
+        $this->steps->logOutcome(
+            $exchange->error === null ? 'Done: a script' : "Failed with SQLSTATE {$exchange->error->sqlState()}",
+            $sql,
+            hrtime(true) - $begun,
+        );
         if ($exchange->error !== null) {
             throw QueryException::of($exchange->error, $sql);
         }
@@ -313,7 +344,9 @@ final class NativeSession implements Session
         $this->steps->log('Beginning a transaction', $sql);
         $this->settleStatements();
         // Without a Sync: if BEGIN fails, the server skips everything behind it.
-        $this->pipeline->begin = FrontendMessages::parse('', $sql) . implode('', FrontendMessages::bind("\0\0\0\0", [], "\0\0")) . FrontendMessages::EXECUTE;
+        $this->pipeline->begin = FrontendMessages::parse('', $sql)
+            . implode('', FrontendMessages::bind("\0\0\0\0", [], "\0\0"))
+            . FrontendMessages::EXECUTE;
     }
 
     public function hasBegun(): bool
@@ -408,15 +441,23 @@ final class NativeSession implements Session
             throw $exchange->refusal;
         }
         if ($exchange->suspended || $exchange->rows > 0 && $columns === null) {
-            throw ProtocolException::malformed($exchange->suspended ? 'rows were held back that had been asked for' : 'there are rows of a statement that has none');
+            throw ProtocolException::malformed(
+                $exchange->suspended
+                    ? 'rows were held back that had been asked for'
+                    : 'there are rows of a statement that has none',
+            );
         }
 
         return new Result($columns, $exchange, $exchange->rows, $exchange->affected());
     }
 
     /** @param list<mixed> $parameters */
-    private function queryStepwise(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Result
-    {
+    private function queryStepwise(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters,
+        ?Cancellation $cancellation,
+    ): Result {
         $cancellation?->throwIfRequested();
         self::check($sql, $parameters);
         for ($tries = 1;; ++$tries) {
@@ -432,7 +473,9 @@ final class NativeSession implements Session
             if ($statement === null) {
                 $name = $this->statements->name($sql);
                 $exchange = $this->preparation->execute($name, $sql, $parameters, $cancellation, $onSent);
-                $statement = $exchange->parameters === null ? null : $this->preparation->register($name, $sql, $exchange, $cancellation);
+                $statement = $exchange->parameters === null
+                    ? null
+                    : $this->preparation->register($name, $sql, $exchange, $cancellation);
             } else {
                 $exchange = $this->execute($sql, $statement, $parameters, $cancellation, $onSent);
                 if ($exchange === null) {
@@ -467,8 +510,14 @@ final class NativeSession implements Session
      *
      * @return Exchange|null null when the statement has to be prepared again: {@see submit()}
      */
-    private function execute(string $sql, PreparedStatement $statement, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation, ?\Closure $onSent): ?Exchange
-    {
+    private function execute(
+        string $sql,
+        PreparedStatement $statement,
+        #[\SensitiveParameter]
+        array $parameters,
+        ?Cancellation $cancellation,
+        ?\Closure $onSent,
+    ): ?Exchange {
         $this->steps->log("Executing {$statement->name}", $sql);
         $values = $statement->encode($parameters);
         $exchange = new Exchange();
@@ -496,8 +545,15 @@ final class NativeSession implements Session
      *
      * @return bool false when nothing was executed, and the statement has to be prepared again
      */
-    private function submit(#[\SensitiveParameter] Exchange $exchange, string $sql, PreparedStatement $statement, #[\SensitiveParameter] array $parts, ?Cancellation $cancellation): bool
-    {
+    private function submit(
+        #[\SensitiveParameter]
+        Exchange $exchange,
+        string $sql,
+        PreparedStatement $statement,
+        #[\SensitiveParameter]
+        array $parts,
+        ?Cancellation $cancellation,
+    ): bool {
         $pipeline = $this->pipeline;
         $isAlone = ($exchange->once || $pipeline->begin !== '') && $pipeline->conversation->exchanges !== [];
         if (!$isAlone && !$pipeline->cancelling->unsettled && !$pipeline->copy->taken) {
@@ -507,8 +563,15 @@ final class NativeSession implements Session
         }
         $generation = $this->statements->generation;
         $onSent = $exchange->onSent;
-        $exchange->onSent = function (#[\SensitiveParameter] Exchange $exchange) use ($sql, $statement, $parts, $generation, $onSent): void {
-            $exchange->executes = $generation === $this->statements->generation && ($statement->name === '' || $this->statements->find($sql) === $statement);
+        $exchange->onSent = function (#[\SensitiveParameter] Exchange $exchange) use (
+            $sql,
+            $statement,
+            $parts,
+            $generation,
+            $onSent,
+        ): void {
+            $exchange->executes = $generation === $this->statements->generation
+                && ($statement->name === '' || $this->statements->find($sql) === $statement);
             array_map($this->pipeline->write(...), $exchange->executes ? $parts : [FrontendMessages::SYNC]);
             if ($exchange->executes && $onSent !== null) {
                 $onSent($exchange);
@@ -580,7 +643,11 @@ final class NativeSession implements Session
     /** Keeps statements of a finished transaction: no rollback can affect them any more. */
     private function settleStatements(): void
     {
-        if ($this->statements->unsettled && $this->pipeline->conversation->status === 'I' && ($this->changing === null || $this->changing->done)) {
+        if (
+            $this->statements->unsettled
+            && $this->pipeline->conversation->status === 'I'
+            && ($this->changing === null || $this->changing->done)
+        ) {
             $this->changing = null;
             $this->statements->settle();
         }
@@ -640,11 +707,22 @@ final class NativeSession implements Session
      * @param list<int> $types types of the parameters, as far as they are known
      * @param list<mixed> $parameters
      */
-    private function ensureAgain(string $sql, array $types, #[\SensitiveParameter] array $parameters, #[\SensitiveParameter] Exchange $exchange, int $tries): void
-    {
+    private function ensureAgain(
+        string $sql,
+        array $types,
+        #[\SensitiveParameter]
+        array $parameters,
+        #[\SensitiveParameter]
+        Exchange $exchange,
+        int $tries,
+    ): void {
         $error = $exchange->error;
         if ($error === null) {
-            throw new \LogicException($exchange->copy === 'G' ? 'A COPY … FROM STDIN is for copyFrom()' : 'A COPY … TO STDOUT is for copyTo()');
+            throw new \LogicException(
+                $exchange->copy === 'G'
+                    ? 'A COPY … FROM STDIN is for copyFrom()'
+                    : 'A COPY … TO STDOUT is for copyTo()',
+            );
         }
         if ($exchange->copy === 'G') {
             throw new \LogicException('A COPY … FROM STDIN is for copyFrom()');
@@ -682,10 +760,23 @@ final class NativeSession implements Session
      * @param list<int> $types types of the parameters, as far as they are known
      * @param array<mixed> $parameters
      */
-    private function exception(string $sql, #[\SensitiveParameter] ServerError $error, array $types, #[\SensitiveParameter] array $parameters): QueryException|MultipleStatementsException
-    {
-        $error = $error->hiding(QuotedValues::of($this->preparation->types, $types, $parameters, $error->field('M') ?? ''));
-        $second = $error->sqlState() === '42601' && str_contains((string) $error->field('R'), 'exec_parse_message') ? SqlText::second($sql) : null;
+    private function exception(
+        string $sql,
+        #[\SensitiveParameter]
+        ServerError $error,
+        array $types,
+        #[\SensitiveParameter]
+        array $parameters,
+    ): QueryException|MultipleStatementsException {
+        $error = $error->hiding(QuotedValues::of(
+            $this->preparation->types,
+            $types,
+            $parameters,
+            $error->field('M') ?? '',
+        ));
+        $second = $error->sqlState() === '42601' && str_contains((string) $error->field('R'), 'exec_parse_message')
+            ? SqlText::second($sql)
+            : null;
 
         return $second === null ? QueryException::of($error, $sql) : MultipleStatementsException::in(...$second);
     }

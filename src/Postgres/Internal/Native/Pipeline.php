@@ -113,8 +113,14 @@ final class Pipeline
      * @param float|null       $readTimeout seconds without a byte, while answers are due, until the connection is lost
      * @param int              $roundTrip   upper bound of a round trip in nanoseconds, measured while connecting
      */
-    public function __construct(private $stream, private readonly bool $buffered, \Closure $stop, private readonly ?float $readTimeout, SizeLimits $limits, int $roundTrip = 0)
-    {
+    public function __construct(
+        private $stream,
+        private readonly bool $buffered,
+        \Closure $stop,
+        private readonly ?float $readTimeout,
+        SizeLimits $limits,
+        int $roundTrip = 0,
+    ) {
         $this->serverTime = new ServerTime($roundTrip);
         $this->process = (int) getmypid();
         $this->conversation = new Conversation($limits);
@@ -127,9 +133,16 @@ final class Pipeline
         }
         // The callbacks must not keep the connection alive.
         $weak = \WeakReference::create($this);
-        $this->cancelling = new Cancelling($this->conversation, $stop, static fn(?ConnectionLostException $failure) => $weak->get()?->requested($failure));
+        $this->cancelling = new Cancelling(
+            $this->conversation,
+            $stop,
+            static fn(?ConnectionLostException $failure) => $weak->get()?->requested($failure),
+        );
         $this->flush = static fn() => $weak->get()?->flush();
-        $this->readable = EventLoop::unreference(EventLoop::onReadable($stream, static fn() => $weak->get()?->receive()));
+        $this->readable = EventLoop::unreference(EventLoop::onReadable(
+            $stream,
+            static fn() => $weak->get()?->receive(),
+        ));
         $this->writable = EventLoop::disable(EventLoop::onWritable($stream, $this->flush));
     }
 
@@ -161,7 +174,10 @@ final class Pipeline
         do {
             $alone = $exchange->once || $this->begin !== '';
             $this->settle($alone && $this->copying === null && $this->copy->isMine(), $cancellation);
-            if ($this->copy->taken ? $this->copying !== null || !$this->copy->isMine() : $alone && $this->conversation->exchanges !== []) {
+            if (
+                $this->copy->taken ? $this->copying !== null
+                || !$this->copy->isMine() : $alone && $this->conversation->exchanges !== []
+            ) {
                 $this->copy->take($cancellation);
                 try {
                     $this->settle($alone, $cancellation);
@@ -188,7 +204,9 @@ final class Pipeline
     public function send(Exchange $exchange, #[\SensitiveParameter] string $bytes): void
     {
         if ($this->end !== null) {
-            throw $this->end instanceof ConnectionLostException ? ConnectionLostException::earlier($this->end) : $this->end;
+            throw $this->end instanceof ConnectionLostException
+                ? ConnectionLostException::earlier($this->end)
+                : $this->end;
         }
         $conversation = $this->conversation;
         $alone = $conversation->exchanges === [];
@@ -287,7 +305,10 @@ final class Pipeline
         }
         $this->settling += $all ? 1 : 0;
         try {
-            while ($this->end === null && ($this->cancelling->unsettled || $all && $this->conversation->exchanges !== [])) {
+            while (
+                $this->end === null
+                && ($this->cancelling->unsettled || $all && $this->conversation->exchanges !== [])
+            ) {
                 $this->waiting->wait($cancellation, static function (): void {});
             }
         } finally {
@@ -543,7 +564,14 @@ final class Pipeline
         if ($next !== null && $next->cancelled && $conversation->head > $head) {
             $this->cancelling->requestLater($next);
         }
-        if ($next !== null && $next->flows && !$next->discarded && $next->held() > self::BEHIND && $this->settling === 0 && \count($conversation->exchanges) === 1) {
+        if (
+            $next !== null
+            && $next->flows
+            && !$next->discarded
+            && $next->held() > self::BEHIND
+            && $this->settling === 0
+            && \count($conversation->exchanges) === 1
+        ) {
             $this->pause(true);
         }
         if ($conversation->reply !== '' || $conversation->notifications !== [] || $conversation->end !== null) {

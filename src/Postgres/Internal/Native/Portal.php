@@ -51,8 +51,14 @@ final readonly class Portal
      *
      * @return \Generator<int, array<string, mixed>>
      */
-    public function rows(#[\SensitiveParameter] Exchange $exchange, ?Columns $columns, #[\SensitiveParameter] \Closure $failed, ?Cancellation $cancellation): \Generator
-    {
+    public function rows(
+        #[\SensitiveParameter]
+        Exchange $exchange,
+        ?Columns $columns,
+        #[\SensitiveParameter]
+        \Closure $failed,
+        ?Cancellation $cancellation,
+    ): \Generator {
         $next = null;
         try {
             for ($index = 0; $exchange !== null; [$exchange, $next] = [$next, null]) {
@@ -86,8 +92,12 @@ final readonly class Portal
     }
 
     /** @param \Closure(Exchange, ServerError): \Throwable $failed */
-    private static function ensureComplete(#[\SensitiveParameter] Exchange $exchange, #[\SensitiveParameter] \Closure $failed): void
-    {
+    private static function ensureComplete(
+        #[\SensitiveParameter]
+        Exchange $exchange,
+        #[\SensitiveParameter]
+        \Closure $failed,
+    ): void {
         if ($exchange->copy !== '') {
             throw new \LogicException('A COPY is for copyFrom() or copyTo()');
         }
@@ -108,7 +118,14 @@ final readonly class Portal
         $rows = self::BYTES / ($last->size / max(1, $last->rows) + 1);
 
         $exchange = $this->exchange();
-        $this->pipeline->submit($exchange, [FrontendMessages::execute($this->name, (int) max(1, min(self::MOST_ROWS, $rows))) . FrontendMessages::SYNC], $cancellation);
+        $this->pipeline->submit(
+            $exchange,
+            [
+                FrontendMessages::execute($this->name, (int) max(1, min(self::MOST_ROWS, $rows)))
+                    . FrontendMessages::SYNC,
+            ],
+            $cancellation,
+        );
 
         return $exchange;
     }

@@ -36,7 +36,12 @@ final readonly class Preparation
         $exchange = new Exchange();
         $exchange->executes = false;
 
-        return $this->send($exchange, $name, [FrontendMessages::parse($name, $sql) . FrontendMessages::describe($name) . FrontendMessages::SYNC], $cancellation);
+        return $this->send(
+            $exchange,
+            $name,
+            [FrontendMessages::parse($name, $sql) . FrontendMessages::describe($name) . FrontendMessages::SYNC],
+            $cancellation,
+        );
     }
 
     /**
@@ -45,8 +50,14 @@ final readonly class Preparation
      * @param list<mixed> $parameters
      * @param (\Closure(Exchange): void)|null $onSent
      */
-    public function execute(string $name, string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation, ?\Closure $onSent = null): Exchange
-    {
+    public function execute(
+        string $name,
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters,
+        ?Cancellation $cancellation,
+        ?\Closure $onSent = null,
+    ): Exchange {
         $this->steps->log("Preparing and executing {$name}", $sql);
         $values = [];
         foreach ($parameters as $index => $value) {
@@ -60,20 +71,32 @@ final readonly class Preparation
      * Registers a described statement, even if its execution failed. An executed statement is not kept when its types
      * can't be learnt (their values are texts this time), or when its text may mean something else by now.
      */
-    public function register(string $name, string $sql, Exchange $exchange, ?Cancellation $cancellation): PreparedStatement
-    {
+    public function register(
+        string $name,
+        string $sql,
+        Exchange $exchange,
+        ?Cancellation $cancellation,
+    ): PreparedStatement {
         $parameters = $exchange->parameters ?? throw ProtocolException::malformed('a statement was not described');
         [$names, $oids] = $exchange->description ?? [null, []];
         $isKept = false;
         try {
-            $isKept = $this->learn([...$parameters, ...$oids], $exchange, $cancellation) && $exchange->generation === $this->statements->generation;
+            $isKept = $this->learn([...$parameters, ...$oids], $exchange, $cancellation)
+                && $exchange->generation === $this->statements->generation;
         } finally {
             if (!$isKept) {
                 $this->close($name);
             }
         }
         $columns = $names === null ? null : new Columns($names, $oids, $this->types);
-        $statement = new PreparedStatement($name, $parameters, $columns, $this->types, SessionChanges::suspects($sql) || SessionChanges::changesMeaning($sql), !SqlText::isRepeatable($sql));
+        $statement = new PreparedStatement(
+            $name,
+            $parameters,
+            $columns,
+            $this->types,
+            SessionChanges::suspects($sql) || SessionChanges::changesMeaning($sql),
+            !SqlText::isRepeatable($sql),
+        );
         if (!$isKept) {
             return $statement;
         }
@@ -111,7 +134,12 @@ final readonly class Preparation
         }
         $names = $exchange->description[0] ?? throw ProtocolException::malformed('a statement was not described');
         /** @var list<list<string|null>> $rows */
-        $rows = array_merge(...$exchange->batches(new Columns($names, array_fill(0, \count($names), self::TEXT), $this->types), array_keys($names)));
+        $rows = array_merge(
+            ...$exchange->batches(
+                new Columns($names, array_fill(0, \count($names), self::TEXT), $this->types),
+                array_keys($names),
+            ),
+        );
         $this->types->learn($rows);
 
         return true;
@@ -121,8 +149,14 @@ final readonly class Preparation
      * @param list<string|null>               $values
      * @param (\Closure(Exchange): void)|null $onSent
      */
-    private function executeTexts(string $name, string $sql, #[\SensitiveParameter] array $values, ?Cancellation $cancellation, ?\Closure $onSent = null): Exchange
-    {
+    private function executeTexts(
+        string $name,
+        string $sql,
+        #[\SensitiveParameter]
+        array $values,
+        ?Cancellation $cancellation,
+        ?\Closure $onSent = null,
+    ): Exchange {
         $exchange = new Exchange();
         $exchange->onSent = $onSent;
         $exchange->once = !SqlText::isRepeatable($sql);
@@ -135,8 +169,14 @@ final readonly class Preparation
     }
 
     /** @param non-empty-list<string> $parts */
-    private function send(#[\SensitiveParameter] Exchange $exchange, string $name, #[\SensitiveParameter] array $parts, ?Cancellation $cancellation): Exchange
-    {
+    private function send(
+        #[\SensitiveParameter]
+        Exchange $exchange,
+        string $name,
+        #[\SensitiveParameter]
+        array $parts,
+        ?Cancellation $cancellation,
+    ): Exchange {
         $isDone = false;
         try {
             $this->pipeline->submit($exchange, $parts, $cancellation);

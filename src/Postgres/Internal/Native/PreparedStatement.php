@@ -75,7 +75,9 @@ final class PreparedStatement
         $encoded = [];
         foreach ($this->parameters as $index => $oid) {
             $value = $values[$index];
-            $encoded[] = \is_int($value) && $oid !== self::BYTEA ? (string) $value : $this->types->encode($oid, $value, $index + 1);
+            $encoded[] = \is_int($value) && $oid !== self::BYTEA
+                ? (string) $value
+                : $this->types->encode($oid, $value, $index + 1);
         }
 
         return $encoded;
@@ -98,7 +100,9 @@ final class PreparedStatement
         $body = $this->unnamedPortal;
         foreach ($this->parameters as $index => $oid) {
             $value = $values[$index];
-            $text = \is_int($value) && $oid !== self::BYTEA ? (string) $value : $this->types->encode($oid, $value, $index + 1);
+            $text = \is_int($value) && $oid !== self::BYTEA
+                ? (string) $value
+                : $this->types->encode($oid, $value, $index + 1);
             if ($text === null) {
                 $body .= "\xFF\xFF\xFF\xFF";
                 continue;
@@ -132,7 +136,11 @@ final class PreparedStatement
     private static function formats(array $kinds): string
     {
         return \in_array(Types::BYTEA, $kinds, true)
-            ? pack('n*', \count($kinds), ...array_map(static fn(int $kind): int => $kind === Types::BYTEA ? 1 : 0, $kinds))
+            ? pack(
+                'n*',
+                \count($kinds),
+                ...array_map(static fn(int $kind): int => $kind === Types::BYTEA ? 1 : 0, $kinds),
+            )
             : "\0\0";
     }
 }

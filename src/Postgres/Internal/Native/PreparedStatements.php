@@ -106,7 +106,10 @@ final class PreparedStatements
     /** @return list<string> names to deallocate, of statements from the transaction that is rolled back */
     public function rollBack(): array
     {
-        $names = array_map(static fn(PreparedStatement $one): string => $one->name, array_values(array_intersect_key($this->prepared, $this->tentative)));
+        $names = array_map(
+            static fn(PreparedStatement $one): string => $one->name,
+            array_values(array_intersect_key($this->prepared, $this->tentative)),
+        );
         $this->prepared = array_diff_key($this->prepared, $this->tentative);
         $this->tentative = [];
 

@@ -71,7 +71,9 @@ final class WriteBuffer
                 $this->tail = '';
             }
             $part = $this->parts[0];
-            $chunk = $this->offset === 0 && \strlen($part) <= self::CHUNK ? $part : substr($part, $this->offset, self::CHUNK);
+            $chunk = $this->offset === 0 && \strlen($part) <= self::CHUNK
+                ? $part
+                : substr($part, $this->offset, self::CHUNK);
             $written = @fwrite($stream, $chunk);
             if ($written === false) {
                 return false;

@@ -23,7 +23,12 @@ final class Conninfo
     private const NO_FILE = '/nonexistent/spindle';
 
     /** Files in which systems keep their trusted authorities. */
-    private const AUTHORITIES = ['/etc/ssl/certs/ca-certificates.crt', '/etc/pki/tls/certs/ca-bundle.crt', '/etc/ssl/ca-bundle.pem', '/etc/ssl/cert.pem'];
+    private const AUTHORITIES = [
+        '/etc/ssl/certs/ca-certificates.crt',
+        '/etc/pki/tls/certs/ca-bundle.crt',
+        '/etc/ssl/ca-bundle.pem',
+        '/etc/ssl/cert.pem',
+    ];
 
     /** @throws UnsupportedException when libpq can't be limited to what the options allow */
     public static function of(PostgresOptions $options, Endpoint $endpoint): string
@@ -74,7 +79,13 @@ final class Conninfo
     {
         $file = $options->passwordFile;
 
-        return $options->password() ?? ($file === null ? '' : PasswordFile::find($file, $endpoint->host, $options->database, $options->user) ?? '');
+        return $options->password()
+            ?? ($file === null ? '' : PasswordFile::find(
+                $file,
+                $endpoint->host,
+                $options->database,
+                $options->user,
+            ) ?? '');
     }
 
     /** Returns libpq's major version. */
@@ -105,14 +116,22 @@ final class Conninfo
     private static function authorities(): string
     {
         $places = \extension_loaded('openssl') ? openssl_get_cert_locations() : [];
-        $files = [getenv('SSL_CERT_FILE'), $places['ini_cafile'] ?? '', $places['default_cert_file'] ?? '', ...self::AUTHORITIES];
+        $files = [
+            getenv('SSL_CERT_FILE'),
+            $places['ini_cafile'] ?? '',
+            $places['default_cert_file'] ?? '',
+            ...self::AUTHORITIES,
+        ];
         foreach ($files as $file) {
             if (\is_string($file) && $file !== '' && is_file($file)) {
                 return $file;
             }
         }
 
-        throw UnsupportedException::with('Checking a certificate without tlsRootCertificate', 'the file of the authorities that this system trusts is not found');
+        throw UnsupportedException::with(
+            'Checking a certificate without tlsRootCertificate',
+            'the file of the authorities that this system trusts is not found',
+        );
     }
 
     /**
@@ -122,18 +141,28 @@ final class Conninfo
      *
      * @return array<string, string>
      */
-    private static function authentication(PostgresOptions $options, Endpoint $endpoint, TlsMode $tls, bool $hasPassword): array
-    {
+    private static function authentication(
+        PostgresOptions $options,
+        Endpoint $endpoint,
+        TlsMode $tls,
+        bool $hasPassword,
+    ): array {
         $allowed = $options->authentication;
         if (self::version() >= 16) {
             return ['require_auth' => implode(',', array_column($allowed, 'value'))];
         }
-        $safe = $endpoint->host->isLocal() || $tls->verifies() || $options->channelBinding === ChannelBinding::Require || !$hasPassword;
-        $weak = \in_array(AuthenticationMethod::Md5, $allowed, true) && \in_array(AuthenticationMethod::Password, $allowed, true);
+        $safe = $endpoint->host->isLocal()
+            || $tls->verifies()
+            || $options->channelBinding === ChannelBinding::Require
+            || !$hasPassword;
+        $weak = \in_array(AuthenticationMethod::Md5, $allowed, true)
+            && \in_array(AuthenticationMethod::Password, $allowed, true);
         if (!\in_array(AuthenticationMethod::None, $allowed, true) || !$safe && !$weak) {
             throw UnsupportedException::with(
                 "A login at {$endpoint} by no other method than those allowed",
-                'libpq ' . self::version() . " sends the password in whatever form the server asks for. Have the server's certificate checked, allow all methods, take libpq 16",
+                'libpq '
+                    . self::version()
+                    . " sends the password in whatever form the server asks for. Have the server's certificate checked, allow all methods, take libpq 16",
             );
         }
 

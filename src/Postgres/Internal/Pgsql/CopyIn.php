@@ -31,7 +31,10 @@ final readonly class CopyIn
     public function run(string $sql, #[\SensitiveParameter] \Generator $rows, ?Cancellation $cancellation): int
     {
         self::ensureSendable($rows->valid() ? $rows->current() : '');
-        $call = $this->handle->call($cancellation, static fn(Connection $connection): bool|int => pg_send_query($connection, $sql));
+        $call = $this->handle->call(
+            $cancellation,
+            static fn(Connection $connection): bool|int => pg_send_query($connection, $sql),
+        );
         if ($call->error !== null) {
             throw QueryException::of($call->error, $sql);
         }
@@ -56,8 +59,13 @@ final readonly class CopyIn
     }
 
     /** @param \Generator<int, string> $rows */
-    private function sendRows(#[\SensitiveParameter] Call $call, #[\SensitiveParameter] \Generator $rows, ?Cancellation $cancellation): void
-    {
+    private function sendRows(
+        #[\SensitiveParameter]
+        Call $call,
+        #[\SensitiveParameter]
+        \Generator $rows,
+        ?Cancellation $cancellation,
+    ): void {
         $data = '';
         for (; $rows->valid(); $rows->next()) {
             $data .= $rows->current();
@@ -75,8 +83,13 @@ final readonly class CopyIn
     }
 
     /** @return bool whether the server accepts more data */
-    private function send(#[\SensitiveParameter] Call $call, #[\SensitiveParameter] string $data, ?Cancellation $cancellation): bool
-    {
+    private function send(
+        #[\SensitiveParameter]
+        Call $call,
+        #[\SensitiveParameter]
+        string $data,
+        ?Cancellation $cancellation,
+    ): bool {
         $cancellation?->throwIfRequested();
         self::ensureSendable($data);
         $this->handle->put($call, $data, $cancellation);
@@ -90,7 +103,10 @@ final readonly class CopyIn
     private static function ensureSendable(#[\SensitiveParameter] string $data): void
     {
         if (!Libpq::canCopy() && str_contains($data, "\0")) {
-            throw UnsupportedException::with('COPY with NUL bytes, which its binary format has,', 'before PHP 8.4 data end at the first one');
+            throw UnsupportedException::with(
+                'COPY with NUL bytes, which its binary format has,',
+                'before PHP 8.4 data end at the first one',
+            );
         }
     }
 }

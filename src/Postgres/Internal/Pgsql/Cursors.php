@@ -44,7 +44,11 @@ final class Cursors
     /** @var list<string> names of abandoned cursors, which stay open as long as the transaction */
     private array $left = [];
 
-    public function __construct(private readonly PgsqlHandle $handle, private readonly PgsqlPreparation $preparation, private readonly SizeLimits $limits) {}
+    public function __construct(
+        private readonly PgsqlHandle $handle,
+        private readonly PgsqlPreparation $preparation,
+        private readonly SizeLimits $limits,
+    ) {}
 
     /** Whether a statement only reads, so that it can have a cursor. In doubt returns false. */
     public static function fit(string $sql): bool
@@ -67,7 +71,11 @@ final class Cursors
         // Prepared although it is not executed, because that returns the types, and errors with correct positions.
         $statement = $this->preparation->prepared($sql, $parameters, $cancellation);
         $values = $statement->encode($parameters, $this->preparation->types);
-        $call = $this->handle->call($cancellation, static fn(Connection $connection): bool|int => pg_send_query_params($connection, "DECLARE {$name} NO SCROLL CURSOR FOR {$sql}", $values));
+        $call = $this->handle->call(
+            $cancellation,
+            static fn(Connection $connection): bool|int
+                => pg_send_query_params($connection, "DECLARE {$name} NO SCROLL CURSOR FOR {$sql}", $values),
+        );
 
         if ($call->error !== null) {
             throw $this->preparation->exception($sql, $statement->parameters ?? [], $parameters, $call->error);
@@ -85,11 +93,25 @@ final class Cursors
      *
      * @return array{Result, int<1, max>} the rows, and how many to fetch next
      */
-    public function fetch(string $name, int $count, string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): array
-    {
-        $call = $this->handle->call($cancellation, static fn(Connection $connection): bool|int => pg_send_query($connection, "FETCH {$count} FROM {$name}"));
+    public function fetch(
+        string $name,
+        int $count,
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters,
+        ?Cancellation $cancellation,
+    ): array {
+        $call = $this->handle->call(
+            $cancellation,
+            static fn(Connection $connection): bool|int => pg_send_query($connection, "FETCH {$count} FROM {$name}"),
+        );
         if ($call->error !== null || $call->result === null) {
-            throw $this->preparation->exception($sql, $this->types[$name] ?? [], $parameters, $call->error ?? throw Libpq::noResult());
+            throw $this->preparation->exception(
+                $sql,
+                $this->types[$name] ?? [],
+                $parameters,
+                $call->error ?? throw Libpq::noResult(),
+            );
         }
         $columns = $this->preparation->columns($call->result, $cancellation);
         $rows = new ResultRows($call->result, $this->limits, $call->took, isWhole: false);

@@ -147,8 +147,8 @@ final class Incoming
 
     /**
      * Whether libpq must read again before the event loop can notice new data. OpenSSL may hold decrypted data that did
-     * not fit into libpq's buffer, and the loop does not see them. With a large buffer ({@see PgsqlSetup::makeRoom()}) they
-     * are few. A few more calls on an empty socket read all of them.
+     * not fit into libpq's buffer, and the loop does not see them. With a large buffer ({@see PgsqlSetup::makeRoom()})
+     * they are few. A few more calls on an empty socket read all of them.
      *
      * @see https://github.com/postgres/postgres/blob/REL_15_STABLE/src/interfaces/libpq/fe-misc.c pqReadData
      */

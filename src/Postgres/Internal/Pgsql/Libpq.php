@@ -103,7 +103,10 @@ final class Libpq
      */
     public static function close(Connection $connection, $socket = null): void
     {
-        if (pg_connection_status($connection) === \PGSQL_CONNECTION_OK && pg_transaction_status($connection) === \PGSQL_TRANSACTION_ACTIVE) {
+        if (
+            pg_connection_status($connection) === \PGSQL_CONNECTION_OK
+            && pg_transaction_status($connection) === \PGSQL_TRANSACTION_ACTIVE
+        ) {
             $raw = @socket_import_stream($socket ?? self::socket($connection));
             if ($raw !== false) {
                 @socket_shutdown($raw);

@@ -78,7 +78,9 @@ final class Persistent
         ob_start();
         (new \ReflectionExtension('pgsql'))->info();
 
-        return preg_match('/Active Persistent Links\D+(\d+)/', (string) ob_get_clean(), $links) === 1 ? (int) $links[1] : 0;
+        return preg_match('/Active Persistent Links\D+(\d+)/', (string) ob_get_clean(), $links) === 1
+            ? (int) $links[1]
+            : 0;
     }
 
     /** @return array<string, mixed> nothing, because the connection string contains the password */

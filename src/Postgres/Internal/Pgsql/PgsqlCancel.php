@@ -29,8 +29,12 @@ final readonly class PgsqlCancel
     private PostgresOptions $options;
 
     /** @param int|null $pid id of the server's process; null when it is unknown, as behind a pooler */
-    public function __construct(PostgresOptions $options, private Endpoint $endpoint, private ?int $pid, private StatementLog $steps)
-    {
+    public function __construct(
+        PostgresOptions $options,
+        private Endpoint $endpoint,
+        private ?int $pid,
+        private StatementLog $steps,
+    ) {
         $this->options = $options->with([
             'hosts' => [new PostgresHost($endpoint->host->host, $endpoint->host->port, $endpoint->ip)],
             'targetSession' => TargetSession::Any,
@@ -49,7 +53,9 @@ final readonly class PgsqlCancel
     {
         $this->steps->log('Asking the server to cancel what it works at');
         if ($this->pid === null) {
-            throw ConnectionFailedException::cancelNotSent("{$this->endpoint}: there is a pooler between, and only its own protocol could tell it");
+            throw ConnectionFailedException::cancelNotSent(
+                "{$this->endpoint}: there is a pooler between, and only its own protocol could tell it",
+            );
         }
         try {
             $session = (new Connector($this->options))->connect();

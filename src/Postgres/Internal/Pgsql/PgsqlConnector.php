@@ -30,7 +30,13 @@ use Spindle\Postgres\UnsupportedException;
 final class PgsqlConnector
 {
     /** Server parameters that are needed here, among those that the server reports unasked. */
-    private const PARAMETERS = ['server_version', 'in_hot_standby', 'default_transaction_read_only', 'DateStyle', 'IntervalStyle'];
+    private const PARAMETERS = [
+        'server_version',
+        'in_hot_standby',
+        'default_transaction_read_only',
+        'DateStyle',
+        'IntervalStyle',
+    ];
 
     /** @var array<string, true> hashes of persistent connection strings whose server passed a test login */
     private static array $tried = [];
@@ -66,7 +72,9 @@ final class PgsqlConnector
         $this->tryLogin($conninfo, $endpoint, $deadline);
         $persistent = $this->options->persistent ? Persistent::take($conninfo, $this->options->connectTimeout) : null;
         try {
-            $connection = $persistent === null ? $this->open($conninfo, $deadline) : $this->reuse($persistent, $deadline);
+            $connection = $persistent === null
+                ? $this->open($conninfo, $deadline)
+                : $this->reuse($persistent, $deadline);
             [$setup, $isPooled, $types] = $this->setUp($connection, $target, $deadline);
             $tls = $this->options->tlsFor($endpoint->host) !== TlsMode::Disable;
             if ($tls) {
@@ -75,7 +83,13 @@ final class PgsqlConnector
             $deadline->throwIfCancelled();
             $steps = new StatementLog($this->options->logger, ++self::$made, pg_get_pid($connection));
             $steps->log("Connected to {$endpoint}");
-            $handle = new PgsqlHandle($connection, new PgsqlCancel($this->options, $endpoint, $isPooled ? null : pg_get_pid($connection), $steps), $this->options->readTimeout, $tls, $persistent !== null);
+            $handle = new PgsqlHandle(
+                $connection,
+                new PgsqlCancel($this->options, $endpoint, $isPooled ? null : pg_get_pid($connection), $steps),
+                $this->options->readTimeout,
+                $tls,
+                $persistent !== null,
+            );
         } finally {
             if (!isset($handle)) {
                 if (isset($connection)) {
@@ -90,7 +104,14 @@ final class PgsqlConnector
         });
         $statements = new PgsqlStatements($this->options->statementCache ?? ($isPooled ? 0 : PgsqlStatements::MOST));
 
-        return new PgsqlSession($handle, new PgsqlPreparation($handle, $statements, $types, $steps), pg_get_pid($connection), new SessionChanges($setup->statements()), $steps, new SizeLimits($this->options->maxValueBytes));
+        return new PgsqlSession(
+            $handle,
+            new PgsqlPreparation($handle, $statements, $types, $steps),
+            pg_get_pid($connection),
+            new SessionChanges($setup->statements()),
+            $steps,
+            new SizeLimits($this->options->maxValueBytes),
+        );
     }
 
     /** Logs in with the native driver first if libpq may send forbidden proofs; once a process for persistent ones. */
@@ -108,7 +129,9 @@ final class PgsqlConnector
 
     private function open(#[\SensitiveParameter] string $conninfo, Deadline $deadline): Connection
     {
-        [$connection, $warning] = Warnings::of(static fn() => pg_connect($conninfo, \PGSQL_CONNECT_ASYNC | \PGSQL_CONNECT_FORCE_NEW));
+        [$connection, $warning] = Warnings::of(
+            static fn() => pg_connect($conninfo, \PGSQL_CONNECT_ASYNC | \PGSQL_CONNECT_FORCE_NEW),
+        );
         if ($connection === false) {
             throw $this->failure($warning);
         }
@@ -137,7 +160,11 @@ final class PgsqlConnector
             }
             Libpq::showCodes($connection);
             try {
-                PgsqlSetup::of($connection, [...(Libpq::status($connection) === 'I' ? [] : ['ROLLBACK']), 'DISCARD ALL'], $deadline);
+                PgsqlSetup::of(
+                    $connection,
+                    [...(Libpq::status($connection) === 'I' ? [] : ['ROLLBACK']), 'DISCARD ALL'],
+                    $deadline,
+                );
 
                 return $connection;
             } catch (\Throwable $failure) {
@@ -157,7 +184,9 @@ final class PgsqlConnector
             }
             // Needed each time, because libpq opens another socket when it tries again without encryption.
             $socket = Libpq::socket($connection);
-            $state === \PGSQL_POLLING_READING ? $deadline->readable($socket, 'the login') : $deadline->writable($socket, 'the connection');
+            $state === \PGSQL_POLLING_READING
+                ? $deadline->readable($socket, 'the login')
+                : $deadline->writable($socket, 'the connection');
         }
     }
 
@@ -171,7 +200,9 @@ final class PgsqlConnector
             $value = pg_parameter_status($connection, $name);
             $parameters += \is_string($value) ? [$name => $value] : [];
         }
-        $options = str_starts_with($parameters['DateStyle'] ?? '', 'ISO') ? $this->options : $this->options->with(['settings' => ['DateStyle' => 'ISO, MDY', ...$this->options->settings]]);
+        $options = str_starts_with($parameters['DateStyle'] ?? '', 'ISO')
+            ? $this->options
+            : $this->options->with(['settings' => ['DateStyle' => 'ISO, MDY', ...$this->options->settings]]);
         $setup = new SessionSetup($options, $target, $parameters, pg_get_pid($connection));
         $answers = PgsqlSetup::of($connection, $setup->statements(), $deadline);
         $setup->judge($answers);
@@ -185,11 +216,22 @@ final class PgsqlConnector
         if ($error !== null) {
             return AttemptFailedException::refused($error);
         }
-        $text = trim((string) preg_replace(['~^pg_connect\(\): [^:]*+: ~', '~connection to server [^\n]*? failed: ~', '~\s+~'], ['', '', ' '], $text));
+        $text = trim(
+            (string) preg_replace(
+                ['~^pg_connect\(\): [^:]*+: ~', '~connection to server [^\n]*? failed: ~', '~\s+~'],
+                ['', '', ' '],
+                $text,
+            ),
+        );
 
         return match (true) {
-            str_contains($text, 'no password supplied') => AttemptFailedException::authentication("the server asks for a password of the user '{$this->options->user}', and none is given"),
-            preg_match('~authentication method|channel binding|SCRAM|require_auth~i', $text) === 1 => AttemptFailedException::authentication($text),
+            str_contains($text, 'no password supplied') => AttemptFailedException::authentication(
+                "the server asks for a password of the user '{$this->options->user}', and none is given",
+            ),
+            preg_match(
+                '~authentication method|channel binding|SCRAM|require_auth~i',
+                $text,
+            ) === 1 => AttemptFailedException::authentication($text),
             default => AttemptFailedException::because($text === '' ? 'libpq gives no reason' : $text),
         };
     }

@@ -48,7 +48,11 @@ final class PgsqlErrors
     public static function in(string $text): ?ServerError
     {
         $labels = implode('|', array_keys(self::LABELS));
-        if (preg_match("~([^\\s:]++):  ([0-9A-Z]{5}): (.*?)((?:\\n(?:{$labels}):  .*)?)$~Ds", trim($text), $match) !== 1) {
+        if (preg_match(
+            "~([^\\s:]++):  ([0-9A-Z]{5}): (.*?)((?:\\n(?:{$labels}):  .*)?)$~Ds",
+            trim($text),
+            $match,
+        ) !== 1) {
             return null;
         }
         $fields = ['S' => $match[1], 'C' => $match[2], 'M' => $match[3]];
@@ -60,9 +64,14 @@ final class PgsqlErrors
         return new ServerError($fields);
     }
 
-    public static function exception(string $sql, #[\SensitiveParameter] ServerError $error): QueryException|MultipleStatementsException
-    {
-        $second = $error->sqlState() === '42601' && str_contains((string) $error->field('R'), 'exec_parse_message') ? SqlText::second($sql) : null;
+    public static function exception(
+        string $sql,
+        #[\SensitiveParameter]
+        ServerError $error,
+    ): QueryException|MultipleStatementsException {
+        $second = $error->sqlState() === '42601' && str_contains((string) $error->field('R'), 'exec_parse_message')
+            ? SqlText::second($sql)
+            : null;
 
         return $second === null ? QueryException::of($error, $sql) : MultipleStatementsException::in(...$second);
     }

@@ -120,8 +120,14 @@ final class PgsqlHandle
         $this->incoming = new Incoming($connection, $this->socket, $tls);
         // The event loop must not keep an unreferenced connection alive.
         $weak = \WeakReference::create($this);
-        $this->readable = EventLoop::unreference(EventLoop::onReadable($this->socket, static fn() => $weak->get()?->receive()));
-        $this->writable = EventLoop::disable(EventLoop::onWritable($this->socket, static fn() => $weak->get()?->flush()));
+        $this->readable = EventLoop::unreference(EventLoop::onReadable(
+            $this->socket,
+            static fn() => $weak->get()?->receive(),
+        ));
+        $this->writable = EventLoop::disable(EventLoop::onWritable(
+            $this->socket,
+            static fn() => $weak->get()?->flush(),
+        ));
     }
 
     public function __destruct()
@@ -149,10 +155,17 @@ final class PgsqlHandle
      *
      * @throws ConnectionClosedException|ConnectionLostException
      */
-    public function call(?Cancellation $cancellation, #[\SensitiveParameter] \Closure $send, ?\Closure $late = null, ?TransactionEnds $ends = null): Call
-    {
+    public function call(
+        ?Cancellation $cancellation,
+        #[\SensitiveParameter]
+        \Closure $send,
+        ?\Closure $late = null,
+        ?TransactionEnds $ends = null,
+    ): Call {
         if ($this->end !== null) {
-            throw $this->end instanceof ConnectionLostException ? ConnectionLostException::earlier($this->end) : $this->end;
+            throw $this->end instanceof ConnectionLostException
+                ? ConnectionLostException::earlier($this->end)
+                : $this->end;
         }
         $this->neverBlock();
         $sent = @$send($this->connection);
@@ -184,7 +197,10 @@ final class PgsqlHandle
      */
     public function ask(string $sql, array $values, ?Cancellation $cancellation): array
     {
-        $call = $this->call($cancellation, static fn(Connection $connection): bool|int => pg_send_query_params($connection, $sql, $values));
+        $call = $this->call(
+            $cancellation,
+            static fn(Connection $connection): bool|int => pg_send_query_params($connection, $sql, $values),
+        );
         if ($call->error !== null) {
             throw QueryException::of($call->error, $sql);
         }
@@ -448,7 +464,12 @@ final class PgsqlHandle
     private function flush(): void
     {
         $this->since = hrtime(true);
-        if ($this->isForeign() || @pg_flush($this->connection) === 0 || $this->isLost() || $this->ending > 0 && --$this->ending > 0) {
+        if (
+            $this->isForeign()
+            || @pg_flush($this->connection) === 0
+            || $this->isLost()
+            || $this->ending > 0 && --$this->ending > 0
+        ) {
             return;
         }
         $this->writing = false;

@@ -62,8 +62,12 @@ final class PgsqlPreparation
      * @throws QueryException|MultipleStatementsException
      * @throws \LogicException|InvalidParameterException when the statement can't be sent
      */
-    public function statement(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): PgsqlStatement
-    {
+    public function statement(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters,
+        ?Cancellation $cancellation,
+    ): PgsqlStatement {
         if (!str_contains($sql, '$') && $this->statements->keeps($sql) && $this->statements->find($sql) === null) {
             $this->makeRoom();
 
@@ -81,8 +85,12 @@ final class PgsqlPreparation
      * @throws QueryException|MultipleStatementsException
      * @throws \LogicException|InvalidParameterException when the statement can't be sent
      */
-    public function prepared(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): PgsqlStatement
-    {
+    public function prepared(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters,
+        ?Cancellation $cancellation,
+    ): PgsqlStatement {
         if (!array_is_list($parameters)) {
             throw new \LogicException('Parameters are a list, of which $1 is the first');
         }
@@ -141,16 +149,29 @@ final class PgsqlPreparation
      * @param array<mixed> $parameters
      * @param list<int> $types types of the parameters, as far as they are known
      */
-    public function ensureAgain(string $sql, array $types, #[\SensitiveParameter] array $parameters, #[\SensitiveParameter] Call $call, int $tries): void
-    {
+    public function ensureAgain(
+        string $sql,
+        array $types,
+        #[\SensitiveParameter]
+        array $parameters,
+        #[\SensitiveParameter]
+        Call $call,
+        int $tries,
+    ): void {
         if ($call->copy !== '') {
             $this->handle->abandon($call, null);
-            throw new \LogicException($call->copy === 'G' ? 'A COPY … FROM STDIN is for copyFrom()' : 'A COPY … TO STDOUT is for copyTo()');
+            throw new \LogicException(
+                $call->copy === 'G' ? 'A COPY … FROM STDIN is for copyFrom()' : 'A COPY … TO STDOUT is for copyTo()',
+            );
         }
         $error = $call->error ?? throw Libpq::noResult();
         $this->steps->logOutcome("Failed with SQLSTATE {$error->sqlState()}", $sql, $call->took);
         $isOfAnother = $error->concernsName();
-        $isStale = $error->isStale() && ($isOfAnother ? $this->statements->areNamedIn($error->field('M') ?? '') : SqlText::isRepeatable($sql) || $error->field('W') === null);
+        $isStale = $error->isStale()
+            && (
+                $isOfAnother ? $this->statements->areNamedIn($error->field('M') ?? '') : SqlText::isRepeatable($sql)
+                || $error->field('W') === null
+            );
         if ($isStale) {
             $isOfAnother ? $this->statements->forgetAll() : $this->statements->forget($sql);
             if ($tries > 1 && $isOfAnother) {
@@ -268,7 +289,9 @@ final class PgsqlPreparation
     {
         $rows = $this->handle->ask(self::PARAMETER_TYPES, [$name], $cancellation);
 
-        return $rows === [] ? null : array_map(intval(...), array_values(array_filter(array_column($rows, 0), is_string(...))));
+        return $rows === []
+            ? null
+            : array_map(intval(...), array_values(array_filter(array_column($rows, 0), is_string(...))));
     }
 
     /**
@@ -322,8 +345,17 @@ final class PgsqlPreparation
      * @param list<int> $types types of the parameters, as far as they are known
      * @param array<mixed> $parameters
      */
-    public function exception(string $sql, array $types, #[\SensitiveParameter] array $parameters, #[\SensitiveParameter] ServerError $error): QueryException|MultipleStatementsException
-    {
-        return PgsqlErrors::exception($sql, $error->hiding(QuotedValues::of($this->types, $types, $parameters, $error->field('M') ?? '')));
+    public function exception(
+        string $sql,
+        array $types,
+        #[\SensitiveParameter]
+        array $parameters,
+        #[\SensitiveParameter]
+        ServerError $error,
+    ): QueryException|MultipleStatementsException {
+        return PgsqlErrors::exception(
+            $sql,
+            $error->hiding(QuotedValues::of($this->types, $types, $parameters, $error->field('M') ?? '')),
+        );
     }
 }

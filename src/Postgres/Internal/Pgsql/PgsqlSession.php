@@ -50,15 +50,23 @@ final class PgsqlSession implements Session
         $this->cursors = new Cursors($handle, $preparation, $limits);
     }
 
-    public function query(string $sql, #[\SensitiveParameter] array $parameters = [], ?Cancellation $cancellation = null): Result
-    {
+    public function query(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters = [],
+        ?Cancellation $cancellation = null,
+    ): Result {
         SqlText::check($sql);
 
         return $this->alone($cancellation, fn(): Result => $this->queryAlone($sql, $parameters, $cancellation));
     }
 
-    public function stream(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): \Generator
-    {
+    public function stream(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters,
+        ?Cancellation $cancellation,
+    ): \Generator {
         SqlText::check($sql);
         if (!Cursors::fit($sql)) {
             yield from $this->query($sql, $parameters, $cancellation);
@@ -76,13 +84,16 @@ final class PgsqlSession implements Session
         $isOpen = true;
         try {
             while ($isOpen) {
-                [$rows, $next] = $this->alone($cancellation, function () use ($cursor, $count, $sql, $parameters, $meansElse, $cancellation): array {
-                    if ($meansElse) {
-                        $this->preparation->startGeneration();
-                    }
+                [$rows, $next] = $this->alone(
+                    $cancellation,
+                    function () use ($cursor, $count, $sql, $parameters, $meansElse, $cancellation): array {
+                        if ($meansElse) {
+                            $this->preparation->startGeneration();
+                        }
 
-                    return $this->cursors->fetch($cursor, $count, $sql, $parameters, $cancellation);
-                });
+                        return $this->cursors->fetch($cursor, $count, $sql, $parameters, $cancellation);
+                    },
+                );
                 $isOpen = \count($rows) === $count;
                 foreach ($rows as $row) {
                     yield $index++ => $row;
@@ -103,7 +114,14 @@ final class PgsqlSession implements Session
         $describe = fn(string $columns): array => $this->columnTypes($columns, $cancellation);
 
         $begun = hrtime(true);
-        $rows = $this->alone($cancellation, fn(): int => (new CopyIn($this->handle))->run($sql, CopyRows::of($sql, $data, $this->preparation->types, $describe), $cancellation));
+        $rows = $this->alone(
+            $cancellation,
+            fn(): int => (new CopyIn($this->handle))->run(
+                $sql,
+                CopyRows::of($sql, $data, $this->preparation->types, $describe),
+                $cancellation,
+            ),
+        );
         $this->steps->logOutcome("Done: {$rows} rows copied", $sql, hrtime(true) - $begun);
 
         return $rows;
@@ -291,8 +309,12 @@ final class PgsqlSession implements Session
     }
 
     /** @param list<mixed> $parameters */
-    private function queryAlone(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Result
-    {
+    private function queryAlone(
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters,
+        ?Cancellation $cancellation,
+    ): Result {
         for ($tries = 1;; ++$tries) {
             if ($this->preparation->unsettled) {
                 $this->preparation->settle('');
@@ -301,7 +323,9 @@ final class PgsqlSession implements Session
             $call = $this->execute($sql, $statement, $parameters, $cancellation);
             $this->took = $call->took;
             if ($this->preparation->unsettled) {
-                $this->preparation->settle($call->result === null ? '' : pg_result_status($call->result, \PGSQL_STATUS_STRING));
+                $this->preparation->settle(
+                    $call->result === null ? '' : pg_result_status($call->result, \PGSQL_STATUS_STRING),
+                );
             }
             if ($call->error === null && $call->copy === '' && $call->result !== null) {
                 return $this->result($sql, $call->result, $statement, $cancellation);
@@ -311,8 +335,13 @@ final class PgsqlSession implements Session
     }
 
     /** @param list<mixed> $parameters */
-    private function execute(string $sql, PgsqlStatement $statement, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Call
-    {
+    private function execute(
+        string $sql,
+        PgsqlStatement $statement,
+        #[\SensitiveParameter]
+        array $parameters,
+        ?Cancellation $cancellation,
+    ): Call {
         $name = $statement->name;
         $this->steps->log("Executing {$name}", $sql);
         if ($statement->changesSession && SessionChanges::suspects($sql)) {
@@ -328,8 +357,12 @@ final class PgsqlSession implements Session
             : static fn(Connection $connection): bool|int => pg_send_execute($connection, $name, $values));
     }
 
-    private function result(string $sql, PgsqlResult $result, PgsqlStatement $statement, ?Cancellation $cancellation): Result
-    {
+    private function result(
+        string $sql,
+        PgsqlResult $result,
+        PgsqlStatement $statement,
+        ?Cancellation $cancellation,
+    ): Result {
         $columns = $statement->columns;
         if ($columns === null && pg_result_status($result) === \PGSQL_TUPLES_OK) {
             $columns = $this->preparation->columnsOfWhatIsDone($result, $cancellation);
@@ -351,14 +384,22 @@ final class PgsqlSession implements Session
     {
         $this->steps->log('Executing a script', $sql);
         $begun = hrtime(true);
-        $call = $this->handle->call($cancellation, static fn(Connection $connection): bool|int => pg_send_query($connection, $sql), ends: $ends);
+        $call = $this->handle->call(
+            $cancellation,
+            static fn(Connection $connection): bool|int => pg_send_query($connection, $sql),
+            ends: $ends,
+        );
         $isCopy = false;
         while (!$call->done) {
             $isCopy = $isCopy || $call->takesData;
             $this->handle->failCopy($call);
             $this->handle->await($call, $cancellation);
         }
-        $this->steps->logOutcome($call->error === null ? 'Done: a script' : "Failed with SQLSTATE {$call->error->sqlState()}", $sql, hrtime(true) - $begun);
+        $this->steps->logOutcome(
+            $call->error === null ? 'Done: a script' : "Failed with SQLSTATE {$call->error->sqlState()}",
+            $sql,
+            hrtime(true) - $begun,
+        );
         if ($call->error !== null) {
             throw QueryException::of($isCopy ? self::noData() : $call->error, $sql);
         }
@@ -373,7 +414,10 @@ final class PgsqlSession implements Session
     /** @return list<int> type OIDs of a query's columns */
     private function columnTypes(string $sql, ?Cancellation $cancellation): array
     {
-        $call = $this->handle->call($cancellation, static fn(Connection $connection): bool|int => pg_send_query($connection, "{$sql} LIMIT 0"));
+        $call = $this->handle->call(
+            $cancellation,
+            static fn(Connection $connection): bool|int => pg_send_query($connection, "{$sql} LIMIT 0"),
+        );
 
         return $call->error === null && $call->result !== null
             ? $this->preparation->columns($call->result, $cancellation)->oids

@@ -23,7 +23,10 @@ final readonly class PgsqlSetup implements Answers
      */
     public static function of(Connection $connection, array $statements, Deadline $deadline): self
     {
-        return new self(array_map(static fn(string $statement): array => self::ask($connection, $statement, $deadline), $statements));
+        return new self(array_map(
+            static fn(string $statement): array => self::ask($connection, $statement, $deadline),
+            $statements,
+        ));
     }
 
     /** Makes libpq enlarge its buffer for good, to hold a TLS record and the beginning of a message. */

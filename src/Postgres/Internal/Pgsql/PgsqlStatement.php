@@ -23,7 +23,11 @@ final class PgsqlStatement
      * @param bool $changesSession whether it may change the session or texts' meaning: {@see SessionChanges}
      * @param list<int>|null $parameters type OIDs; null while they are unknown
      */
-    public function __construct(public readonly string $name, public readonly bool $changesSession, public ?array $parameters = null) {}
+    public function __construct(
+        public readonly string $name,
+        public readonly bool $changesSession,
+        public ?array $parameters = null,
+    ) {}
 
     /**
      * @param array<mixed> $values

@@ -113,7 +113,10 @@ final class PgsqlStatements
     /** Drops the statements prepared in a transaction that was rolled back, and marks them for deallocation. */
     public function rollBack(): void
     {
-        array_map($this->forget(...), array_map(strval(...), array_keys(array_intersect_key($this->tentative, $this->prepared))));
+        array_map(
+            $this->forget(...),
+            array_map(strval(...), array_keys(array_intersect_key($this->tentative, $this->prepared))),
+        );
         $this->tentative = [];
     }
 

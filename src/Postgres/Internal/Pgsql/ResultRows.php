@@ -162,7 +162,9 @@ final readonly class ResultRows implements Rows
             $values[$key] = $text === null ? null : match ($columns->kinds[$index]) {
                 Types::TEXT => $text,
                 // The cast also returns 0 for a text that is no number, such as an empty one.
-                Types::INT => ((int) $text) !== 0 || $text === '0' ? (int) $text : throw ProtocolException::value('integer'),
+                Types::INT => ((int) $text) !== 0 || $text === '0'
+                    ? (int) $text
+                    : throw ProtocolException::value('integer'),
                 default => $columns->types->decode($columns->oids[$index], $text),
             };
         }

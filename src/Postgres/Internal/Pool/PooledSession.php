@@ -41,7 +41,10 @@ final class PooledSession
     /** Whether the session must be reset when the queries that share it are done. */
     public bool $spoiled = false;
 
-    /** Whether no further query may share it, because a borrower will get it alone. Only {@see PooledSessions} writes it. */
+    /**
+     * Whether no further query may share it, because a borrower will get it alone. Only {@see PooledSessions} writes
+     * it.
+     */
     public bool $reserved = false;
 
     /** Checks in a row without a byte from the server while several queries shared the session. */
@@ -70,7 +73,10 @@ final class PooledSession
 
     public function isShareable(): bool
     {
-        return !$this->alone && !$this->reserved && $this->borrowers < self::MOST_SHARING && $this->still < self::STILL + $this->trip;
+        return !$this->alone
+            && !$this->reserved
+            && $this->borrowers < self::MOST_SHARING
+            && $this->still < self::STILL + $this->trip;
     }
 
     /**
@@ -129,7 +135,10 @@ final class PooledSession
         $roundTrip = $this->native?->roundTrip() ?? 0;
         $this->soon = max(self::SOON, $roundTrip);
         $this->trip = intdiv($roundTrip, self::LOOK_EACH);
-        $patience = (self::MOST_STILL + $this->trip) << min(intdiv($this->postponed, max(1, $this->borrowers)), self::MOST_DOUBLINGS);
+        $patience = (self::MOST_STILL + $this->trip) << min(
+            intdiv($this->postponed, max(1, $this->borrowers)),
+            self::MOST_DOUBLINGS,
+        );
         $isToGiveWay = $this->still > 0 && $this->still % $patience === 0;
         $this->postponed += $isToGiveWay ? 1 : 0;
 

@@ -64,8 +64,13 @@ final readonly class Queries
      *
      * @param list<mixed> $parameters
      */
-    private function send(KnownStatement $statement, bool $alone, string $sql, #[\SensitiveParameter] array $parameters): Result
-    {
+    private function send(
+        KnownStatement $statement,
+        bool $alone,
+        string $sql,
+        #[\SensitiveParameter]
+        array $parameters,
+    ): Result {
         $roster = $this->roster;
         $cost = $statement->cost;
         $exchange = new Exchange();
@@ -156,7 +161,11 @@ final readonly class Queries
     private static function runCode(#[\SensitiveParameter] array $parameters, int $depth = 0): bool
     {
         foreach ($parameters as $value) {
-            if (\is_object($value) ? !$value instanceof \DateTimeInterface && !$value instanceof \UnitEnum : \is_array($value) && ($depth > self::DEPTH || self::runCode($value, $depth + 1))) {
+            if (
+                \is_object($value) ? !$value instanceof \DateTimeInterface
+                && !$value instanceof \UnitEnum : \is_array($value)
+                && ($depth > self::DEPTH || self::runCode($value, $depth + 1))
+            ) {
                 return true;
             }
         }

@@ -22,8 +22,8 @@ use function Amp\async;
  * The sessions of a pool, and the fibers that wait for them.
  *
  * A session is lent to one borrower alone, or shared by queries that are known to be short ({@see ShortStatements}).
- * Waiting fibers are in the {@see WaitQueue}. For each borrower that needs a session alone, a shared one is reserved. No
- * further query joins it, so it is free as soon as its queries are done.
+ * Waiting fibers are in the {@see WaitQueue}. For each borrower that needs a session alone, a shared one is reserved.
+ * No further query joins it, so it is free as soon as its queries are done.
  *
  * A session counts a query of {@see Queries} from when it is sent until its answer is read. Then the next waiting query
  * is sent, before the fiber of the first one runs and without waking the fiber of the next.
@@ -113,7 +113,12 @@ final class SessionPool implements SessionLender
     {
         $idle = \count(array_filter($this->members->all, static fn(PooledSession $member): bool => $member->isFree()));
 
-        return ['inUse' => \count($this->members->all) - $idle, 'idle' => $idle, 'opening' => $this->openings->underWay, 'waiting' => $this->queue->count()];
+        return [
+            'inUse' => \count($this->members->all) - $idle,
+            'idle' => $idle,
+            'opening' => $this->openings->underWay,
+            'waiting' => $this->queue->count(),
+        ];
     }
 
     public function isClosed(): bool
@@ -155,7 +160,9 @@ final class SessionPool implements SessionLender
     public function ensureOurs(): void
     {
         if (!$this->isOurs()) {
-            throw new \LogicException('A pool of connections to PostgreSQL can not be used in a fork of the process that created it; create another');
+            throw new \LogicException(
+                'A pool of connections to PostgreSQL can not be used in a fork of the process that created it; create another',
+            );
         }
     }
 
@@ -180,7 +187,11 @@ final class SessionPool implements SessionLender
             if ($this->look === null) {
                 $this->lookLater();
             }
-            if (\count($this->members->all) < $this->most && $this->openings->underWay === 0 && !$member->answersSoon($cost)) {
+            if (
+                \count($this->members->all) < $this->most
+                && $this->openings->underWay === 0
+                && !$member->answersSoon($cost)
+            ) {
                 $this->grow();
             }
         }
@@ -285,7 +296,10 @@ final class SessionPool implements SessionLender
     {
         $session = $member->session;
         $member->takeBack(0);
-        if ($session->isOpen() && ($session->inFlight() > 0 || $session->transactionStatus() !== 'I' || $session->isChanged())) {
+        if (
+            $session->isOpen()
+            && ($session->inFlight() > 0 || $session->transactionStatus() !== 'I' || $session->isChanged())
+        ) {
             $this->lookAfter($member);
         } else {
             $this->freed($member);
@@ -325,7 +339,10 @@ final class SessionPool implements SessionLender
     /** Ends reservations for which there is no waiter any more, after a waiter left. */
     private function left(): void
     {
-        while ($this->members->reserved > $this->queue->alone->count && ($member = $this->members->aReserved()) !== null) {
+        while (
+            $this->members->reserved > $this->queue->alone->count
+            && ($member = $this->members->aReserved()) !== null
+        ) {
             $this->members->unreserve($member);
             $this->serve($member);
         }
@@ -403,7 +420,15 @@ final class SessionPool implements SessionLender
     private function freed(PooledSession $member): void
     {
         $isFree = !$member->alone && $member->borrowers === 0;
-        if (!$member->session->isOpen() || $isFree && ($this->closed || $member->session->lastActivity() > $member->until || !$this->sessions->suits($member->session))) {
+        if (
+            !$member->session->isOpen()
+            || $isFree
+            && (
+                $this->closed
+                || $member->session->lastActivity() > $member->until
+                || !$this->sessions->suits($member->session)
+            )
+        ) {
             $this->members->drop($member);
             $this->growForWaiting();
 
@@ -523,7 +548,9 @@ final class SessionPool implements SessionLender
             $this->freed($member);
             if ($isLeftOpen) {
                 // The warning comes last, since its callback may need a connection too.
-                ($this->warn)('A transaction was left open on a connection that was given back to the pool, and is rolled back');
+                ($this->warn)(
+                    'A transaction was left open on a connection that was given back to the pool, and is rolled back',
+                );
             }
         })->ignore();
     }
@@ -531,7 +558,11 @@ final class SessionPool implements SessionLender
     /** Tries again after a pause. A permanent failure needs a waiter: refused logins may lock the account. */
     private function openAgain(): void
     {
-        if ($this->queue->count() > 0 || $this->openings->failure === null || TransientFailures::of($this->openings->failure)) {
+        if (
+            $this->queue->count() > 0
+            || $this->openings->failure === null
+            || TransientFailures::of($this->openings->failure)
+        ) {
             $this->growForWaiting();
         }
     }
@@ -552,7 +583,11 @@ final class SessionPool implements SessionLender
         $open = \count($this->members->all) + $underWay;
         // Queries that can share wait for the sessions that are being tested, which takes little time.
         $waiting = $this->trying > 0 ? $this->queue->alone->count : $this->queue->count();
-        $wanted = max($waiting - $underWay, $this->options->minConnections - $open, $this->queue->count() === 0 ? 1 - $underWay : 0);
+        $wanted = max(
+            $waiting - $underWay,
+            $this->options->minConnections - $open,
+            $this->queue->count() === 0 ? 1 - $underWay : 0,
+        );
         $this->openings->start(min($wanted, $this->most - $open));
     }
 
@@ -583,7 +618,9 @@ final class SessionPool implements SessionLender
         if ($this->members->all !== [] || $this->openings->underWay > 0) {
             return;
         }
-        $isNoServer = $this->counts->opened === 0 && $failure instanceof ConnectionFailedException && $failure->sqlState === null;
+        $isNoServer = $this->counts->opened === 0
+            && $failure instanceof ConnectionFailedException
+            && $failure->sqlState === null;
         if ($isNoServer || !TransientFailures::of($failure)) {
             $this->queue->refuse($failure);
         }
@@ -599,20 +636,35 @@ final class SessionPool implements SessionLender
     /** Schedules the next pass that closes free sessions which are idle for too long or too old. */
     private function sweepLater(): void
     {
-        if ($this->sweep !== null || $this->closed || min($this->options->idleTimeout, $this->options->maxLifetime) >= 1e9) {
+        if (
+            $this->sweep !== null
+            || $this->closed
+            || min($this->options->idleTimeout, $this->options->maxLifetime) >= 1e9
+        ) {
             return;
         }
-        $this->sweep = WeakTimer::after(min($this->options->idleTimeout, $this->options->maxLifetime) / 2, $this, static function (self $self): void {
-            $self->sweep = null;
-            foreach ($self->members->all as $member) {
-                if ($member->isFree() && (hrtime(true) > $member->until || $self->sinceIdle($member) >= $self->options->idleTimeout && \count($self->members->all) > $self->options->minConnections)) {
-                    $self->members->drop($member);
+        $this->sweep = WeakTimer::after(
+            min($this->options->idleTimeout, $this->options->maxLifetime) / 2,
+            $this,
+            static function (self $self): void {
+                $self->sweep = null;
+                foreach ($self->members->all as $member) {
+                    if (
+                        $member->isFree()
+                        && (
+                            hrtime(true) > $member->until
+                            || $self->sinceIdle($member) >= $self->options->idleTimeout
+                            && \count($self->members->all) > $self->options->minConnections
+                        )
+                    ) {
+                        $self->members->drop($member);
+                    }
                 }
-            }
-            $self->growForWaiting();
-            if ($self->members->all !== []) {
-                $self->sweepLater();
-            }
-        });
+                $self->growForWaiting();
+                if ($self->members->all !== []) {
+                    $self->sweepLater();
+                }
+            },
+        );
     }
 }

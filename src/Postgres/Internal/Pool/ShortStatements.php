@@ -51,7 +51,9 @@ final class ShortStatements
             $this->known = [];
             $this->bytes = $length;
         }
-        $isPlain = SqlText::isRepeatable($sql) && !SessionChanges::suspects($sql) && !SessionChanges::controlsTransaction($sql);
+        $isPlain = SqlText::isRepeatable($sql)
+            && !SessionChanges::suspects($sql)
+            && !SessionChanges::controlsTransaction($sql);
         $this->known[$sql] = new KnownStatement($isPlain, $isPlain && self::reads($sql), $nanoseconds);
     }
 

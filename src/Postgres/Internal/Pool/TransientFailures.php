@@ -13,6 +13,7 @@ final class TransientFailures
 
     public static function of(\Throwable $failure): bool
     {
-        return $failure instanceof ConnectionFailedException && ($failure->sqlState === null || \in_array($failure->sqlState, self::STATES, true));
+        return $failure instanceof ConnectionFailedException
+            && ($failure->sqlState === null || \in_array($failure->sqlState, self::STATES, true));
     }
 }

@@ -146,14 +146,18 @@ final readonly class ArrayType implements TakesLists
         $texts = [];
         foreach ($value as $element) {
             if ($dimensions > 1) {
-                $texts[] = \is_array($element) ? $this->write($element, $dimensions - 1) : throw UnencodableException::of($element, 'it stands beside lists');
+                $texts[] = \is_array($element)
+                    ? $this->write($element, $dimensions - 1)
+                    : throw UnencodableException::of($element, 'it stands beside lists');
             } else {
                 $texts[] = $this->element($element);
             }
         }
 
         // Before version 17 the server accepts no empty array within an array.
-        return $dimensions > 1 && ($texts[0] ?? '') === '{}' && array_unique($texts) === ['{}'] ? '{}' : '{' . implode($this->delimiter, $texts) . '}';
+        return $dimensions > 1 && ($texts[0] ?? '') === '{}' && array_unique($texts) === ['{}']
+            ? '{}'
+            : '{' . implode($this->delimiter, $texts) . '}';
     }
 
     private function element(#[\SensitiveParameter] mixed $element): string

@@ -15,7 +15,9 @@ final readonly class ByteaType implements Type
             return stripcslashes($text);
         }
         // hex2bin() warns of invalid input. The check before takes half as long as hex2bin() itself.
-        $bytes = \strlen($text) % 2 === 0 && preg_match('/[^0-9a-f]/i', $text, offset: 2) === 0 ? hex2bin(substr($text, 2)) : false;
+        $bytes = \strlen($text) % 2 === 0 && preg_match('/[^0-9a-f]/i', $text, offset: 2) === 0
+            ? hex2bin(substr($text, 2))
+            : false;
 
         return $bytes === false ? throw ProtocolException::value('bytea') : $bytes;
     }

@@ -40,13 +40,19 @@ final readonly class DateTimeType implements Type
 
     public static function timestamptz(): self
     {
-        return new self('timestamptz', '/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?[+-]\d\d(?::\d\d){0,2}$/D', 'Y-m-d H:i:s.uP');
+        return new self(
+            'timestamptz',
+            '/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?[+-]\d\d(?::\d\d){0,2}$/D',
+            'Y-m-d H:i:s.uP',
+        );
     }
 
     public function decode(#[\SensitiveParameter] string $text): \DateTimeImmutable|float
     {
         try {
-            return preg_match($this->usual, $text) === 1 ? new \DateTimeImmutable($text, $this->utc) : $this->unusual($text);
+            return preg_match($this->usual, $text) === 1
+                ? new \DateTimeImmutable($text, $this->utc)
+                : $this->unusual($text);
         } catch (ProtocolException $exception) {
             throw $exception;
         } catch (\Exception) {
@@ -60,7 +66,8 @@ final readonly class DateTimeType implements Type
             return Scalar::text($value);
         }
         if ($this->name === 'timestamptz' && $value->getOffset() % 60 !== 0) {
-            $value = \DateTimeImmutable::createFromInterface($value)->setTimezone($this->utc); // PHP prints no seconds of an offset
+            // PHP prints no seconds of an offset
+            $value = \DateTimeImmutable::createFromInterface($value)->setTimezone($this->utc);
         }
         $text = $value->format($this->format);
 
@@ -80,8 +87,12 @@ final readonly class DateTimeType implements Type
     }
 
     /** @param string $text formatted value with a year of 0 or less */
-    private static function beforeChrist(#[\SensitiveParameter] \DateTimeInterface $value, #[\SensitiveParameter] string $text): string
-    {
+    private static function beforeChrist(
+        #[\SensitiveParameter]
+        \DateTimeInterface $value,
+        #[\SensitiveParameter]
+        string $text,
+    ): string {
         $year = $value->format('Y');
 
         return \sprintf('%04d%s BC', 1 - (int) $year, substr($text, \strlen($year)));

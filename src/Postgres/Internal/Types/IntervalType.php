@@ -27,7 +27,8 @@ final readonly class IntervalType implements Type
         } elseif (preg_match(self::ISO_8601, $text, $parts, \PREG_UNMATCHED_AS_NULL) === 1) {
             [, $years, $months, $days, $hours, $minutes, $sign, $seconds, $fraction] = $parts;
         } else {
-            return Scalar::infinity($text) ?? throw ProtocolException::value('interval', 'it takes IntervalStyle postgres or iso_8601');
+            return Scalar::infinity($text)
+                ?? throw ProtocolException::value('interval', 'it takes IntervalStyle postgres or iso_8601');
         }
         $interval = new \DateInterval('PT0S');
         [$interval->y, $interval->m, $interval->d] = [(int) $years, (int) $months, (int) $days];
@@ -46,7 +47,10 @@ final readonly class IntervalType implements Type
             return Scalar::text($value);
         }
         if (abs($value->s) + abs($value->f) > self::SECONDS || self::isRelative($value)) {
-            throw UnencodableException::of($value, 'it is no number of months, days and microseconds that PostgreSQL has');
+            throw UnencodableException::of(
+                $value,
+                'it is no number of months, days and microseconds that PostgreSQL has',
+            );
         }
         $sign = $value->invert === 1 ? -1 : 1;
         $microseconds = $sign * ($value->s * 1_000_000 + (int) round($value->f * 1e6));

@@ -41,7 +41,9 @@ final class JsonMarks
             self::$encoding = $before;
         }
 
-        return $json === false || self::$mark === '' ? $json : preg_replace('~"' . self::$mark . '([^"]*+)"~', '$1', $json) ?? $json;
+        return $json === false || self::$mark === ''
+            ? $json
+            : preg_replace('~"' . self::$mark . '([^"]*+)"~', '$1', $json) ?? $json;
     }
 
     /** Replaces marked strings in a decoded value by numbers. */
@@ -66,7 +68,10 @@ final class JsonMarks
     private static function isExact(string $number): bool
     {
         return preg_match('/^(?:0|-?[1-9]\d{0,17})$/D', $number) === 1
-            || is_numeric($number) && is_finite((float) $number) && strpbrk($number, '.eE') !== false && self::float((float) $number) === $number;
+            || is_numeric($number)
+            && is_finite((float) $number)
+            && strpbrk($number, '.eE') !== false
+            && self::float((float) $number) === $number;
     }
 
     private static function float(float $number): string

@@ -27,7 +27,9 @@ final readonly class JsonType implements TakesLists
     public function decode(#[\SensitiveParameter] string $text): mixed
     {
         $isLossless = $this->mode === JsonMode::Lossless;
-        $marked = $isLossless ? preg_replace_callback(self::TOKEN, static fn(array $token): string => JsonMarks::mark($token[0]), $text) : $text;
+        $marked = $isLossless
+            ? preg_replace_callback(self::TOKEN, static fn(array $token): string => JsonMarks::mark($token[0]), $text)
+            : $text;
         $value = json_decode($marked ?? '', !$isLossless, self::DEPTH, \JSON_BIGINT_AS_STRING);
         if ($value === null && json_last_error() !== \JSON_ERROR_NONE) {
             throw ProtocolException::value('json', json_last_error_msg());

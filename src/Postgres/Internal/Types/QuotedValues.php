@@ -26,8 +26,14 @@ final class QuotedValues
      *
      * @return list<list<string>> for each value its text, '' if not quoted, and then its quoted parts
      */
-    public static function of(Types $types, array $oids, #[\SensitiveParameter] array $values, #[\SensitiveParameter] string $message): array
-    {
+    public static function of(
+        Types $types,
+        array $oids,
+        #[\SensitiveParameter]
+        array $values,
+        #[\SensitiveParameter]
+        string $message,
+    ): array {
         $self = new self($types, $message);
         $quoted = [];
         foreach (array_values($values) as $index => $value) {
@@ -112,12 +118,18 @@ final class QuotedValues
         $text = substr($text, 0, ServerError::LONGEST + 1); // no message contains more
         $json = json_encode($text, \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_INVALID_UTF8_IGNORE);
 
-        return array_values(array_unique([$text, addcslashes($text, '"\\'), $json === false ? $text : substr($json, 1, -1)]));
+        return array_values(array_unique(
+            [$text, addcslashes($text, '"\\'), $json === false ? $text : substr($json, 1, -1)],
+        ));
     }
 
     /** @return list<string> */
     private static function moments(#[\SensitiveParameter] \DateTimeImmutable $time): array
     {
-        return [$time->format('Y-m-d H:i:s'), $time->setTimezone(new \DateTimeZone('UTC'))->format('Y-m-d H:i:s'), $time->format('Y-m-d')];
+        return [
+            $time->format('Y-m-d H:i:s'),
+            $time->setTimezone(new \DateTimeZone('UTC'))->format('Y-m-d H:i:s'),
+            $time->format('Y-m-d'),
+        ];
     }
 }

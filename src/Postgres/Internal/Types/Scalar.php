@@ -11,7 +11,9 @@ final class Scalar
     public static function text(#[\SensitiveParameter] mixed $value): string
     {
         if (\is_string($value)) {
-            return str_contains($value, "\0") ? throw UnencodableException::of($value, 'it has a NUL byte, which no text of PostgreSQL can have') : $value;
+            return str_contains($value, "\0")
+                ? throw UnencodableException::of($value, 'it has a NUL byte, which no text of PostgreSQL can have')
+                : $value;
         }
 
         return match (true) {

@@ -142,7 +142,11 @@ final class Types
                 throw ProtocolException::malformed('what is known of a type has ' . \count($row) . ' columns');
             }
             [$oid, $kind, $base, $name, $delimiter] = array_values($row);
-            $this->learnt[(int) $oid] = [$kind, (int) $base, $delimiter === null || $delimiter === '' ? ',' : $delimiter];
+            $this->learnt[(int) $oid] = [
+                $kind,
+                (int) $base,
+                $delimiter === null || $delimiter === '' ? ',' : $delimiter,
+            ];
             $this->names[(int) $oid] = $name ?? "the type {$oid}";
         }
         $this->types = []; // cached types may consist of those just learnt
@@ -167,7 +171,9 @@ final class Types
             return $value === null ? null : (string) $value;
         }
         try {
-            return self::kind($oid) === self::BYTEA ? ByteaType::bytes($value) : ($this->types[$oid] ?? $this->type($oid))->encode($value);
+            return self::kind($oid) === self::BYTEA
+                ? ByteaType::bytes($value)
+                : ($this->types[$oid] ?? $this->type($oid))->encode($value);
         } catch (UnencodableException $reason) {
             throw InvalidParameterException::parameter($position, $reason->phpType, $this->name($oid), $reason->reason);
         }
@@ -196,7 +202,12 @@ final class Types
                     default => addcslashes(($this->types[$oid] ?? $this->type($oid))->encode($value), "\\\t\n\r"),
                 };
             } catch (UnencodableException $reason) {
-                throw InvalidParameterException::column(\count($line) + 1, $reason->phpType, $this->name($oid), $reason->reason);
+                throw InvalidParameterException::column(
+                    \count($line) + 1,
+                    $reason->phpType,
+                    $this->name($oid),
+                    $reason->reason,
+                );
             }
         }
 
@@ -205,7 +216,10 @@ final class Types
 
     private static function isBuiltIn(int $oid): bool
     {
-        return isset(BuiltIn::SCALARS[$oid]) || isset(BuiltIn::ARRAYS[$oid]) || isset(BuiltIn::RANGES[$oid]) || isset(BuiltIn::MULTIRANGES[$oid]);
+        return isset(BuiltIn::SCALARS[$oid])
+            || isset(BuiltIn::ARRAYS[$oid])
+            || isset(BuiltIn::RANGES[$oid])
+            || isset(BuiltIn::MULTIRANGES[$oid]);
     }
 
     private function type(int $oid): Type
@@ -227,7 +241,10 @@ final class Types
     {
         return match (true) {
             isset(BuiltIn::SCALARS[$oid]) => $this->scalar($oid),
-            isset(BuiltIn::ARRAYS[$oid]) => new ArrayType($this->type(BuiltIn::ARRAYS[$oid]), BuiltIn::ARRAYS[$oid] === BuiltIn::BOX ? ';' : ','),
+            isset(BuiltIn::ARRAYS[$oid]) => new ArrayType(
+                $this->type(BuiltIn::ARRAYS[$oid]),
+                BuiltIn::ARRAYS[$oid] === BuiltIn::BOX ? ';' : ',',
+            ),
             isset(BuiltIn::RANGES[$oid]) => new RangeType($this->type(BuiltIn::RANGES[$oid][1])),
             isset(BuiltIn::MULTIRANGES[$oid]) => $this->multirange(BuiltIn::MULTIRANGES[$oid][1]),
             default => null,
@@ -278,7 +295,10 @@ final class Types
         return match (true) {
             isset(BuiltIn::SCALARS[$oid]) => BuiltIn::SCALARS[$oid][1],
             isset(BuiltIn::ARRAYS[$oid]) => $this->name(BuiltIn::ARRAYS[$oid]) . '[]',
-            default => BuiltIn::RANGES[$oid][0] ?? BuiltIn::MULTIRANGES[$oid][0] ?? $this->names[$oid] ?? "the type {$oid}",
+            default => BuiltIn::RANGES[$oid][0]
+                ?? BuiltIn::MULTIRANGES[$oid][0]
+                ?? $this->names[$oid]
+                ?? "the type {$oid}",
         };
     }
 }

@@ -58,7 +58,8 @@ final class Binaries
 
     private static function version(string $directory): int
     {
-        [, $output] = Program::run(["{$directory}/postgres", '--version']); // postgres (PostgreSQL) 17.2 (Debian 17.2-1)
+        // postgres (PostgreSQL) 17.2 (Debian 17.2-1)
+        [, $output] = Program::run(["{$directory}/postgres", '--version']);
 
         return preg_match('/\) (\d+)/', $output, $match) === 1 ? (int) $match[1] : 0;
     }

@@ -24,7 +24,11 @@ final class DataDirectory
         'log_timezone' => 'UTC',
     ];
 
-    private const HBA = ['local all all trust', 'local replication all trust', 'host all all 127.0.0.1/32 scram-sha-256'];
+    private const HBA = [
+        'local all all trust',
+        'local replication all trust',
+        'host all all 127.0.0.1/32 scram-sha-256',
+    ];
 
     private static ?DataSource $source = null;
 
@@ -75,7 +79,11 @@ final class DataDirectory
     private function tls(TemporaryClusterOptions $options): array
     {
         $settings = ['ssl' => $options->certificate !== null];
-        $files = ['ssl_cert_file' => $options->certificate, 'ssl_key_file' => $options->key, 'ssl_ca_file' => $options->authority];
+        $files = [
+            'ssl_cert_file' => $options->certificate,
+            'ssl_key_file' => $options->key,
+            'ssl_ca_file' => $options->authority,
+        ];
         foreach (array_filter($files, \is_string(...)) as $setting => $file) {
             $settings[$setting] = $this->owned($this->directory->copy($file, "{$setting}.pem"));
         }

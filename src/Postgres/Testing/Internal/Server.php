@@ -29,7 +29,12 @@ final class Server
     public function __construct(private readonly string $directory, array $command)
     {
         $this->remains = ClusterLeftovers::of($directory);
-        $this->daemon = new Daemon('PostgreSQL', $command, $this->remains, static fn(): int => (int) (ClusterLeftovers::postmaster($directory)[0] ?? 0));
+        $this->daemon = new Daemon(
+            'PostgreSQL',
+            $command,
+            $this->remains,
+            static fn(): int => (int) (ClusterLeftovers::postmaster($directory)[0] ?? 0),
+        );
     }
 
     /**

@@ -39,7 +39,9 @@ final class Address
             default => false,
         };
         if (!$isAddress || isset($parts['query']) || isset($parts['fragment'])) {
-            throw new \ValueError('The address of a broker is redis://:password@host:port/database, rediss:// for TLS, or unix://:password@/path/of/the/socket; a password\'s special characters are percent-encoded');
+            throw new \ValueError(
+                'The address of a broker is redis://:password@host:port/database, rediss:// for TLS, or unix://:password@/path/of/the/socket; a password\'s special characters are percent-encoded',
+            );
         }
         if ($scheme !== 'unix' && preg_match('~^(/\d*)?$~D', $path) !== 1) {
             throw new \ValueError('What follows the host in the address of a broker is the number of a database');

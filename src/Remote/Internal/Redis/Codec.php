@@ -39,7 +39,15 @@ final class Codec
         $packed = '';
         foreach ($settlements as $settlement) {
             $packed .= \chr(\strlen($settlement->id)) . $settlement->id
-                . pack('VCVVeV', $settlement->number, $settlement->kind->value, $settlement->crashes, $settlement->fails, round($settlement->delay * 1000), \strlen($settlement->frame))
+                . pack(
+                    'VCVVeV',
+                    $settlement->number,
+                    $settlement->kind->value,
+                    $settlement->crashes,
+                    $settlement->fails,
+                    round($settlement->delay * 1000),
+                    \strlen($settlement->frame),
+                )
                 . $settlement->frame . pack('V', \strlen($settlement->why)) . $settlement->why;
         }
 

@@ -36,7 +36,26 @@ final class Engine
      */
     private const NEEDS_ROOM = ['submit', 'put'];
     private const SETTINGS = ['appendonly', 'appendfsync', 'no-appendfsync-on-rewrite', 'maxmemory-policy'];
-    private const NAMES = ['submit', 'settle', 'beat', 'look', 'forget', 'withdraw', 'held', 'leave', 'put', 'take', 'unwanted', 'report', 'figures', 'list', 'status', 'revive', 'delete', 'audit'];
+    private const NAMES = [
+        'submit',
+        'settle',
+        'beat',
+        'look',
+        'forget',
+        'withdraw',
+        'held',
+        'leave',
+        'put',
+        'take',
+        'unwanted',
+        'report',
+        'figures',
+        'list',
+        'status',
+        'revive',
+        'delete',
+        'audit',
+    ];
 
     /** @var array<string, array{string, string}> */
     private static array $scripts = [];
@@ -155,7 +174,12 @@ final class Engine
             throw BrokerUnavailableException::at((string) $this->address, $error->getMessage(), $error);
         }
 
-        return \is_scalar($answer) ? (string) $answer : throw BrokerUnavailableException::at((string) $this->address, "it answered {$script} with " . get_debug_type($answer));
+        return \is_scalar($answer)
+            ? (string) $answer
+            : throw BrokerUnavailableException::at(
+                (string) $this->address,
+                "it answered {$script} with " . get_debug_type($answer),
+            );
     }
 
     /**
@@ -273,26 +297,45 @@ final class Engine
         $info = self::info($link, 'server', 'persistence');
         $settings = $this->settings($link);
         if (version_compare($info['redis_version'] ?? '0', '7.0.0', '<')) {
-            throw BrokerRefusedException::at($where, 'it is Redis ' . ($info['redis_version'] ?? 'of an unknown version'), 'use Redis 7.0 or newer, or Valkey');
+            throw BrokerRefusedException::at(
+                $where,
+                'it is Redis ' . ($info['redis_version'] ?? 'of an unknown version'),
+                'use Redis 7.0 or newer, or Valkey',
+            );
         }
         if (($info['loading'] ?? '0') !== '0') {
             throw BrokerUnavailableException::at($where, 'it is loading its data');
         }
         if ($settings === []) {
             $policy = self::info($link, 'memory')['maxmemory_policy'] ?? '';
-            $settings = ['appendonly' => ($info['aof_enabled'] ?? '0') === '1' ? 'yes' : 'no', 'maxmemory-policy' => $policy];
+            $settings = [
+                'appendonly' => ($info['aof_enabled'] ?? '0') === '1' ? 'yes' : 'no',
+                'maxmemory-policy' => $policy,
+            ];
         }
         if (($settings['appendonly'] ?? '') !== 'yes') {
-            throw BrokerRefusedException::at($where, 'it keeps no append-only file, so that a crash would lose jobs', 'set "appendonly yes"');
+            throw BrokerRefusedException::at(
+                $where,
+                'it keeps no append-only file, so that a crash would lose jobs',
+                'set "appendonly yes"',
+            );
         }
         $policy = $settings['maxmemory-policy'] ?? '';
         if ($policy !== 'noeviction') {
-            throw BrokerRefusedException::at($where, "its maxmemory-policy is {$policy}, so that it would throw jobs away when its memory is full", 'set "maxmemory-policy noeviction"');
+            throw BrokerRefusedException::at(
+                $where,
+                "its maxmemory-policy is {$policy}, so that it would throw jobs away when its memory is full",
+                'set "maxmemory-policy noeviction"',
+            );
         }
 
         return match ($settings['appendfsync'] ?? null) {
             'always' => ($settings['no-appendfsync-on-rewrite'] ?? '') === 'no' ? Tier::Durable : Tier::Fast,
-            'no' => throw BrokerRefusedException::at($where, 'it leaves it to the system when jobs get to the disk', 'set "appendfsync everysec", or "appendfsync always" for the durable tier'),
+            'no' => throw BrokerRefusedException::at(
+                $where,
+                'it leaves it to the system when jobs get to the disk',
+                'set "appendfsync everysec", or "appendfsync always" for the durable tier',
+            ),
             default => Tier::Fast,
         };
     }

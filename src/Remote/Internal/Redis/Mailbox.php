@@ -141,7 +141,11 @@ final class Mailbox
 
     private function later(float $seconds): void
     {
-        $this->timer = WeakTimer::after($seconds, $this, static fn(self $mailbox) => EventLoop::queue($mailbox->subscribe(...)));
+        $this->timer = WeakTimer::after(
+            $seconds,
+            $this,
+            static fn(self $mailbox) => EventLoop::queue($mailbox->subscribe(...)),
+        );
     }
 
     private function ping(): void

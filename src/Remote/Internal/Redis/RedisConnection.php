@@ -59,7 +59,10 @@ final class RedisConnection
     ) {
         $this->waiting = new \SplQueue();
         $weak = \WeakReference::create($this);
-        $this->watchdog = EventLoop::disable(EventLoop::unreference(EventLoop::repeat(self::LOOK, static fn() => $weak->get()?->look())));
+        $this->watchdog = EventLoop::disable(EventLoop::unreference(EventLoop::repeat(
+            self::LOOK,
+            static fn() => $weak->get()?->look(),
+        )));
     }
 
     public function __destruct()
@@ -94,12 +97,20 @@ final class RedisConnection
                 $socket->setupTls($deadline);
             }
         } catch (TlsException $failure) {
-            throw BrokerRefusedException::at((string) $address, 'TLS fails: ' . preg_replace('/\s+/', ' ', $failure->getMessage()), 'check that the engine listens with TLS there, and that its certificate is one that is trusted', $failure);
+            throw BrokerRefusedException::at(
+                (string) $address,
+                'TLS fails: ' . preg_replace('/\s+/', ' ', $failure->getMessage()),
+                'check that the engine listens with TLS there, and that its certificate is one that is trusted',
+                $failure,
+            );
         } catch (ConnectException $failure) {
             $why = match (true) {
                 $failure->getCode() === self::REFUSED => 'connection refused; is Redis or Valkey running there?',
                 // PHP does not report why it can't create a socket.
-                str_contains($failure->getMessage(), 'Unknown error') => 'no socket can be made; does this process have as many files open as it may (ulimit -n)?',
+                str_contains(
+                    $failure->getMessage(),
+                    'Unknown error',
+                ) => 'no socket can be made; does this process have as many files open as it may (ulimit -n)?',
                 default => $failure->getMessage(),
             };
 
@@ -134,7 +145,12 @@ final class RedisConnection
             $isOurs = preg_match('/DB index|SELECT is not allowed/', $error->getMessage()) === 1;
 
             throw $isOurs
-                ? BrokerRefusedException::at((string) $this->address, $error->getMessage(), 'correct the number of the database in its address', $error)
+                ? BrokerRefusedException::at(
+                    (string) $this->address,
+                    $error->getMessage(),
+                    'correct the number of the database in its address',
+                    $error,
+                )
                 : BrokerUnavailableException::at((string) $this->address, $error->getMessage(), $error);
         }
     }
@@ -274,7 +290,12 @@ final class RedisConnection
         } catch (\Throwable) {
             $this->reading = false;
             $isCut = $this->stream->eof();
-            $this->close($isCut ? $this->stream->failure() . ($this->hasSpoken ? '' : ' before its first answer: if it speaks only TLS, the address begins with rediss://') : 'it does not speak the protocol of Redis, or only over TLS, for which an address begins with rediss://');
+            $this->close(
+                $isCut
+                    ? $this->stream->failure()
+                    . ($this->hasSpoken ? '' : ' before its first answer: if it speaks only TLS, the address begins with rediss://')
+                    : 'it does not speak the protocol of Redis, or only over TLS, for which an address begins with rediss://',
+            );
         }
     }
 
@@ -282,7 +303,11 @@ final class RedisConnection
     {
         if (!$this->isOfThisProcess()) {
             EventLoop::disable($this->watchdog);
-        } elseif (!$this->waiting->isEmpty() && $this->waiting->bottom()[1] < Clock::now() && $this->isSilentSince(Clock::now() - $this->timeout)) {
+        } elseif (
+            !$this->waiting->isEmpty()
+            && $this->waiting->bottom()[1] < Clock::now()
+            && $this->isSilentSince(Clock::now() - $this->timeout)
+        ) {
             $this->close("no answer within {$this->timeout} seconds");
         }
     }
@@ -292,10 +317,24 @@ final class RedisConnection
         $where = (string) $this->address;
 
         return match (true) {
-            \in_array($error->kind, ['NOAUTH', 'WRONGPASS'], true) || str_contains($error->getMessage(), 'invalid password') || str_contains($error->getMessage(), 'AUTH <password>')
-                => BrokerRefusedException::at($where, "it does not accept who asks ({$error->getMessage()})", 'put the user and the password into SPINDLE_BROKER, as redis://user:password@host', $error),
-            $error->kind === 'NOPERM' || str_contains($error->getMessage(), 'The user executing the script ') || str_contains($error->getMessage(), 'ACL failure in script')
-                => BrokerRefusedException::at($where, $error->getMessage(), 'give the user the commands and keys that docs/reference/remote.md lists', $error),
+            \in_array($error->kind, ['NOAUTH', 'WRONGPASS'], true)
+                || str_contains($error->getMessage(), 'invalid password')
+                || str_contains($error->getMessage(), 'AUTH <password>')
+                => BrokerRefusedException::at(
+                    $where,
+                    "it does not accept who asks ({$error->getMessage()})",
+                    'put the user and the password into SPINDLE_BROKER, as redis://user:password@host',
+                    $error,
+                ),
+            $error->kind === 'NOPERM'
+                || str_contains($error->getMessage(), 'The user executing the script ')
+                || str_contains($error->getMessage(), 'ACL failure in script')
+                => BrokerRefusedException::at(
+                    $where,
+                    $error->getMessage(),
+                    'give the user the commands and keys that docs/reference/remote.md lists',
+                    $error,
+                ),
             $error->passes() => BrokerUnavailableException::at($where, $error->explanation(), $error),
             default => $error,
         };

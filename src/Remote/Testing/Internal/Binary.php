@@ -18,7 +18,9 @@ final class Binary
     public static function find(?string $given): string
     {
         if ($given !== null && str_contains($given, '/')) {
-            return self::isProgram($given) ? $given : throw RedisException::notFound([basename($given)], [\dirname($given)]);
+            return self::isProgram($given)
+                ? $given
+                : throw RedisException::notFound([basename($given)], [\dirname($given)]);
         }
         $names = $given !== null ? [$given] : self::NAMES;
         $path = array_filter(explode(':', (string) getenv('PATH')), static fn(string $entry): bool => $entry !== '');

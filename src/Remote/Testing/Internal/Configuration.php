@@ -17,7 +17,12 @@ final class Configuration
         'tls-key-file', 'tls-port', 'unixsocket', 'unixsocketperm',
     ];
 
-    private const DEFAULTS = ['appendonly' => true, 'appendfsync' => 'everysec', 'save' => '', 'maxmemory-policy' => 'noeviction'];
+    private const DEFAULTS = [
+        'appendonly' => true,
+        'appendfsync' => 'everysec',
+        'save' => '',
+        'maxmemory-policy' => 'noeviction',
+    ];
 
     /**
      * @param array<string, string|int|float|bool> $settings
@@ -26,8 +31,13 @@ final class Configuration
      *
      * @throws ServerException
      */
-    public static function write(PrivateDirectory $directory, #[\SensitiveParameter] string $password, array $settings, TemporaryRedisOptions $options): string
-    {
+    public static function write(
+        PrivateDirectory $directory,
+        #[\SensitiveParameter]
+        string $password,
+        array $settings,
+        TemporaryRedisOptions $options,
+    ): string {
         $all = [
             ...self::DEFAULTS,
             ...self::tls($directory, $options),

@@ -26,7 +26,9 @@ final class TestRedisClient
      */
     public function __construct(string $socket, #[\SensitiveParameter] string $password, float $timeout)
     {
-        [$stream, $warning] = Warnings::of(static fn() => stream_socket_client("unix://{$socket}", $code, $message, $timeout));
+        [$stream, $warning] = Warnings::of(
+            static fn() => stream_socket_client("unix://{$socket}", $code, $message, $timeout),
+        );
         if ($stream === false) {
             throw RedisException::noAnswer($this->command, Warnings::clause($warning));
         }
@@ -101,6 +103,9 @@ final class TestRedisClient
 
     private function ended(): RedisException
     {
-        return RedisException::noAnswer($this->command, stream_get_meta_data($this->stream)['timed_out'] ? 'it takes too long' : 'the connection was closed');
+        return RedisException::noAnswer(
+            $this->command,
+            stream_get_meta_data($this->stream)['timed_out'] ? 'it takes too long' : 'the connection was closed',
+        );
     }
 }

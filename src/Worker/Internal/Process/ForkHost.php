@@ -122,7 +122,11 @@ final class ForkHost
         if ($pid > 0) {
             $this->pids[$id] = $pid;
         } else {
-            $this->wire->send(WorkerProtocol::PRINTED, $id, 'It could not be forked: ' . pcntl_strerror(pcntl_get_last_error()) . "\n");
+            $this->wire->send(
+                WorkerProtocol::PRINTED,
+                $id,
+                'It could not be forked: ' . pcntl_strerror(pcntl_get_last_error()) . "\n",
+            );
             $this->wire->send(WorkerProtocol::ENDED, $id, pack('llP', 255, 0, 0));
         }
 
@@ -223,7 +227,11 @@ final class ForkHost
             }
             unset($this->pids[$id], $this->errors[$id], $this->ending[$id]);
             /** @var array<string, int> $usage */
-            $this->wire->send(WorkerProtocol::ENDED, $id, pack('llP', $code, $signal, ($usage['ru_maxrss'] ?? 0) * 1024));
+            $this->wire->send(
+                WorkerProtocol::ENDED,
+                $id,
+                pack('llP', $code, $signal, ($usage['ru_maxrss'] ?? 0) * 1024),
+            );
         }
     }
 

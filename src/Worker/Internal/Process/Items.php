@@ -13,7 +13,10 @@ final class Items
     /** @var list<array{int, int, string}> other frames that arrived while a generator waited */
     private array $frames = [];
 
-    /** Memory with the start time of the task, see {@see \Spindle\Worker\Internal\SharedFlags}; null without a time limit. */
+    /**
+     * Memory with the start time of the task, see {@see \Spindle\Worker\Internal\SharedFlags}; null without a time
+     * limit.
+     */
     public ?\Shmop $clock = null;
 
     public function __construct(
@@ -61,7 +64,11 @@ final class Items
             $this->tell($index, $bytes);
             ++$ahead;
             $size += \strlen($bytes);
-            while ($ahead >= WorkerProtocol::WINDOW || $size >= WorkerProtocol::WINDOW_SIZE || $this->wire->isReadable()) {
+            while (
+                $ahead >= WorkerProtocol::WINDOW
+                || $size >= WorkerProtocol::WINDOW_SIZE
+                || $this->wire->isReadable()
+            ) {
                 $taken = $this->taken($index);
                 if ($taken === null) {
                     $this->results->add(null);
@@ -99,7 +106,8 @@ final class Items
 
     private function tell(int $index, string $bytes): void
     {
-        $this->wire->send(WorkerProtocol::ITEMS, $this->results->batch, pack('V', $index), $bytes) || $this->life->vanish();
+        $this->wire->send(WorkerProtocol::ITEMS, $this->results->batch, pack('V', $index), $bytes)
+            || $this->life->vanish();
     }
 
     /**
@@ -111,7 +119,10 @@ final class Items
     private function taken(int $index): ?array
     {
         $frame = $this->life->receive() ?? $this->life->vanish();
-        if ($frame[1] !== $this->results->batch || ($frame[0] !== WorkerProtocol::WANTED && $frame[0] !== WorkerProtocol::UNWANTED)) {
+        if (
+            $frame[1] !== $this->results->batch
+            || ($frame[0] !== WorkerProtocol::WANTED && $frame[0] !== WorkerProtocol::UNWANTED)
+        ) {
             $this->frames[] = $frame;
 
             return [0, 0];

@@ -62,7 +62,8 @@ final class PoolLink
     public function greet(int $type, int $id, #[\SensitiveParameter] string $token, string $words = ''): void
     {
         $nonce = random_bytes(WorkerProtocol::NONCE_SIZE);
-        $this->welcome = pack('VCV', WorkerProtocol::PROOF_SIZE + 5, WorkerProtocol::WELCOME, $id) . WorkerProtocol::welcome($token, $nonce);
+        $this->welcome = pack('VCV', WorkerProtocol::PROOF_SIZE + 5, WorkerProtocol::WELCOME, $id)
+            . WorkerProtocol::welcome($token, $nonce);
         $greeting = WorkerProtocol::greeting($token, $nonce, $type, $id, $words);
         $this->write(pack('VCV', \strlen($greeting) + 5, $type, $id) . $greeting);
     }
@@ -89,7 +90,11 @@ final class PoolLink
             if ($missing <= 0) {
                 /** @var array{length: int, type: int, id: int} $header */
                 $header = unpack('Vlength/Ctype/Vid', $this->buffer);
-                if ($header['length'] < 5 || $header['type'] < WorkerProtocol::CODE || $header['type'] > WorkerProtocol::REAP) {
+                if (
+                    $header['length'] < 5
+                    || $header['type'] < WorkerProtocol::CODE
+                    || $header['type'] > WorkerProtocol::REAP
+                ) {
                     return null; // a task has read from the socket, so frames cannot be found any more
                 }
                 $missing = 4 + $header['length'] - \strlen($this->buffer);
@@ -148,7 +153,10 @@ final class PoolLink
     {
         $size = \strlen($welcome);
         while (\strlen($this->buffer) < $size) {
-            if (!str_starts_with($welcome, substr($this->buffer, 0, self::HEADER)) || !$this->read($size - \strlen($this->buffer))) {
+            if (
+                !str_starts_with($welcome, substr($this->buffer, 0, self::HEADER))
+                || !$this->read($size - \strlen($this->buffer))
+            ) {
                 return false;
             }
         }

@@ -71,9 +71,15 @@ final class ThreadHost
     {
         $pair = @stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
         try {
-            $thread = $pair === false ? throw new \RuntimeException(error_get_last()['message'] ?? 'no socket') : new Runtime();
+            $thread = $pair === false
+                ? throw new \RuntimeException(error_get_last()['message'] ?? 'no socket')
+                : new Runtime();
         } catch (\Throwable $failure) {
-            $this->wire->send(WorkerProtocol::PRINTED, $id, "The thread could not be started: {$failure->getMessage()}\n");
+            $this->wire->send(
+                WorkerProtocol::PRINTED,
+                $id,
+                "The thread could not be started: {$failure->getMessage()}\n",
+            );
             $this->wire->send(WorkerProtocol::ENDED, $id, pack('llP', 255, 0, 0));
 
             return;

@@ -130,7 +130,12 @@ final class Worker
         if ($this->mark !== null) {
             shmop_write($this->mark, pack('VV', 0, $batch), 0);
         }
-        $this->performEach($head['code'], ($head['flags'] & WorkerProtocol::PACKED) !== 0, $payload, $this->mark === null || ($head['flags'] & WorkerProtocol::EAGER) !== 0 ? 0 : self::GATHER);
+        $this->performEach(
+            $head['code'],
+            ($head['flags'] & WorkerProtocol::PACKED) !== 0,
+            $payload,
+            $this->mark === null || ($head['flags'] & WorkerProtocol::EAGER) !== 0 ? 0 : self::GATHER,
+        );
         $this->life->tidy();
         $this->life->flush(WorkerProtocol::DONE);
         TaskContext::enter(null);
@@ -145,7 +150,9 @@ final class Worker
      */
     private function performEach(int $code, bool $isPacked, string &$payload, int $gather): void
     {
-        [$kinds, $items] = $isPacked ? ValuePacking::split($payload, self::HEAD) : ['', ValuePacking::values($payload, self::HEAD)];
+        [$kinds, $items] = $isPacked
+            ? ValuePacking::split($payload, self::HEAD)
+            : ['', ValuePacking::values($payload, self::HEAD)];
         $payload = '';
         $mark = $this->mark;
         $words = self::words(\count($items));
@@ -192,7 +199,12 @@ final class Worker
                 }
                 if (\is_int($value)) {
                     $values[] = $value; // the shortest path, because the smallest results are the most numerous
-                } elseif ($value === null || \is_bool($value) || \is_float($value) || (\is_string($value) && \strlen($value) < WorkerProtocol::LONG)) {
+                } elseif (
+                    $value === null
+                    || \is_bool($value)
+                    || \is_float($value)
+                    || (\is_string($value) && \strlen($value) < WorkerProtocol::LONG)
+                ) {
                     $results->integers = false;
                     $values[] = $value;
                 } else {

@@ -143,7 +143,11 @@ final class WorkerBoot
     /** Sends PHP errors to standard error, so that they do not mix with standard output of the pool's process. */
     private static function showErrorsApart(): void
     {
-        if (!\in_array(strtolower((string) \ini_get('display_errors')), ['', '0', 'off', 'no', 'false', 'stderr'], true)) {
+        if (!\in_array(
+            strtolower((string) \ini_get('display_errors')),
+            ['', '0', 'off', 'no', 'false', 'stderr'],
+            true,
+        )) {
             ini_set('display_errors', 'stderr');
         }
     }
@@ -164,7 +168,9 @@ final class WorkerBoot
     private function host(PoolLink $wire): bool
     {
         if ($this->kind === 'thread') {
-            class_exists('parallel\\Runtime') ? (new ThreadHost($wire))->run() : throw new \RuntimeException('ext-parallel is missing in the command-line PHP');
+            class_exists('parallel\\Runtime')
+                ? (new ThreadHost($wire))->run()
+                : throw new \RuntimeException('ext-parallel is missing in the command-line PHP');
         }
         if (!\function_exists('pcntl_fork') || !\function_exists('posix_kill')) {
             throw new \RuntimeException('ext-pcntl or ext-posix is missing in the command-line PHP');

@@ -199,7 +199,9 @@ final class WorkerLifecycle
             WorkerProtocol::LAST_WORDS,
             $this->results->batch,
             pack('PC', $peak, $fatal ? 1 : 0),
-            $fatal ? substr($error['message'], 0, WorkerProtocol::OUTPUT_SIZE) . " in {$error['file']}:{$error['line']}" : '',
+            $fatal
+                ? substr($error['message'], 0, WorkerProtocol::OUTPUT_SIZE) . " in {$error['file']}:{$error['line']}"
+                : '',
         );
         $this->removeMark();
     }

@@ -43,7 +43,13 @@ trait CancelsCommands
     {
         $pool = $this->pool(4);
         $pids = $this->path('pids');
-        foreach ($pool->run(array_fill(0, 8, Command::shell("sleep 100 & echo \$\$ \$! >> {$pids}; if mkdir {$this->path('first')} 2>/dev/null; then exit; fi; wait"))) as $_) {
+        foreach ($pool->run(array_fill(
+            0,
+            8,
+            Command::shell(
+                "sleep 100 & echo \$\$ \$! >> {$pids}; if mkdir {$this->path('first')} 2>/dev/null; then exit; fi; wait",
+            ),
+        )) as $_) {
             break;
         }
         $running = static fn(): array => array_filter(Text::numbersIn($pids), Processes::isAlive(...));
@@ -57,16 +63,21 @@ trait CancelsCommands
         $cancellation = new DeferredCancellation();
         $pids = [];
         $started = 0;
-        $command = Command::shell('echo $$; sleep 100')->withStdout(static function (string $pid) use (&$pids, &$started, $cancellation): void {
-            $pids[] = (int) $pid;
-            if (++$started === 3) {
-                $cancellation->cancel();
-            }
-        });
+        $command = Command::shell('echo $$; sleep 100')->withStdout(
+            static function (string $pid) use (&$pids, &$started, $cancellation): void {
+                $pids[] = (int) $pid;
+                if (++$started === 3) {
+                    $cancellation->cancel();
+                }
+            },
+        );
         $attempts = [];
         $thrown = null;
         try {
-            foreach ($this->pool(3)->run(array_fill(0, 5, $command), $cancellation->getCancellation()) as $key => $result) {
+            foreach ($this->pool(3)->run(
+                array_fill(0, 5, $command),
+                $cancellation->getCancellation(),
+            ) as $key => $result) {
                 self::assertTrue($result->cancelled);
                 $attempts[$key] = $result->attempts;
             }

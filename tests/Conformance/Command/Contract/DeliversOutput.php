@@ -44,11 +44,13 @@ trait DeliversOutput
         $pid = 0;
         $thrown = null;
         try {
-            $pool->execute(Command::shell('echo $$; sleep 20')->withStdout(static function (string $bytes) use (&$pid): void {
-                $pid = (int) $bytes;
+            $pool->execute(
+                Command::shell('echo $$; sleep 20')->withStdout(static function (string $bytes) use (&$pid): void {
+                    $pid = (int) $bytes;
 
-                throw new \DomainException('not this one');
-            }));
+                    throw new \DomainException('not this one');
+                }),
+            );
         } catch (\Throwable $thrown) {
             self::assertSame('not this one', $thrown->getMessage());
         }
@@ -80,9 +82,11 @@ trait DeliversOutput
     {
         $pool = $this->pool(2);
         $inner = '';
-        $pool->execute(Command::of('echo', 'outer')->withStdout(static function (string $bytes) use ($pool, &$inner): void {
-            $inner .= $pool->execute(Command::of('echo', "inner {$bytes}"))->stdout();
-        }));
+        $pool->execute(
+            Command::of('echo', 'outer')->withStdout(static function (string $bytes) use ($pool, &$inner): void {
+                $inner .= $pool->execute(Command::of('echo', "inner {$bytes}"))->stdout();
+            }),
+        );
 
         self::assertSame("inner outer\n\n", $inner);
     }
@@ -101,7 +105,9 @@ trait DeliversOutput
     public function testOutputToASocketThatIsReadHereDoesNotBlock(): void
     {
         [$near, $far] = Streams::pair();
-        $running = Async::run(fn(): CommandResult => $this->execute($this->php('echo str_repeat("x", 3_000_000);')->withStdout($near)));
+        $running = Async::run(
+            fn(): CommandResult => $this->execute($this->php('echo str_repeat("x", 3_000_000);')->withStdout($near)),
+        );
         $length = 0;
         stream_set_blocking($far, false);
         Eventually::holds(static function () use ($far, &$length): bool {

@@ -37,7 +37,9 @@ trait EndsCommands
 
     public function testACommandMayEndItselfWellWhenItsTimeIsOver(): void
     {
-        $result = $this->execute(Command::shell('trap "echo cleaned; exit 0" TERM; echo $$; while :; do sleep 0.02; done')->withTimeout(0.2));
+        $result = $this->execute(
+            Command::shell('trap "echo cleaned; exit 0" TERM; echo $$; while :; do sleep 0.02; done')->withTimeout(0.2),
+        );
 
         self::assertTrue($result->timedOut);
         self::assertSame(0, $result->exitCode);
@@ -47,7 +49,9 @@ trait EndsCommands
 
     public function testACommandThatIgnoresTermIsKilledAfterTheGrace(): void
     {
-        $result = $this->pool(1, grace: 0.3)->execute(Command::shell('trap "" TERM; while :; do sleep 0.02; done')->withTimeout(0.2));
+        $result = $this->pool(1, grace: 0.3)->execute(
+            Command::shell('trap "" TERM; while :; do sleep 0.02; done')->withTimeout(0.2),
+        );
 
         self::assertTrue($result->timedOut);
         self::assertSame(9, $result->signal);
@@ -57,7 +61,9 @@ trait EndsCommands
 
     public function testWithoutGraceACommandIsKilledAtOnce(): void
     {
-        $result = $this->pool(1, grace: 0.0)->execute(Command::shell('trap "" TERM; while :; do sleep 0.02; done')->withTimeout(0.1));
+        $result = $this->pool(1, grace: 0.0)->execute(
+            Command::shell('trap "" TERM; while :; do sleep 0.02; done')->withTimeout(0.1),
+        );
 
         self::assertSame(9, $result->signal);
     }
@@ -65,7 +71,10 @@ trait EndsCommands
     public function testAStoppedCommandStillRuns(): void
     {
         $pool = $this->pool(2);
-        $running = Async::run(static fn(): CommandResult => $pool->execute(Command::shell('kill -STOP $$; exit 5')->withStdout(static fn() => null)));
+        $running = Async::run(
+            static fn(): CommandResult
+                => $pool->execute(Command::shell('kill -STOP $$; exit 5')->withStdout(static fn() => null)),
+        );
         $command = 0;
         Eventually::holds(static function () use (&$command): bool {
             foreach (Processes::launchers() as $launcher) {
@@ -93,7 +102,9 @@ trait EndsCommands
 
     public function testSilenceEndsACommandWithAnIdleTimeout(): void
     {
-        $result = $this->execute(Command::shell('for i in 1 2 3 4 5; do echo $i; sleep 0.1; done; sleep 20')->withIdleTimeout(0.35));
+        $result = $this->execute(
+            Command::shell('for i in 1 2 3 4 5; do echo $i; sleep 0.1; done; sleep 20')->withIdleTimeout(0.35),
+        );
 
         self::assertTrue($result->timedOut);
         self::assertSame("1\n2\n3\n4\n5\n", $result->stdout());
@@ -104,7 +115,9 @@ trait EndsCommands
 
     public function testOutputOnStandardErrorIsASignOfLife(): void
     {
-        $result = $this->execute(Command::shell('for i in 1 2 3 4 5; do echo $i >&2; sleep 0.1; done')->withIdleTimeout(0.4));
+        $result = $this->execute(
+            Command::shell('for i in 1 2 3 4 5; do echo $i >&2; sleep 0.1; done')->withIdleTimeout(0.4),
+        );
 
         self::assertTrue($result->succeeded());
     }

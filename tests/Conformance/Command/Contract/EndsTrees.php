@@ -35,21 +35,33 @@ trait EndsTrees
 
         $descendants = Text::numbers($result->stdout());
         self::assertCount(40, array_unique($descendants));
-        self::assertSame([], array_values(array_filter($descendants, Processes::isAlive(...))), 'they are gone when the result comes');
+        self::assertSame(
+            [],
+            array_values(array_filter($descendants, Processes::isAlive(...))),
+            'they are gone when the result comes',
+        );
         self::assertTrue($result->timedOut);
     }
 
     public function testADescendantThatClearsItsEnvironmentAndIgnoresTermIsEndedToo(): void
     {
         $pool = $this->pool(1, grace: 0.2);
-        $result = $pool->execute(Command::shell('env -i sh -c \'trap "" TERM; echo $$; while :; do sleep 0.1; done\' & wait')->withTimeout(0.5));
+        $result = $pool->execute(
+            Command::shell(
+                'env -i sh -c \'trap "" TERM; echo $$; while :; do sleep 0.1; done\' & wait',
+            )->withTimeout(0.5),
+        );
 
         self::assertFalse(Processes::isAlive((int) $result->stdout()));
     }
 
     public function testADescendantThatOutlivesItsParentsIsEndedToo(): void
     {
-        $result = $this->pool(1, grace: 0.2)->execute(Command::shell('(setsid sh -c "echo \$\$; exec sleep 100" &); (setsid sleep 100 &); sleep 100')->withTimeout(0.5));
+        $result = $this->pool(1, grace: 0.2)->execute(
+            Command::shell(
+                '(setsid sh -c "echo \$\$; exec sleep 100" &); (setsid sleep 100 &); sleep 100',
+            )->withTimeout(0.5),
+        );
 
         self::assertFalse(Processes::isAlive((int) $result->stdout()));
     }
@@ -90,7 +102,10 @@ trait EndsTrees
         })->ignore();
         $other = Async::run(static fn(): CommandResult => $pool->execute(Command::of('sleep', '0.5')));
         try {
-            $pool->execute(Command::shell('sleep 100 & echo $! > ' . $this->path('pid') . '; wait'), $cancellation->getCancellation());
+            $pool->execute(
+                Command::shell('sleep 100 & echo $! > ' . $this->path('pid') . '; wait'),
+                $cancellation->getCancellation(),
+            );
             self::fail('Not cancelled');
         } catch (CancelledException) {
             self::assertFalse(Processes::isAlive((int) file_get_contents($this->path('pid'))));

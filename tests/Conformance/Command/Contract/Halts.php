@@ -32,7 +32,10 @@ trait Halts
 
         self::assertSame([1, 0], array_keys($results));
         self::assertSame("finished\n", $results[0]->stdout());
-        self::assertSame([1, 1, true], [$run->getReturn()->succeeded, $run->getReturn()->failed, $run->getReturn()->halted]);
+        self::assertSame(
+            [1, 1, true],
+            [$run->getReturn()->succeeded, $run->getReturn()->failed, $run->getReturn()->halted],
+        );
         self::assertFileDoesNotExist($this->path('started'));
     }
 

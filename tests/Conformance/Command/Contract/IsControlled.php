@@ -32,7 +32,15 @@ trait IsControlled
         $waiting = $this->path('waiting');
         mkdir($waiting);
         // Each command waits until all five run.
-        $run = Async::run(fn() => self::outputs($pool->run(array_fill(0, 5, Command::shell("touch {$waiting}/\$\$; until test \$(ls {$waiting} | wc -l) -ge 5; do sleep 0.02; done; echo met")))));
+        $run = Async::run(
+            fn() => self::outputs($pool->run(array_fill(
+                0,
+                5,
+                Command::shell(
+                    "touch {$waiting}/\$\$; until test \$(ls {$waiting} | wc -l) -ge 5; do sleep 0.02; done; echo met",
+                ),
+            ))),
+        );
         Eventually::holds(static fn(): bool => \count(Text::names($waiting)) === 1, 'one has started');
         $pool->resize(5);
 
@@ -102,10 +110,12 @@ trait IsControlled
             $pool = $this->pool(1, retries: 2);
             $asleep = new DeferredFuture();
             $called = new DeferredFuture();
-            $command = Command::shell("echo x >> {$starts}; echo x; exit 1")->withStdout(static function () use ($called, $asleep): void {
-                $called->complete();
-                $asleep->getFuture()->await();
-            });
+            $command = Command::shell("echo x >> {$starts}; echo x; exit 1")->withStdout(
+                static function () use ($called, $asleep): void {
+                    $called->complete();
+                    $asleep->getFuture()->await();
+                },
+            );
             $run = Async::run(static fn(): Drained => new Drained($pool->run([$command])));
             $called->getFuture()->await();
             $end === 'kill' ? $pool->kill() : $pool->close();
@@ -128,7 +138,10 @@ trait IsControlled
         $results = $run->await();
         ksort($results);
 
-        self::assertSame([true, true, true, true], array_map(static fn(CommandResult $result): bool => $result->cancelled, $results));
+        self::assertSame(
+            [true, true, true, true],
+            array_map(static fn(CommandResult $result): bool => $result->cancelled, $results),
+        );
         self::assertSame([1, 1, 0, 0], array_map(static fn(CommandResult $result): int => $result->attempts, $results));
         self::assertTrue($pool->execute(Command::of('true'))->succeeded());
     }
@@ -169,7 +182,10 @@ trait IsControlled
 
         $cancellation = new DeferredCancellation();
         try {
-            foreach ($pool->run(array_fill(0, 6, Command::of('sleep', '0.05')), $cancellation->getCancellation()) as $_) {
+            foreach ($pool->run(
+                array_fill(0, 6, Command::of('sleep', '0.05')),
+                $cancellation->getCancellation(),
+            ) as $_) {
                 $cancellation->cancel();
             }
             self::fail('Not cancelled');
@@ -207,7 +223,10 @@ trait IsControlled
         $never = new DeferredCancellation();
 
         self::assertTrue($pool->execute(Command::of('true'), new NullCancellation())->succeeded());
-        self::assertCount(2, iterator_to_array($pool->run([Command::of('true'), Command::of('true')], $never->getCancellation())));
+        self::assertCount(
+            2,
+            iterator_to_array($pool->run([Command::of('true'), Command::of('true')], $never->getCancellation())),
+        );
         self::assertFalse($never->isCancelled());
     }
 
@@ -240,7 +259,10 @@ trait IsControlled
             }
             self::assertTrue($pool->execute(Command::of('true'))->succeeded());
             Eventually::holds(static function () use (&$thrown): bool {
-                return \count(array_filter($thrown, static fn(string $message): bool => str_starts_with($message, 'Ended'))) === 4;
+                return \count(array_filter(
+                    $thrown,
+                    static fn(string $message): bool => str_starts_with($message, 'Ended'),
+                )) === 4;
             }, 'All is reported to the error handler');
         } finally {
             EventLoop::setErrorHandler($before);
@@ -262,7 +284,9 @@ trait IsControlled
             }
         };
         $pool = $this->pool(1, retries: 1, logger: $logger);
-        $pool->execute(Command::shell('echo secret output; exit 3')->withEnvironment(['TOKEN' => 'secret value'])->withInput('secret input'));
+        $pool->execute(
+            Command::shell('echo secret output; exit 3')->withEnvironment(['TOKEN' => 'secret value'])->withInput('secret input'),
+        );
         $pool->close();
         $log = implode("\n", $logger->lines);
 

@@ -64,7 +64,11 @@ trait KeepsLargeOutput
     public function testManyLargeResultsCanAllBeHeld(): void
     {
         $results = [];
-        foreach ($this->pool(4)->run(array_fill(0, 80, Command::of('head', '-c', '1100000', '/dev/zero'))) as $key => $result) {
+        foreach ($this->pool(4)->run(array_fill(
+            0,
+            80,
+            Command::of('head', '-c', '1100000', '/dev/zero'),
+        )) as $key => $result) {
             $results[$key] = $result;
         }
 

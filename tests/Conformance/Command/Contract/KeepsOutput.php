@@ -41,7 +41,9 @@ trait KeepsOutput
 
     public function testOutputsThatAlternateAreKeptApart(): void
     {
-        $result = $this->execute($this->php('for ($i = 0; $i < 300; ++$i) { fwrite(STDOUT, str_repeat("o", 1000)); fwrite(STDERR, str_repeat("e", 1000)); }'));
+        $result = $this->execute($this->php(
+            'for ($i = 0; $i < 300; ++$i) { fwrite(STDOUT, str_repeat("o", 1000)); fwrite(STDERR, str_repeat("e", 1000)); }',
+        ));
 
         self::assertTrue($result->stdout() === str_repeat('o', 300_000), 'standard output differs');
         self::assertTrue($result->stderr() === str_repeat('e', 300_000), 'standard error differs');
@@ -50,7 +52,10 @@ trait KeepsOutput
     public function testBinaryOutputArrivesByteForByte(): void
     {
         $bytes = implode('', array_map(chr(...), range(0, 255))) . "\xFF\xFE\xC3\x28\xED\xA0\x80\0\r\n\0";
-        $result = $this->execute($this->php('fwrite(STDOUT, $b = hex2bin($argv[1])); fwrite(STDERR, strrev($b));', bin2hex($bytes)));
+        $result = $this->execute($this->php(
+            'fwrite(STDOUT, $b = hex2bin($argv[1])); fwrite(STDERR, strrev($b));',
+            bin2hex($bytes),
+        ));
 
         self::assertSame(bin2hex($bytes), bin2hex($result->stdout()));
         self::assertSame(bin2hex(strrev($bytes)), bin2hex($result->stderr()));

@@ -58,7 +58,10 @@ trait ReadsInput
         $pool = $this->pool(2);
         fwrite($fifo, "a line\n");
         $line = '';
-        $running = Async::run(static fn(): CommandResult => $pool->execute(Command::of('head', '-n', '2')->withInput($fifo)->withTimeout(10)));
+        $running = Async::run(
+            static fn(): CommandResult
+                => $pool->execute(Command::of('head', '-n', '2')->withInput($fifo)->withTimeout(10)),
+        );
         self::assertTrue($pool->execute(Command::of('true'))->succeeded(), 'others run meanwhile');
         fwrite($fifo, "another\nand more\n");
 
@@ -75,7 +78,12 @@ trait ReadsInput
             yield str_repeat('x', 400_000);
         };
 
-        self::assertTrue($this->execute(Command::of('cat')->withInput($input()))->stdout() === implode("\n", range(0, 99_999)) . "\n" . str_repeat('x', 400_000));
+        self::assertTrue(
+            $this->execute(Command::of('cat')->withInput($input()))->stdout() === implode(
+                "\n",
+                range(0, 99_999),
+            ) . "\n" . str_repeat('x', 400_000),
+        );
         self::assertSame('ab', $this->execute(Command::of('cat')->withInput(['a', 'b']))->stdout());
     }
 

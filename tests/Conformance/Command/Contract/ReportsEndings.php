@@ -35,7 +35,10 @@ trait ReportsEndings
     public function testDeathBySignalIsReported(): void
     {
         $signals = [1, 2, 3, 6, 8, 9, 11, 14, 15, 34, 64];
-        $commands = array_map(static fn(int $signal): Command => Command::shell("kill -{$signal} \$\$"), array_combine($signals, $signals));
+        $commands = array_map(
+            static fn(int $signal): Command => Command::shell("kill -{$signal} \$\$"),
+            array_combine($signals, $signals),
+        );
         foreach ($this->pool(4)->run($commands) as $signal => $result) {
             self::assertSame([null, $signal], [$result->exitCode, $result->signal]);
             self::assertFalse($result->succeeded());
@@ -57,7 +60,12 @@ trait ReportsEndings
 
     public function testAMissingProgramIsAResultWithTheShellsExitCode(): void
     {
-        foreach (['no-such-program-anywhere', '/no/such/program', 'no-such-scheme://program', 'phar://program'] as $program) {
+        foreach ([
+            'no-such-program-anywhere',
+            '/no/such/program',
+            'no-such-scheme://program',
+            'phar://program',
+        ] as $program) {
             $result = $this->execute(Command::of($program, 'argument'));
 
             self::assertSame(127, $result->exitCode);
@@ -85,7 +93,10 @@ trait ReportsEndings
             Command::of($path, ...$arguments),
             Command::of('script', ...$arguments)->withEnvironment(['PATH' => $this->path()]),
             Command::of('./script', ...$arguments)->withWorkingDirectory($this->path()),
-            Command::of('./-script', ...$arguments)->withWorkingDirectory(\dirname($this->file('-script', 'printf "%s|" "$@"', 0o755))),
+            Command::of(
+                './-script',
+                ...$arguments,
+            )->withWorkingDirectory(\dirname($this->file('-script', 'printf "%s|" "$@"', 0o755))),
         ];
         foreach ($commands as $command) {
             $result = $this->execute($command);

@@ -29,7 +29,10 @@ trait Retries
 
     public function testAFailureIsTriedAgainUntilItSucceeds(): void
     {
-        $result = $this->pool(1, new RetryPolicy(5, delay: 0.01))->execute(Command::shell($this->counting('test $n -ge 3')));
+        $result = $this->pool(
+            1,
+            new RetryPolicy(5, delay: 0.01),
+        )->execute(Command::shell($this->counting('test $n -ge 3')));
 
         self::assertTrue($result->succeeded());
         self::assertSame(3, $result->attempts);
@@ -113,13 +116,35 @@ trait Retries
         $pool = $this->pool(2, new RetryPolicy(1, delay: 0.0));
         $gate = $this->path('gate');
         $passing = Command::shell("until test -e {$gate}; do sleep 0.01; done");
-        $run = Async::run(static fn(): array => iterator_to_array($pool->run([$passing, $passing, $passing, Command::of('false')])));
+        $run = Async::run(
+            static fn(): array => iterator_to_array($pool->run([$passing, $passing, $passing, Command::of('false')])),
+        );
         Eventually::holds(static fn(): bool => $pool->statistics()['waiting'] === 2, 'two run and two wait');
-        self::assertSame(['in_use' => 2, 'max' => 2, 'waiting' => 2, 'finished_total' => 0, 'failed_total' => 0, 'retried_total' => 0], $pool->statistics());
+        self::assertSame(
+            [
+                'in_use' => 2,
+                'max' => 2,
+                'waiting' => 2,
+                'finished_total' => 0,
+                'failed_total' => 0,
+                'retried_total' => 0,
+            ],
+            $pool->statistics(),
+        );
         touch($gate);
         $run->await();
 
-        self::assertSame(['in_use' => 0, 'max' => 2, 'waiting' => 0, 'finished_total' => 4, 'failed_total' => 1, 'retried_total' => 1], $pool->statistics());
+        self::assertSame(
+            [
+                'in_use' => 0,
+                'max' => 2,
+                'waiting' => 0,
+                'finished_total' => 4,
+                'failed_total' => 1,
+                'retried_total' => 1,
+            ],
+            $pool->statistics(),
+        );
     }
 
     public function testACommandThatPausesBeforeItsNextAttemptCanBeCancelled(): void
@@ -149,9 +174,13 @@ trait Retries
     public function testAClosureGetsTheOutputOfEachAttempt(): void
     {
         $received = '';
-        $this->pool(1, new RetryPolicy(2, delay: 0.0))->execute(Command::shell($this->counting('false'))->withStdout(static function (string $bytes) use (&$received): void {
-            $received .= $bytes;
-        }));
+        $this->pool(1, new RetryPolicy(2, delay: 0.0))->execute(
+            Command::shell($this->counting('false'))->withStdout(
+                static function (string $bytes) use (&$received): void {
+                    $received .= $bytes;
+                },
+            ),
+        );
 
         self::assertSame("out 1\nout 2\nout 3\n", $received);
     }

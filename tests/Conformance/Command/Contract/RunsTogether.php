@@ -21,7 +21,9 @@ trait RunsTogether
 {
     public function testTwoPoolsRunInTwoFibers(): void
     {
-        $run = fn(string $name): \Closure => fn(): array => self::outputs($this->pool(2)->run(array_fill(0, 30, Command::shell("sleep 0.01; echo {$name}"))));
+        $run = fn(string $name): \Closure => fn(): array => self::outputs(
+            $this->pool(2)->run(array_fill(0, 30, Command::shell("sleep 0.01; echo {$name}"))),
+        );
 
         self::assertEquals(
             [array_fill(0, 30, 'a'), array_fill(0, 30, 'b')],
@@ -41,7 +43,9 @@ trait RunsTogether
     {
         $pool = $this->pool(2);
         $log = $this->path('log');
-        $run = static fn(string $name): \Closure => static fn(): array => self::outputs($pool->run(array_fill(0, 30, Command::shell("echo {$name} >> {$log}; echo {$name}"))));
+        $run = static fn(string $name): \Closure => static fn(): array => self::outputs($pool->run(
+            array_fill(0, 30, Command::shell("echo {$name} >> {$log}; echo {$name}")),
+        ));
 
         self::assertEquals(
             [array_fill(0, 30, 'a'), array_fill(0, 30, 'b')],

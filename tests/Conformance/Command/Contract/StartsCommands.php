@@ -44,16 +44,24 @@ trait StartsCommands
         $pool = $this->pool(1, new RetryPolicy(1, delay: 0.01));
         $before = (string) getcwd();
         $go = $this->path('go');
-        $seen = Command::shell("echo \$SPINDLE_SEEN \$(umask) \$(pwd -P); test -e {$this->path('again')} || { touch {$this->path('again')}; exit 1; }");
+        $seen = Command::shell(
+            "echo \$SPINDLE_SEEN \$(umask) \$(pwd -P); test -e {$this->path('again')} || { touch {$this->path('again')}; exit 1; }",
+        );
         $umask = umask(0o027);
         try {
-            $running = Async::run(static fn(): CommandResult => $pool->execute(Command::shell("while [ ! -e {$go} ]; do sleep 0.01; done")));
+            $running = Async::run(
+                static fn(): CommandResult
+                    => $pool->execute(Command::shell("while [ ! -e {$go} ]; do sleep 0.01; done")),
+            );
             $waiting = [];
             foreach (['/' => 'one', '/usr' => 'two'] as $directory => $value) {
                 chdir($directory);
                 putenv("SPINDLE_SEEN={$value}");
                 $waiting[] = Async::run(static fn(): CommandResult => $pool->execute($seen));
-                Eventually::holds(static fn(): bool => $pool->statistics()['waiting'] === \count($waiting), 'The command waits');
+                Eventually::holds(
+                    static fn(): bool => $pool->statistics()['waiting'] === \count($waiting),
+                    'The command waits',
+                );
             }
             chdir('/tmp');
             putenv('SPINDLE_SEEN=three');
@@ -94,7 +102,9 @@ trait StartsCommands
     public function testACommandChangesItsOwnEnvironment(): void
     {
         $pool = $this->pool(1);
-        $command = Command::of('env')->withEnvironment(['SET' => "a=b\nc", 'EMPTY' => '', 'HOME' => null])->withEnvironment(['7' => 'seven']);
+        $command = Command::of('env')->withEnvironment(
+            ['SET' => "a=b\nc", 'EMPTY' => '', 'HOME' => null],
+        )->withEnvironment(['7' => 'seven']);
         $lines = explode("\n", $pool->execute($command)->stdout());
 
         self::assertContains('SET=a=b', $lines);
@@ -116,8 +126,14 @@ trait StartsCommands
 
         self::assertMatchesRegularExpression('/^[0-9a-f]{16}\.\d+\n$/', $one);
         self::assertNotSame($one, $marker($print));
-        self::assertMatchesRegularExpression('/^[0-9a-f]{16}\.\d+\n$/', $marker($print->withEnvironment([LauncherProtocol::MARKER => 'mine'])));
-        self::assertMatchesRegularExpression('/^[0-9a-f]{16}\.\d+\n$/', $marker($print->withEnvironment([LauncherProtocol::MARKER => null])));
+        self::assertMatchesRegularExpression(
+            '/^[0-9a-f]{16}\.\d+\n$/',
+            $marker($print->withEnvironment([LauncherProtocol::MARKER => 'mine'])),
+        );
+        self::assertMatchesRegularExpression(
+            '/^[0-9a-f]{16}\.\d+\n$/',
+            $marker($print->withEnvironment([LauncherProtocol::MARKER => null])),
+        );
     }
 
     public function testAProgramIsLookedUpInThePathOfItsCommand(): void
@@ -129,11 +145,20 @@ trait StartsCommands
         }
         $command = Command::of('program');
 
-        self::assertSame("a\n", $pool->execute($command->withEnvironment(['PATH' => "{$this->path('a')}:{$this->path('b')}"]))->stdout());
-        self::assertSame("b\n", $pool->execute($command->withEnvironment(['PATH' => "{$this->path('b')}:{$this->path('a')}"]))->stdout());
+        self::assertSame(
+            "a\n",
+            $pool->execute($command->withEnvironment(['PATH' => "{$this->path('a')}:{$this->path('b')}"]))->stdout(),
+        );
+        self::assertSame(
+            "b\n",
+            $pool->execute($command->withEnvironment(['PATH' => "{$this->path('b')}:{$this->path('a')}"]))->stdout(),
+        );
         self::assertSame(127, $pool->execute($command)->exitCode);
         unlink($this->path('a/program'));
-        self::assertSame("b\n", $pool->execute($command->withEnvironment(['PATH' => "{$this->path('a')}:{$this->path('b')}"]))->stdout());
+        self::assertSame(
+            "b\n",
+            $pool->execute($command->withEnvironment(['PATH' => "{$this->path('a')}:{$this->path('b')}"]))->stdout(),
+        );
     }
 
     public function testARelativePathIsLookedUpFromTheWorkingDirectoryOfTheCommand(): void
@@ -146,7 +171,10 @@ trait StartsCommands
         }
         foreach (['a', 'b', 'a'] as $name) {
             $here = Command::of('program')->withWorkingDirectory($this->path($name));
-            self::assertSame("{$name}\n", $pool->execute($here->withEnvironment(['PATH' => 'bin:/usr/bin:/bin']))->stdout());
+            self::assertSame(
+                "{$name}\n",
+                $pool->execute($here->withEnvironment(['PATH' => 'bin:/usr/bin:/bin']))->stdout(),
+            );
             $here = Command::of('bin/program')->withWorkingDirectory($this->path($name));
             self::assertSame("{$name}\n", $pool->execute($here)->stdout());
         }
@@ -154,7 +182,10 @@ trait StartsCommands
 
     public function testWithoutAPathTheSystemsProgramsAreFound(): void
     {
-        self::assertSame("found\n", $this->execute(Command::of('echo', 'found')->withEnvironment(['PATH' => null]))->stdout());
+        self::assertSame(
+            "found\n",
+            $this->execute(Command::of('echo', 'found')->withEnvironment(['PATH' => null]))->stdout(),
+        );
     }
 
     public function testAProgramIsCalledByTheNameGiven(): void
@@ -210,7 +241,10 @@ trait StartsCommands
         $own = $this->start() === StartMethod::PosixSpawn ? ['0', '1', '2'] : ['0', '1', '2', '3'];
         $others = array_diff(explode("\n", trim($listed)), $own);
 
-        self::assertSame([], array_values(array_filter($others, static fn(string $descriptor): bool => (int) $descriptor < 10)));
+        self::assertSame(
+            [],
+            array_values(array_filter($others, static fn(string $descriptor): bool => (int) $descriptor < 10)),
+        );
         array_map(fclose(...), $files);
     }
 
@@ -221,7 +255,11 @@ trait StartsCommands
         $commands['list'] = Command::shell('sleep 0.2; readlink /proc/$$/fd/*; :');
         $results = iterator_to_array($pool->run($commands));
 
-        self::assertLessThanOrEqual(3, substr_count($results['list']->stdout(), 'pipe:'), 'its own outputs, and one that announces its exit');
+        self::assertLessThanOrEqual(
+            3,
+            substr_count($results['list']->stdout(), 'pipe:'),
+            'its own outputs, and one that announces its exit',
+        );
     }
 
     public function testACommandStartsWithoutBlockedAndIgnoredSignals(): void

@@ -44,13 +44,17 @@ trait StreamsOutput
     public function testBothOutputsMayGoToClosures(): void
     {
         $out = $error = '';
-        $this->execute($this->php('for ($i = 0; $i < 200; ++$i) { fwrite(STDOUT, str_repeat("o", 1000)); fwrite(STDERR, str_repeat("e", 1000)); }')
-            ->withStdout(static function (string $bytes) use (&$out): void {
-                $out .= $bytes;
-            })
-            ->withStderr(static function (string $bytes) use (&$error): void {
-                $error .= $bytes;
-            }));
+        $this->execute(
+            $this->php(
+                'for ($i = 0; $i < 200; ++$i) { fwrite(STDOUT, str_repeat("o", 1000)); fwrite(STDERR, str_repeat("e", 1000)); }',
+            )
+                ->withStdout(static function (string $bytes) use (&$out): void {
+                    $out .= $bytes;
+                })
+                ->withStderr(static function (string $bytes) use (&$error): void {
+                    $error .= $bytes;
+                }),
+        );
 
         self::assertTrue($out === str_repeat('o', 200_000));
         self::assertTrue($error === str_repeat('e', 200_000));
@@ -60,7 +64,9 @@ trait StreamsOutput
     {
         $pool = $this->pool(2);
         $received = 0;
-        $command = $this->php('$t = hrtime(true); for ($i = 0; $i < 80; ++$i) { fwrite(STDOUT, str_repeat("x", 100_000)); } fwrite(STDERR, (hrtime(true) - $t) / 1e9);')
+        $command = $this->php(
+            '$t = hrtime(true); for ($i = 0; $i < 80; ++$i) { fwrite(STDOUT, str_repeat("x", 100_000)); } fwrite(STDERR, (hrtime(true) - $t) / 1e9);',
+        )
             ->withStdout(static function (string $bytes) use (&$received): void {
                 delay(0.5 * \strlen($bytes) / 8_000_000);
                 $received += \strlen($bytes);

@@ -24,7 +24,16 @@ trait TakesInput
     /** @return iterable<string, array{int}> */
     public static function inputSizes(): iterable
     {
-        foreach ([0, 1, 65535, 65536, 65537, LauncherProtocol::INPUT_WINDOW, LauncherProtocol::INPUT_WINDOW + 1, 5 << 20] as $size) {
+        foreach ([
+            0,
+            1,
+            65535,
+            65536,
+            65537,
+            LauncherProtocol::INPUT_WINDOW,
+            LauncherProtocol::INPUT_WINDOW + 1,
+            5 << 20,
+        ] as $size) {
             yield "{$size} bytes" => [$size];
         }
     }
@@ -70,7 +79,9 @@ trait TakesInput
 
     public function testACommandThatClosesItsInputGoesOn(): void
     {
-        $result = $this->execute(Command::shell('head -c 3; exec <&-; sleep 0.2; echo end')->withInput(str_repeat('x', 8 << 20)));
+        $result = $this->execute(
+            Command::shell('head -c 3; exec <&-; sleep 0.2; echo end')->withInput(str_repeat('x', 8 << 20)),
+        );
 
         self::assertSame("xxxend\n", $result->stdout());
     }

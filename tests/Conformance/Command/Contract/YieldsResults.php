@@ -17,9 +17,12 @@ trait YieldsResults
 {
     public function testResultsComeAsCommandsEnd(): void
     {
-        $after = fn(string $other): Command => Command::shell("until test -e {$this->path($other)}; do sleep 0.02; done");
+        $after = fn(string $other): Command
+            => Command::shell("until test -e {$this->path($other)}; do sleep 0.02; done");
         $order = [];
-        foreach ($this->pool(3)->run(['last' => $after('second'), 'first' => Command::of('true'), 'second' => $after('first')]) as $key => $_) {
+        foreach ($this->pool(3)->run(
+            ['last' => $after('second'), 'first' => Command::of('true'), 'second' => $after('first')],
+        ) as $key => $_) {
             $order[] = $key;
             touch($this->path($key));
         }
@@ -92,22 +95,33 @@ trait YieldsResults
         }
 
         self::assertCount(500, $seen);
-        self::assertSame([500, 0, false], [$run->getReturn()->succeeded, $run->getReturn()->failed, $run->getReturn()->halted]);
+        self::assertSame(
+            [500, 0, false],
+            [$run->getReturn()->succeeded, $run->getReturn()->failed, $run->getReturn()->halted],
+        );
     }
 
     public function testTheSummaryCountsFailures(): void
     {
-        $run = $this->pool(2)->run([Command::of('true'), Command::of('false'), Command::of('/no/such/program'), Command::shell('kill -9 $$')]);
+        $run = $this->pool(2)->run(
+            [Command::of('true'), Command::of('false'), Command::of('/no/such/program'), Command::shell('kill -9 $$')],
+        );
         self::assertCount(4, iterator_to_array($run));
 
-        self::assertSame([1, 3, false], [$run->getReturn()->succeeded, $run->getReturn()->failed, $run->getReturn()->halted]);
+        self::assertSame(
+            [1, 3, false],
+            [$run->getReturn()->succeeded, $run->getReturn()->failed, $run->getReturn()->halted],
+        );
     }
 
     public function testACommandObjectMayBeGivenTwice(): void
     {
         $command = Command::of('echo', 'again')->withInput('x');
 
-        self::assertSame(['again', 'again', 'again'], self::outputs($this->pool(2)->run([$command, $command, $command])));
+        self::assertSame(
+            ['again', 'again', 'again'],
+            self::outputs($this->pool(2)->run([$command, $command, $command])),
+        );
     }
 
     /** @return iterable<string, array{string}> */

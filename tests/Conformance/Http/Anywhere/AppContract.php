@@ -34,40 +34,145 @@ abstract class AppContract extends TestCase
     public static function gets(): iterable
     {
         yield 'text' => ['GET /text', '200 OK', "Grüße\n", ['Content-Type' => self::TEXT, 'Content-Length' => '8']];
-        yield 'no body to HEAD' => ['HEAD /text', '200 OK', '', ['Content-Type' => self::TEXT, 'Content-Length' => '8']];
-        yield 'an error page of its own' => ['GET /html', '404 Not Found', '<p>Hello</p>', ['Content-Type' => 'text/html; charset=utf-8', 'Content-Length' => '12']];
-        yield 'JSON' => ['GET /json', '200 OK', '{"a/b":"ü","n":1.5}', ['Content-Type' => 'application/json', 'Content-Length' => '20']];
-        yield 'every byte' => ['GET /binary', '200 OK', implode('', array_map(\chr(...), range(0, 255))), ['Content-Type' => self::BYTES, 'Content-Length' => '256']];
-        yield 'a redirect' => ['GET /redirect', '303 See Other', '', ['Location' => '/there?a=b%20c', 'Content-Length' => '0']];
+        yield 'no body to HEAD' => [
+            'HEAD /text',
+            '200 OK',
+            '',
+            ['Content-Type' => self::TEXT, 'Content-Length' => '8'],
+        ];
+        yield 'an error page of its own' => [
+            'GET /html',
+            '404 Not Found',
+            '<p>Hello</p>',
+            ['Content-Type' => 'text/html; charset=utf-8', 'Content-Length' => '12'],
+        ];
+        yield 'JSON' => [
+            'GET /json',
+            '200 OK',
+            '{"a/b":"ü","n":1.5}',
+            ['Content-Type' => 'application/json', 'Content-Length' => '20'],
+        ];
+        yield 'every byte' => [
+            'GET /binary',
+            '200 OK',
+            implode('', array_map(\chr(...), range(0, 255))),
+            ['Content-Type' => self::BYTES, 'Content-Length' => '256'],
+        ];
+        yield 'a redirect' => [
+            'GET /redirect',
+            '303 See Other',
+            '',
+            ['Location' => '/there?a=b%20c', 'Content-Length' => '0'],
+        ];
         yield 'no content' => ['GET /no-content', '204 No Content', '', ['X-Kept' => 'yes']];
-        yield 'content that is reset' => ['GET /reset', '205 Reset Content', '', ['X-Kept' => 'yes', 'Content-Length' => '0']];
-        yield 'a stream that is reset' => ['GET /reset-stream', '205 Reset Content', '', ['Content-Type' => 'text/plain', 'Content-Length' => '0']];
-        yield 'content that is reset to HEAD' => ['HEAD /reset', '205 Reset Content', '', ['X-Kept' => 'yes', 'Content-Length' => '0']];
+        yield 'content that is reset' => [
+            'GET /reset',
+            '205 Reset Content',
+            '',
+            ['X-Kept' => 'yes', 'Content-Length' => '0'],
+        ];
+        yield 'a stream that is reset' => [
+            'GET /reset-stream',
+            '205 Reset Content',
+            '',
+            ['Content-Type' => 'text/plain', 'Content-Length' => '0'],
+        ];
+        yield 'content that is reset to HEAD' => [
+            'HEAD /reset',
+            '205 Reset Content',
+            '',
+            ['X-Kept' => 'yes', 'Content-Length' => '0'],
+        ];
         yield 'not modified' => ['GET /not-modified', '304 Not Modified', '', ['ETag' => '"1"']];
         yield 'no content to HEAD' => ['HEAD /no-content', '204 No Content', '', ['X-Kept' => 'yes']];
         yield 'not modified to HEAD' => ['HEAD /not-modified', '304 Not Modified', '', ['ETag' => '"1"']];
         yield 'no type' => ['GET /no-type', '200 OK', 'bytes', ['Content-Length' => '5']];
-        yield 'two fields of a name' => ['GET /cookies', '200 OK', 'two', ['Set-Cookie' => ['a=1; Path=/', 'b=2'], 'Content-Length' => '3']];
-        yield 'a reason of its own' => ['GET /teapot', "418 I'm a teapot", 'short and stout', ['Content-Length' => '15']];
+        yield 'two fields of a name' => [
+            'GET /cookies',
+            '200 OK',
+            'two',
+            ['Set-Cookie' => ['a=1; Path=/', 'b=2'], 'Content-Length' => '3'],
+        ];
+        yield 'a reason of its own' => [
+            'GET /teapot',
+            "418 I'm a teapot",
+            'short and stout',
+            ['Content-Length' => '15'],
+        ];
         yield 'a wrong length' => ['GET /wrong-length', '200 OK', 'longer', ['Content-Length' => '6']];
         yield 'a stream' => ['GET /stream', '200 OK', 'one,two', ['Content-Type' => 'text/plain']];
         yield 'a stream that has nothing at times' => ['GET /hesitant', '200 OK', 'one,two', []];
         yield 'no length to HEAD where there is no body' => ['HEAD /empty', '200 OK', '', ['X-Kept' => 'yes']];
-        yield 'no length to HEAD where a stream has nothing' => ['HEAD /empty-stream', '200 OK', '', ['X-Kept' => 'yes']];
+        yield 'no length to HEAD where a stream has nothing' => [
+            'HEAD /empty-stream',
+            '200 OK',
+            '',
+            ['X-Kept' => 'yes'],
+        ];
         yield 'a length of nothing' => ['GET /empty', '200 OK', '', ['X-Kept' => 'yes', 'Content-Length' => '0']];
-        yield 'an upgrade that is required' => ['GET /upgrade', '426 Upgrade Required', 'needed', ['Upgrade' => 'HTTP/3.0', 'Content-Length' => '6']];
-        yield 'an interim status' => ['GET /interim', '500 Internal Server Error', "Internal Server Error\n", ['Content-Type' => self::TEXT, 'Content-Length' => '22']];
-        yield 'a line break in a field' => ['GET /injects', '500 Internal Server Error', "Internal Server Error\n", ['Content-Type' => self::TEXT, 'Content-Length' => '22']];
+        yield 'an upgrade that is required' => [
+            'GET /upgrade',
+            '426 Upgrade Required',
+            'needed',
+            ['Upgrade' => 'HTTP/3.0', 'Content-Length' => '6'],
+        ];
+        yield 'an interim status' => [
+            'GET /interim',
+            '500 Internal Server Error',
+            "Internal Server Error\n",
+            ['Content-Type' => self::TEXT, 'Content-Length' => '22'],
+        ];
+        yield 'a line break in a field' => [
+            'GET /injects',
+            '500 Internal Server Error',
+            "Internal Server Error\n",
+            ['Content-Type' => self::TEXT, 'Content-Length' => '22'],
+        ];
         yield 'a line break in a reason' => ['GET /hostile-reason', '404 Not Found', 'body', ['Content-Length' => '4']];
         yield 'no reason' => ['GET /no-reason', '404 Not Found', 'body', ['Content-Length' => '4']];
         yield 'no stream to HEAD' => ['HEAD /stream', '200 OK', '', ['Content-Type' => 'text/plain']];
-        yield 'fibers' => ['GET /waits', '200 OK', '["a","b"]', ['Content-Type' => 'application/json', 'Content-Length' => '9']];
-        yield 'an exception' => ['GET /throws', '500 Internal Server Error', "Internal Server Error\n", ['Content-Type' => self::TEXT, 'Content-Length' => '22']];
-        yield 'an exception with a status' => ['GET /refuses', '409 Conflict', "The name is taken\n", ['Content-Type' => self::TEXT, 'Content-Length' => '18', 'X-Name' => 'taken']];
-        yield 'what is printed' => ['GET /prints', '200 OK', 'answered', ['Content-Type' => self::TEXT, 'Content-Length' => '8']];
-        yield 'what is printed into a buffer that is left open' => ['GET /leaves-buffers', '200 OK', 'answered', ['Content-Type' => self::TEXT, 'Content-Length' => '8']];
-        yield 'what is printed and flushed' => ['GET /flushes', '200 OK', 'answered', ['Content-Type' => self::TEXT, 'Content-Length' => '8']];
-        yield 'an unknown path' => ['GET /nowhere', '404 Not Found', "Not Found\n", ['Content-Type' => self::TEXT, 'Content-Length' => '10']];
+        yield 'fibers' => [
+            'GET /waits',
+            '200 OK',
+            '["a","b"]',
+            ['Content-Type' => 'application/json', 'Content-Length' => '9'],
+        ];
+        yield 'an exception' => [
+            'GET /throws',
+            '500 Internal Server Error',
+            "Internal Server Error\n",
+            ['Content-Type' => self::TEXT, 'Content-Length' => '22'],
+        ];
+        yield 'an exception with a status' => [
+            'GET /refuses',
+            '409 Conflict',
+            "The name is taken\n",
+            ['Content-Type' => self::TEXT, 'Content-Length' => '18', 'X-Name' => 'taken'],
+        ];
+        yield 'what is printed' => [
+            'GET /prints',
+            '200 OK',
+            'answered',
+            ['Content-Type' => self::TEXT, 'Content-Length' => '8'],
+        ];
+        yield 'what is printed into a buffer that is left open' => [
+            'GET /leaves-buffers',
+            '200 OK',
+            'answered',
+            ['Content-Type' => self::TEXT, 'Content-Length' => '8'],
+        ];
+        yield 'what is printed and flushed' => [
+            'GET /flushes',
+            '200 OK',
+            'answered',
+            ['Content-Type' => self::TEXT, 'Content-Length' => '8'],
+        ];
+        yield 'an unknown path' => [
+            'GET /nowhere',
+            '404 Not Found',
+            "Not Found\n",
+            ['Content-Type' => self::TEXT, 'Content-Length' => '10'],
+        ];
     }
 
     /** @param array<string, string|list<string>> $fields */
@@ -90,18 +195,36 @@ abstract class AppContract extends TestCase
 
     public function testAFileIsAnsweredInPart(): void
     {
-        $fields = ['Content-Type' => 'text/plain; charset=utf-8', 'ETag' => '"d"', 'Last-Modified' => 'Sun, 06 Nov 1994 08:49:37 GMT', 'Accept-Ranges' => 'bytes'];
+        $fields = [
+            'Content-Type' => 'text/plain; charset=utf-8',
+            'ETag' => '"d"',
+            'Last-Modified' => 'Sun, 06 Nov 1994 08:49:37 GMT',
+            'Accept-Ranges' => 'bytes',
+        ];
 
         self::assertAnswer('200 OK', '0123456789', $fields + ['Content-Length' => '10'], $this->ask('GET', '/file'));
         self::assertAnswer('200 OK', '', $fields + ['Content-Length' => '10'], $this->ask('HEAD', '/file'));
-        self::assertAnswer('206 Partial Content', '3456', $fields + ['Content-Length' => '4', 'Content-Range' => 'bytes 3-6/10'], $this->ask('GET', '/file', ['Range' => 'bytes=3-6']));
+        self::assertAnswer(
+            '206 Partial Content',
+            '3456',
+            $fields + ['Content-Length' => '4', 'Content-Range' => 'bytes 3-6/10'],
+            $this->ask('GET', '/file', ['Range' => 'bytes=3-6']),
+        );
         $unchanged = $this->ask('GET', '/file', ['If-None-Match' => '"d"']);
-        self::assertSame([304, '', '"d"'], [$unchanged->getStatusCode(), (string) $unchanged->getBody(), $unchanged->getHeaderLine('ETag')]);
+        self::assertSame(
+            [304, '', '"d"'],
+            [$unchanged->getStatusCode(), (string) $unchanged->getBody(), $unchanged->getHeaderLine('ETag')],
+        );
     }
 
     public function testARequestArrivesAsItWasSent(): void
     {
-        $answer = $this->ask('POST', '/request?a%5B%5D=1&a[]=%20&b=c+d', ['X-Some' => 'one, two', 'X-Empty' => '', 'Cookie' => 'a=1; b=%20x', 'Content-Type' => 'application/json'], '{"list":[1,{"k":null}]}');
+        $answer = $this->ask(
+            'POST',
+            '/request?a%5B%5D=1&a[]=%20&b=c+d',
+            ['X-Some' => 'one, two', 'X-Empty' => '', 'Cookie' => 'a=1; b=%20x', 'Content-Type' => 'application/json'],
+            '{"list":[1,{"k":null}]}',
+        );
 
         self::assertSame([
             'method' => 'POST',
@@ -171,15 +294,28 @@ abstract class AppContract extends TestCase
             $answer = $this->ask('POST', '/encoded', ['Content-Type' => $type, 'Content-Encoding' => 'gzip'], $body);
             self::assertSame([415, base64_encode($body)], json_decode((string) $answer->getBody(), true));
         }
-        $form = $this->ask('POST', '/fields', ['Content-Type' => 'multipart/form-data; boundary=B', 'Content-Encoding' => 'gzip'], $body);
+        $form = $this->ask(
+            'POST',
+            '/fields',
+            ['Content-Type' => 'multipart/form-data; boundary=B', 'Content-Encoding' => 'gzip'],
+            $body,
+        );
         self::assertSame([415, 'identity'], [$form->getStatusCode(), $form->getHeaderLine('Accept-Encoding')]);
     }
 
     public function testAFormHasNestedFields(): void
     {
-        $answer = $this->ask('POST', '/form', ['Content-Type' => 'application/x-www-form-urlencoded'], 'a=1&b[x][]=2&b[x][]=3&c.d=%C3%BC');
+        $answer = $this->ask(
+            'POST',
+            '/form',
+            ['Content-Type' => 'application/x-www-form-urlencoded'],
+            'a=1&b[x][]=2&b[x][]=3&c.d=%C3%BC',
+        );
 
-        self::assertSame(['fields' => ['a' => '1', 'b' => ['x' => ['2', '3']], 'c_d' => 'ü'], 'files' => []], json_decode((string) $answer->getBody(), true));
+        self::assertSame(
+            ['fields' => ['a' => '1', 'b' => ['x' => ['2', '3']], 'c_d' => 'ü'], 'files' => []],
+            json_decode((string) $answer->getBody(), true),
+        );
     }
 
     #[TestWith(['POST'])]
@@ -198,16 +334,33 @@ abstract class AppContract extends TestCase
             $body .= "--xyz\r\n{$head}\r\n\r\n{$content}\r\n";
         }
 
-        $answer = $this->ask($method, '/form', ['Content-Type' => 'multipart/form-data; boundary=xyz'], "{$body}--xyz--\r\n");
+        $answer = $this->ask(
+            $method,
+            '/form',
+            ['Content-Type' => 'multipart/form-data; boundary=xyz'],
+            "{$body}--xyz--\r\n",
+        );
 
         self::assertSame([
             'fields' => ['title' => 'A title'],
             'files' => [
                 'files' => ['one' => [
-                    ['name' => 'a.txt', 'type' => 'text/plain', 'size' => 11, 'error' => 0, 'contents' => "first\r\nfile"],
+                    [
+                        'name' => 'a.txt',
+                        'type' => 'text/plain',
+                        'size' => 11,
+                        'error' => 0,
+                        'contents' => "first\r\nfile",
+                    ],
                     ['name' => null, 'type' => null, 'size' => 0, 'error' => 4, 'contents' => null],
                 ]],
-                'big' => ['name' => 'b.bin', 'type' => 'application/octet-stream', 'size' => 100_000, 'error' => 0, 'contents' => str_repeat('b', 100_000)],
+                'big' => [
+                    'name' => 'b.bin',
+                    'type' => 'application/octet-stream',
+                    'size' => 100_000,
+                    'error' => 0,
+                    'contents' => str_repeat('b', 100_000),
+                ],
             ],
         ], json_decode((string) $answer->getBody(), true));
     }
@@ -218,29 +371,64 @@ abstract class AppContract extends TestCase
         $field = "--B\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n";
         $file = "--B\r\nContent-Disposition: form-data; name=a[]; filename=b\r\n\r\nfile\r\n";
         yield 'a field' => ['multipart/form-data; boundary=B', "{$field}--B--\r\n", 200, '{"a":"1"}'];
-        $nameless = static fn(string $name): string => "--B\r\nContent-Disposition: form-data; name={$name}\r\n\r\n2\r\n";
-        yield 'a field with an empty name' => ['multipart/form-data; boundary=B', "{$nameless('""')}{$field}{$nameless('')}--B--\r\n", 200, '{"a":"1"}'];
-        yield 'a file with an empty name' => ['multipart/form-data; boundary=B', "{$nameless('""; filename=b')}{$field}{$nameless('; filename=b')}--B--\r\n", 200, '{"a":"1"}'];
+        $nameless = static fn(string $name): string
+            => "--B\r\nContent-Disposition: form-data; name={$name}\r\n\r\n2\r\n";
+        yield 'a field with an empty name' => [
+            'multipart/form-data; boundary=B',
+            "{$nameless('""')}{$field}{$nameless('')}--B--\r\n",
+            200,
+            '{"a":"1"}',
+        ];
+        yield 'a file with an empty name' => [
+            'multipart/form-data; boundary=B',
+            "{$nameless('""; filename=b')}{$field}{$nameless('; filename=b')}--B--\r\n",
+            200,
+            '{"a":"1"}',
+        ];
         yield 'no field' => ['multipart/form-data; boundary=B', "--B--\r\n", 200, '[]'];
         yield 'no body' => ['multipart/form-data; boundary=B', '', 400, ''];
         yield 'other parts' => ['multipart/mixed; boundary=B', "{$field}--B--\r\n", 200, 'null'];
         yield 'no boundary' => ['multipart/form-data', "{$field}--B--\r\n", 400, ''];
         yield 'another boundary' => ['multipart/form-data; boundary=C', "{$field}--B--\r\n", 400, ''];
         yield 'a part without an end' => ['multipart/form-data; boundary=B', "--B\r\ngarbage", 400, ''];
-        yield 'a part without a name' => ['multipart/form-data; boundary=B', "{$field}--B\r\nContent-Disposition: form-data\r\n\r\n2\r\n--B--\r\n", 400, ''];
+        yield 'a part without a name' => [
+            'multipart/form-data; boundary=B',
+            "{$field}--B\r\nContent-Disposition: form-data\r\n\r\n2\r\n--B--\r\n",
+            400,
+            '',
+        ];
         yield 'a file without an end' => ['multipart/form-data; boundary=B', $field . substr($file, 0, -3), 400, ''];
-        yield 'many files' => ['multipart/form-data; boundary=B', $field . str_repeat($file, 21) . "--B--\r\n", 413, ''];
+        yield 'many files' => [
+            'multipart/form-data; boundary=B',
+            $field . str_repeat($file, 21) . "--B--\r\n",
+            413,
+            '',
+        ];
         yield 'many fields' => ['multipart/form-data; boundary=B', str_repeat($field, 1100) . "--B--\r\n", 413, ''];
-        yield 'many brackets' => ['multipart/form-data; boundary=B', str_replace('name=a', 'name="a' . str_repeat('[x]', 65) . '"', $field) . "--B--\r\n", 413, ''];
+        yield 'many brackets' => [
+            'multipart/form-data; boundary=B',
+            str_replace('name=a', 'name="a' . str_repeat('[x]', 65) . '"', $field) . "--B--\r\n",
+            413,
+            '',
+        ];
     }
 
     #[DataProvider('parts')]
     public function testAFormInPartsIsWholeOrRefused(string $type, string $body, int $status, string $fields): void
     {
         foreach (['POST', 'PUT'] as $method) {
-            $answer = $this->ask($method, '/fields', ['Content-Type' => $type, 'Content-Length' => (string) \strlen($body)], $body);
+            $answer = $this->ask(
+                $method,
+                '/fields',
+                ['Content-Type' => $type, 'Content-Length' => (string) \strlen($body)],
+                $body,
+            );
 
-            self::assertSame([$status, $status === 200 ? $fields : ''], [$answer->getStatusCode(), $status === 200 ? (string) $answer->getBody() : ''], $method);
+            self::assertSame(
+                [$status, $status === 200 ? $fields : ''],
+                [$answer->getStatusCode(), $status === 200 ? (string) $answer->getBody() : ''],
+                $method,
+            );
         }
     }
 
@@ -254,7 +442,12 @@ abstract class AppContract extends TestCase
 
     public function testAFormThatIsRefusedIsRefusedAgain(): void
     {
-        $answer = $this->ask('POST', '/twice', ['Content-Type' => 'application/x-www-form-urlencoded'], str_repeat('a', 1_200_000) . '&b=1');
+        $answer = $this->ask(
+            'POST',
+            '/twice',
+            ['Content-Type' => 'application/x-www-form-urlencoded'],
+            str_repeat('a', 1_200_000) . '&b=1',
+        );
 
         self::assertSame([413, 413], json_decode((string) $answer->getBody(), true));
     }
@@ -266,7 +459,10 @@ abstract class AppContract extends TestCase
         $members = implode(',', array_map(static fn(int $i): string => '"' . $i * 65_536 . '":0', range(1, 2_001)));
         $colliding = $this->ask('POST', '/form', ['Content-Type' => 'application/json'], "{{$members}}");
 
-        self::assertSame([400, 413, 413], [$json->getStatusCode(), $large->getStatusCode(), $colliding->getStatusCode()]);
+        self::assertSame(
+            [400, 413, 413],
+            [$json->getStatusCode(), $large->getStatusCode(), $colliding->getStatusCode()],
+        );
     }
 
     /** @param array<string, string|list<string>> $headers */
@@ -282,7 +478,11 @@ abstract class AppContract extends TestCase
 
         self::assertSame(
             ['status' => $status, 'fields' => $expected, 'body' => bin2hex($body)],
-            ['status' => "{$answer->getStatusCode()} {$answer->getReasonPhrase()}", 'fields' => $actual, 'body' => bin2hex((string) $answer->getBody())],
+            [
+                'status' => "{$answer->getStatusCode()} {$answer->getReasonPhrase()}",
+                'fields' => $actual,
+                'body' => bin2hex((string) $answer->getBody()),
+            ],
         );
     }
 }

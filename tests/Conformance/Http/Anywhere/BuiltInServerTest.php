@@ -42,7 +42,14 @@ final class BuiltInServerTest extends AppContract
         } catch (\UnexpectedValueException $short) {
             self::assertSame('The answer breaks off after 12 bytes of its body', $short->getMessage());
         }
-        Eventually::holds(static fn(): bool => str_contains(implode(Text::lines($log)), 'The body of the answer has 12 bytes, and 100 were announced'), 'the log has it');
+        Eventually::holds(
+            static fn(): bool
+                => str_contains(
+                    implode(Text::lines($log)),
+                    'The body of the answer has 12 bytes, and 100 were announced',
+                ),
+            'the log has it',
+        );
     }
 
     private function address(): string

@@ -27,7 +27,10 @@ final class FpmTest extends AppContract
             $this->ask('GET', '/breaks');
             self::fail('It is taken for whole');
         } catch (\UnexpectedValueException $broken) {
-            self::assertMatchesRegularExpression('/^The answer breaks off after \d+ bytes of its body$/D', $broken->getMessage());
+            self::assertMatchesRegularExpression(
+                '/^The answer breaks off after \d+ bytes of its body$/D',
+                $broken->getMessage(),
+            );
         }
         $isLogged = static fn(): bool => str_contains(implode(Text::lines(self::host()->log)), 'in the middle');
         Eventually::holds($isLogged, 'the log has it');

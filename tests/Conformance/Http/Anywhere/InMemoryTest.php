@@ -19,7 +19,10 @@ final class InMemoryTest extends AppContract
         $client->get('/throws');
         $client->get('/refuses');
 
-        self::assertSame(['a secret'], array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $client->failures()));
+        self::assertSame(
+            ['a secret'],
+            array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $client->failures()),
+        );
     }
 
     protected function ask(string $method, string $target, array $headers = [], string $body = ''): Response

@@ -104,11 +104,13 @@ $routes = [
     '/redirect' => static fn(): ResponseInterface => Response::redirect('/there?a=b c'),
     '/no-content' => static fn(): ResponseInterface => new Response(204, ['X-Kept' => 'yes'], 'never sent'),
     '/reset' => static fn(): ResponseInterface => new Response(205, ['X-Kept' => 'yes'], 'never sent'),
-    '/reset-stream' => static fn(): ResponseInterface => Response::stream(['never sent'], 'text/plain', 205, ['Content-Length' => '10']),
+    '/reset-stream' => static fn(): ResponseInterface
+        => Response::stream(['never sent'], 'text/plain', 205, ['Content-Length' => '10']),
     '/not-modified' => static fn(): ResponseInterface => new Response(304, ['ETag' => '"1"'], 'never sent'),
     '/empty' => static fn(): ResponseInterface => new Response(200, ['X-Kept' => 'yes']),
     '/empty-stream' => static fn(): ResponseInterface => new Response(200, ['X-Kept' => 'yes'], Stream::create('')),
-    '/upgrade' => static fn(): ResponseInterface => new Response(426, ['Upgrade' => 'HTTP/3.0', 'Connection' => 'Upgrade'], 'needed'),
+    '/upgrade' => static fn(): ResponseInterface
+        => new Response(426, ['Upgrade' => 'HTTP/3.0', 'Connection' => 'Upgrade'], 'needed'),
     '/interim' => static fn(): ResponseInterface => new ForeignResponse(101, ['Upgrade' => 'x'], 'body'),
     '/injects' => static fn(): ResponseInterface => new ForeignResponse(200, ['X' => "a\n"], 'body'),
     '/hostile-reason' => static fn(): ResponseInterface => new ForeignResponse(404, [], 'body', reason: "Gone\r\nX: y"),
@@ -122,12 +124,14 @@ $routes = [
         delay(0.001);
         yield 'two';
     })(), 'text/plain'),
-    '/short' => static fn(): ResponseInterface => Response::stream(['only 12 long'], 'text/plain', 200, ['Content-Length' => '100']),
-    '/finishes' => static fn(ServerRequestInterface $request): ResponseInterface => Response::stream((static function () use ($request): Generator {
-        yield 'whole';
-        delay(0.001);
-        touch($request->getUri()->getQuery());
-    })(), 'text/plain', 200, ['Content-Length' => '5']),
+    '/short' => static fn(): ResponseInterface
+        => Response::stream(['only 12 long'], 'text/plain', 200, ['Content-Length' => '100']),
+    '/finishes' => static fn(ServerRequestInterface $request): ResponseInterface
+        => Response::stream((static function () use ($request): Generator {
+            yield 'whole';
+            delay(0.001);
+            touch($request->getUri()->getQuery());
+        })(), 'text/plain', 200, ['Content-Length' => '5']),
     '/breaks' => static fn(): ResponseInterface => Response::stream((static function (): Generator {
         yield str_repeat('x', 100_000);
         throw new RuntimeException('in the middle');
@@ -145,7 +149,8 @@ $routes = [
         return Response::json([$slow->await(), $quick->await()]);
     },
     '/throws' => static fn(): ResponseInterface => throw new LogicException('a secret'),
-    '/refuses' => static fn(): ResponseInterface => throw new HttpException(409, 'The name is taken', ['X-Name' => 'taken']),
+    '/refuses' => static fn(): ResponseInterface
+        => throw new HttpException(409, 'The name is taken', ['X-Name' => 'taken']),
     '/leaves-buffers' => static function (): ResponseInterface {
         if (PHP_SAPI !== 'cli') {
             echo 'printed';
@@ -168,7 +173,11 @@ $routes = [
 
         return Response::text('answered');
     },
-    '/file' => static fn(ServerRequestInterface $request): ResponseInterface => Response::file(__DIR__ . '/digits.txt', $request, headers: ['ETag' => '"d"', 'Last-Modified' => 'Sun, 06 Nov 1994 08:49:37 GMT']),
+    '/file' => static fn(ServerRequestInterface $request): ResponseInterface => Response::file(
+        __DIR__ . '/digits.txt',
+        $request,
+        headers: ['ETag' => '"d"', 'Last-Modified' => 'Sun, 06 Nov 1994 08:49:37 GMT'],
+    ),
     '/request' => static fn(ServerRequestInterface $request): ResponseInterface => Response::json([
         'method' => $request->getMethod(),
         'target' => $request->getRequestTarget(),
@@ -183,22 +192,30 @@ $routes = [
         'client' => $request->getServerParams()['REMOTE_ADDR'],
         'body' => $request->getParsedBody(),
     ]),
-    '/echo' => static fn(ServerRequestInterface $request): ResponseInterface => Response::binary((string) $request->getBody()),
-    '/form' => static fn(ServerRequestInterface $request): ResponseInterface => Response::json(['fields' => $request->getParsedBody(), 'files' => $files($request->getUploadedFiles())]),
-    '/fields' => static fn(ServerRequestInterface $request): ResponseInterface => Response::json($request->getParsedBody()),
+    '/echo' => static fn(ServerRequestInterface $request): ResponseInterface
+        => Response::binary((string) $request->getBody()),
+    '/form' => static fn(ServerRequestInterface $request): ResponseInterface
+        => Response::json(['fields' => $request->getParsedBody(), 'files' => $files($request->getUploadedFiles())]),
+    '/fields' => static fn(ServerRequestInterface $request): ResponseInterface
+        => Response::json($request->getParsedBody()),
     '/again' => static fn(ServerRequestInterface $request): ResponseInterface => Response::json([
         $request->getParsedBody(), $request->getBody()->getContents(), (string) $request->getBody(),
         (string) $request->withAttribute('a', 1)->getBody(), $request->getBody()->getContents(),
     ]),
-    '/parsed-late' => static fn(ServerRequestInterface $request): ResponseInterface => Response::json([(string) $request->getBody(), $request->getParsedBody(), (string) $request->getBody()]),
+    '/parsed-late' => static fn(ServerRequestInterface $request): ResponseInterface
+        => Response::json([(string) $request->getBody(), $request->getParsedBody(), (string) $request->getBody()]),
     '/resource' => static function (ServerRequestInterface $request): ResponseInterface {
         $parsed = $request->getParsedBody();
         $body = $request->getBody()->detach();
 
         return Response::json([$parsed, is_resource($body) ? stream_get_contents($body, null, 0) : null]);
     },
-    '/encoded' => static fn(ServerRequestInterface $request): ResponseInterface => Response::json([$statusOf($request->getParsedBody(...)), base64_encode((string) $request->getBody())]),
-    '/small' => (new MiddlewareStack(static fn(ServerRequestInterface $request): ResponseInterface => Response::binary((string) $request->getBody()), new BodyLimit(10)))->handle(...),
+    '/encoded' => static fn(ServerRequestInterface $request): ResponseInterface
+        => Response::json([$statusOf($request->getParsedBody(...)), base64_encode((string) $request->getBody())]),
+    '/small' => (new MiddlewareStack(
+        static fn(ServerRequestInterface $request): ResponseInterface => Response::binary((string) $request->getBody()),
+        new BodyLimit(10),
+    ))->handle(...),
 ];
 
 return static fn(ServerRequestInterface $request): ResponseInterface => ($routes[$request->getUri()->getPath()] ?? static fn(): ResponseInterface => Response::text("Not Found\n", 404))($request);

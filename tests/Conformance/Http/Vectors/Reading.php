@@ -96,6 +96,9 @@ final readonly class Reading
     {
         [$head, $body] = $request;
 
-        return "{$head->method} {$head->target} \"" . addcslashes($body, "\0..\37\"\\\177..\377") . '" ' . ($head->persistent ? 'kept' : 'closed');
+        return "{$head->method} {$head->target} \""
+            . addcslashes($body, "\0..\37\"\\\177..\377")
+            . '" '
+            . ($head->persistent ? 'kept' : 'closed');
     }
 }

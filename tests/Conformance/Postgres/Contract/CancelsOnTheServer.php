@@ -35,7 +35,9 @@ trait CancelsOnTheServer
         $connection = $this->connect();
         $pid = $connection->backendPid();
         $source = new DeferredCancellation();
-        $future = Async::run(static fn(): mixed => $connection->query('SELECT pg_sleep(1000)', [], $source->getCancellation()));
+        $future = Async::run(
+            static fn(): mixed => $connection->query('SELECT pg_sleep(1000)', [], $source->getCancellation()),
+        );
         Eventually::holds(static fn(): bool => self::stateOf($pid) === 'active', 'the statement runs');
         $source->cancel();
         self::thrown(CancelledException::class, $future->await(...));
@@ -53,7 +55,9 @@ trait CancelsOnTheServer
         $source = new DeferredCancellation();
         $before = Async::run(static fn(): mixed => $connection->query($gate->statement("'before'"))->value());
         $gate->awaitStatements(1);
-        $cancelled = Async::run(static fn(): mixed => $connection->query('SELECT pg_sleep(1000)', [], $source->getCancellation()));
+        $cancelled = Async::run(
+            static fn(): mixed => $connection->query('SELECT pg_sleep(1000)', [], $source->getCancellation()),
+        );
         $behind = Async::run(static fn(): mixed => $connection->query("SELECT 'behind'")->value());
         self::meanwhile();
         $source->cancel();
@@ -70,10 +74,18 @@ trait CancelsOnTheServer
         $table = self::table('i int');
         for ($round = 0; $round < 20; ++$round) {
             $source = new DeferredCancellation();
-            $cancelled = Async::run(static fn(): mixed => $connection->query('SELECT pg_sleep(1000)', [], $source->getCancellation()));
+            $cancelled = Async::run(
+                static fn(): mixed => $connection->query('SELECT pg_sleep(1000)', [], $source->getCancellation()),
+            );
             $others = [];
             for ($i = 0; $i < 5; ++$i) {
-                $others[] = Async::run(static fn(): mixed => $connection->query("INSERT INTO {$table} VALUES (\$1) RETURNING i", [5 * $round + $i])->value());
+                $others[] = Async::run(
+                    static fn(): mixed
+                        => $connection->query(
+                            "INSERT INTO {$table} VALUES (\$1) RETURNING i",
+                            [5 * $round + $i],
+                        )->value(),
+                );
             }
             delay($round / 10_000);
             $source->cancel();
@@ -82,7 +94,11 @@ trait CancelsOnTheServer
                 self::assertSame(5 * $round + $i, $other->await());
             }
         }
-        self::assertSame(range(0, 99), $connection->query("SELECT i FROM {$table} ORDER BY i")->column(), 'each was done once');
+        self::assertSame(
+            range(0, 99),
+            $connection->query("SELECT i FROM {$table} ORDER BY i")->column(),
+            'each was done once',
+        );
     }
 
     public function testACancellationNeverHitsTheNextStatement(): void
@@ -95,7 +111,11 @@ trait CancelsOnTheServer
             $source = new DeferredCancellation();
             $timer = EventLoop::delay($random->getInt(0, 2_500) / 1e6, static fn() => $source->cancel());
             try {
-                $connection->query('SELECT pg_sleep($1)', [$random->getInt(0, 2_000) / 1e6], $source->getCancellation());
+                $connection->query(
+                    'SELECT pg_sleep($1)',
+                    [$random->getInt(0, 2_000) / 1e6],
+                    $source->getCancellation(),
+                );
             } catch (CancelledException) {
                 ++$cancelled;
             }
@@ -116,7 +136,14 @@ trait CancelsOnTheServer
                 $sources[$i] = $random->getInt(0, 2) === 0 ? new DeferredCancellation() : null;
                 $source = $sources[$i];
                 $sleep = $random->getInt(0, 300) / 1e6;
-                $futures[$i] = Async::run(static fn(): mixed => $connection->query('SELECT $1::int FROM pg_sleep($2)', [$i, $sleep], $source?->getCancellation())->value());
+                $futures[$i] = Async::run(
+                    static fn(): mixed
+                        => $connection->query(
+                            'SELECT $1::int FROM pg_sleep($2)',
+                            [$i, $sleep],
+                            $source?->getCancellation(),
+                        )->value(),
+                );
             }
             foreach (array_filter($sources) as $source) {
                 EventLoop::delay($random->getInt(0, 3_000) / 1e6, static fn() => $source->cancel());
@@ -139,25 +166,37 @@ trait CancelsOnTheServer
     {
         $table = self::table('i int');
         $procedure = 'p_' . bin2hex(random_bytes(6));
-        Observer::ask("CREATE PROCEDURE {$procedure}() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO {$table} VALUES (1); COMMIT; PERFORM pg_sleep(0.05); END $$");
+        Observer::ask(
+            "CREATE PROCEDURE {$procedure}() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO {$table} VALUES (1); COMMIT; PERFORM pg_sleep(0.05); END $$",
+        );
         foreach ([
             static fn(PostgresConnection $connection): mixed => $connection->query('SELECT pg_sleep(0.05)'),
             static fn(PostgresConnection $connection): mixed => $connection->execute("CALL {$procedure}()"),
             static fn(PostgresConnection $connection) => $connection->executeScript('SELECT pg_sleep(0.05)'),
-            static fn(PostgresConnection $connection): mixed => $connection->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT pg_sleep(0.05)')),
-            static fn(PostgresConnection $connection): array => iterator_to_array($connection->stream('SELECT pg_sleep(0.05)')),
-            static fn(PostgresConnection $connection): int => $connection->copyFrom("COPY {$table} FROM STDIN", (static function (): \Generator {
-                yield "2\n";
-                delay(0.05);
-            })()),
-            ...($this->copiesOut() ? [static fn(PostgresConnection $connection): array => iterator_to_array($connection->copyTo('COPY (SELECT pg_sleep(0.05)) TO STDOUT'))] : []),
+            static fn(PostgresConnection $connection): mixed => $connection->transaction(
+                static fn(Transaction $transaction): mixed => $transaction->query('SELECT pg_sleep(0.05)'),
+            ),
+            static fn(PostgresConnection $connection): array
+                => iterator_to_array($connection->stream('SELECT pg_sleep(0.05)')),
+            static fn(PostgresConnection $connection): int
+                => $connection->copyFrom("COPY {$table} FROM STDIN", (static function (): \Generator {
+                    yield "2\n";
+                    delay(0.05);
+                })()),
+            ...($this->copiesOut() ? [
+                    static fn(PostgresConnection $connection): array
+                        => iterator_to_array($connection->copyTo('COPY (SELECT pg_sleep(0.05)) TO STDOUT')),
+                ] : []),
         ] as $next) {
             $connection = $this->connect();
             $gate = new Gate();
             $statement = $gate->statement();
             $source = new DeferredCancellation();
             $future = Async::run(static function () use ($connection, $statement, $source, $next): void {
-                self::thrown(CancelledException::class, static fn() => $connection->query($statement, [], $source->getCancellation()));
+                self::thrown(
+                    CancelledException::class,
+                    static fn() => $connection->query($statement, [], $source->getCancellation()),
+                );
                 $next($connection);
             });
             $gate->awaitStatements(1);
@@ -182,8 +221,16 @@ trait CancelsOnTheServer
             $statement = $gate->statement();
             $source = new DeferredCancellation();
             $before = Async::run(static fn(): mixed => $connection->query($statement));
-            $cancelled = Async::run(static fn(): mixed => $connection->query('SELECT pg_sleep($1)', [0.004 + $round / 5_000], $source->getCancellation()));
-            $script = Async::run(static fn() => $connection->executeScript("INSERT INTO {$table} VALUES ({$round}); COMMIT; SELECT pg_sleep(0.01)"));
+            $cancelled = Async::run(
+                static fn(): mixed
+                    => $connection->query('SELECT pg_sleep($1)', [0.004 + $round / 5_000], $source->getCancellation()),
+            );
+            $script = Async::run(
+                static fn()
+                    => $connection->executeScript(
+                        "INSERT INTO {$table} VALUES ({$round}); COMMIT; SELECT pg_sleep(0.01)",
+                    ),
+            );
             $gate->awaitStatements(1);
             $source->cancel();
             self::thrown(CancelledException::class, $cancelled->await(...));
@@ -199,10 +246,16 @@ trait CancelsOnTheServer
         $table = self::table('i int');
         $gate = new Gate();
         $name = 'p_' . bin2hex(random_bytes(6));
-        Observer::ask("CREATE FUNCTION {$name}_f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM {$gate->call()}; RETURN NULL; END $$");
-        Observer::ask("CREATE PROCEDURE {$name}() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO {$table} VALUES (1); COMMIT; PERFORM {$gate->call()}; END $$");
+        Observer::ask(
+            "CREATE FUNCTION {$name}_f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM {$gate->call()}; RETURN NULL; END $$",
+        );
+        Observer::ask(
+            "CREATE PROCEDURE {$name}() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO {$table} VALUES (1); COMMIT; PERFORM {$gate->call()}; END $$",
+        );
         $deferred = self::table('i int');
-        Observer::ask("CREATE CONSTRAINT TRIGGER late AFTER INSERT ON {$deferred} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {$name}_f()");
+        Observer::ask(
+            "CREATE CONSTRAINT TRIGGER late AFTER INSERT ON {$deferred} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {$name}_f()",
+        );
         foreach (["CALL {$name}()", 'COMMIT'] as $statement) {
             $connection = $this->connect();
             if ($statement === 'COMMIT') {
@@ -211,7 +264,16 @@ trait CancelsOnTheServer
             }
             $source = new DeferredCancellation();
             // The statement ignores a cancel request, except that it ends.
-            $cancelled = Async::run(static fn(): \Throwable => self::thrown(CancelledException::class, static fn(): mixed => $connection->query('DO $$ BEGIN PERFORM pg_sleep(1000); EXCEPTION WHEN query_canceled THEN NULL; END $$', [], $source->getCancellation())));
+            $cancelled = Async::run(
+                static fn(): \Throwable => self::thrown(
+                    CancelledException::class,
+                    static fn(): mixed => $connection->query(
+                        'DO $$ BEGIN PERFORM pg_sleep(1000); EXCEPTION WHEN query_canceled THEN NULL; END $$',
+                        [],
+                        $source->getCancellation(),
+                    ),
+                ),
+            );
             $behind = Async::run(static fn(): mixed => $connection->query($statement));
             Eventually::holds(static fn(): bool => self::stateOf($connection->backendPid()) === 'active', 'it runs');
             $source->cancel();
@@ -242,11 +304,18 @@ trait CancelsOnTheServer
         $connection = $this->connect();
         $table = self::table('i int');
         $source = new DeferredCancellation();
-        self::thrown(\Spindle\Postgres\TransactionAbortedException::class, static fn() => $connection->transaction(static function (Transaction $transaction) use ($table, $source): void {
-            $transaction->execute("INSERT INTO {$table} VALUES (1)");
-            EventLoop::delay(0.002, static fn() => $source->cancel());
-            self::thrown(CancelledException::class, static fn() => $transaction->query('SELECT pg_sleep(1000)', [], $source->getCancellation()));
-        }));
+        self::thrown(
+            \Spindle\Postgres\TransactionAbortedException::class,
+            static fn()
+                => $connection->transaction(static function (Transaction $transaction) use ($table, $source): void {
+                    $transaction->execute("INSERT INTO {$table} VALUES (1)");
+                    EventLoop::delay(0.002, static fn() => $source->cancel());
+                    self::thrown(
+                        CancelledException::class,
+                        static fn() => $transaction->query('SELECT pg_sleep(1000)', [], $source->getCancellation()),
+                    );
+                }),
+        );
 
         self::assertSame('', self::committed($table));
         self::assertUsable($connection);
@@ -257,14 +326,23 @@ trait CancelsOnTheServer
         $proxy = FaultyProxy::before(Cluster::shared());
         $proxy->pause();
         $source = new DeferredCancellation();
-        $future = Async::run(fn(): PostgresConnection => PostgresConnection::connect($this->throughProxy($proxy), $source->getCancellation()));
+        $future = Async::run(
+            fn(): PostgresConnection
+                => PostgresConnection::connect($this->throughProxy($proxy), $source->getCancellation()),
+        );
         Eventually::holds(static fn(): bool => $proxy->connections === 1, 'it is begun');
         $source->cancel(new \DomainException('enough'));
-        self::assertSame('enough', self::thrown(CancelledException::class, $future->await(...))->getPrevious()?->getMessage());
+        self::assertSame(
+            'enough',
+            self::thrown(CancelledException::class, $future->await(...))->getPrevious()?->getMessage(),
+        );
         $proxy->resume();
         Eventually::holds(static fn(): bool => $proxy->open() === 0, 'it is closed');
 
-        self::thrown(CancelledException::class, fn() => PostgresConnection::connect($this->throughProxy($proxy), $source->getCancellation()));
+        self::thrown(
+            CancelledException::class,
+            fn() => PostgresConnection::connect($this->throughProxy($proxy), $source->getCancellation()),
+        );
         self::assertSame(1, $proxy->connections);
         $proxy->stop();
     }

@@ -34,11 +34,16 @@ trait CarriesTypes
                 $connection->execute("INSERT INTO {$table} VALUES (\$1, \$2, \$3)", [$id, $value, [$value, $value]]);
                 $connection->copyFrom("COPY {$table} FROM STDIN", [[$id + 100, $value, [$value, $value]]]);
             }
-            $rows = $connection->query("SELECT value::jsonb::text AS value, list::jsonb[] = ARRAY[value, value]::jsonb[] AS same FROM {$table} ORDER BY id")->all();
+            $rows = $connection->query(
+                "SELECT value::jsonb::text AS value, list::jsonb[] = ARRAY[value, value]::jsonb[] AS same FROM {$table} ORDER BY id",
+            )->all();
             self::assertSame([...$texts, ...$texts], array_column($rows, 'value'), $type);
             self::assertNotContains(false, array_column($rows, 'same'), $type);
         }
-        self::assertEquals([new JsonNumber('18446744073709551616'), new \stdClass(), '123'], $connection->query("SELECT '[18446744073709551616, {}, \"123\"]'::jsonb")->value());
+        self::assertEquals(
+            [new JsonNumber('18446744073709551616'), new \stdClass(), '123'],
+            $connection->query("SELECT '[18446744073709551616, {}, \"123\"]'::jsonb")->value(),
+        );
         self::assertSame('"1.50"', json_encode(new JsonNumber('1.50')));
         self::assertSame('1.50', $connection->query('SELECT $1::numeric', [new JsonNumber('1.50')])->value());
         self::thrown(\ValueError::class, static fn(): JsonNumber => new JsonNumber('1,5'));
@@ -55,7 +60,8 @@ trait CarriesTypes
                 'the first time' => $fresh->query($sql, [$parameter])->value(...),
                 'once the statement is known' => $connection->query($sql, [$parameter])->value(...),
                 'again' => $connection->query($sql, [$parameter])->value(...),
-                'in a stream' => static fn(): mixed => array_values($connection->stream($sql, [$parameter])->current())[0],
+                'in a stream' => static fn(): mixed
+                    => array_values($connection->stream($sql, [$parameter])->current())[0],
             ] as $when => $value) {
                 $differences += self::difference("{$name} {$when}", $expected, $value());
             }
@@ -69,7 +75,11 @@ trait CarriesTypes
         $differences = [];
         foreach (TypeCases::outputs() as $name => [$expression, $expected]) {
             foreach (['the first time', 'again'] as $when) {
-                $differences += self::difference("{$name} {$when}", $expected, $connection->query("SELECT {$expression}")->value());
+                $differences += self::difference(
+                    "{$name} {$when}",
+                    $expected,
+                    $connection->query("SELECT {$expression}")->value(),
+                );
             }
         }
         self::assertSame([], $differences);
@@ -82,7 +92,11 @@ trait CarriesTypes
         foreach (TypeCases::settings() as $name => [$setting, $text, $expression, $expected]) {
             $connection->query('SELECT set_config($1, $2, false)', [$setting, $text]);
             $differences += self::difference($name, $expected, $connection->query("SELECT {$expression}")->value());
-            $differences += self::difference("{$name}, as a parameter", $expected, $connection->query("SELECT {$expression} AS a WHERE \$1::text = ''", [''])->value());
+            $differences += self::difference(
+                "{$name}, as a parameter",
+                $expected,
+                $connection->query("SELECT {$expression} AS a WHERE \$1::text = ''", [''])->value(),
+            );
             $connection->execute("RESET {$setting}");
             $connection->execute("SET TimeZone = 'UTC'");
         }
@@ -98,7 +112,11 @@ trait CarriesTypes
                     $connection->query("SELECT \$1::{$type}", [$parameter]);
                     self::fail("Not refused: {$name} {$when}");
                 } catch (InvalidParameterException $thrown) {
-                    self::assertSame([1, $type], [$thrown->position, preg_replace('/^integer/', 'int', (string) $thrown->postgresType)], $name);
+                    self::assertSame(
+                        [1, $type],
+                        [$thrown->position, preg_replace('/^integer/', 'int', (string) $thrown->postgresType)],
+                        $name,
+                    );
                 }
             }
             self::assertUsable($connection);
@@ -110,7 +128,10 @@ trait CarriesTypes
         $connection = $this->connectToTypes();
         self::assertUsable($connection);
         $type = 'type_' . bin2hex(random_bytes(6));
-        foreach (["CREATE TYPE {$type} AS ENUM ('a', 'b')" => ['{a,b}', ['a', 'b']], "CREATE DOMAIN {$type} AS int" => ['{1,2}', [1, 2]]] as $sql => [$text, $list]) {
+        foreach ([
+            "CREATE TYPE {$type} AS ENUM ('a', 'b')" => ['{a,b}', ['a', 'b']],
+            "CREATE DOMAIN {$type} AS int" => ['{1,2}', [1, 2]],
+        ] as $sql => [$text, $list]) {
             $connection->execute($sql);
             self::assertSame($list, $connection->query("SELECT \$1::{$type}[]", [$list])->value());
             self::assertSame($list, $connection->query("SELECT '{$text}'::{$type}[]")->value());
@@ -123,10 +144,16 @@ trait CarriesTypes
         $connection = $this->connect();
         $bytes = implode('', array_map(\chr(...), range(0, 255)));
         foreach ([$bytes, strrev($bytes), "{$bytes}{$bytes}", '', "\0", "\0\0"] as $value) {
-            self::assertSame([[$value, \strlen($value), [$value, null]]], $connection->query('SELECT $1::bytea, length($1), ARRAY[$1, NULL]', [$value])->lists());
+            self::assertSame(
+                [[$value, \strlen($value), [$value, null]]],
+                $connection->query('SELECT $1::bytea, length($1), ARRAY[$1, NULL]', [$value])->lists(),
+            );
         }
         foreach (range(0, 255) as $byte) {
-            self::assertSame([\chr($byte), $byte], $connection->query('SELECT $1::bytea, get_byte($1, 0)', [\chr($byte)])->lists()[0]);
+            self::assertSame(
+                [\chr($byte), $byte],
+                $connection->query('SELECT $1::bytea, get_byte($1, 0)', [\chr($byte)])->lists()[0],
+            );
         }
     }
 
@@ -144,10 +171,17 @@ trait CarriesTypes
     public function testAsManyParametersAsTravelAreTaken(): void
     {
         $connection = $this->connect();
-        $sql = static fn(int $count, string $type): string => 'SELECT cardinality(ARRAY[' . implode(',', array_map(static fn(int $i): string => "\${$i}::{$type}", range(1, $count))) . '])';
+        $sql = static fn(int $count, string $type): string => 'SELECT cardinality(ARRAY[' . implode(
+            ',',
+            array_map(static fn(int $i): string => "\${$i}::{$type}", range(1, $count)),
+        ) . '])';
         foreach (['int' => 1, 'text' => 'a'] as $type => $value) {
             self::assertSame(65_535, $connection->query($sql(65_535, $type), array_fill(0, 65_535, $value))->value());
-            $thrown = self::refused(InvalidParameterException::class, $connection, static fn() => $connection->query($sql(65_536, $type), array_fill(0, 65_536, $value)));
+            $thrown = self::refused(
+                InvalidParameterException::class,
+                $connection,
+                static fn() => $connection->query($sql(65_536, $type), array_fill(0, 65_536, $value)),
+            );
             self::assertMatchesRegularExpression('/65[ ,.]?536|65[ ,.]?535/', $thrown->getMessage());
         }
     }

@@ -51,7 +51,10 @@ trait ClosesThePool
 
         self::assertTrue($pool->isClosed());
         foreach (self::verbs($pool) as $verb) {
-            self::assertStringContainsString('pool', self::thrown(ConnectionClosedException::class, $verb)->getMessage());
+            self::assertStringContainsString(
+                'pool',
+                self::thrown(ConnectionClosedException::class, $verb)->getMessage(),
+            );
         }
         Eventually::holdsByItself(fn(): bool => $this->backends() === [], 'its connections are closed at once');
     }
@@ -68,8 +71,16 @@ trait ClosesThePool
         $pool = $this->pool(2);
         $gate = new Gate();
         $connection = $pool->acquire();
-        $running = Async::run(static fn(): mixed => $pool->transaction(static fn(Transaction $transaction): array => [$transaction->query($gate->statement())->value(), $transaction->query('SELECT 1')->value()]));
-        $waiting = [Async::run(static fn(): mixed => $pool->query('SELECT 1')), Async::run(static fn(): mixed => $pool->acquire())];
+        $running = Async::run(
+            static fn(): mixed => $pool->transaction(
+                static fn(Transaction $transaction): array
+                    => [$transaction->query($gate->statement())->value(), $transaction->query('SELECT 1')->value()],
+            ),
+        );
+        $waiting = [
+            Async::run(static fn(): mixed => $pool->query('SELECT 1')),
+            Async::run(static fn(): mixed => $pool->acquire()),
+        ];
         $gate->awaitStatements(1);
         $pool->close();
         foreach ($waiting as $future) {
@@ -89,7 +100,12 @@ trait ClosesThePool
         $gate = new Gate();
         $connection = $pool->acquire();
         $futures = [
-            Async::run(static fn(): mixed => $pool->transaction(static fn(Transaction $transaction): mixed => $transaction->query($gate->statement()))),
+            Async::run(
+                static fn(): mixed
+                    => $pool->transaction(
+                        static fn(Transaction $transaction): mixed => $transaction->query($gate->statement()),
+                    ),
+            ),
             Async::run(static fn(): mixed => $pool->query('SELECT 1')),
         ];
         $gate->awaitStatements(1);
@@ -110,7 +126,10 @@ trait ClosesThePool
             $proxy = FaultyProxy::before(Cluster::shared());
             $proxy->pause();
             $pool = new PostgresPool($this->throughProxy($proxy), 5);
-            $futures = array_map(static fn(): Future => Async::run(static fn(): mixed => $pool->query('SELECT 1')), range(1, 5));
+            $futures = array_map(
+                static fn(): Future => Async::run(static fn(): mixed => $pool->query('SELECT 1')),
+                range(1, 5),
+            );
             Eventually::holds(static fn(): bool => $proxy->connections === 5, 'five are begun');
             $end === 'kill' ? $pool->kill() : $pool->close();
             foreach ($futures as $future) {

@@ -27,17 +27,37 @@ trait CopiesIn
     {
         $link = $this->link();
         $table = self::table('id int, name text');
-        $rows = [[1, 'a'], [2, null], ['x' => 3, 'y' => "\t\n\r\\\\N\\.'\""], [4, ''], [5, '\N'], [6, '\.'], [7, "ä\u{1F600}"]];
+        $rows = [
+            [1, 'a'],
+            [2, null],
+            ['x' => 3, 'y' => "\t\n\r\\\\N\\.'\""],
+            [4, ''],
+            [5, '\N'],
+            [6, '\.'],
+            [7, "ä\u{1F600}"],
+        ];
 
         self::assertSame(7, $link->copyFrom("COPY {$table} (id, name) FROM STDIN", $rows));
-        self::assertSame(array_map(array_values(...), $rows), $link->query("SELECT * FROM {$table} ORDER BY id")->lists());
+        self::assertSame(
+            array_map(array_values(...), $rows),
+            $link->query("SELECT * FROM {$table} ORDER BY id")->lists(),
+        );
     }
 
     public function testCopiedValuesHaveTheirTypes(): void
     {
         $link = $this->link();
         $table = self::table('"A b" bytea, c timestamptz, d jsonb, e text[], f float8, g bool, h int, i numeric');
-        $row = ["\0\\\xFF\n", new \DateTimeImmutable('2024-02-29 12:00:00.123456 UTC'), ['k' => "\t\\\""], ["a\n", null, '"', '\\'], -\INF, false, null, '1.50'];
+        $row = [
+            "\0\\\xFF\n",
+            new \DateTimeImmutable('2024-02-29 12:00:00.123456 UTC'),
+            ['k' => "\t\\\""],
+            ["a\n", null, '"', '\\'],
+            -\INF,
+            false,
+            null,
+            '1.50',
+        ];
         $link->copyFrom("COPY {$table} FROM STDIN", [$row, ["\0", null, '[1]', [Letter::B], 1, true, Digit::Two, 2]]);
         $copied = $link->query("SELECT * FROM {$table}")->lists();
 
@@ -61,7 +81,10 @@ trait CopiesIn
         $text = "1\ta\n2\t\\N\n3\tä\\\\\n";
         foreach ([1, 2, 5, 100] as $size) {
             self::assertSame(3, $link->copyFrom("COPY {$table} FROM STDIN", str_split($text, $size)));
-            self::assertSame([[1, 'a'], [2, null], [3, 'ä\\']], $link->query("DELETE FROM {$table} RETURNING *")->lists());
+            self::assertSame(
+                [[1, 'a'], [2, null], [3, 'ä\\']],
+                $link->query("DELETE FROM {$table} RETURNING *")->lists(),
+            );
         }
     }
 
@@ -70,7 +93,13 @@ trait CopiesIn
         $link = $this->link();
         $table = self::table('id int, name text');
 
-        self::assertSame(2, $link->copyFrom("COPY {$table} FROM STDIN WITH (FORMAT csv, HEADER, DELIMITER ';')", ["id;name\n1;\"a;\n\"\"b\"\"\"\n", "2;\n"]));
+        self::assertSame(
+            2,
+            $link->copyFrom(
+                "COPY {$table} FROM STDIN WITH (FORMAT csv, HEADER, DELIMITER ';')",
+                ["id;name\n1;\"a;\n\"\"b\"\"\"\n", "2;\n"],
+            ),
+        );
         self::assertSame([[1, "a;\n\"b\""], [2, null]], $link->query("SELECT * FROM {$table} ORDER BY id")->lists());
     }
 
@@ -98,7 +127,10 @@ trait CopiesIn
         };
 
         self::assertSame(3_000, $link->copyFrom("COPY {$table} FROM STDIN", $rows()));
-        self::assertSame([[3_000, 4_501_500, 600_000]], $link->query("SELECT count(*), sum(id)::int, sum(length(name))::int FROM {$table}")->lists());
+        self::assertSame(
+            [[3_000, 4_501_500, 600_000]],
+            $link->query("SELECT count(*), sum(id)::int, sum(length(name))::int FROM {$table}")->lists(),
+        );
     }
 
     public function testNothingIsCopiedWhenTheInputThrows(): void
@@ -107,14 +139,24 @@ trait CopiesIn
         $table = self::table('id int');
         $mine = new \DomainException('mine');
         foreach ([0, 1, 50_000] as $good) {
-            foreach (['rows' => static fn(int $i): array => [$i], 'text' => static fn(int $i): string => "{$i}\n"] as $item) {
+            foreach ([
+                'rows' => static fn(int $i): array => [$i],
+                'text' => static fn(int $i): string => "{$i}\n",
+            ] as $item) {
                 $rows = static function () use ($good, $mine, $item): \Generator {
                     for ($i = 0; $i < $good; ++$i) {
                         yield $item($i);
                     }
                     throw $mine;
                 };
-                self::assertSame($mine, self::refused(\DomainException::class, $link, static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", $rows())));
+                self::assertSame(
+                    $mine,
+                    self::refused(
+                        \DomainException::class,
+                        $link,
+                        static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", $rows()),
+                    ),
+                );
             }
         }
         self::assertSame(0, $link->query("SELECT count(*) FROM {$table}")->value());
@@ -126,7 +168,11 @@ trait CopiesIn
         $table = self::table('id int, name text');
         foreach (["secret\0" => 2, 'secret' => null] as $bad => $position) {
             $row = $position === null ? [1, $bad, 3] : [1, $bad];
-            $thrown = self::refused(InvalidParameterException::class, $link, static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", [[1, 'a'], $row]));
+            $thrown = self::refused(
+                InvalidParameterException::class,
+                $link,
+                static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", [[1, 'a'], $row]),
+            );
             self::assertSame($position, $thrown->position);
             self::assertStringNotContainsString('secret', $thrown->getMessage());
         }
@@ -142,13 +188,27 @@ trait CopiesIn
                 yield $i === 1_000 ? $bad($i) : "{$i}\ta\n";
             }
         };
-        $thrown = self::refused(UniqueViolationException::class, $link, static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", $rows(static fn(): string => "5\tsecret\n")));
+        $thrown = self::refused(
+            UniqueViolationException::class,
+            $link,
+            static fn(PostgresLink $link)
+                => $link->copyFrom("COPY {$table} FROM STDIN", $rows(static fn(): string => "5\tsecret\n")),
+        );
         self::assertSame("{$table}_pkey", $thrown->constraint);
         self::assertStringNotContainsString('secret', $thrown->getMessage());
-        $thrown = self::refused(QueryException::class, $link, static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", $rows(static fn(): string => "secret\ta\n")));
+        $thrown = self::refused(
+            QueryException::class,
+            $link,
+            static fn(PostgresLink $link)
+                => $link->copyFrom("COPY {$table} FROM STDIN", $rows(static fn(): string => "secret\ta\n")),
+        );
         self::assertSame('22P02', $thrown->sqlState);
         self::assertStringContainsString("COPY {$table}, line 1001, column id", (string) $thrown->context);
-        $thrown = self::refused(QueryException::class, $link, static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", ["1\ta\tsecret\n"]));
+        $thrown = self::refused(
+            QueryException::class,
+            $link,
+            static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", ["1\ta\tsecret\n"]),
+        );
         self::assertSame('22P04', $thrown->sqlState);
 
         self::assertSame(0, $link->query("SELECT count(*) FROM {$table}")->value());
@@ -164,9 +224,30 @@ trait CopiesIn
                 yield "1\n";
             }
         };
-        self::assertSame('42P01', self::refused(QueryException::class, $link, static fn(PostgresLink $link) => $link->copyFrom('COPY nowhere FROM STDIN', $text()))->sqlState);
-        self::assertSame('42P01', self::refused(QueryException::class, $link, static fn(PostgresLink $link) => $link->copyFrom('COPY nowhere FROM STDIN', [[1]]))->sqlState);
-        self::assertSame('42601', self::refused(QueryException::class, $link, static fn(PostgresLink $link) => $link->copyFrom('COPY FROM STDIN', $text()))->sqlState);
+        self::assertSame(
+            '42P01',
+            self::refused(
+                QueryException::class,
+                $link,
+                static fn(PostgresLink $link) => $link->copyFrom('COPY nowhere FROM STDIN', $text()),
+            )->sqlState,
+        );
+        self::assertSame(
+            '42P01',
+            self::refused(
+                QueryException::class,
+                $link,
+                static fn(PostgresLink $link) => $link->copyFrom('COPY nowhere FROM STDIN', [[1]]),
+            )->sqlState,
+        );
+        self::assertSame(
+            '42601',
+            self::refused(
+                QueryException::class,
+                $link,
+                static fn(PostgresLink $link) => $link->copyFrom('COPY FROM STDIN', $text()),
+            )->sqlState,
+        );
         self::assertLessThanOrEqual(2, $read);
     }
 
@@ -175,9 +256,17 @@ trait CopiesIn
         $link = $this->link();
         $table = self::table('id int');
         foreach ([[[1], "2\n"], ["1\n", [2]]] as $mixed) {
-            self::refused(\LogicException::class, $link, static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", $mixed));
+            self::refused(
+                \LogicException::class,
+                $link,
+                static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", $mixed),
+            );
         }
-        self::refused(\LogicException::class, $link, static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN (FORMAT csv)", [[1]]));
+        self::refused(
+            \LogicException::class,
+            $link,
+            static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN (FORMAT csv)", [[1]]),
+        );
         // @phpstan-ignore argument.type
         self::refused(\LogicException::class, $link, static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", [1]));
         self::assertSame(0, $link->query("SELECT count(*) FROM {$table}")->value());
@@ -188,13 +277,21 @@ trait CopiesIn
         $link = $this->link();
         $table = self::table('id int');
         foreach (['SELECT 1', "INSERT INTO {$table} VALUES (1)", "COPY {$table} TO STDOUT", ''] as $sql) {
-            self::refused(\LogicException::class, $link, static fn(PostgresLink $link) => $link->copyFrom($sql, ["1\n"]));
+            self::refused(
+                \LogicException::class,
+                $link,
+                static fn(PostgresLink $link) => $link->copyFrom($sql, ["1\n"]),
+            );
         }
         foreach (["COPY {$table} FROM STDIN", "COPY {$table} TO STDOUT"] as $sql) {
             foreach ([1, 2] as $_) {
                 self::refused(\LogicException::class, $link, static fn(PostgresLink $link) => $link->query($sql));
                 self::refused(\LogicException::class, $link, static fn(PostgresLink $link) => $link->execute($sql));
-                self::refused(\LogicException::class, $link, static fn(PostgresLink $link): mixed => $link->stream($sql)->current());
+                self::refused(
+                    \LogicException::class,
+                    $link,
+                    static fn(PostgresLink $link): mixed => $link->stream($sql)->current(),
+                );
             }
         }
         self::assertSame(0, $link->query("SELECT count(*) FROM {$table}")->value());
@@ -213,9 +310,18 @@ trait CopiesIn
                 $cancellation->cancel(new \DomainException('enough'));
                 yield [0];
             };
-            $thrown = self::refused(CancelledException::class, $link, static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", $rows(), $cancellation->getCancellation()));
+            $thrown = self::refused(
+                CancelledException::class,
+                $link,
+                static fn(PostgresLink $link)
+                    => $link->copyFrom("COPY {$table} FROM STDIN", $rows(), $cancellation->getCancellation()),
+            );
             self::assertSame('enough', $thrown->getPrevious()?->getMessage());
-            self::assertSame(0, $link->query("SELECT count(*) FROM {$table}")->value(), "cancelled after {$after} rows");
+            self::assertSame(
+                0,
+                $link->query("SELECT count(*) FROM {$table}")->value(),
+                "cancelled after {$after} rows",
+            );
         }
     }
 
@@ -231,7 +337,12 @@ trait CopiesIn
             delay(0.001);
             yield [2];
         };
-        self::refused(CancelledException::class, $link, static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", $rows(), $cancellation->getCancellation()));
+        self::refused(
+            CancelledException::class,
+            $link,
+            static fn(PostgresLink $link)
+                => $link->copyFrom("COPY {$table} FROM STDIN", $rows(), $cancellation->getCancellation()),
+        );
         self::assertSame(0, $link->query("SELECT count(*) FROM {$table}")->value());
     }
 }

@@ -28,8 +28,16 @@ trait CopiesOut
         self::assertSame([], iterator_to_array($link->copyTo("COPY {$table} TO STDOUT")));
         $link->execute("INSERT INTO {$table} VALUES (1, 'a'), (2, NULL), (3, E'\\t\\n\\\\')");
 
-        self::assertSame(["1\ta\n", "2\t\\N\n", "3\t\\t\\n\\\\\n"], iterator_to_array($link->copyTo("COPY {$table} TO STDOUT")));
-        self::assertSame(["id;name\n", "1;a\n", "2;\n"], iterator_to_array($link->copyTo("COPY (SELECT * FROM {$table} WHERE id < 3) TO STDOUT (FORMAT csv, HEADER, DELIMITER ';')")));
+        self::assertSame(
+            ["1\ta\n", "2\t\\N\n", "3\t\\t\\n\\\\\n"],
+            iterator_to_array($link->copyTo("COPY {$table} TO STDOUT")),
+        );
+        self::assertSame(
+            ["id;name\n", "1;a\n", "2;\n"],
+            iterator_to_array($link->copyTo(
+                "COPY (SELECT * FROM {$table} WHERE id < 3) TO STDOUT (FORMAT csv, HEADER, DELIMITER ';')",
+            )),
+        );
         self::assertUsable($link);
     }
 
@@ -37,7 +45,9 @@ trait CopiesOut
     {
         $link = $this->link();
         $next = 1;
-        foreach ($link->copyTo("COPY (SELECT i, repeat('x', 100) FROM generate_series(1, 30000) AS i) TO STDOUT") as $index => $row) {
+        foreach ($link->copyTo(
+            "COPY (SELECT i, repeat('x', 100) FROM generate_series(1, 30000) AS i) TO STDOUT",
+        ) as $index => $row) {
             if ($row !== $next . "\t" . str_repeat('x', 100) . "\n" || $index !== $next - 1) {
                 self::fail("Row {$index} is {$row}");
             }
@@ -72,7 +82,9 @@ trait CopiesOut
         $link = $this->link();
         $count = 0;
         $growth = self::growth(function () use ($link, &$count): void {
-            foreach ($link->copyTo("COPY (SELECT i, repeat('x', 200) AS x FROM generate_series(1, 50000) AS i) TO STDOUT") as $_) {
+            foreach ($link->copyTo(
+                "COPY (SELECT i, repeat('x', 200) AS x FROM generate_series(1, 50000) AS i) TO STDOUT",
+            ) as $_) {
                 if (++$count === 1) {
                     $this->connect()->query('SELECT pg_sleep(0.1)'); // time for rows to arrive that are not read
                 }
@@ -87,7 +99,10 @@ trait CopiesOut
     {
         $this->link()->transaction(static function (Transaction $transaction): void {
             foreach ($transaction->copyTo('COPY (SELECT generate_series(1, 3)) TO STDOUT') as $_) {
-                self::assertStringContainsString('waits for itself', self::thrown(\LogicException::class, static fn() => $transaction->query('SELECT 1'))->getMessage());
+                self::assertStringContainsString(
+                    'waits for itself',
+                    self::thrown(\LogicException::class, static fn() => $transaction->query('SELECT 1'))->getMessage(),
+                );
             }
             self::assertUsable($transaction);
         });
@@ -120,7 +135,10 @@ trait CopiesOut
         $rows = $link->copyTo("COPY (SELECT i, repeat('x', i) FROM generate_series(1, 500) AS i) TO STDOUT");
 
         self::assertSame(500, $other->copyFrom("COPY {$table} FROM STDIN", $rows));
-        self::assertSame([[125_250, 125_250]], $other->query("SELECT sum(i)::int, sum(length(x))::int FROM {$table}")->lists());
+        self::assertSame(
+            [[125_250, 125_250]],
+            $other->query("SELECT sum(i)::int, sum(length(x))::int FROM {$table}")->lists(),
+        );
     }
 
     public function testACopyThatIsNotBegunDoesNothing(): void
@@ -140,7 +158,11 @@ trait CopiesOut
             '42P01' => 'COPY nowhere TO STDOUT',
             '22012' => 'COPY (SELECT 1 / i FROM generate_series(0, 5) AS i) TO STDOUT',
         ] as $sqlState => $sql) {
-            $thrown = self::refused(QueryException::class, $link, static fn(PostgresLink $link): mixed => $link->copyTo($sql)->current());
+            $thrown = self::refused(
+                QueryException::class,
+                $link,
+                static fn(PostgresLink $link): mixed => $link->copyTo($sql)->current(),
+            );
             self::assertSame((string) $sqlState, $thrown->sqlState);
         }
     }
@@ -150,7 +172,9 @@ trait CopiesOut
         $link = $this->link();
         $taken = [];
         $thrown = self::refused(QueryException::class, $link, static function (PostgresLink $link) use (&$taken): void {
-            foreach ($link->copyTo('COPY (SELECT i, 1 / (500 - i) FROM generate_series(1, 1000) AS i) TO STDOUT') as $row) {
+            foreach ($link->copyTo(
+                'COPY (SELECT i, 1 / (500 - i) FROM generate_series(1, 1000) AS i) TO STDOUT',
+            ) as $row) {
                 $taken[] = (int) $row;
             }
         });
@@ -165,7 +189,11 @@ trait CopiesOut
         $link = $this->link();
         $table = self::table('id int');
         foreach (['SELECT 1', "INSERT INTO {$table} VALUES (1)", "COPY {$table} FROM STDIN", ''] as $sql) {
-            self::refused(\LogicException::class, $link, static fn(PostgresLink $link): mixed => $link->copyTo($sql)->current());
+            self::refused(
+                \LogicException::class,
+                $link,
+                static fn(PostgresLink $link): mixed => $link->copyTo($sql)->current(),
+            );
         }
         self::assertSame(0, $link->query("SELECT count(*) FROM {$table}")->value());
     }
@@ -192,13 +220,20 @@ trait CopiesOut
             if ($after === 0) {
                 $cancellation->cancel();
             }
-            self::refused(CancelledException::class, $link, static function (PostgresLink $link) use ($cancellation, $after, &$taken): void {
-                foreach ($link->copyTo('COPY (SELECT generate_series(1, 100000000)) TO STDOUT', $cancellation->getCancellation()) as $_) {
-                    if (++$taken === $after) {
-                        $cancellation->cancel();
+            self::refused(
+                CancelledException::class,
+                $link,
+                static function (PostgresLink $link) use ($cancellation, $after, &$taken): void {
+                    foreach ($link->copyTo(
+                        'COPY (SELECT generate_series(1, 100000000)) TO STDOUT',
+                        $cancellation->getCancellation(),
+                    ) as $_) {
+                        if (++$taken === $after) {
+                            $cancellation->cancel();
+                        }
                     }
-                }
-            });
+                },
+            );
             self::assertLessThan($after + 1_000_000, $taken);
         }
     }

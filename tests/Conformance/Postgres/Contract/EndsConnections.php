@@ -27,7 +27,11 @@ trait EndsConnections
 {
     public function testAnotherEncodingEndsTheConnectionRatherThanStoreWhatNobodyMeant(): void
     {
-        foreach (["SET client_encoding = 'LATIN1'", "SET NAMES 'WIN1252'", "SELECT set_config('client_encoding', 'LATIN1', false)"] as $sql) {
+        foreach ([
+            "SET client_encoding = 'LATIN1'",
+            "SET NAMES 'WIN1252'",
+            "SELECT set_config('client_encoding', 'LATIN1', false)",
+        ] as $sql) {
             $connection = $this->connect();
             $connection->query("SET client_encoding = 'UTF8'");
             $connection->query('RESET client_encoding');
@@ -43,7 +47,9 @@ trait EndsConnections
         $pid = $connection->backendPid();
         $states = static fn(): array => Observer::ask("SELECT state FROM pg_stat_activity WHERE pid = {$pid}");
         $sleep = static fn(): mixed => [$connection->query('SELECT pg_sleep(1)'), $connection->query('SELECT 1')];
-        $loss = Async::run(static fn(): ConnectionLostException => self::thrown(ConnectionLostException::class, $sleep));
+        $loss = Async::run(
+            static fn(): ConnectionLostException => self::thrown(ConnectionLostException::class, $sleep),
+        );
         Eventually::holds(static fn(): bool => ($states()[0]['state'] ?? '') === 'active', 'it is executed');
         Eventually::holdsByItself(static fn(): bool => ($states()[0]['state'] ?? '') !== 'active', 'it is answered');
         Observer::ask("SELECT pg_terminate_backend({$pid})");
@@ -63,7 +69,11 @@ trait EndsConnections
             foreach ([$transaction, $connection, $pool, $borrowed] as $object) {
                 $thrown = self::thrown(\LogicException::class, static fn(): string => serialize($object));
                 self::assertStringContainsString('holds a connection', $thrown->getMessage());
-                self::thrown(\LogicException::class, static fn(): mixed => unserialize(\sprintf('O:%d:"%s":0:{}', \strlen($object::class), $object::class)));
+                self::thrown(
+                    \LogicException::class,
+                    static fn(): mixed
+                        => unserialize(\sprintf('O:%d:"%s":0:{}', \strlen($object::class), $object::class)),
+                );
             }
         });
         $borrowed->release();
@@ -75,7 +85,14 @@ trait EndsConnections
     {
         $role = 'role_' . bin2hex(random_bytes(6));
         Observer::ask("CREATE ROLE {$role} LOGIN");
-        foreach (["IntervalStyle = 'sql_standard'", "DateStyle = 'German'", 'extra_float_digits = -15', 'bytea_output = escape', 'array_nulls = off', "TimeZone = 'Asia/Kolkata'"] as $setting) {
+        foreach ([
+            "IntervalStyle = 'sql_standard'",
+            "DateStyle = 'German'",
+            'extra_float_digits = -15',
+            'bytea_output = escape',
+            'array_nulls = off',
+            "TimeZone = 'Asia/Kolkata'",
+        ] as $setting) {
             Observer::ask("ALTER ROLE {$role} SET {$setting}");
         }
         $pool = new PostgresPool($this->options(user: $role, password: null), 1);
@@ -126,7 +143,12 @@ trait EndsConnections
             Async::run(static fn(): mixed => $connection->query($gate->statement())),
             Async::run(static fn(): mixed => $connection->query('SELECT 1')),
             Async::run(static fn(): mixed => iterator_to_array($connection->stream('SELECT 1'))),
-            Async::run(static fn(): mixed => $connection->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1'))),
+            Async::run(
+                static fn(): mixed
+                    => $connection->transaction(
+                        static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1'),
+                    ),
+            ),
         ];
         $gate->awaitStatements(1);
         $connection->close();
@@ -141,10 +163,14 @@ trait EndsConnections
     {
         $connection = $this->connect();
         $table = self::table('i int');
-        self::thrown(ConnectionClosedException::class, static fn() => $connection->transaction(static function (Transaction $transaction) use ($connection, $table): void {
-            $transaction->execute("INSERT INTO {$table} VALUES (1)");
-            $connection->close();
-        }));
+        self::thrown(
+            ConnectionClosedException::class,
+            static fn()
+                => $connection->transaction(static function (Transaction $transaction) use ($connection, $table): void {
+                    $transaction->execute("INSERT INTO {$table} VALUES (1)");
+                    $connection->close();
+                }),
+        );
         self::assertSame('', self::committed($table));
     }
 
@@ -157,7 +183,10 @@ trait EndsConnections
         self::assertSame('57P01', $thrown->sqlState);
         self::assertTrue($connection->isClosed());
         foreach ($this->verbs($connection) as $verb) {
-            self::assertStringContainsString('Nothing was sent', self::thrown(ConnectionLostException::class, $verb)->getMessage());
+            self::assertStringContainsString(
+                'Nothing was sent',
+                self::thrown(ConnectionLostException::class, $verb)->getMessage(),
+            );
         }
     }
 
@@ -168,7 +197,12 @@ trait EndsConnections
                 $proxy = FaultyProxy::before(Cluster::shared());
                 $connection = PostgresConnection::connect($this->throughProxy($proxy));
                 $gate = new Gate();
-                $futures = $isIdle ? [] : [Async::run(static fn(): mixed => $connection->query($gate->statement())), Async::run(static fn(): mixed => $connection->query('SELECT 1'))];
+                $futures = $isIdle
+                    ? []
+                    : [
+                        Async::run(static fn(): mixed => $connection->query($gate->statement())),
+                        Async::run(static fn(): mixed => $connection->query('SELECT 1')),
+                    ];
                 $gate->awaitStatements($isIdle ? 0 : 1);
                 $how === 'close' ? $proxy->close() : $proxy->reset();
                 foreach ($futures as $future) {
@@ -195,9 +229,16 @@ trait EndsConnections
         $connection = $this->connect();
         $gate = new Gate();
         $table = self::table('i int');
-        $futures = [Async::run(static fn(): mixed => $connection->query("INSERT INTO {$table} SELECT 1 FROM ({$gate->statement()}) AS g"))];
+        $futures = [
+            Async::run(
+                static fn(): mixed
+                    => $connection->query("INSERT INTO {$table} SELECT 1 FROM ({$gate->statement()}) AS g"),
+            ),
+        ];
         for ($i = 2; $i < 6; ++$i) {
-            $futures[] = Async::run(static fn(): mixed => $connection->query("INSERT INTO {$table} VALUES (\$1)", [$i]));
+            $futures[] = Async::run(
+                static fn(): mixed => $connection->query("INSERT INTO {$table} VALUES (\$1)", [$i]),
+            );
         }
         $gate->awaitStatements(1);
         self::terminate($connection->backendPid());

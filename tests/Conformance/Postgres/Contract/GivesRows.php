@@ -24,16 +24,26 @@ trait GivesRows
         $link = $this->link();
         $people = "SELECT * FROM (VALUES (2, 'Ada'), (1, NULL)) AS v (id, name)";
         self::assertSame([2 => 'Ada', 1 => null], $link->query($people)->pairs());
-        self::assertSame([2 => ['id' => 2, 'name' => 'Ada'], 1 => ['id' => 1, 'name' => null]], $link->query($people)->keyed('id'));
-        self::assertSame([[], []], [$link->query("{$people} WHERE false")->pairs(), $link->query("{$people} WHERE false")->keyed('name')]);
+        self::assertSame(
+            [2 => ['id' => 2, 'name' => 'Ada'], 1 => ['id' => 1, 'name' => null]],
+            $link->query($people)->keyed('id'),
+        );
+        self::assertSame(
+            [[], []],
+            [$link->query("{$people} WHERE false")->pairs(), $link->query("{$people} WHERE false")->keyed('name')],
+        );
         foreach ([
             'two columns' => static fn(): array => $link->query('SELECT 1')->pairs(),
             'no column "age"' => static fn(): array => $link->query($people)->keyed('age'),
             'is null' => static fn(): array => $link->query($people)->keyed('name'),
             'is float' => static fn(): array => $link->query('SELECT 1.5::float8, 1')->pairs(),
-            'same value' => static fn(): array => $link->query("SELECT 'a', i FROM generate_series(1, 2) AS i")->pairs(),
+            'same value' => static fn(): array
+                => $link->query("SELECT 'a', i FROM generate_series(1, 2) AS i")->pairs(),
         ] as $reason => $call) {
-            self::assertStringContainsString($reason, self::thrown(UnexpectedResultException::class, $call)->getMessage());
+            self::assertStringContainsString(
+                $reason,
+                self::thrown(UnexpectedResultException::class, $call)->getMessage(),
+            );
         }
     }
 
@@ -103,8 +113,14 @@ trait GivesRows
         $link = $this->link();
         $result = $link->query(self::THREE);
 
-        self::assertStringContainsString('there are 3', self::thrown(UnexpectedResultException::class, $result->one(...))->getMessage());
-        self::assertStringContainsString('there are 3', self::thrown(UnexpectedResultException::class, $result->value(...))->getMessage());
+        self::assertStringContainsString(
+            'there are 3',
+            self::thrown(UnexpectedResultException::class, $result->one(...))->getMessage(),
+        );
+        self::assertStringContainsString(
+            'there are 3',
+            self::thrown(UnexpectedResultException::class, $result->value(...))->getMessage(),
+        );
         self::assertUsable($link);
     }
 
@@ -145,7 +161,10 @@ trait GivesRows
         $link = $this->link();
         $result = $link->query('SELECT 1 AS a, 2 AS "b c", 3 AS "b c"');
         foreach ([$result->one(...), $result->all(...), static fn(): array => iterator_to_array($result)] as $take) {
-            self::assertStringContainsString('"b c"', self::thrown(UnexpectedResultException::class, $take)->getMessage());
+            self::assertStringContainsString(
+                '"b c"',
+                self::thrown(UnexpectedResultException::class, $take)->getMessage(),
+            );
         }
         self::assertSame([[1, 2, 3]], $result->lists());
         self::assertSame([1], $result->column());
@@ -169,7 +188,10 @@ trait GivesRows
             $result = $transaction->query("SELECT 1 AS a, '1-2 3 4:05:06'::interval AS b");
 
             self::assertCount(1, $result);
-            self::assertStringContainsString('interval', self::thrown(ProtocolException::class, $result->all(...))->getMessage());
+            self::assertStringContainsString(
+                'interval',
+                self::thrown(ProtocolException::class, $result->all(...))->getMessage(),
+            );
             self::assertUsable($transaction);
         });
         self::assertUsable($link);
@@ -207,14 +229,19 @@ trait GivesRows
         self::assertSame(1, $link->execute("DELETE FROM {$table} WHERE id = 4"));
         self::assertSame(0, $link->execute("DELETE FROM {$table} WHERE id = 4"));
         self::assertSame(0, $link->execute("ALTER TABLE {$table} ADD b int"));
-        self::assertSame([[1, 'a'], [2, 'b'], [3, 'x']], $link->query("SELECT id, name FROM {$table} ORDER BY id")->lists());
+        self::assertSame(
+            [[1, 'a'], [2, 'b'], [3, 'x']],
+            $link->query("SELECT id, name FROM {$table} ORDER BY id")->lists(),
+        );
     }
 
     public function testWhatIsReturnedIsCountedAndRead(): void
     {
         $link = $this->link();
         $table = self::table('id serial, name text');
-        $result = $link->query("INSERT INTO {$table} (name) SELECT chr(96 + i) FROM generate_series(1, 3) AS i RETURNING id, name");
+        $result = $link->query(
+            "INSERT INTO {$table} (name) SELECT chr(96 + i) FROM generate_series(1, 3) AS i RETURNING id, name",
+        );
 
         self::assertSame(3, $result->affected);
         self::assertSame([[1, 'a'], [2, 'b'], [3, 'c']], $result->lists());

@@ -33,10 +33,14 @@ trait IsCancelled
             static fn(PostgresLink $link) => $link->query("INSERT INTO {$table} VALUES (1)", [], $cancellation),
             static fn(PostgresLink $link) => $link->query("INSERT INTO {$table} VALUES (\$1)", ['1'], $cancellation),
             static fn(PostgresLink $link) => $link->execute("INSERT INTO {$table} VALUES (1)", [], $cancellation),
-            static fn(PostgresLink $link) => iterator_to_array($link->stream("INSERT INTO {$table} VALUES (1)", [], $cancellation)),
+            static fn(PostgresLink $link)
+                => iterator_to_array($link->stream("INSERT INTO {$table} VALUES (1)", [], $cancellation)),
             static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", [[1]], $cancellation),
             static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", ["1\n"], $cancellation),
-            ...$this->copyingOut(static fn(PostgresLink $link) => iterator_to_array($link->copyTo("COPY {$table} TO STDOUT", $cancellation))),
+            ...$this->copyingOut(
+                static fn(PostgresLink $link)
+                    => iterator_to_array($link->copyTo("COPY {$table} TO STDOUT", $cancellation)),
+            ),
             static fn(PostgresLink $link) => $link->executeScript("INSERT INTO {$table} VALUES (1)", $cancellation),
         ] as $verb) {
             $thrown = self::refused(CancelledException::class, $link, $verb);
@@ -50,15 +54,33 @@ trait IsCancelled
         $link = $this->link();
         $gate = new Gate();
         foreach ([
-            static fn(PostgresLink $link, DeferredCancellation $source) => $link->query($gate->statement(), [], $source->getCancellation()),
-            static fn(PostgresLink $link, DeferredCancellation $source) => $link->query($gate->statement('$1::text'), ['x'], $source->getCancellation()),
-            static fn(PostgresLink $link, DeferredCancellation $source) => $link->execute($gate->statement(), [], $source->getCancellation()),
-            static fn(PostgresLink $link, DeferredCancellation $source) => iterator_to_array($link->stream($gate->statement(), [], $source->getCancellation())),
-            ...$this->copyingOut(static fn(PostgresLink $link, DeferredCancellation $source) => iterator_to_array($link->copyTo("COPY ({$gate->statement()}) TO STDOUT", $source->getCancellation()))),
-            static fn(PostgresLink $link, DeferredCancellation $source) => $link->executeScript("{$gate->statement()}; {$gate->statement()}", $source->getCancellation()),
+            static fn(PostgresLink $link, DeferredCancellation $source)
+                => $link->query($gate->statement(), [], $source->getCancellation()),
+            static fn(PostgresLink $link, DeferredCancellation $source)
+                => $link->query($gate->statement('$1::text'), ['x'], $source->getCancellation()),
+            static fn(PostgresLink $link, DeferredCancellation $source)
+                => $link->execute($gate->statement(), [], $source->getCancellation()),
+            static fn(PostgresLink $link, DeferredCancellation $source)
+                => iterator_to_array($link->stream($gate->statement(), [], $source->getCancellation())),
+            ...$this->copyingOut(
+                static fn(PostgresLink $link, DeferredCancellation $source)
+                    => iterator_to_array($link->copyTo(
+                        "COPY ({$gate->statement()}) TO STDOUT",
+                        $source->getCancellation(),
+                    )),
+            ),
+            static fn(PostgresLink $link, DeferredCancellation $source)
+                => $link->executeScript("{$gate->statement()}; {$gate->statement()}", $source->getCancellation()),
         ] as $verb) {
             $source = new DeferredCancellation();
-            $future = Async::run(static fn() => self::refused(CancelledException::class, $link, static fn(PostgresLink $link) => $verb($link, $source)));
+            $future = Async::run(
+                static fn()
+                    => self::refused(
+                        CancelledException::class,
+                        $link,
+                        static fn(PostgresLink $link) => $verb($link, $source),
+                    ),
+            );
             $gate->awaitStatements(1);
             $source->cancel(new \DomainException('enough'));
 
@@ -72,7 +94,12 @@ trait IsCancelled
         $link = $this->link();
         $gate = new Gate();
         $source = new DeferredCancellation();
-        $future = Async::run(static fn() => self::thrown(CancelledException::class, static fn() => $link->query($gate->statement(), [], $source->getCancellation())));
+        $future = Async::run(
+            static fn() => self::thrown(
+                CancelledException::class,
+                static fn() => $link->query($gate->statement(), [], $source->getCancellation()),
+            ),
+        );
         $gate->awaitStatements(1);
         $source->cancel();
         \Amp\delay(0);
@@ -86,7 +113,11 @@ trait IsCancelled
     public function testATimeoutIsACancellation(): void
     {
         $link = $this->link();
-        $thrown = self::refused(CancelledException::class, $link, static fn(PostgresLink $link) => $link->query('SELECT pg_sleep(1000)', [], new TimeoutCancellation(0.01)));
+        $thrown = self::refused(
+            CancelledException::class,
+            $link,
+            static fn(PostgresLink $link) => $link->query('SELECT pg_sleep(1000)', [], new TimeoutCancellation(0.01)),
+        );
 
         self::assertInstanceOf(TimeoutException::class, $thrown->getPrevious());
     }
@@ -109,7 +140,11 @@ trait IsCancelled
         for ($i = 0; $i < 20; ++$i) {
             $source = new DeferredCancellation();
             \Revolt\EventLoop::delay($i / 10_000, static fn() => $source->cancel());
-            self::refused(CancelledException::class, $link, static fn(PostgresLink $link) => $link->query('SELECT pg_sleep(1000)', [], $source->getCancellation()));
+            self::refused(
+                CancelledException::class,
+                $link,
+                static fn(PostgresLink $link) => $link->query('SELECT pg_sleep(1000)', [], $source->getCancellation()),
+            );
             self::assertSame($i, $link->query('SELECT $1::int', [$i])->value());
         }
     }

@@ -34,18 +34,38 @@ trait IsolatesTransactions
     /** @return iterable<string, array{\Closure(Transaction): mixed}> */
     public static function ends(): iterable
     {
-        yield 'a rollback that begins again' => [static fn(Transaction $transaction): mixed => $transaction->query('ROLLBACK AND CHAIN')];
-        yield 'a commit that begins again' => [static fn(Transaction $transaction): mixed => $transaction->execute('/* a */ commit work and /* b */ chain')];
+        yield 'a rollback that begins again' => [
+            static fn(Transaction $transaction): mixed => $transaction->query('ROLLBACK AND CHAIN'),
+        ];
+        yield 'a commit that begins again' => [
+            static fn(Transaction $transaction): mixed
+                => $transaction->execute('/* a */ commit work and /* b */ chain'),
+        ];
         yield 'END' => [static fn(Transaction $transaction): mixed => $transaction->query('END AND CHAIN')];
-        yield 'a stream' => [static fn(Transaction $transaction): mixed => iterator_to_array($transaction->stream('ABORT AND CHAIN'))];
-        yield 'a script' => [static fn(Transaction $transaction): mixed => self::scripted($transaction, 'rollback; begin')];
-        yield 'a script that commits' => [static fn(Transaction $transaction): mixed => self::scripted($transaction, 'select 1; commit; start transaction; select 2')];
-        yield 'a script that chains' => [static fn(Transaction $transaction): mixed => self::scripted($transaction, "rollback and chain; insert into nowhere values ('x')")];
+        yield 'a stream' => [
+            static fn(Transaction $transaction): mixed => iterator_to_array($transaction->stream('ABORT AND CHAIN')),
+        ];
+        yield 'a script' => [
+            static fn(Transaction $transaction): mixed => self::scripted($transaction, 'rollback; begin'),
+        ];
+        yield 'a script that commits' => [
+            static fn(Transaction $transaction): mixed
+                => self::scripted($transaction, 'select 1; commit; start transaction; select 2'),
+        ];
+        yield 'a script that chains' => [
+            static fn(Transaction $transaction): mixed
+                => self::scripted($transaction, "rollback and chain; insert into nowhere values ('x')"),
+        ];
         yield 'two statements' => [static function (Transaction $transaction): void {
             $transaction->query('ROLLBACK');
             $transaction->query('BEGIN');
         }];
-        yield 'within a nested one' => [static fn(Transaction $transaction): mixed => $transaction->transaction(static fn(Transaction $inner): mixed => self::scripted($inner, 'rollback; begin'))];
+        yield 'within a nested one' => [
+            static fn(Transaction $transaction): mixed
+                => $transaction->transaction(
+                    static fn(Transaction $inner): mixed => self::scripted($inner, 'rollback; begin'),
+                ),
+        ];
     }
 
     /** @param \Closure(Transaction): mixed $end */
@@ -55,18 +75,27 @@ trait IsolatesTransactions
         $link = $this->connect();
         $table = self::table('i int');
         foreach ([false, true] as $isCaught) {
-            self::refused(\LogicException::class, $link, static fn(PostgresLink $link): mixed => $link->transaction(static function (Transaction $transaction) use ($end, $table, $isCaught): int {
-                $transaction->execute("INSERT INTO {$table} VALUES (1)");
-                try {
-                    $end($transaction);
-                } catch (\Throwable $failure) {
-                    if (!$isCaught) {
-                        throw $failure instanceof QueryException ? new \LogicException($failure->getMessage()) : $failure;
-                    }
-                }
+            self::refused(
+                \LogicException::class,
+                $link,
+                static fn(PostgresLink $link): mixed
+                    => $link->transaction(
+                        static function (Transaction $transaction) use ($end, $table, $isCaught): int {
+                            $transaction->execute("INSERT INTO {$table} VALUES (1)");
+                            try {
+                                $end($transaction);
+                            } catch (\Throwable $failure) {
+                                if (!$isCaught) {
+                                    throw $failure instanceof QueryException
+                                        ? new \LogicException($failure->getMessage())
+                                        : $failure;
+                                }
+                            }
 
-                return $transaction->execute("INSERT INTO {$table} VALUES (2)");
-            }));
+                            return $transaction->execute("INSERT INTO {$table} VALUES (2)");
+                        },
+                    ),
+            );
         }
 
         self::assertSame(0, $link->query("SELECT count(*) FROM {$table} WHERE i = 2")->value());
@@ -87,7 +116,9 @@ trait IsolatesTransactions
             $transaction->query('SAVEPOINT chain');
             $transaction->execute("INSERT INTO {$table} VALUES (1)");
             $transaction->query('ROLLBACK TO SAVEPOINT chain');
-            $transaction->executeScript("INSERT INTO {$table} VALUES (2); ROLLBACK TO chain; INSERT INTO {$table} VALUES (3); RELEASE chain");
+            $transaction->executeScript(
+                "INSERT INTO {$table} VALUES (2); ROLLBACK TO chain; INSERT INTO {$table} VALUES (3); RELEASE chain",
+            );
         });
 
         self::assertSame([3], $link->query("SELECT i FROM {$table}")->column());
@@ -112,14 +143,21 @@ trait IsolatesTransactions
             $table = self::table('i int');
             $connection->transaction(static function (Transaction $transaction) use ($table, $source): void {
                 try {
-                    $transaction->transaction(static fn(Transaction $inner): int => $inner->execute("INSERT INTO {$table} VALUES (1)"), cancellation: $source->getCancellation());
+                    $transaction->transaction(
+                        static fn(Transaction $inner): int => $inner->execute("INSERT INTO {$table} VALUES (1)"),
+                        cancellation: $source->getCancellation(),
+                    );
                 } catch (CancelledException) {
                     // Where it came too late, nothing is cancelled.
                 }
                 $transaction->execute("INSERT INTO {$table} VALUES (2)");
             });
 
-            self::assertSame($step === 'SAVEPOINT' ? [2] : [1, 2], $connection->query("SELECT i FROM {$table} ORDER BY i")->column(), $step);
+            self::assertSame(
+                $step === 'SAVEPOINT' ? [2] : [1, 2],
+                $connection->query("SELECT i FROM {$table} ORDER BY i")->column(),
+                $step,
+            );
             $connection->close();
         }
     }
@@ -128,7 +166,11 @@ trait IsolatesTransactions
     {
         $connection = $this->connect();
         foreach ([null, ...Isolation::cases()] as $isolation) {
-            $level = $connection->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SHOW transaction_isolation')->value(), $isolation);
+            $level = $connection->transaction(
+                static fn(Transaction $transaction): mixed
+                    => $transaction->query('SHOW transaction_isolation')->value(),
+                $isolation,
+            );
             self::assertSame(strtolower($isolation->value ?? 'read committed'), $level);
         }
         self::assertSame('read committed', $connection->query('SHOW transaction_isolation')->value());
@@ -137,8 +179,14 @@ trait IsolatesTransactions
     public function testWhatBelongsToTheOutermostTransactionIsRefusedWithin(): void
     {
         $this->connect()->transaction(static function (Transaction $transaction): void {
-            self::thrown(\LogicException::class, static fn() => $transaction->transaction(static fn(): bool => true, Isolation::Serializable));
-            self::thrown(\LogicException::class, static fn() => $transaction->transaction(static fn(): bool => true, retries: 1));
+            self::thrown(
+                \LogicException::class,
+                static fn() => $transaction->transaction(static fn(): bool => true, Isolation::Serializable),
+            );
+            self::thrown(
+                \LogicException::class,
+                static fn() => $transaction->transaction(static fn(): bool => true, retries: 1),
+            );
             self::assertUsable($transaction);
         });
         self::thrown(\ValueError::class, fn() => $this->connect()->transaction(static fn(): bool => true, retries: -1));
@@ -148,9 +196,12 @@ trait IsolatesTransactions
     {
         [$connection, $table] = [$this->connect(), self::table('i int')];
         $attempts = 0;
-        $thrown = self::thrown(SerializationFailureException::class, function () use ($connection, $table, &$attempts): void {
-            $connection->transaction($this->conflicting($table, $attempts, 1), Isolation::RepeatableRead);
-        });
+        $thrown = self::thrown(
+            SerializationFailureException::class,
+            function () use ($connection, $table, &$attempts): void {
+                $connection->transaction($this->conflicting($table, $attempts, 1), Isolation::RepeatableRead);
+            },
+        );
 
         self::assertSame(['40001', 1], [$thrown->sqlState, $attempts]);
         self::assertUsable($connection);
@@ -197,7 +248,11 @@ trait IsolatesTransactions
         foreach ([0, 5] as $retries) {
             $both = new DeferredFuture();
             $ready = 0;
-            $work = static function (Transaction $transaction, int $first, int $second) use ($table, $both, &$ready): int {
+            $work = static function (
+                Transaction $transaction,
+                int $first,
+                int $second,
+            ) use ($table, $both, &$ready): int {
                 $transaction->execute("SET LOCAL deadlock_timeout = '20ms'");
                 $transaction->execute("UPDATE {$table} SET n = n + 1 WHERE i = \$1", [$first]);
                 if (++$ready === 2) {
@@ -208,8 +263,20 @@ trait IsolatesTransactions
                 return $transaction->execute("UPDATE {$table} SET n = n + 1 WHERE i = \$1", [$second]);
             };
             $futures = [
-                Async::run(fn(): mixed => $this->connect()->transaction(static fn(Transaction $transaction): mixed => $work($transaction, 1, 2), null, $retries)),
-                Async::run(fn(): mixed => $this->connect()->transaction(static fn(Transaction $transaction): mixed => $work($transaction, 2, 1), null, $retries)),
+                Async::run(
+                    fn(): mixed => $this->connect()->transaction(
+                        static fn(Transaction $transaction): mixed => $work($transaction, 1, 2),
+                        null,
+                        $retries,
+                    ),
+                ),
+                Async::run(
+                    fn(): mixed => $this->connect()->transaction(
+                        static fn(Transaction $transaction): mixed => $work($transaction, 2, 1),
+                        null,
+                        $retries,
+                    ),
+                ),
             ];
             $thrown = [];
             foreach ($futures as $future) {
@@ -229,7 +296,12 @@ trait IsolatesTransactions
         $connection = $this->connect();
         $parent = self::table('id int PRIMARY KEY');
         $table = self::table("parent int REFERENCES {$parent} DEFERRABLE INITIALLY DEFERRED");
-        $thrown = self::thrown(ForeignKeyViolationException::class, static fn() => $connection->transaction(static fn(Transaction $transaction): int => $transaction->execute("INSERT INTO {$table} VALUES (1)")));
+        $thrown = self::thrown(
+            ForeignKeyViolationException::class,
+            static fn() => $connection->transaction(
+                static fn(Transaction $transaction): int => $transaction->execute("INSERT INTO {$table} VALUES (1)"),
+            ),
+        );
 
         self::assertSame("{$table}_parent_fkey", $thrown->constraint);
         self::assertSame('', self::committed($table));
@@ -240,11 +312,15 @@ trait IsolatesTransactions
     {
         $connection = $this->connect();
         $table = self::table('i int');
-        $thrown = self::thrown(ConnectionLostException::class, static fn() => $connection->transaction(static function (Transaction $transaction) use ($connection, $table): void {
-            $transaction->execute("INSERT INTO {$table} VALUES (1)");
-            self::terminate($connection->backendPid());
-            $transaction->execute("INSERT INTO {$table} VALUES (2)");
-        }));
+        $thrown = self::thrown(
+            ConnectionLostException::class,
+            static fn()
+                => $connection->transaction(static function (Transaction $transaction) use ($connection, $table): void {
+                    $transaction->execute("INSERT INTO {$table} VALUES (1)");
+                    self::terminate($connection->backendPid());
+                    $transaction->execute("INSERT INTO {$table} VALUES (2)");
+                }),
+        );
 
         self::assertNotInstanceOf(CommitUnknownException::class, $thrown);
         self::assertTrue($connection->isClosed());
@@ -257,9 +333,17 @@ trait IsolatesTransactions
         $gate = new Gate();
         $table = self::table('i int');
         $function = "f_{$table}";
-        Observer::ask("CREATE FUNCTION {$function}() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN PERFORM ({$gate->statement()}); RETURN NULL; END \$\$");
-        Observer::ask("CREATE CONSTRAINT TRIGGER waits AFTER INSERT ON {$table} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {$function}()");
-        $future = Async::run(static fn(): mixed => $connection->transaction(static fn(Transaction $transaction): int => $transaction->execute("INSERT INTO {$table} VALUES (1)")));
+        Observer::ask(
+            "CREATE FUNCTION {$function}() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN PERFORM ({$gate->statement()}); RETURN NULL; END \$\$",
+        );
+        Observer::ask(
+            "CREATE CONSTRAINT TRIGGER waits AFTER INSERT ON {$table} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {$function}()",
+        );
+        $future = Async::run(
+            static fn(): mixed => $connection->transaction(
+                static fn(Transaction $transaction): int => $transaction->execute("INSERT INTO {$table} VALUES (1)"),
+            ),
+        );
         $gate->awaitStatements(1);
         self::terminate($connection->backendPid());
         $thrown = self::thrown(CommitUnknownException::class, $future->await(...));
@@ -274,10 +358,19 @@ trait IsolatesTransactions
         $connection = $this->connect();
         $gate = new Gate();
         $table = self::table('i int');
-        Observer::ask("CREATE FUNCTION f_{$table}() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN PERFORM ({$gate->statement()}); RETURN NULL; END \$\$");
-        Observer::ask("CREATE CONSTRAINT TRIGGER waits AFTER INSERT ON {$table} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION f_{$table}()");
+        Observer::ask(
+            "CREATE FUNCTION f_{$table}() RETURNS trigger LANGUAGE plpgsql AS \$\$ BEGIN PERFORM ({$gate->statement()}); RETURN NULL; END \$\$",
+        );
+        Observer::ask(
+            "CREATE CONSTRAINT TRIGGER waits AFTER INSERT ON {$table} DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION f_{$table}()",
+        );
         $source = new DeferredCancellation();
-        $future = Async::run(static fn(): mixed => $connection->transaction(static fn(Transaction $transaction): int => $transaction->execute("INSERT INTO {$table} VALUES (1)"), cancellation: $source->getCancellation()));
+        $future = Async::run(
+            static fn(): mixed => $connection->transaction(
+                static fn(Transaction $transaction): int => $transaction->execute("INSERT INTO {$table} VALUES (1)"),
+                cancellation: $source->getCancellation(),
+            ),
+        );
         $gate->awaitStatements(1);
         $source->cancel();
         self::meanwhile();
@@ -294,11 +387,15 @@ trait IsolatesTransactions
         foreach (range(0, 20) as $moment) {
             $source = new DeferredCancellation();
             \Revolt\EventLoop::delay($moment / 5_000, static fn() => $source->cancel());
-            self::thrown(CancelledException::class, static fn() => $connection->transaction(static function (Transaction $transaction) use ($table, $source): void {
-                for ($i = 0; $i < 1_000_000; ++$i) {
-                    $transaction->execute("INSERT INTO {$table} VALUES (1)", [], $source->getCancellation());
-                }
-            }));
+            self::thrown(
+                CancelledException::class,
+                static fn()
+                    => $connection->transaction(static function (Transaction $transaction) use ($table, $source): void {
+                        for ($i = 0; $i < 1_000_000; ++$i) {
+                            $transaction->execute("INSERT INTO {$table} VALUES (1)", [], $source->getCancellation());
+                        }
+                    }),
+            );
             self::assertUsable($connection);
         }
         self::assertSame('', self::committed($table));
@@ -309,12 +406,19 @@ trait IsolatesTransactions
         $connection = $this->connect();
         $table = self::table('i int');
         $connection->transaction(static function (Transaction $transaction) use ($table): void {
-            $first = Async::run(static fn(): mixed => $transaction->transaction(static function (Transaction $inner) use ($table): never {
-                $inner->execute("INSERT INTO {$table} VALUES (1)");
-                $inner->query('SELECT pg_sleep(0.02)');
-                throw new \DomainException();
-            }));
-            $second = Async::run(static fn(): mixed => $transaction->transaction(static fn(Transaction $inner): int => $inner->execute("INSERT INTO {$table} VALUES (2)")));
+            $first = Async::run(
+                static fn(): mixed
+                    => $transaction->transaction(static function (Transaction $inner) use ($table): never {
+                        $inner->execute("INSERT INTO {$table} VALUES (1)");
+                        $inner->query('SELECT pg_sleep(0.02)');
+                        throw new \DomainException();
+                    }),
+            );
+            $second = Async::run(
+                static fn(): mixed => $transaction->transaction(
+                    static fn(Transaction $inner): int => $inner->execute("INSERT INTO {$table} VALUES (2)"),
+                ),
+            );
             self::thrown(\DomainException::class, $first->await(...));
             self::assertSame(1, $second->await());
         });

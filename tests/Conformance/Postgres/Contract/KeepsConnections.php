@@ -42,7 +42,10 @@ trait KeepsConnections
         $proxy = FaultyProxy::before(Cluster::shared());
         $proxy->pause();
         $pool = new PostgresPool($this->throughProxy($proxy), 5);
-        $futures = array_map(static fn(int $i): Future => Async::run(static fn(): mixed => $pool->query("SELECT {$i}")->value()), range(1, 8));
+        $futures = array_map(
+            static fn(int $i): Future => Async::run(static fn(): mixed => $pool->query("SELECT {$i}")->value()),
+            range(1, 8),
+        );
         Eventually::holds(static fn(): bool => $proxy->connections === 5, 'five are begun before any is open');
         self::assertSame([5, 8, 0], [$pool->stats()->opening, $pool->stats()->waiting, $pool->stats()->opened]);
         $proxy->resume();
@@ -57,19 +60,44 @@ trait KeepsConnections
     {
         $pool = $this->pool(3);
         $gate = new Gate();
-        $futures = array_map(static fn(): Future => Async::run(static fn(): mixed => $pool->query($gate->statement())->value()), range(1, 20));
+        $futures = array_map(
+            static fn(): Future => Async::run(static fn(): mixed => $pool->query($gate->statement())->value()),
+            range(1, 20),
+        );
         $gate->awaitStatements(3);
         self::meanwhile();
         self::assertSame(3, $gate->waiting());
         self::assertCount(3, $this->backends());
-        self::assertSame([3, 0, 0, 17, 3], [$pool->stats()->inUse, $pool->stats()->idle, $pool->stats()->opening, $pool->stats()->waiting, $pool->stats()->maxConnections]);
         self::assertSame(
-            ['in_use' => 3, 'max' => 3, 'idle' => 0, 'opening' => 0, 'waiting' => 17, 'acquired_total' => 3, 'timed_out_total' => 0, 'opened_total' => 3, 'lost_total' => 0],
+            [3, 0, 0, 17, 3],
+            [
+                $pool->stats()->inUse,
+                $pool->stats()->idle,
+                $pool->stats()->opening,
+                $pool->stats()->waiting,
+                $pool->stats()->maxConnections,
+            ],
+        );
+        self::assertSame(
+            [
+                'in_use' => 3,
+                'max' => 3,
+                'idle' => 0,
+                'opening' => 0,
+                'waiting' => 17,
+                'acquired_total' => 3,
+                'timed_out_total' => 0,
+                'opened_total' => 3,
+                'lost_total' => 0,
+            ],
             $pool->statistics(),
         );
         $gate->open();
 
-        self::assertSame(array_fill(0, 20, 'passed'), array_map(static fn(Future $future): mixed => $future->await(), $futures));
+        self::assertSame(
+            array_fill(0, 20, 'passed'),
+            array_map(static fn(Future $future): mixed => $future->await(), $futures),
+        );
         self::assertCount(3, $this->backends());
         self::assertSame(3, $pool->stats()->opened);
     }
@@ -96,14 +124,23 @@ trait KeepsConnections
     {
         $pool = $this->pool(3, minConnections: 2, maxLifetime: 0.05, idleTimeout: \INF);
         self::assertUsable($pool);
-        Eventually::holds(static fn(): bool => $pool->stats()->opened >= 6, 'they are replaced, and again, though nobody asks for any');
+        Eventually::holds(
+            static fn(): bool => $pool->stats()->opened >= 6,
+            'they are replaced, and again, though nobody asks for any',
+        );
         Eventually::holds(fn(): bool => \count($this->backends()) === 2, 'two are there');
     }
 
     public function testAConnectionThatNobodyUsesIsClosed(): void
     {
         $pool = $this->pool(3, idleTimeout: 0.03);
-        $pids = array_map(static fn(): Future => Async::run(static fn(): mixed => $pool->query('SELECT pg_backend_pid() FROM pg_sleep(0.002)')->value()), range(1, 3));
+        $pids = array_map(
+            static fn(): Future
+                => Async::run(
+                    static fn(): mixed => $pool->query('SELECT pg_backend_pid() FROM pg_sleep(0.002)')->value(),
+                ),
+            range(1, 3),
+        );
         array_map(static fn(Future $future): mixed => $future->await(), $pids);
         self::assertNotSame([], $this->backends());
         Eventually::holds(fn(): bool => $this->backends() === [], 'all are closed');
@@ -149,7 +186,20 @@ trait KeepsConnections
     {
         $pool = $this->pool(2, acquireTimeout: 0.05);
         $stats = $pool->stats();
-        self::assertSame([0, 0, 0, 0, 2, 0, 0, 0, 0], [$stats->inUse, $stats->idle, $stats->opening, $stats->waiting, $stats->maxConnections, $stats->acquired, $stats->timedOut, $stats->opened, $stats->lost]);
+        self::assertSame(
+            [0, 0, 0, 0, 2, 0, 0, 0, 0],
+            [
+                $stats->inUse,
+                $stats->idle,
+                $stats->opening,
+                $stats->waiting,
+                $stats->maxConnections,
+                $stats->acquired,
+                $stats->timedOut,
+                $stats->opened,
+                $stats->lost,
+            ],
+        );
         self::assertSame(0, array_sum($stats->waited));
 
         $both = [$pool->acquire(), $pool->acquire()];

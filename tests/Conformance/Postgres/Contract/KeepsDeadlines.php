@@ -26,7 +26,9 @@ trait KeepsDeadlines
         foreach ([
             static fn() => $connection->query('SELECT pg_sleep(1000)'),
             static fn() => iterator_to_array($connection->stream('SELECT pg_sleep(1000)')),
-            ...$this->copyingOut(static fn() => iterator_to_array($connection->copyTo('COPY (SELECT pg_sleep(1000)) TO STDOUT'))),
+            ...$this->copyingOut(
+                static fn() => iterator_to_array($connection->copyTo('COPY (SELECT pg_sleep(1000)) TO STDOUT')),
+            ),
             static fn() => $connection->executeScript('SELECT pg_sleep(1000)'),
         ] as $verb) {
             $thrown = self::thrown(QueryCancelledException::class, $verb);
@@ -40,7 +42,11 @@ trait KeepsDeadlines
     {
         $connection = $this->connect(statementTimeout: 0.05);
         $late = Async::run(static fn(): mixed => $connection->query('SELECT pg_sleep(1000)'));
-        $others = array_map(static fn(int $i): Future => Async::run(static fn(): mixed => $connection->query('SELECT $1::int', [$i])->value()), range(1, 5));
+        $others = array_map(
+            static fn(int $i): Future
+                => Async::run(static fn(): mixed => $connection->query('SELECT $1::int', [$i])->value()),
+            range(1, 5),
+        );
 
         self::thrown(QueryCancelledException::class, $late->await(...));
         self::assertSame(range(1, 5), array_map(static fn(Future $other): mixed => $other->await(), $others));
@@ -52,9 +58,15 @@ trait KeepsDeadlines
         $connection = PostgresConnection::connect($this->throughProxy($proxy)->with(['readTimeout' => 0.1]));
         self::assertUsable($connection);
         $proxy->swallow();
-        $futures = [Async::run(static fn(): mixed => $connection->query('SELECT 1')), Async::run(static fn(): mixed => $connection->query('SELECT 2'))];
+        $futures = [
+            Async::run(static fn(): mixed => $connection->query('SELECT 1')),
+            Async::run(static fn(): mixed => $connection->query('SELECT 2')),
+        ];
         foreach ($futures as $future) {
-            self::assertStringContainsString('0.1 s', self::thrown(ConnectionLostException::class, $future->await(...))->getMessage());
+            self::assertStringContainsString(
+                '0.1 s',
+                self::thrown(ConnectionLostException::class, $future->await(...))->getMessage(),
+            );
         }
 
         self::assertTrue($connection->isClosed());
@@ -76,7 +88,9 @@ trait KeepsDeadlines
     {
         $connection = $this->connect(readTimeout: 0.25);
         // The last row arrives after 0.5 s, with bytes in between.
-        $rows = iterator_to_array($connection->stream("SELECT repeat('x', 10000) AS x FROM generate_series(1, 100) AS i, LATERAL pg_sleep(0.005 + 0 * i)"));
+        $rows = iterator_to_array($connection->stream(
+            "SELECT repeat('x', 10000) AS x FROM generate_series(1, 100) AS i, LATERAL pg_sleep(0.005 + 0 * i)",
+        ));
 
         self::assertCount(100, $rows);
     }

@@ -51,9 +51,16 @@ trait KeepsMeaning
         $connection = $this->connect();
         $connection->transaction(function (Transaction $transaction): void {
             $transaction->execute("SET LOCAL search_path = {$this->first}");
-            $insert = static fn(): int => $transaction->execute(self::INSERT, [new \DateTimeImmutable('2026-01-31 12:00:00+05:00')]);
+            $insert = static fn(): int
+                => $transaction->execute(self::INSERT, [new \DateTimeImmutable('2026-01-31 12:00:00+05:00')]);
             $insert();
-            Future\await([async($insert), async(fn() => $transaction->execute("SET LOCAL search_path = {$this->second}")), async($insert)]);
+            Future\await(
+                [
+                    async($insert),
+                    async(fn() => $transaction->execute("SET LOCAL search_path = {$this->second}")),
+                    async($insert),
+                ],
+            );
         });
         $stored = "SELECT (SELECT count(*) FROM {$this->first}.events) AS first, (SELECT min(at) = '2026-01-31 07:00:00+00' FROM {$this->second}.events) AS second";
         self::assertSame([['first' => '2', 'second' => 't']], Observer::ask($stored));
@@ -82,12 +89,20 @@ trait KeepsMeaning
         $rows = 'SELECT * FROM events';
         foreach ([1, 2, 3] as $_) {
             $connection->execute(self::INSERT, [$at]);
-            self::assertSame(['2026-03-01 12:00:00+00:00'], array_unique(self::times($connection, $rows)), 'a timestamp is what the clock shows');
+            self::assertSame(
+                ['2026-03-01 12:00:00+00:00'],
+                array_unique(self::times($connection, $rows)),
+                'a timestamp is what the clock shows',
+            );
         }
         $connection->query(str_replace('%s', $this->second, $sql), str_replace('%s', $this->second, $parameters));
         foreach ([1, 2, 3] as $_) {
             $connection->execute(self::INSERT, [$at]);
-            self::assertSame(['2026-03-01 07:00:00+00:00'], array_unique(self::times($connection, $rows)), 'a timestamptz is an instant');
+            self::assertSame(
+                ['2026-03-01 07:00:00+00:00'],
+                array_unique(self::times($connection, $rows)),
+                'a timestamptz is an instant',
+            );
         }
     }
 
@@ -98,17 +113,30 @@ trait KeepsMeaning
         $at = new \DateTimeImmutable('2026-03-01 12:00:00+05:00');
         foreach ([1, 2, 3] as $count) {
             foreach ([[$this->first, '12', 1], [$this->second, '07', 2]] as [$schema, $hour, $columns]) {
-                foreach (["SET LOCAL search_path = {$schema}", "SELECT set_config('search_path', '{$schema}', true)", "SET LOCAL SCHEMA '{$schema}'"] as $way) {
-                    [$row, $streamed] = $connection->transaction(static function (Transaction $transaction) use ($way, $at): array {
-                        $transaction->query($way);
-                        $transaction->execute('DELETE FROM events');
-                        $transaction->execute(self::INSERT . ', ($1)', [$at]);
+                foreach ([
+                    "SET LOCAL search_path = {$schema}",
+                    "SELECT set_config('search_path', '{$schema}', true)",
+                    "SET LOCAL SCHEMA '{$schema}'",
+                ] as $way) {
+                    [$row, $streamed] = $connection->transaction(
+                        static function (Transaction $transaction) use ($way, $at): array {
+                            $transaction->query($way);
+                            $transaction->execute('DELETE FROM events');
+                            $transaction->execute(self::INSERT . ', ($1)', [$at]);
 
-                        return [$transaction->query('SELECT * FROM events LIMIT 1')->one(), iterator_to_array($transaction->stream('SELECT * FROM events'))];
-                    });
+                            return [
+                                $transaction->query('SELECT * FROM events LIMIT 1')->one(),
+                                iterator_to_array($transaction->stream('SELECT * FROM events')),
+                            ];
+                        },
+                    );
                     self::assertIsArray($row);
                     self::assertCount($columns, $row, "{$way}, {$count}");
-                    self::assertSame($hour, $row['at'] instanceof \DateTimeImmutable ? $row['at']->format('H') : $row['at'], $way);
+                    self::assertSame(
+                        $hour,
+                        $row['at'] instanceof \DateTimeImmutable ? $row['at']->format('H') : $row['at'],
+                        $way,
+                    );
                     self::assertCount(2, $streamed);
                 }
             }
@@ -147,7 +175,10 @@ trait KeepsMeaning
                 $connection->query($sql);
             }
             self::assertSame(1, $connection->execute(self::INSERT, [$at]));
-            self::assertSame(['2026-03-01 12:00:00+00:00'], array_unique(self::times($connection, 'SELECT * FROM events')));
+            self::assertSame(
+                ['2026-03-01 12:00:00+00:00'],
+                array_unique(self::times($connection, 'SELECT * FROM events')),
+            );
             $connection->query('ROLLBACK');
         }
     }
@@ -169,7 +200,11 @@ trait KeepsMeaning
             }
             $connection->query($end);
             $connection->execute(self::INSERT, [$at]);
-            self::assertSame(['2026-03-01 12:00:00+00:00'], array_unique(self::times($connection, 'SELECT * FROM events')), $end);
+            self::assertSame(
+                ['2026-03-01 12:00:00+00:00'],
+                array_unique(self::times($connection, 'SELECT * FROM events')),
+                $end,
+            );
         }
     }
 
@@ -187,7 +222,9 @@ trait KeepsMeaning
     public function testAStreamGoesOnWhenStatementsMeanSomethingElse(): void
     {
         $connection = $this->connect(settings: ['TimeZone' => 'UTC', 'search_path' => $this->first]);
-        $connection->execute("INSERT INTO events SELECT timestamp '2026-03-01' + i * interval '1 s' FROM generate_series(1, 2000) AS i");
+        $connection->execute(
+            "INSERT INTO events SELECT timestamp '2026-03-01' + i * interval '1 s' FROM generate_series(1, 2000) AS i",
+        );
         $count = $connection->transaction(function (Transaction $transaction): int {
             $count = 0;
             foreach ($transaction->stream('SELECT * FROM events') as $_) {
@@ -234,12 +271,20 @@ trait KeepsMeaning
         }
         $connection->query('SELECT 1');
 
-        self::assertLessThanOrEqual(1, $connection->query("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%forgotten'")->value());
+        self::assertLessThanOrEqual(
+            1,
+            $connection->query(
+                "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%forgotten'",
+            )->value(),
+        );
     }
 
     /** @return list<string> times with their offsets */
     private static function times(PostgresLink $link, string $sql): array
     {
-        return array_map(static fn(mixed $at): string => $at instanceof \DateTimeImmutable ? $at->format('Y-m-d H:i:sP') : '', $link->query($sql)->column());
+        return array_map(
+            static fn(mixed $at): string => $at instanceof \DateTimeImmutable ? $at->format('Y-m-d H:i:sP') : '',
+            $link->query($sql)->column(),
+        );
     }
 }

@@ -25,12 +25,26 @@ trait KeepsSecrets
     {
         $table = self::table('a int NOT NULL CHECK (a > 0), b text UNIQUE');
         // The frames that pools add to a trace do not depend on the driver.
-        $pools = $this->driver() === PostgresDriver::Native || Scale::isFull() ? ['a pool', 'a borrowed connection'] : [];
+        $pools = $this->driver() === PostgresDriver::Native || Scale::isFull()
+            ? ['a pool', 'a borrowed connection']
+            : [];
         $shown = Host::call(
             Secrets::class . '::shown',
-            [Cluster::shared()->dsn(host: '127.0.0.1', application_name: $this->options()->applicationName), $this->driver()->name, $table, ['a connection', ...$pools]],
+            [
+                Cluster::shared()->dsn(host: '127.0.0.1', application_name: $this->options()->applicationName),
+                $this->driver()->name,
+                $table,
+                ['a connection', ...$pools],
+            ],
             environment: ['PGPASSWORD' => Cluster::shared()->password],
-            options: ['-d', 'zend.exception_ignore_args=0', '-d', 'zend.exception_string_param_max_len=15', '-d', 'memory_limit=1G'],
+            options: [
+                '-d',
+                'zend.exception_ignore_args=0',
+                '-d',
+                'zend.exception_string_param_max_len=15',
+                '-d',
+                'memory_limit=1G',
+            ],
         );
 
         self::assertSame('', \is_string($shown) ? $shown : 'It did not look');
@@ -40,10 +54,16 @@ trait KeepsSecrets
     {
         $connection = $this->connect();
         $table = self::table('a int, b text UNIQUE');
-        $thrown = self::thrown(UniqueViolationException::class, static fn() => $connection->query("INSERT INTO {$table} VALUES (1, \$1), (2, \$1)", ['secret']));
+        $thrown = self::thrown(
+            UniqueViolationException::class,
+            static fn() => $connection->query("INSERT INTO {$table} VALUES (1, \$1), (2, \$1)", ['secret']),
+        );
 
         self::assertSame('Key (b)=(secret) already exists.', $thrown->detail);
-        $copy = self::thrown(QueryException::class, static fn() => $connection->copyFrom("COPY {$table} FROM STDIN", ["secret\tb\n"]));
+        $copy = self::thrown(
+            QueryException::class,
+            static fn() => $connection->copyFrom("COPY {$table} FROM STDIN", ["secret\tb\n"]),
+        );
         self::assertSame("COPY {$table}, line 1, column a: \"secret\"", $copy->context);
         self::assertStringNotContainsString('secret', $copy->getMessage());
         foreach ([$thrown, $copy] as $exception) {
@@ -56,10 +76,15 @@ trait KeepsSecrets
     {
         $connection = $this->connect();
         $table = self::table('a int, b text');
-        Observer::ask("CREATE FUNCTION {$table}_f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'row of % is bad', NEW.b; END $$");
+        Observer::ask(
+            "CREATE FUNCTION {$table}_f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'row of % is bad', NEW.b; END $$",
+        );
         Observer::ask("CREATE TRIGGER refuse BEFORE INSERT ON {$table} FOR EACH ROW EXECUTE FUNCTION {$table}_f()");
         foreach (['secret', "sec\tret", str_repeat('secret', 100)] as $value) {
-            $thrown = self::thrown(QueryException::class, static fn() => $connection->copyFrom("COPY {$table} FROM STDIN", [[1, $value]]));
+            $thrown = self::thrown(
+                QueryException::class,
+                static fn() => $connection->copyFrom("COPY {$table} FROM STDIN", [[1, $value]]),
+            );
             self::assertMatchesRegularExpression('/^row of …( is bad)? \(SQLSTATE P0001\)$/D', $thrown->getMessage());
             self::assertStringContainsString('line 1: "1', (string) $thrown->context);
         }

@@ -105,7 +105,12 @@ trait LendsConnections
             foreach (range(1, 5) as $_) {
                 $before = $count;
                 $pool->acquire()->release();
-                self::assertSame(1, $pool->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1')->value()));
+                self::assertSame(
+                    1,
+                    $pool->transaction(
+                        static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1')->value(),
+                    ),
+                );
                 self::assertLessThan($before + 500, $count);
             }
         } finally {
@@ -142,7 +147,10 @@ trait LendsConnections
     {
         $pool = $this->pool(1, maxWaiting: 2);
         $connection = $pool->acquire();
-        $waiting = [Async::run(static fn(): mixed => $pool->query('SELECT 1')->value()), Async::run(static fn(): mixed => $pool->query('SELECT 2')->value())];
+        $waiting = [
+            Async::run(static fn(): mixed => $pool->query('SELECT 1')->value()),
+            Async::run(static fn(): mixed => $pool->query('SELECT 2')->value()),
+        ];
         self::meanwhile();
         foreach (self::verbs($pool) as $verb) {
             self::assertStringContainsString('2 wait', self::thrown(PoolTimeoutException::class, $verb)->getMessage());
@@ -156,7 +164,16 @@ trait LendsConnections
     public function testWhereNobodyMayWaitAConnectionIsOpenedNevertheless(): void
     {
         $pool = $this->pool(3, maxWaiting: 0);
-        self::assertSame([1, 2, 3], array_map(static fn(Future $future): mixed => $future->await(), array_map(static fn(int $i): Future => Async::run(static fn(): mixed => $pool->query("SELECT {$i}")->value()), [1, 2, 3])));
+        self::assertSame(
+            [1, 2, 3],
+            array_map(
+                static fn(Future $future): mixed => $future->await(),
+                array_map(
+                    static fn(int $i): Future => Async::run(static fn(): mixed => $pool->query("SELECT {$i}")->value()),
+                    [1, 2, 3],
+                ),
+            ),
+        );
         $borrowed = [$pool->acquire(), $pool->acquire(), $pool->acquire()];
         foreach (self::verbs($pool) as $verb) {
             self::assertStringContainsString('0 wait', self::thrown(PoolTimeoutException::class, $verb)->getMessage());
@@ -185,7 +202,10 @@ trait LendsConnections
         $source->cancel(new \DomainException('enough'));
         foreach ($futures as $i => $future) {
             if ($i % 2 === 0) {
-                self::assertSame('enough', self::thrown(CancelledException::class, $future->await(...))->getPrevious()?->getMessage());
+                self::assertSame(
+                    'enough',
+                    self::thrown(CancelledException::class, $future->await(...))->getPrevious()?->getMessage(),
+                );
             }
         }
         self::assertSame(10, $pool->stats()->waiting);
@@ -229,9 +249,16 @@ trait LendsConnections
                     try {
                         match ($kind) {
                             0 => $pool->query('SELECT pg_sleep(0.001)', [], $source->getCancellation()),
-                            1 => $pool->transaction(static fn(Transaction $transaction) => $transaction->query('SELECT 1'), cancellation: $source->getCancellation()),
+                            1 => $pool->transaction(
+                                static fn(Transaction $transaction) => $transaction->query('SELECT 1'),
+                                cancellation: $source->getCancellation(),
+                            ),
                             2 => $pool->acquire($source->getCancellation())->release(),
-                            3 => iterator_to_array($pool->stream('SELECT generate_series(1, 200)', [], $source->getCancellation())),
+                            3 => iterator_to_array($pool->stream(
+                                'SELECT generate_series(1, 200)',
+                                [],
+                                $source->getCancellation(),
+                            )),
                         };
                     } catch (CancelledException) {
                         // the failure is allowed
@@ -246,7 +273,15 @@ trait LendsConnections
             self::assertUsable($connection);
             $connection->release();
         }
-        Eventually::holds(static fn(): bool => [0, 2, 0, 0] === [$pool->stats()->inUse, $pool->stats()->idle, $pool->stats()->opening, $pool->stats()->waiting], 'both are idle');
+        Eventually::holds(
+            static fn(): bool => [0, 2, 0, 0] === [
+                $pool->stats()->inUse,
+                $pool->stats()->idle,
+                $pool->stats()->opening,
+                $pool->stats()->waiting,
+            ],
+            'both are idle',
+        );
     }
 
     public function testAStatementThatFailsGivesItsConnectionBack(): void
@@ -262,7 +297,8 @@ trait LendsConnections
                 static fn() => iterator_to_array($pool->stream('SELECT 1 / 0')),
                 static fn() => $pool->copyFrom('COPY nowhere FROM STDIN', ['']),
                 static fn() => $pool->executeScript('SELECT 1 / 0'),
-                static fn() => $pool->transaction(static fn(Transaction $transaction) => $transaction->query('SELECT 1 / 0')),
+                static fn()
+                    => $pool->transaction(static fn(Transaction $transaction) => $transaction->query('SELECT 1 / 0')),
             ] as $verb) {
                 self::thrown(PostgresException::class, $verb);
                 $pool->acquire()->release();

@@ -23,10 +23,14 @@ trait LimitsSizes
     public static function largeValues(): iterable
     {
         yield 'a text' => ["SELECT repeat('x', 4000000)"];
-        yield 'a text among others' => ["SELECT i, CASE i WHEN 500 THEN repeat('x', 4000000) ELSE 'y' END FROM generate_series(1, 1000) AS i"];
+        yield 'a text among others' => [
+            "SELECT i, CASE i WHEN 500 THEN repeat('x', 4000000) ELSE 'y' END FROM generate_series(1, 1000) AS i",
+        ];
         yield 'a bytea' => ["SELECT decode(repeat('ab', 4000000), 'hex')"];
         yield 'JSON' => ["SELECT to_jsonb(repeat('x', 4000000))"];
-        yield 'values that are large together' => ["SELECT repeat('x', 1000000), repeat('y', 1000000), repeat('z', 1000000), 1"];
+        yield 'values that are large together' => [
+            "SELECT repeat('x', 1000000), repeat('y', 1000000), repeat('z', 1000000), 1",
+        ];
     }
 
     #[DataProvider('largeValues')]
@@ -35,7 +39,10 @@ trait LimitsSizes
         $connection = $this->connect(maxValueBytes: 2_000_000);
         foreach ([1, 2] as $_) {
             $growth = self::growth(static function () use ($connection, $sql): void {
-                $thrown = self::thrown(ResultTooLargeException::class, static fn(): array => $connection->query($sql)->lists());
+                $thrown = self::thrown(
+                    ResultTooLargeException::class,
+                    static fn(): array => $connection->query($sql)->lists(),
+                );
                 self::assertSame(2_000_000, $thrown->limit);
                 self::assertStringContainsString('maxValueBytes', $thrown->getMessage());
             });
@@ -50,7 +57,9 @@ trait LimitsSizes
         $connection = $this->connect(maxValueBytes: 2_000_000);
         $taken = [];
         self::thrown(ResultTooLargeException::class, static function () use ($connection, &$taken): void {
-            foreach ($connection->stream("SELECT i, CASE i WHEN 5 THEN repeat('x', 4000000) ELSE 'y' END FROM generate_series(1, 100) AS i") as $row) {
+            foreach ($connection->stream(
+                "SELECT i, CASE i WHEN 5 THEN repeat('x', 4000000) ELSE 'y' END FROM generate_series(1, 100) AS i",
+            ) as $row) {
                 $taken[] = $row['i'];
             }
         });
@@ -62,7 +71,11 @@ trait LimitsSizes
     {
         $connection = $this->connect(maxValueBytes: 2_000_000);
         $table = self::table('a text');
-        self::thrown(ResultTooLargeException::class, static fn(): mixed => $connection->query("INSERT INTO {$table} VALUES (repeat('x', 4000000)) RETURNING a")->value());
+        self::thrown(
+            ResultTooLargeException::class,
+            static fn(): mixed
+                => $connection->query("INSERT INTO {$table} VALUES (repeat('x', 4000000)) RETURNING a")->value(),
+        );
 
         self::assertSame(1, $connection->query("SELECT count(*) FROM {$table}")->value());
     }
@@ -71,7 +84,10 @@ trait LimitsSizes
     {
         $connection = $this->connect(maxValueBytes: 2_000_000);
         $connection->transaction(static function (Transaction $transaction): void {
-            self::thrown(ResultTooLargeException::class, static fn(): mixed => $transaction->query("SELECT repeat('x', 4000000)")->value());
+            self::thrown(
+                ResultTooLargeException::class,
+                static fn(): mixed => $transaction->query("SELECT repeat('x', 4000000)")->value(),
+            );
             self::assertUsable($transaction);
         });
     }
@@ -89,9 +105,16 @@ trait LimitsSizes
     {
         $connection = $this->connect();
         $value = str_repeat('secret', 1_000_000);
-        foreach ([['SELECT $1::int', [$value]], ["SELECT repeat('secret', 1000000)::int", []], ['SELECT $1::json', ["{\"a\": \"{$value}\""]]] as [$sql, $parameters]) {
+        foreach ([
+            ['SELECT $1::int', [$value]],
+            ["SELECT repeat('secret', 1000000)::int", []],
+            ['SELECT $1::json', ["{\"a\": \"{$value}\""]],
+        ] as [$sql, $parameters]) {
             $growth = self::growth(static function () use ($connection, $sql, $parameters): void {
-                $message = self::thrown(QueryException::class, static fn(): mixed => $connection->query($sql, $parameters))->getMessage();
+                $message = self::thrown(
+                    QueryException::class,
+                    static fn(): mixed => $connection->query($sql, $parameters),
+                )->getMessage();
                 self::assertStringNotContainsString('secret', $message);
                 self::assertLessThan(200, \strlen($message));
             });
@@ -107,7 +130,11 @@ trait LimitsSizes
         $connection->execute("INSERT INTO {$table} VALUES (77777)");
         $ids = range(1, 100_000);
         $growth = self::growth(static function () use ($connection, $table, $ids): void {
-            self::thrown(UniqueViolationException::class, static fn(): mixed => $connection->query("INSERT INTO {$table} SELECT * FROM unnest($1::int[])", [$ids]));
+            self::thrown(
+                UniqueViolationException::class,
+                static fn(): mixed
+                    => $connection->query("INSERT INTO {$table} SELECT * FROM unnest($1::int[])", [$ids]),
+            );
         });
         self::assertLessThan(20 << 20, $growth);
     }
@@ -117,7 +144,9 @@ trait LimitsSizes
         $connection = $this->connect(maxValueBytes: 2_000_000);
         $bytes = 0;
         $growth = self::growth(static function () use ($connection, &$bytes): void {
-            foreach ($connection->stream("SELECT CASE WHEN i > 16000 THEN repeat('x', 300000) ELSE '' END AS x FROM generate_series(1, 16200) AS i") as $row) {
+            foreach ($connection->stream(
+                "SELECT CASE WHEN i > 16000 THEN repeat('x', 300000) ELSE '' END AS x FROM generate_series(1, 16200) AS i",
+            ) as $row) {
                 $bytes += \is_string($row['x']) ? \strlen($row['x']) : 0;
             }
         });
@@ -143,7 +172,9 @@ trait LimitsSizes
         $connection = $this->connect();
         $count = $connection->transaction(static function (Transaction $transaction): int {
             $count = 0;
-            foreach ($transaction->stream("SELECT i, repeat('x', 200000) AS x FROM generate_series(1, 100) AS i") as $row) {
+            foreach ($transaction->stream(
+                "SELECT i, repeat('x', 200000) AS x FROM generate_series(1, 100) AS i",
+            ) as $row) {
                 self::assertSame(++$count, $transaction->query('SELECT $1::int', [$row['i']])->value());
                 if ($count === 60) {
                     $transaction->execute('DO $$ BEGIN END $$'); // waits for all statements ahead

@@ -43,7 +43,10 @@ trait Listens
         $told = $future->await();
 
         self::assertSame($channels, array_column($told, 'channel'));
-        self::assertSame(array_map(static fn(string $channel): string => "to {$channel}", $channels), array_column($told, 'payload'));
+        self::assertSame(
+            array_map(static fn(string $channel): string => "to {$channel}", $channels),
+            array_column($told, 'payload'),
+        );
     }
 
     public function testAFloodArrivesAsAWholeWhileItsReaderIsSlow(): void
@@ -66,7 +69,9 @@ trait Listens
         });
         $this->awaitListener('flood');
         foreach ([0, 1, 2, 3, 4] as $thousand) {
-            Observer::ask("SELECT pg_notify('flood', (1000 * {$thousand} + i)::text || '{$payload}') FROM generate_series(0, 999) AS i");
+            Observer::ask(
+                "SELECT pg_notify('flood', (1000 * {$thousand} + i)::text || '{$payload}') FROM generate_series(0, 999) AS i",
+            );
         }
 
         self::assertSame(range(0, 4_999), $future->await());
@@ -116,18 +121,27 @@ trait Listens
         }
         $future->await();
 
-        self::assertSame([NotificationGap::class, Notification::class, NotificationGap::class, Notification::class], array_map(get_class(...), $told));
+        self::assertSame(
+            [NotificationGap::class, Notification::class, NotificationGap::class, Notification::class],
+            array_map(get_class(...), $told),
+        );
     }
 
     public function testTwoLoopsHearTheSame(): void
     {
         $link = $this->listener();
-        $futures = [Async::run(static fn(): array => self::take(2, $link->listen('a'))), Async::run(static fn(): array => self::take(3, $link->listen(['a', 'b'])))];
+        $futures = [
+            Async::run(static fn(): array => self::take(2, $link->listen('a'))),
+            Async::run(static fn(): array => self::take(3, $link->listen(['a', 'b']))),
+        ];
         $this->awaitListener('a');
         $this->awaitListener('b');
         Observer::ask("SELECT pg_notify('a', '1'), pg_notify('b', '2'), pg_notify('a', '3')");
 
-        self::assertSame([['1', '3'], ['1', '2', '3']], array_map(static fn(\Amp\Future $future): array => array_column($future->await(), 'payload'), $futures));
+        self::assertSame(
+            [['1', '3'], ['1', '2', '3']],
+            array_map(static fn(\Amp\Future $future): array => array_column($future->await(), 'payload'), $futures),
+        );
     }
 
     public function testALoopInMainKeepsTheEventLoopRunning(): void
@@ -149,19 +163,27 @@ trait Listens
         $before = \count($this->backends());
         $cancelled = new DeferredCancellation();
         $cancelled->cancel(new \DomainException('enough'));
-        $thrown = self::thrown(CancelledException::class, static fn() => self::take(1, $link->listen('news', $cancelled->getCancellation())));
+        $thrown = self::thrown(
+            CancelledException::class,
+            static fn() => self::take(1, $link->listen('news', $cancelled->getCancellation())),
+        );
         self::assertSame('enough', $thrown->getPrevious()?->getMessage());
 
         foreach (['while it waits' => false, 'after something was told' => true] as $when => $told) {
             $source = new DeferredCancellation();
-            $future = Async::run(static fn(): array => self::take(2, $link->listen('news', $source->getCancellation())));
+            $future = Async::run(
+                static fn(): array => self::take(2, $link->listen('news', $source->getCancellation())),
+            );
             $this->awaitListener('news');
             if ($told) {
                 Observer::ask("NOTIFY news, 'x'");
                 self::meanwhile();
             }
             $source->cancel(new \DomainException($when));
-            self::assertSame($when, self::thrown(CancelledException::class, $future->await(...))->getPrevious()?->getMessage());
+            self::assertSame(
+                $when,
+                self::thrown(CancelledException::class, $future->await(...))->getPrevious()?->getMessage(),
+            );
             Eventually::holds(fn(): bool => \count($this->backends()) === $before, 'its connection is closed');
         }
     }

@@ -21,19 +21,29 @@ trait MakesObjects
 {
     public function testRowsBecomeObjects(): void
     {
-        $people = $this->link()->query("SELECT * FROM (VALUES ('b', 1, 'Ada', NULL), ('a', 2, NULL, 'b')) AS v (kind, id, first_name, other_kind)")->as(Person::class);
+        $people = $this->link()
+            ->query(
+                "SELECT * FROM (VALUES ('b', 1, 'Ada', NULL), ('a', 2, NULL, 'b')) AS v (kind, id, first_name, other_kind)",
+            )
+            ->as(Person::class);
 
         self::assertEquals([new Person(1, 'Ada', Letter::B), new Person(2, null, Letter::A, Letter::B)], $people);
     }
 
     public function testWhatIsOptionalMayBeMissing(): void
     {
-        self::assertEquals([new Person(1, 'Ada')], $this->link()->query("SELECT 1 AS id, 'Ada' AS \"firstName\"")->as(Person::class));
+        self::assertEquals(
+            [new Person(1, 'Ada')],
+            $this->link()->query("SELECT 1 AS id, 'Ada' AS \"firstName\"")->as(Person::class),
+        );
     }
 
     public function testNoRowsBecomeNoObjects(): void
     {
-        self::assertSame([], $this->link()->query("SELECT 1 AS id, 'Ada' AS first_name WHERE false")->as(Person::class));
+        self::assertSame(
+            [],
+            $this->link()->query("SELECT 1 AS id, 'Ada' AS first_name WHERE false")->as(Person::class),
+        );
     }
 
     public function testRowsThatDoNotFitAreRefused(): void
@@ -49,7 +59,10 @@ trait MakesObjects
             '"kind" is none of ' . Letter::class => "SELECT 1 AS id, 'Ada' AS first_name, 'secret' AS kind",
             'must be of type ' . Letter::class . ', null given' => "SELECT 1 AS id, 'Ada' AS first_name, NULL AS kind",
         ] as $reason => $sql) {
-            $message = self::thrown(UnexpectedResultException::class, static fn() => $link->query($sql)->as(Person::class))->getMessage();
+            $message = self::thrown(
+                UnexpectedResultException::class,
+                static fn() => $link->query($sql)->as(Person::class),
+            )->getMessage();
             self::assertStringContainsString($reason, $message);
             self::assertStringContainsString(Person::class, $message);
             self::assertStringNotContainsString('secret', $message);
@@ -60,7 +73,10 @@ trait MakesObjects
     public function testInfinityThatIsNoDateIsTold(): void
     {
         $result = $this->link()->query("SELECT 'infinity'::timestamptz AS until");
-        $message = self::thrown(UnexpectedResultException::class, static fn(): array => $result->as(Until::class))->getMessage();
+        $message = self::thrown(
+            UnexpectedResultException::class,
+            static fn(): array => $result->as(Until::class),
+        )->getMessage();
 
         self::assertStringContainsString('"until" is infinity', $message);
     }
@@ -69,20 +85,36 @@ trait MakesObjects
     {
         $link = $this->link();
         foreach (['1', "'1'", '1::numeric', '1::int8'] as $value) {
-            self::assertEquals([new Level(Digit::from(1), 'x')], $link->query("SELECT {$value} AS digit, 'x' AS name")->as(Level::class), $value);
+            self::assertEquals(
+                [new Level(Digit::from(1), 'x')],
+                $link->query("SELECT {$value} AS digit, 'x' AS name")->as(Level::class),
+                $value,
+            );
         }
         foreach (["'abc'", '1.5::numeric', '9', 'true', "'secret'"] as $value) {
-            $message = self::thrown(UnexpectedResultException::class, static fn() => $link->query("SELECT {$value} AS digit, 'x' AS name")->as(Level::class))->getMessage();
+            $message = self::thrown(
+                UnexpectedResultException::class,
+                static fn() => $link->query("SELECT {$value} AS digit, 'x' AS name")->as(Level::class),
+            )->getMessage();
             self::assertStringContainsString('"digit" is none of ' . Digit::class, $message);
         }
-        self::assertStringContainsString('"kind" is none of ', self::thrown(UnexpectedResultException::class, static fn() => $link->query("SELECT 1 AS id, 'Ada' AS first_name, 7 AS kind")->as(Person::class))->getMessage());
+        self::assertStringContainsString(
+            '"kind" is none of ',
+            self::thrown(
+                UnexpectedResultException::class,
+                static fn() => $link->query("SELECT 1 AS id, 'Ada' AS first_name, 7 AS kind")->as(Person::class),
+            )->getMessage(),
+        );
     }
 
     public function testAClassThatCanNotBeMadeIsRefused(): void
     {
         $result = $this->link()->query('SELECT 1 AS id');
         foreach ([\Stringable::class, \Closure::class, Digit::class] as $class) {
-            self::assertStringContainsString('no class that can be made', self::thrown(UnexpectedResultException::class, static fn() => $result->as($class))->getMessage());
+            self::assertStringContainsString(
+                'no class that can be made',
+                self::thrown(UnexpectedResultException::class, static fn() => $result->as($class))->getMessage(),
+            );
         }
     }
 

@@ -77,10 +77,16 @@ trait PreparesStatements
         foreach (range(1, 3) as $i) {
             self::assertSame(1, $connection->query("SELECT 1{$long}")->value());
             self::assertSame("{$i}", $connection->query("SELECT \$1::text{$long}", ["{$i}"])->value());
-            self::assertSame([['a' => $i]], iterator_to_array($connection->stream("SELECT \$1::int AS a{$long}", [$i])));
+            self::assertSame(
+                [['a' => $i]],
+                iterator_to_array($connection->stream("SELECT \$1::int AS a{$long}", [$i])),
+            );
         }
 
-        self::assertSame([], preg_grep('/ {99}/', array_filter($connection->query(self::PREPARED)->column(), is_string(...))));
+        self::assertSame(
+            [],
+            preg_grep('/ {99}/', array_filter($connection->query(self::PREPARED)->column(), is_string(...))),
+        );
     }
 
     public function testNoStatementStaysPreparedWhenNoneIsTo(): void
@@ -93,7 +99,12 @@ trait PreparesStatements
         }
         $futures = [];
         for ($i = 0; $i < 50; ++$i) {
-            $futures[] = Async::run(static fn(): mixed => $connection->query($i % 2 === 0 ? 'SELECT $1::int' : 'SELECT $1::text', [$i % 2 === 0 ? $i : "{$i}"])->value());
+            $futures[] = Async::run(
+                static fn(): mixed => $connection->query(
+                    $i % 2 === 0 ? 'SELECT $1::int' : 'SELECT $1::text',
+                    [$i % 2 === 0 ? $i : "{$i}"],
+                )->value(),
+            );
         }
         foreach ($futures as $i => $future) {
             self::assertSame($i % 2 === 0 ? $i : "{$i}", $future->await());
@@ -108,7 +119,10 @@ trait PreparesStatements
         $statement = "SELECT * FROM {$table} WHERE a = \$1";
         foreach ([
             [null, ['a' => 1]],
-            ["ALTER TABLE {$table} ADD b text DEFAULT 'x'; ALTER TABLE {$table} ALTER b DROP DEFAULT", ['a' => 1, 'b' => 'x']],
+            [
+                "ALTER TABLE {$table} ADD b text DEFAULT 'x'; ALTER TABLE {$table} ALTER b DROP DEFAULT",
+                ['a' => 1, 'b' => 'x'],
+            ],
             ["ALTER TABLE {$table} ALTER b TYPE bytea USING b::bytea", ['a' => 1, 'b' => 'x']],
             ["ALTER TABLE {$table} ALTER b TYPE json USING '[1]'", ['a' => 1, 'b' => [1]]],
             ["ALTER TABLE {$table} RENAME b TO c", ['a' => 1, 'c' => [1]]],
@@ -128,7 +142,11 @@ trait PreparesStatements
         $connection->query("SELECT * FROM {$table}");
         foreach (range(1, 5) as $i) {
             $this->connect()->execute("ALTER TABLE {$table} ADD c{$i} int DEFAULT {$i}");
-            $futures = array_map(static fn(): mixed => Async::run(static fn(): mixed => $connection->query("SELECT * FROM {$table}")->lists()), range(1, 20));
+            $futures = array_map(
+                static fn(): mixed
+                    => Async::run(static fn(): mixed => $connection->query("SELECT * FROM {$table}")->lists()),
+                range(1, 20),
+            );
             foreach ($futures as $future) {
                 self::assertSame([[1, ...range(1, $i)]], $future->await());
             }
@@ -141,7 +159,9 @@ trait PreparesStatements
         $table = self::table('a int');
         $connection->query("SELECT * FROM {$table}");
         $this->connect()->execute("ALTER TABLE {$table} ADD b int");
-        $look = static fn(): array => $connection->transaction(static fn(Transaction $transaction): array => $transaction->query("SELECT * FROM {$table}")->columns());
+        $look = static fn(): array => $connection->transaction(
+            static fn(Transaction $transaction): array => $transaction->query("SELECT * FROM {$table}")->columns(),
+        );
         try {
             $columns = $look();
         } catch (QueryException $stale) {
@@ -166,7 +186,11 @@ trait PreparesStatements
                 self::assertUsable($connection);
                 self::assertSame([['a' => 1]], iterator_to_array($connection->stream('SELECT $1::int AS a', [1])));
                 $way($connection);
-                $futures = array_map(static fn(int $i): mixed => Async::run(static fn(): mixed => $connection->query('SELECT $1::int', [$i])->value()), range(1, 20));
+                $futures = array_map(
+                    static fn(int $i): mixed
+                        => Async::run(static fn(): mixed => $connection->query('SELECT $1::int', [$i])->value()),
+                    range(1, 20),
+                );
                 self::assertSame(range(1, 20), array_map(static fn($future): mixed => $future->await(), $futures));
             }
         }
@@ -177,7 +201,9 @@ trait PreparesStatements
         $connection = $this->connect();
         $function = 'f_' . bin2hex(random_bytes(6));
         // The text does not show what the function does.
-        $connection->execute("CREATE FUNCTION {$function}() RETURNS int LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'DEALLO' || 'CATE ALL'; RETURN 1; END $$");
+        $connection->execute(
+            "CREATE FUNCTION {$function}() RETURNS int LANGUAGE plpgsql AS $$ BEGIN EXECUTE 'DEALLO' || 'CATE ALL'; RETURN 1; END $$",
+        );
         foreach ([1, 2, 3] as $_) {
             self::assertUsable($connection);
             $connection->executeScript("SELECT {$function}()");
@@ -185,7 +211,11 @@ trait PreparesStatements
             $connection->executeScript("SELECT {$function}()");
             self::assertSame([['a' => 1]], iterator_to_array($connection->stream('SELECT $1::int AS a', [1])));
             $connection->executeScript("SELECT {$function}()");
-            $futures = array_map(static fn(int $i): Future => Async::run(static fn(): mixed => $connection->query('SELECT $1::int', [$i])->value()), range(1, 20));
+            $futures = array_map(
+                static fn(int $i): Future
+                    => Async::run(static fn(): mixed => $connection->query('SELECT $1::int', [$i])->value()),
+                range(1, 20),
+            );
             self::assertSame(range(1, 20), array_map(static fn(Future $future): mixed => $future->await(), $futures));
         }
     }
@@ -196,15 +226,28 @@ trait PreparesStatements
         $table = self::table('i int');
         $procedure = 'p_' . bin2hex(random_bytes(6));
         foreach (['26000', '42P05', 'XX000', '0A000'] as $state) {
-            Observer::ask("CREATE OR REPLACE PROCEDURE {$procedure}() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO {$table} VALUES (1); COMMIT; RAISE EXCEPTION 'cache lookup failed for type 1' USING ERRCODE = '{$state}'; END $$");
+            Observer::ask(
+                "CREATE OR REPLACE PROCEDURE {$procedure}() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO {$table} VALUES (1); COMMIT; RAISE EXCEPTION 'cache lookup failed for type 1' USING ERRCODE = '{$state}'; END $$",
+            );
             foreach (['at first', 'once it is known'] as $when) {
                 Observer::ask("TRUNCATE {$table}");
-                self::assertSame($state, self::thrown(QueryException::class, static fn() => $connection->query("CALL {$procedure}()"))->sqlState);
+                self::assertSame(
+                    $state,
+                    self::thrown(
+                        QueryException::class,
+                        static fn() => $connection->query("CALL {$procedure}()"),
+                    )->sqlState,
+                );
                 self::assertSame('(1)', self::committed($table), "{$state} {$when}");
             }
         }
-        Observer::ask("CREATE OR REPLACE PROCEDURE {$procedure}() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO {$table} VALUES (2); COMMIT; EXECUTE 'EXECUTE nowhere'; END $$");
-        self::assertSame('26000', self::thrown(QueryException::class, static fn() => $connection->query("CALL {$procedure}()"))->sqlState);
+        Observer::ask(
+            "CREATE OR REPLACE PROCEDURE {$procedure}() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO {$table} VALUES (2); COMMIT; EXECUTE 'EXECUTE nowhere'; END $$",
+        );
+        self::assertSame(
+            '26000',
+            self::thrown(QueryException::class, static fn() => $connection->query("CALL {$procedure}()"))->sqlState,
+        );
         self::assertSame('(1) (2)', self::committed($table));
     }
 
@@ -213,7 +256,10 @@ trait PreparesStatements
         $connection = $this->connect();
         foreach ([1, 2, 3] as $_) {
             self::assertUsable($connection);
-            self::assertSame('26000', self::thrown(QueryException::class, static fn() => $connection->query('EXECUTE nowhere'))->sqlState);
+            self::assertSame(
+                '26000',
+                self::thrown(QueryException::class, static fn() => $connection->query('EXECUTE nowhere'))->sqlState,
+            );
         }
         foreach ([1, 2] as $_) {
             $connection->query('SELECT 1 AS later');
@@ -227,7 +273,8 @@ trait PreparesStatements
         $connection = $this->connect();
         $table = self::table('a int');
         $connection->execute("INSERT INTO {$table} VALUES (1)");
-        $look = static fn(): array => iterator_to_array($connection->stream("SELECT * FROM {$table} WHERE a = \$1", [1]));
+        $look = static fn(): array
+            => iterator_to_array($connection->stream("SELECT * FROM {$table} WHERE a = \$1", [1]));
         self::assertSame([['a' => 1]], $look());
         $this->connect()->execute("ALTER TABLE {$table} ADD b int");
         try {
@@ -245,7 +292,13 @@ trait PreparesStatements
         foreach ([[], ['x']] as $parameters) {
             for ($i = 0; $i < 10; ++$i) {
                 $source = new DeferredCancellation();
-                $future = Async::run(static fn(): mixed => $connection->query($parameters === [] ? 'SELECT pg_sleep(1000)' : 'SELECT pg_sleep(1000), $1::text', $parameters, $source->getCancellation()));
+                $future = Async::run(
+                    static fn(): mixed => $connection->query(
+                        $parameters === [] ? 'SELECT pg_sleep(1000)' : 'SELECT pg_sleep(1000), $1::text',
+                        $parameters,
+                        $source->getCancellation(),
+                    ),
+                );
                 delay(0.001 * $i);
                 $source->cancel();
                 self::thrown(CancelledException::class, $future->await(...));
@@ -253,7 +306,13 @@ trait PreparesStatements
         }
         self::assertUsable($connection);
 
-        self::assertLessThanOrEqual(2, \count(array_filter($connection->query(self::PREPARED)->column(), static fn(mixed $sql): bool => \is_string($sql) && str_contains($sql, 'pg_sleep'))));
+        self::assertLessThanOrEqual(
+            2,
+            \count(array_filter(
+                $connection->query(self::PREPARED)->column(),
+                static fn(mixed $sql): bool => \is_string($sql) && str_contains($sql, 'pg_sleep'),
+            )),
+        );
     }
 
     public function testWhatWasDoneIsNotToldToHaveFailedBecauseItsTypesAreNotLearnt(): void
@@ -266,13 +325,19 @@ trait PreparesStatements
             $connection = $this->connect();
             $connection->executeScript("SELECT '{a}'::{$type}[]; SET statement_timeout = 1");
             try {
-                self::assertSame('a', $connection->query("INSERT INTO {$table} VALUES ('a', '{a}') RETURNING a")->value());
+                self::assertSame(
+                    'a',
+                    $connection->query("INSERT INTO {$table} VALUES ('a', '{a}') RETURNING a")->value(),
+                );
                 ++$done;
             } catch (QueryCancelledException) {
                 // The statement itself exceeded the limit.
             }
             self::withoutTimeLimit($connection);
-            self::assertSame([['a', ['a']]], $connection->query("SELECT a, b FROM {$table} UNION VALUES ('a'::{$type}, '{a}'::{$type}[])")->lists());
+            self::assertSame(
+                [['a', ['a']]],
+                $connection->query("SELECT a, b FROM {$table} UNION VALUES ('a'::{$type}, '{a}'::{$type}[])")->lists(),
+            );
             $connection->close();
         }
 
@@ -319,7 +384,9 @@ trait PreparesStatements
     {
         $connection = $this->connect();
         $schema = 's_' . bin2hex(random_bytes(6));
-        $connection->executeScript("CREATE SCHEMA {$schema}_a; CREATE SCHEMA {$schema}_b; CREATE TABLE {$schema}_a.t AS SELECT 1 AS a; CREATE TABLE {$schema}_b.t AS SELECT 'x' AS b");
+        $connection->executeScript(
+            "CREATE SCHEMA {$schema}_a; CREATE SCHEMA {$schema}_b; CREATE TABLE {$schema}_a.t AS SELECT 1 AS a; CREATE TABLE {$schema}_b.t AS SELECT 'x' AS b",
+        );
         foreach (['a' => ['a' => 1], 'b' => ['b' => 'x']] as $which => $row) {
             $connection->execute("SET search_path = {$schema}_{$which}");
             self::assertSame($row, $connection->query('SELECT * FROM t')->one());
@@ -331,13 +398,22 @@ trait PreparesStatements
         $connection = $this->connect(statementCache: 2);
         $connection->transaction(static function (Transaction $transaction): void {
             $ask = static fn(string $sql): \Closure => static fn(): mixed => $transaction->query($sql, ['x'])->value();
-            $stream = static fn(): mixed => array_column(iterator_to_array($transaction->stream('SELECT $1::text AS a', ['x'])), 'a')[0];
+            $stream = static fn(): mixed
+                => array_column(iterator_to_array($transaction->stream('SELECT $1::text AS a', ['x'])), 'a')[0];
             // A statement that must not be sent twice waits for all that are ahead, and statements behind it wait too.
             $wait = static fn(): mixed => $transaction->execute('NOTIFY nothing') + 1;
             $do = static fn(): mixed => $transaction->execute('SET LOCAL search_path = public') + 1;
             $futures = [];
             for ($i = 0; $i < 5; ++$i) {
-                foreach ([$ask('SELECT $1::text AS a'), $wait, $ask('SELECT $1::text AS b'), $ask('SELECT $1::text AS c'), $do, $stream, $ask('SELECT $1::text AS a')] as $task) {
+                foreach ([
+                    $ask('SELECT $1::text AS a'),
+                    $wait,
+                    $ask('SELECT $1::text AS b'),
+                    $ask('SELECT $1::text AS c'),
+                    $do,
+                    $stream,
+                    $ask('SELECT $1::text AS a'),
+                ] as $task) {
                     $futures[] = async($task);
                 }
             }

@@ -18,7 +18,11 @@ trait RefusesToCopyOut
     public function testWhatTheDriverCanNotDoIsToldWithOneThatCan(): void
     {
         $link = $this->link();
-        $thrown = self::refused(UnsupportedException::class, $link, static fn(PostgresLink $link): array => iterator_to_array($link->copyTo('COPY (SELECT 1) TO STDOUT')));
+        $thrown = self::refused(
+            UnsupportedException::class,
+            $link,
+            static fn(PostgresLink $link): array => iterator_to_array($link->copyTo('COPY (SELECT 1) TO STDOUT')),
+        );
 
         self::assertStringContainsString('Use the native driver', $thrown->getMessage());
     }
@@ -26,7 +30,11 @@ trait RefusesToCopyOut
     public function testAScriptOrAQueryThatCopiesOutDoesNotHang(): void
     {
         $link = $this->link();
-        self::refused(\LogicException::class, $link, static fn(PostgresLink $link) => $link->query('COPY (SELECT 1) TO STDOUT'));
+        self::refused(
+            \LogicException::class,
+            $link,
+            static fn(PostgresLink $link) => $link->query('COPY (SELECT 1) TO STDOUT'),
+        );
         $link->executeScript('COPY (SELECT 1) TO STDOUT; SELECT 1');
         self::assertUsable($link);
     }

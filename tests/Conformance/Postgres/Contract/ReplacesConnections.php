@@ -31,14 +31,21 @@ trait ReplacesConnections
     public function testAConnectionThatIsToWriteAndDoesNotIsReplaced(): void
     {
         $table = self::table('i int');
-        foreach ([[TargetSession::ReadWrite, 1], [TargetSession::Primary, 1], [TargetSession::Any, 0]] as [$target, $replaced]) {
+        foreach ([
+            [TargetSession::ReadWrite, 1],
+            [TargetSession::Primary, 1],
+            [TargetSession::Any, 0],
+        ] as [$target, $replaced]) {
             $pool = new PostgresPool($this->options(targetSession: $target), 1);
             $insert = static fn(PostgresLink $link): int => $link->execute("INSERT INTO {$table} VALUES (1)");
-            self::thrown(QueryException::class, static fn(): mixed => $pool->transaction(static function (Transaction $transaction) use ($insert): int {
-                $transaction->query('SET TRANSACTION READ ONLY');
+            self::thrown(
+                QueryException::class,
+                static fn(): mixed => $pool->transaction(static function (Transaction $transaction) use ($insert): int {
+                    $transaction->query('SET TRANSACTION READ ONLY');
 
-                return $insert($transaction);
-            }));
+                    return $insert($transaction);
+                }),
+            );
             self::assertSame(1, $insert($pool));
             self::assertSame(1 + $replaced, $pool->stats()->opened, $target->value);
             $connection = $pool->acquire();
@@ -66,7 +73,9 @@ trait ReplacesConnections
     {
         foreach ([
             static fn(PostgresPool $pool): mixed => $pool->query('SELECT pg_backend_pid()')->value(),
-            static fn(PostgresPool $pool): mixed => $pool->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT pg_backend_pid()')->value()),
+            static fn(PostgresPool $pool): mixed => $pool->transaction(
+                static fn(Transaction $transaction): mixed => $transaction->query('SELECT pg_backend_pid()')->value(),
+            ),
         ] as $ask) {
             $pool = $this->pool(1, validateAfter: 0.0);
             $ask($pool);
@@ -81,7 +90,11 @@ trait ReplacesConnections
     {
         $pool = $this->pool(2);
         $gate = new Gate();
-        $futures = array_map(static fn(int $i): Future => Async::run(static fn(): mixed => $pool->query($gate->statement("{$i}"))->value()), range(1, 10));
+        $futures = array_map(
+            static fn(int $i): Future
+                => Async::run(static fn(): mixed => $pool->query($gate->statement("{$i}"))->value()),
+            range(1, 10),
+        );
         $gate->awaitStatements(2);
         foreach (array_keys($this->backends()) as $pid) {
             self::terminate($pid);
@@ -123,7 +136,13 @@ trait ReplacesConnections
             $pool = new PostgresPool(PostgresOptions::of($cluster->dsn())->with(['driver' => $this->driver()]), 3);
             $pids = [];
             foreach ([1, 2] as $_) {
-                $futures = array_map(static fn(): Future => Async::run(static fn(): mixed => $pool->query('SELECT pg_backend_pid() FROM pg_sleep(0.01)')->value()), range(1, 6));
+                $futures = array_map(
+                    static fn(): Future
+                        => Async::run(
+                            static fn(): mixed => $pool->query('SELECT pg_backend_pid() FROM pg_sleep(0.01)')->value(),
+                        ),
+                    range(1, 6),
+                );
                 $pids[] = array_map(static fn(Future $future): mixed => $future->await(), $futures);
                 $cluster->restart();
                 self::meanwhile();
@@ -140,15 +159,25 @@ trait ReplacesConnections
     {
         $cluster = Cluster::start();
         try {
-            $pool = new PostgresPool(PostgresOptions::of($cluster->dsn())->with(['driver' => $this->driver()]), 3, new PostgresPoolOptions(acquireTimeout: 10.0));
+            $pool = new PostgresPool(
+                PostgresOptions::of($cluster->dsn())->with(['driver' => $this->driver()]),
+                3,
+                new PostgresPoolOptions(acquireTimeout: 10.0),
+            );
             self::assertUsable($pool);
             $cluster->kill();
             self::meanwhile();
-            $futures = array_map(static fn(): Future => Async::run(static fn(): mixed => $pool->query('SELECT 1')->value()), range(1, 5));
+            $futures = array_map(
+                static fn(): Future => Async::run(static fn(): mixed => $pool->query('SELECT 1')->value()),
+                range(1, 5),
+            );
             self::meanwhile();
             $cluster->restart();
 
-            self::assertSame(array_fill(0, 5, 1), array_map(static fn(Future $future): mixed => $future->await(), $futures));
+            self::assertSame(
+                array_fill(0, 5, 1),
+                array_map(static fn(Future $future): mixed => $future->await(), $futures),
+            );
             $pool->kill();
         } finally {
             $cluster->stop();
@@ -157,7 +186,11 @@ trait ReplacesConnections
 
     public function testWhyNoConnectionCanBeOpenedIsTold(): void
     {
-        $pool = new PostgresPool($this->options(hosts: ['127.0.0.1:1'], password: 'secret'), 2, new PostgresPoolOptions(acquireTimeout: 60.0));
+        $pool = new PostgresPool(
+            $this->options(hosts: ['127.0.0.1:1'], password: 'secret'),
+            2,
+            new PostgresPoolOptions(acquireTimeout: 60.0),
+        );
         $thrown = self::thrown(ConnectionFailedException::class, static fn() => $pool->query('SELECT 1'));
 
         self::assertStringContainsString('127.0.0.1:1', $thrown->getMessage());
@@ -167,11 +200,16 @@ trait ReplacesConnections
     public function testAFailureThatDoesNotPassByItselfIsToldAtOnce(): void
     {
         $pool = new PostgresPool($this->options(database: 'nowhere'), 2);
-        $futures = array_map(static fn(): Future => Async::run(static fn(): mixed => $pool->query('SELECT 1')), range(1, 5));
+        $futures = array_map(
+            static fn(): Future => Async::run(static fn(): mixed => $pool->query('SELECT 1')),
+            range(1, 5),
+        );
         foreach ($futures as $future) {
             self::assertSame('3D000', self::thrown(ConnectionFailedException::class, $future->await(...))->sqlState);
         }
-        $options = PostgresOptions::of(Cluster::shared()->tcpDsn())->with(['driver' => $this->driver(), 'password' => 'wrong']);
+        $options = PostgresOptions::of(Cluster::shared()->tcpDsn())->with(
+            ['driver' => $this->driver(), 'password' => 'wrong'],
+        );
         $thrown = self::thrown(AuthenticationException::class, static fn() => (new PostgresPool($options))->acquire());
 
         self::assertSame('28P01', $thrown->sqlState);

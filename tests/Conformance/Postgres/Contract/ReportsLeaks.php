@@ -27,7 +27,10 @@ trait ReportsLeaks
         $connection->execute("SET work_mem = '123kB'");
         unset($connection);
 
-        self::assertSame([$pid, '4MB'], [$pool->query('SELECT pg_backend_pid()')->value(), $pool->query('SHOW work_mem')->value()]);
+        self::assertSame(
+            [$pid, '4MB'],
+            [$pool->query('SELECT pg_backend_pid()')->value(), $pool->query('SHOW work_mem')->value()],
+        );
         self::assertCount(1, $this->warnings());
         self::assertStringContainsString('let go without release()', $this->warnings()[0]);
         self::assertStringContainsString(__FILE__, $this->warnings()[0]);
@@ -70,7 +73,10 @@ trait ReportsLeaks
         $pool = new PostgresPool($this->options(logger: $journal), 1);
         $connection = $pool->acquire();
         unset($connection);
-        $warnings = array_values(array_filter($journal->records, static fn(array $record): bool => $record['level'] === LogLevel::WARNING));
+        $warnings = array_values(array_filter(
+            $journal->records,
+            static fn(array $record): bool => $record['level'] === LogLevel::WARNING,
+        ));
 
         self::assertCount(1, $warnings);
         self::assertStringContainsString('let go without release()', $warnings[0]['message']);

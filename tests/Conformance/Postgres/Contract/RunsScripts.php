@@ -39,10 +39,19 @@ trait RunsScripts
     {
         $link = $this->link();
         $table = self::table('id int PRIMARY KEY');
-        $thrown = self::refused(UniqueViolationException::class, $link, static fn(PostgresLink $link) => $link->executeScript("INSERT INTO {$table} VALUES (1); CREATE TABLE {$table}_2 (); INSERT INTO {$table} VALUES (1); INSERT INTO {$table} VALUES (2)"));
+        $thrown = self::refused(
+            UniqueViolationException::class,
+            $link,
+            static fn(PostgresLink $link) => $link->executeScript(
+                "INSERT INTO {$table} VALUES (1); CREATE TABLE {$table}_2 (); INSERT INTO {$table} VALUES (1); INSERT INTO {$table} VALUES (2)",
+            ),
+        );
 
         self::assertSame("{$table}_pkey", $thrown->constraint);
-        self::assertSame([[0, null]], $link->query("SELECT count(*), to_regclass('{$table}_2') FROM {$table}")->lists());
+        self::assertSame(
+            [[0, null]],
+            $link->query("SELECT count(*), to_regclass('{$table}_2') FROM {$table}")->lists(),
+        );
     }
 
     public function testAScriptThatTheServerCanNotReadDoesNothing(): void
@@ -50,9 +59,16 @@ trait RunsScripts
         $link = $this->link();
         $table = self::table('id int');
         $sql = "INSERT INTO {$table} VALUES (1); ä SELEC 2";
-        $thrown = self::refused(QueryException::class, $link, static fn(PostgresLink $link) => $link->executeScript($sql));
+        $thrown = self::refused(
+            QueryException::class,
+            $link,
+            static fn(PostgresLink $link) => $link->executeScript($sql),
+        );
 
-        self::assertSame(['42601', (int) mb_strpos($sql, 'ä') + 1, $sql], [$thrown->sqlState, $thrown->position, $thrown->sql]);
+        self::assertSame(
+            ['42601', (int) mb_strpos($sql, 'ä') + 1, $sql],
+            [$thrown->sqlState, $thrown->position, $thrown->sql],
+        );
         self::assertSame(0, $link->query("SELECT count(*) FROM {$table}")->value());
     }
 
@@ -69,7 +85,13 @@ trait RunsScripts
     {
         $link = $this->link();
         $table = self::table('id int');
-        self::refused(QueryException::class, $link, static fn(PostgresLink $link) => $link->executeScript("INSERT INTO {$table} VALUES (1); COPY {$table} FROM STDIN; INSERT INTO {$table} VALUES (2)"));
+        self::refused(
+            QueryException::class,
+            $link,
+            static fn(PostgresLink $link) => $link->executeScript(
+                "INSERT INTO {$table} VALUES (1); COPY {$table} FROM STDIN; INSERT INTO {$table} VALUES (2)",
+            ),
+        );
         self::assertSame(0, $link->query("SELECT count(*) FROM {$table}")->value());
 
         $link->executeScript("COPY (SELECT generate_series(1, 10000)) TO STDOUT; INSERT INTO {$table} VALUES (3)");
@@ -83,7 +105,12 @@ trait RunsScripts
         $cancelled = new DeferredCancellation();
         $cancelled->cancel();
         foreach ([$cancelled->getCancellation(), new TimeoutCancellation(0.02)] as $cancellation) {
-            self::refused(CancelledException::class, $link, static fn(PostgresLink $link) => $link->executeScript("INSERT INTO {$table} VALUES (1); SELECT pg_sleep(1000)", $cancellation));
+            self::refused(
+                CancelledException::class,
+                $link,
+                static fn(PostgresLink $link)
+                    => $link->executeScript("INSERT INTO {$table} VALUES (1); SELECT pg_sleep(1000)", $cancellation),
+            );
             self::assertSame(0, $link->query("SELECT count(*) FROM {$table}")->value());
         }
     }

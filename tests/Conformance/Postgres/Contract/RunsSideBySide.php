@@ -22,7 +22,15 @@ trait RunsSideBySide
     {
         $pool = $this->pool(10);
         $begun = $ended = [];
-        foreach (array_map(static fn(): Future => Async::run(static fn(): array => $pool->query('SELECT clock_timestamp() AS begun, pg_sleep(0.2), clock_timestamp() AS ended')->lists()[0]), range(1, 10)) as $future) {
+        foreach (array_map(
+            static fn(): Future => Async::run(
+                static fn(): array
+                    => $pool->query(
+                        'SELECT clock_timestamp() AS begun, pg_sleep(0.2), clock_timestamp() AS ended',
+                    )->lists()[0],
+            ),
+            range(1, 10),
+        ) as $future) {
             [$begun[], , $ended[]] = $future->await();
         }
 
@@ -33,9 +41,17 @@ trait RunsSideBySide
     {
         self::assertSame([[1, null], [2, null]], Async::alone(function (): array {
             $pool = $this->pool(1);
-            $second = Async::run(static fn(): array => $pool->query('SELECT 2, pg_sleep(0.05)::text || NULL')->lists()[0]);
+            $second = Async::run(
+                static fn(): array => $pool->query('SELECT 2, pg_sleep(0.05)::text || NULL')->lists()[0],
+            );
 
-            return [$pool->transaction(static fn(Transaction $transaction): array => $transaction->query('SELECT 1, pg_sleep(0.05)::text || NULL')->lists()[0]), $second->await()];
+            return [
+                $pool->transaction(
+                    static fn(Transaction $transaction): array
+                        => $transaction->query('SELECT 1, pg_sleep(0.05)::text || NULL')->lists()[0],
+                ),
+                $second->await(),
+            ];
         }));
     }
 
@@ -47,7 +63,10 @@ trait RunsSideBySide
         $gate->awaitStatements(1);
         $futures = [];
         for ($i = 0; $i < 50; ++$i) {
-            $futures[] = Async::run(static fn(): mixed => $pool->query($i % 2 === 0 ? 'SELECT $1::int' : "SELECT \$1::int + 0 * {$i}", [$i])->value());
+            $futures[] = Async::run(
+                static fn(): mixed
+                    => $pool->query($i % 2 === 0 ? 'SELECT $1::int' : "SELECT \$1::int + 0 * {$i}", [$i])->value(),
+            );
         }
         self::assertSame(range(0, 49), array_map(static fn(Future $future): mixed => $future->await(), $futures));
         self::assertSame(1, $gate->waiting());
@@ -68,8 +87,14 @@ trait RunsSideBySide
         Observer::ask("INSERT INTO {$key} VALUES (true)");
         $slow = Async::run(static fn(): mixed => $pool->query($sql)->value());
         $gate->awaitStatements(1);
-        $futures = array_map(static fn(): Future => Async::run(static fn(): mixed => $pool->query('SELECT 1')->value()), range(1, 50));
-        self::assertSame(array_fill(0, 50, 1), array_map(static fn(Future $future): mixed => $future->await(), $futures));
+        $futures = array_map(
+            static fn(): Future => Async::run(static fn(): mixed => $pool->query('SELECT 1')->value()),
+            range(1, 50),
+        );
+        self::assertSame(
+            array_fill(0, 50, 1),
+            array_map(static fn(Future $future): mixed => $future->await(), $futures),
+        );
         self::assertSame(1, $gate->waiting());
         $gate->open();
         self::assertSame('passed', $slow->await());
@@ -81,7 +106,10 @@ trait RunsSideBySide
         foreach (range(1, 3) as $_) {
             $pool->query('SELECT pg_backend_pid()');
         }
-        $futures = array_map(static fn(): Future => Async::run(static fn(): mixed => $pool->query('SELECT pg_backend_pid()')->value()), range(1, 100));
+        $futures = array_map(
+            static fn(): Future => Async::run(static fn(): mixed => $pool->query('SELECT pg_backend_pid()')->value()),
+            range(1, 100),
+        );
         $pids = array_map(static fn(Future $future): int => self::integer($future->await()), $futures);
 
         self::assertLessThanOrEqual(2, \count(array_unique($pids)));

@@ -29,26 +29,36 @@ trait SharesAConnection
         $end = new DeferredFuture();
         /** @var \ArrayObject<int, string> $steps */
         $steps = new \ArrayObject();
-        $transaction = Async::run(static fn(): int => $connection->transaction(static function (Transaction $transaction) use ($table, $end, $steps): int {
-            $transaction->execute("INSERT INTO {$table} VALUES (1)");
-            $end->getFuture()->await();
-            $steps[] = 'transaction';
+        $transaction = Async::run(
+            static fn(): int
+                => $connection->transaction(static function (Transaction $transaction) use ($table, $end, $steps): int {
+                    $transaction->execute("INSERT INTO {$table} VALUES (1)");
+                    $end->getFuture()->await();
+                    $steps[] = 'transaction';
 
-            return $transaction->execute("INSERT INTO {$table} VALUES (2)");
-        }));
+                    return $transaction->execute("INSERT INTO {$table} VALUES (2)");
+                }),
+        );
         self::meanwhile();
         $others = [];
         foreach ([
             'query' => static fn(): mixed => $connection->query("SELECT count(*) FROM {$table}")->value(),
-            'stream' => static fn(): mixed => iterator_to_array($connection->stream("SELECT count(*) AS n FROM {$table}"))[0]['n'],
+            'stream' => static fn(): mixed
+                => iterator_to_array($connection->stream("SELECT count(*) AS n FROM {$table}"))[0]['n'],
             'copyFrom' => static fn(): mixed => $connection->copyFrom("COPY {$table} FROM STDIN", [[3], [4]]),
-            'copyTo' => fn(): mixed => $this->copiesOut() ? \count(iterator_to_array($connection->copyTo("COPY {$table} TO STDOUT"), false)) : $connection->query("SELECT count(*) FROM {$table}")->value(),
+            'copyTo' => fn(): mixed => $this->copiesOut() ? \count(iterator_to_array(
+                $connection->copyTo("COPY {$table} TO STDOUT"),
+                false,
+            )) : $connection->query("SELECT count(*) FROM {$table}")->value(),
             'script' => static function () use ($connection, $table): mixed {
                 $connection->executeScript("INSERT INTO {$table} VALUES (5)");
 
                 return 'done';
             },
-            'another transaction' => static fn(): mixed => $connection->transaction(static fn(Transaction $transaction): mixed => $transaction->query("SELECT count(*) FROM {$table}")->value()),
+            'another transaction' => static fn(): mixed => $connection->transaction(
+                static fn(Transaction $transaction): mixed
+                    => $transaction->query("SELECT count(*) FROM {$table}")->value(),
+            ),
         ] as $name => $verb) {
             $others[$name] = Async::run(static function () use ($verb, $name, $steps): mixed {
                 $result = $verb();
@@ -62,7 +72,17 @@ trait SharesAConnection
         $end->complete();
         $transaction->await();
 
-        self::assertSame(['query' => 2, 'stream' => 2, 'copyFrom' => 2, 'copyTo' => 4, 'script' => 'done', 'another transaction' => 5], array_map(static fn(Future $other): mixed => $other->await(), $others));
+        self::assertSame(
+            [
+                'query' => 2,
+                'stream' => 2,
+                'copyFrom' => 2,
+                'copyTo' => 4,
+                'script' => 'done',
+                'another transaction' => 5,
+            ],
+            array_map(static fn(Future $other): mixed => $other->await(), $others),
+        );
         self::assertSame(['transaction', ...array_keys($others)], $steps->getArrayCopy());
     }
 
@@ -80,7 +100,10 @@ trait SharesAConnection
         ];
         $try = static function () use ($attempts): void {
             foreach ($attempts as $attempt) {
-                self::assertStringContainsString('waits for itself', self::thrown(\LogicException::class, $attempt)->getMessage());
+                self::assertStringContainsString(
+                    'waits for itself',
+                    self::thrown(\LogicException::class, $attempt)->getMessage(),
+                );
             }
         };
         foreach (self::places() as $where) {
@@ -124,7 +147,12 @@ trait SharesAConnection
         $others = [
             Async::run(static fn(): mixed => $connection->query("SELECT count(*) FROM {$table}")->value()),
             Async::run(static fn(): mixed => $connection->execute("SELECT * FROM {$table}")),
-            Async::run(static fn(): mixed => $connection->transaction(static fn(Transaction $transaction): mixed => $transaction->query("SELECT sum(i)::int FROM {$table}")->value())),
+            Async::run(
+                static fn(): mixed => $connection->transaction(
+                    static fn(Transaction $transaction): mixed
+                        => $transaction->query("SELECT sum(i)::int FROM {$table}")->value(),
+                ),
+            ),
         ];
         self::meanwhile();
         $end->complete();
@@ -140,8 +168,17 @@ trait SharesAConnection
             $source = new DeferredCancellation();
             $waiting = [
                 Async::run(static fn(): mixed => $connection->query('SELECT 1', [], $source->getCancellation())),
-                Async::run(static fn(): mixed => $connection->transaction(static fn(): bool => true, cancellation: $source->getCancellation())),
-                Async::run(static fn(): mixed => iterator_to_array($connection->stream('SELECT 1', [], $source->getCancellation()))),
+                Async::run(
+                    static fn(): mixed
+                        => $connection->transaction(
+                            static fn(): bool => true,
+                            cancellation: $source->getCancellation(),
+                        ),
+                ),
+                Async::run(
+                    static fn(): mixed
+                        => iterator_to_array($connection->stream('SELECT 1', [], $source->getCancellation())),
+                ),
             ];
             $last = Async::run(static fn(): mixed => $connection->query('SELECT 7')->value());
             self::meanwhile();
@@ -162,14 +199,20 @@ trait SharesAConnection
         $connection->execute("INSERT INTO {$table} VALUES (0)");
         $futures = [];
         for ($i = 1; $i <= 20; ++$i) {
-            $futures[$i] = Async::run(static fn(): int => $connection->transaction(static function (Transaction $transaction) use ($table): int {
-                $n = self::integer($transaction->query("SELECT n FROM {$table}")->value()) + 1;
-                $transaction->execute("UPDATE {$table} SET n = \$1", [$n]);
+            $futures[$i] = Async::run(
+                static fn(): int
+                    => $connection->transaction(static function (Transaction $transaction) use ($table): int {
+                        $n = self::integer($transaction->query("SELECT n FROM {$table}")->value()) + 1;
+                        $transaction->execute("UPDATE {$table} SET n = \$1", [$n]);
 
-                return $n;
-            }));
+                        return $n;
+                    }),
+            );
         }
-        self::assertSame(array_combine(range(1, 20), range(1, 20)), array_map(static fn(Future $future): int => $future->await(), $futures));
+        self::assertSame(
+            array_combine(range(1, 20), range(1, 20)),
+            array_map(static fn(Future $future): int => $future->await(), $futures),
+        );
     }
 
     public function testTheSameCodeRunsAnywhere(): void
@@ -182,7 +225,9 @@ trait SharesAConnection
             return [
                 $connection->query("SELECT count(*) FROM {$table}")->value(),
                 array_column(iterator_to_array($connection->stream("SELECT i FROM {$table} ORDER BY i")), 'i'),
-                $connection->transaction(static fn(Transaction $transaction): int => $transaction->execute("DELETE FROM {$table}")),
+                $connection->transaction(
+                    static fn(Transaction $transaction): int => $transaction->execute("DELETE FROM {$table}"),
+                ),
             ];
         };
         $outcomes = ['in {main}' => $work(), 'in a fiber of the loop' => Async::run($work)->await()];
@@ -224,7 +269,9 @@ trait SharesAConnection
 
     public function testAResultOutlivesItsConnection(): void
     {
-        $result = (fn(PostgresConnection $connection) => $connection->query("SELECT '{1,2}'::int[] AS a, NULL AS b FROM generate_series(1, 1000)"))($this->connect());
+        $result = (fn(PostgresConnection $connection) => $connection->query(
+            "SELECT '{1,2}'::int[] AS a, NULL AS b FROM generate_series(1, 1000)",
+        ))($this->connect());
         gc_collect_cycles();
 
         self::assertSame(array_fill(0, 1000, ['a' => [1, 2], 'b' => null]), $result->all());

@@ -55,7 +55,11 @@ trait SharesRoundTrips
         }
         $numbers = array_map(static fn(\Amp\Future $future): mixed => $future->await(), $futures);
         foreach (range(0, 3) as $kind) {
-            $ofKind = array_values(array_filter($numbers, static fn(int $i): bool => $i % 4 === $kind, \ARRAY_FILTER_USE_KEY));
+            $ofKind = array_values(array_filter(
+                $numbers,
+                static fn(int $i): bool => $i % 4 === $kind,
+                \ARRAY_FILTER_USE_KEY,
+            ));
             $sorted = $ofKind;
             sort($sorted);
             self::assertSame($sorted, $ofKind, "kind {$kind}");
@@ -70,7 +74,10 @@ trait SharesRoundTrips
         $text = str_repeat('0123456789abcdef', 1 << 15);
         $futures = [];
         for ($i = 0; $i < 30; ++$i) {
-            $futures[] = Async::run(static fn(): bool => $connection->query('SELECT $1::text || $2', [$text, "{$i}"])->value() === "{$text}{$i}");
+            $futures[] = Async::run(
+                static fn(): bool
+                    => $connection->query('SELECT $1::text || $2', [$text, "{$i}"])->value() === "{$text}{$i}",
+            );
         }
         foreach ($futures as $future) {
             self::assertTrue($future->await());

@@ -20,7 +20,9 @@ trait StaysSmall
         $connection = $this->connect();
         $count = 0;
         $growth = self::growth(function () use ($connection, &$count): void {
-            foreach ($connection->stream("SELECT i, repeat('x', 200) AS x FROM generate_series(1, " . self::ROWS . ') AS i') as $_) {
+            foreach ($connection->stream(
+                "SELECT i, repeat('x', 200) AS x FROM generate_series(1, " . self::ROWS . ') AS i',
+            ) as $_) {
                 if (++$count === 1) {
                     $this->connect()->query('SELECT pg_sleep(0.1)'); // time for rows to arrive that are not read
                 }

@@ -58,10 +58,16 @@ trait StreamsRows
         foreach ([
             'SELECT 1 AS a;' => [['a' => 1]],
             " \n-- INSERT\n/* DELETE */ ((SELECT 1 AS a)) -- INTO" => [['a' => 1]],
-            "select 'INSERT INTO' as a, \"INSERT\" from {$table} where id = 1" => [['a' => 'INSERT INTO', 'INSERT' => 'a']],
+            "select 'INSERT INTO' as a, \"INSERT\" from {$table} where id = 1" => [[
+                'a' => 'INSERT INTO',
+                'INSERT' => 'a',
+            ]],
             "TABLE {$table}" => $rows,
             "SELECT * FROM {$table} ORDER BY id FOR UPDATE" => $rows,
-            'VALUES (1, true), (2, NULL);' => [['column1' => 1, 'column2' => true], ['column1' => 2, 'column2' => null]],
+            'VALUES (1, true), (2, NULL);' => [
+                ['column1' => 1, 'column2' => true],
+                ['column1' => 2, 'column2' => null],
+            ],
             "WITH x AS (SELECT * FROM {$table}) SELECT count(*) FROM x" => [['count' => 2]],
             "WITH x AS (INSERT INTO {$table} VALUES (3) RETURNING id) SELECT * FROM x" => [['id' => 3]],
             "INSERT INTO {$table} VALUES (4) RETURNING *" => [['id' => 4, 'INSERT' => null]],
@@ -84,7 +90,10 @@ trait StreamsRows
         $row = ['a' => 1.5, 'b' => "\0\xFF", 'c' => [true, null], 'd' => ['x' => 1], 'e' => null];
         $sql = 'SELECT $1::float8 AS a, $2::bytea AS b, $3::bool[] AS c, $4::jsonb AS d, NULL AS e';
 
-        self::assertSame([$row], iterator_to_array($this->link()->stream($sql, [1.5, "\0\xFF", [true, null], ['x' => 1]])));
+        self::assertSame(
+            [$row],
+            iterator_to_array($this->link()->stream($sql, [1.5, "\0\xFF", [true, null], ['x' => 1]])),
+        );
     }
 
     public function testAStreamThatIsLeftEndsAtOnce(): void
@@ -151,11 +160,23 @@ trait StreamsRows
             '22012' => 'SELECT 1 / $1::int',
         ] as $sqlState => $sql) {
             $parameters = str_contains($sql, '$1') ? [0] : [];
-            $thrown = self::refused(QueryException::class, $link, static fn(PostgresLink $link): mixed => $link->stream($sql, $parameters)->current());
+            $thrown = self::refused(
+                QueryException::class,
+                $link,
+                static fn(PostgresLink $link): mixed => $link->stream($sql, $parameters)->current(),
+            );
             self::assertSame((string) $sqlState, $thrown->sqlState);
         }
-        self::refused(InvalidParameterException::class, $link, static fn(PostgresLink $link): mixed => $link->stream('SELECT $1::int', [[]])->current());
-        self::refused(UnexpectedResultException::class, $link, static fn(PostgresLink $link): mixed => $link->stream('SELECT 1 AS a, 2 AS a')->current());
+        self::refused(
+            InvalidParameterException::class,
+            $link,
+            static fn(PostgresLink $link): mixed => $link->stream('SELECT $1::int', [[]])->current(),
+        );
+        self::refused(
+            UnexpectedResultException::class,
+            $link,
+            static fn(PostgresLink $link): mixed => $link->stream('SELECT 1 AS a, 2 AS a')->current(),
+        );
     }
 
     public function testAnExceptionOfTheLoopIsTheOneThatIsThrown(): void
@@ -214,7 +235,9 @@ trait StreamsRows
         self::refused(\DomainException::class, $link, static function (PostgresLink $link) use ($table): void {
             $link->transaction(static function (Transaction $transaction) use ($table): void {
                 $transaction->execute("INSERT INTO {$table} SELECT generate_series(1, 100)");
-                foreach ($transaction->stream("INSERT INTO {$table} SELECT i + 100 FROM {$table} RETURNING i") as $row) {
+                foreach ($transaction->stream(
+                    "INSERT INTO {$table} SELECT i + 100 FROM {$table} RETURNING i",
+                ) as $row) {
                     self::assertGreaterThan(100, $row['i']);
                 }
                 self::assertCount(200, iterator_to_array($transaction->stream("SELECT * FROM {$table}")));
@@ -278,13 +301,21 @@ trait StreamsRows
             if ($after === 0) {
                 $cancellation->cancel(new \DomainException('enough'));
             }
-            $thrown = self::refused(CancelledException::class, $link, static function (PostgresLink $link) use ($cancellation, $after, &$taken): void {
-                foreach ($link->stream('SELECT generate_series(1, 10000000)', [], $cancellation->getCancellation()) as $_) {
-                    if (++$taken === $after) {
-                        $cancellation->cancel(new \DomainException('enough'));
+            $thrown = self::refused(
+                CancelledException::class,
+                $link,
+                static function (PostgresLink $link) use ($cancellation, $after, &$taken): void {
+                    foreach ($link->stream(
+                        'SELECT generate_series(1, 10000000)',
+                        [],
+                        $cancellation->getCancellation(),
+                    ) as $_) {
+                        if (++$taken === $after) {
+                            $cancellation->cancel(new \DomainException('enough'));
+                        }
                     }
-                }
-            });
+                },
+            );
             self::assertSame('enough', $thrown->getPrevious()?->getMessage());
             self::assertLessThan($after + 20_000, $taken);
         }

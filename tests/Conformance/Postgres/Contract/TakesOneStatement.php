@@ -30,7 +30,10 @@ trait TakesOneStatement
             $thrown = self::refused(MultipleStatementsException::class, $link, $verb);
             self::assertSame("DELETE FROM {$table} WHERE i = 1", $thrown->second);
             self::assertStringContainsString($thrown->second, $thrown->getMessage());
-            self::assertStringContainsString('at character ' . ((int) mb_strpos($sql, 'DELETE') + 1) . ':', $thrown->getMessage());
+            self::assertStringContainsString(
+                'at character ' . ((int) mb_strpos($sql, 'DELETE') + 1) . ':',
+                $thrown->getMessage(),
+            );
         }
         self::assertSame(0, $link->query("SELECT count(*) FROM {$table}")->value());
     }
@@ -38,7 +41,13 @@ trait TakesOneStatement
     public function testASemicolonAloneDoesNotMakeTwo(): void
     {
         $link = $this->link();
-        foreach (['SELECT 1;', 'SELECT 1; ', "SELECT 1 ; -- ; SELECT 2\n", "SELECT 1;\n/* ; /* ; */ SELECT 2 */;;", 'SELECT 1 -- ;'] as $sql) {
+        foreach ([
+            'SELECT 1;',
+            'SELECT 1; ',
+            "SELECT 1 ; -- ; SELECT 2\n",
+            "SELECT 1;\n/* ; /* ; */ SELECT 2 */;;",
+            'SELECT 1 -- ;',
+        ] as $sql) {
             self::assertSame(1, $link->query($sql)->value(), $sql);
         }
         foreach (["SELECT ';'", "SELECT E'\\';'", 'SELECT $$;$$', 'SELECT $a$;$$;$a$', "SELECT ';' AS \";\""] as $sql) {
@@ -50,7 +59,9 @@ trait TakesOneStatement
     {
         $link = $this->link();
         $name = 'f_' . bin2hex(random_bytes(6));
-        $link->execute("CREATE FUNCTION {$name}(a int) RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT 1; SELECT a + 1; END");
+        $link->execute(
+            "CREATE FUNCTION {$name}(a int) RETURNS int LANGUAGE sql BEGIN ATOMIC SELECT 1; SELECT a + 1; END",
+        );
 
         self::assertSame(8, $link->query("SELECT {$name}(\$1)", [7])->value());
     }
@@ -65,7 +76,9 @@ trait TakesOneStatement
             static fn(PostgresLink $link) => iterator_to_array($link->stream("SELECT 1\0")),
             static fn(PostgresLink $link) => $link->executeScript("DELETE FROM {$table};\0"),
             static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN\0", ["1\n"]),
-            ...$this->copyingOut(static fn(PostgresLink $link) => iterator_to_array($link->copyTo("COPY {$table} TO STDOUT\0"))),
+            ...$this->copyingOut(
+                static fn(PostgresLink $link) => iterator_to_array($link->copyTo("COPY {$table} TO STDOUT\0")),
+            ),
         ] as $verb) {
             self::refused(\LogicException::class, $link, $verb);
         }

@@ -25,7 +25,10 @@ trait TakesParameters
     {
         $link = $this->link();
         foreach ([1, 2] as $_) {
-            self::assertSame([['b', 'a', 'b']], $link->query('SELECT $2::text, $1::text, $2::text', ['a', 'b'])->lists());
+            self::assertSame(
+                [['b', 'a', 'b']],
+                $link->query('SELECT $2::text, $1::text, $2::text', ['a', 'b'])->lists(),
+            );
             self::assertSame([[2, 1, 2]], $link->query('SELECT $2::int, $1::int, $2::int', [1, 2])->lists());
         }
     }
@@ -34,13 +37,21 @@ trait TakesParameters
     {
         $text = "'; DROP TABLE x; -- \" \\ \$1 %s";
 
-        self::assertSame([[$text, null, true]], $this->link()->query('SELECT $1::text, $2::text, $3::bool', [$text, null, true])->lists());
+        self::assertSame(
+            [[$text, null, true]],
+            $this->link()->query('SELECT $1::text, $2::text, $3::bool', [$text, null, true])->lists(),
+        );
     }
 
     public function testTheNumberOfParametersHasToBeRight(): void
     {
         $link = $this->link();
-        foreach (['SELECT 1' => [1], 'SELECT $1::int' => [], 'SELECT $1::int, $2::int' => [1], 'SELECT $1::int, $2::text' => [1, 'a', 2]] as $sql => $parameters) {
+        foreach ([
+            'SELECT 1' => [1],
+            'SELECT $1::int' => [],
+            'SELECT $1::int, $2::int' => [1],
+            'SELECT $1::int, $2::text' => [1, 'a', 2],
+        ] as $sql => $parameters) {
             foreach (['the first time', 'once the statement is known'] as $when) {
                 foreach ([
                     static fn(PostgresLink $link) => $link->query($sql, $parameters),
@@ -71,8 +82,15 @@ trait TakesParameters
         $table = self::table('a text, b int');
         $sql = "INSERT INTO {$table} VALUES (\$1, \$2)";
         foreach ([['a', 1], ['b', null]] as $row) {
-            $thrown = self::refused(InvalidParameterException::class, $link, static fn(PostgresLink $link) => $link->execute($sql, [$row[0], ['secret']]));
-            self::assertSame([2, 'array', 'int4'], [$thrown->position, $thrown->phpType, str_replace('integer', 'int4', (string) $thrown->postgresType)]);
+            $thrown = self::refused(
+                InvalidParameterException::class,
+                $link,
+                static fn(PostgresLink $link) => $link->execute($sql, [$row[0], ['secret']]),
+            );
+            self::assertSame(
+                [2, 'array', 'int4'],
+                [$thrown->position, $thrown->phpType, str_replace('integer', 'int4', (string) $thrown->postgresType)],
+            );
             self::assertStringContainsString('$2', $thrown->getMessage());
             self::assertStringNotContainsString('secret', $thrown->getMessage());
             $link->execute($sql, $row);
@@ -83,7 +101,11 @@ trait TakesParameters
     public function testANulByteInATextIsNotCutOff(): void
     {
         $link = $this->link();
-        $thrown = self::refused(InvalidParameterException::class, $link, static fn(PostgresLink $link) => $link->query('SELECT $1::int, $2::text', [1, "secret\0secret"]));
+        $thrown = self::refused(
+            InvalidParameterException::class,
+            $link,
+            static fn(PostgresLink $link) => $link->query('SELECT $1::int, $2::text', [1, "secret\0secret"]),
+        );
 
         self::assertSame([2, 'string', 'text'], [$thrown->position, $thrown->phpType, $thrown->postgresType]);
         self::assertStringNotContainsString('secret', $thrown->getMessage());
@@ -93,11 +115,22 @@ trait TakesParameters
     public function testBytesThatAreNoTextAreTheServersToRefuse(): void
     {
         $link = $this->link();
-        $thrown = self::refused(QueryException::class, $link, static fn(PostgresLink $link) => $link->query('SELECT $1::text', ["\xFFsecret"]));
+        $thrown = self::refused(
+            QueryException::class,
+            $link,
+            static fn(PostgresLink $link) => $link->query('SELECT $1::text', ["\xFFsecret"]),
+        );
 
         self::assertSame('22021', $thrown->sqlState);
         self::assertStringNotContainsString('secret', $thrown->getMessage());
-        self::assertSame('22021', self::refused(QueryException::class, $link, static fn(PostgresLink $link) => $link->query("SELECT '\xFF'"))->sqlState);
+        self::assertSame(
+            '22021',
+            self::refused(
+                QueryException::class,
+                $link,
+                static fn(PostgresLink $link) => $link->query("SELECT '\xFF'"),
+            )->sqlState,
+        );
     }
 
     public function testAParameterMayBeOfAnyTypeThatTheServerGuesses(): void
@@ -106,7 +139,10 @@ trait TakesParameters
 
         self::assertSame('a', $link->query('SELECT $1', ['a'])->value());
         self::assertSame([3, '1.5'], $link->query('SELECT $1 + 1, $2 + 1.0', [2, '0.5'])->lists()[0]);
-        self::assertSame([['x']], $link->query('SELECT a FROM (VALUES ($1)) AS v (a) WHERE a = ANY ($2)', ['x', ['x', 'y']])->lists());
+        self::assertSame(
+            [['x']],
+            $link->query('SELECT a FROM (VALUES ($1)) AS v (a) WHERE a = ANY ($2)', ['x', ['x', 'y']])->lists(),
+        );
         self::assertSame(1, $link->query('SELECT 1 LIMIT $1', [1])->value());
     }
 
@@ -114,8 +150,17 @@ trait TakesParameters
     {
         $link = $this->link();
         foreach ([1, 2] as $_) {
-            self::assertSame(['5', '5', 5, 5.0, '5', 5], $link->query('SELECT $1::text, $2::numeric, $3::int2, $4::float8, $5::bytea, $6::jsonb', [5, 5, 5, 5, 5, 5])->lists()[0]);
-            self::assertSame(['0.1', '0.1', 0.1, '0.1'], $link->query('SELECT $1::text, $2::numeric, $3::float8, $4::bytea', [0.1, 0.1, 0.1, 0.1])->lists()[0]);
+            self::assertSame(
+                ['5', '5', 5, 5.0, '5', 5],
+                $link->query(
+                    'SELECT $1::text, $2::numeric, $3::int2, $4::float8, $5::bytea, $6::jsonb',
+                    [5, 5, 5, 5, 5, 5],
+                )->lists()[0],
+            );
+            self::assertSame(
+                ['0.1', '0.1', 0.1, '0.1'],
+                $link->query('SELECT $1::text, $2::numeric, $3::float8, $4::bytea', [0.1, 0.1, 0.1, 0.1])->lists()[0],
+            );
         }
     }
 }

@@ -29,12 +29,31 @@ trait TellsErrors
         $table = self::table('id int PRIMARY KEY, "E mail" text, name text, UNIQUE ("E mail", name)');
         $sql = "INSERT INTO {$table} VALUES (\$1, \$2, \$3)";
         $link->execute($sql, [1, 'secret@a.b', 'c']);
-        $thrown = self::refused(UniqueViolationException::class, $link, static fn(PostgresLink $link) => $link->execute($sql, [1, 'x', 'y']));
+        $thrown = self::refused(
+            UniqueViolationException::class,
+            $link,
+            static fn(PostgresLink $link) => $link->execute($sql, [1, 'x', 'y']),
+        );
 
-        self::assertSame(['23505', 'ERROR', "{$table}_pkey", 'id', $table, 'public', $sql], [$thrown->sqlState, $thrown->severity, $thrown->constraint, $thrown->column, $thrown->table, $thrown->schema, $thrown->sql]);
+        self::assertSame(
+            ['23505', 'ERROR', "{$table}_pkey", 'id', $table, 'public', $sql],
+            [
+                $thrown->sqlState,
+                $thrown->severity,
+                $thrown->constraint,
+                $thrown->column,
+                $thrown->table,
+                $thrown->schema,
+                $thrown->sql,
+            ],
+        );
         self::assertSame('Key (id)=(1) already exists.', $thrown->detail);
 
-        $thrown = self::refused(UniqueViolationException::class, $link, static fn(PostgresLink $link) => $link->execute($sql, [2, 'secret@a.b', 'c']));
+        $thrown = self::refused(
+            UniqueViolationException::class,
+            $link,
+            static fn(PostgresLink $link) => $link->execute($sql, [2, 'secret@a.b', 'c']),
+        );
         self::assertSame(["{$table}_E mail_name_key", '"E mail", name'], [$thrown->constraint, $thrown->column]);
         self::assertStringContainsString('secret', (string) $thrown->detail);
         self::assertStringNotContainsString('secret', $thrown->getMessage());
@@ -45,29 +64,57 @@ trait TellsErrors
         $link = $this->link();
         $parent = self::table('id int PRIMARY KEY');
         $table = self::table("parent int REFERENCES {$parent}");
-        $thrown = self::refused(ForeignKeyViolationException::class, $link, static fn(PostgresLink $link) => $link->execute("INSERT INTO {$table} VALUES (7)"));
-        self::assertSame(['23503', "{$table}_parent_fkey", 'parent', $table], [$thrown->sqlState, $thrown->constraint, $thrown->column, $thrown->table]);
+        $thrown = self::refused(
+            ForeignKeyViolationException::class,
+            $link,
+            static fn(PostgresLink $link) => $link->execute("INSERT INTO {$table} VALUES (7)"),
+        );
+        self::assertSame(
+            ['23503', "{$table}_parent_fkey", 'parent', $table],
+            [$thrown->sqlState, $thrown->constraint, $thrown->column, $thrown->table],
+        );
 
         $link->executeScript("INSERT INTO {$parent} VALUES (1); INSERT INTO {$table} VALUES (1)");
-        $thrown = self::refused(ForeignKeyViolationException::class, $link, static fn(PostgresLink $link) => $link->execute("DELETE FROM {$parent}"));
-        self::assertSame(["{$table}_parent_fkey", 'id', $table], [$thrown->constraint, $thrown->column, $thrown->table]);
+        $thrown = self::refused(
+            ForeignKeyViolationException::class,
+            $link,
+            static fn(PostgresLink $link) => $link->execute("DELETE FROM {$parent}"),
+        );
+        self::assertSame(
+            ["{$table}_parent_fkey", 'id', $table],
+            [$thrown->constraint, $thrown->column, $thrown->table],
+        );
     }
 
     public function testOtherViolationsNameTheirConstraint(): void
     {
         $link = $this->link();
-        $table = self::table('a int NOT NULL, b int CONSTRAINT positive CHECK (b > 0), c int4range, EXCLUDE USING gist (c WITH &&)');
+        $table = self::table(
+            'a int NOT NULL, b int CONSTRAINT positive CHECK (b > 0), c int4range, EXCLUDE USING gist (c WITH &&)',
+        );
         $link->execute("INSERT INTO {$table} VALUES (1, 1, '[1,5)')");
 
-        $thrown = self::refused(NotNullViolationException::class, $link, static fn(PostgresLink $link) => $link->execute("INSERT INTO {$table} (b) VALUES (424242)"));
+        $thrown = self::refused(
+            NotNullViolationException::class,
+            $link,
+            static fn(PostgresLink $link) => $link->execute("INSERT INTO {$table} (b) VALUES (424242)"),
+        );
         self::assertSame(['23502', 'a', $table], [$thrown->sqlState, $thrown->column, $thrown->table]);
         self::assertStringContainsString('424242', (string) $thrown->detail);
         self::assertStringNotContainsString('424242', $thrown->getMessage());
 
-        $thrown = self::refused(CheckViolationException::class, $link, static fn(PostgresLink $link) => $link->execute("INSERT INTO {$table} VALUES (1, \$1)", [-1]));
+        $thrown = self::refused(
+            CheckViolationException::class,
+            $link,
+            static fn(PostgresLink $link) => $link->execute("INSERT INTO {$table} VALUES (1, \$1)", [-1]),
+        );
         self::assertSame(['23514', 'positive', $table], [$thrown->sqlState, $thrown->constraint, $thrown->table]);
 
-        $thrown = self::refused(ExclusionViolationException::class, $link, static fn(PostgresLink $link) => $link->execute("INSERT INTO {$table} VALUES (1, 1, '[4,6)')"));
+        $thrown = self::refused(
+            ExclusionViolationException::class,
+            $link,
+            static fn(PostgresLink $link) => $link->execute("INSERT INTO {$table} VALUES (1, 1, '[4,6)')"),
+        );
         self::assertSame(['23P01', "{$table}_c_excl", 'c'], [$thrown->sqlState, $thrown->constraint, $thrown->column]);
     }
 
@@ -82,9 +129,22 @@ trait TellsErrors
             static fn(PostgresLink $link) => iterator_to_array($link->stream($sql, [1])),
         ] as $verb) {
             $thrown = self::refused(QueryException::class, $link, $verb);
-            self::assertSame([QueryException::class, '42601', (int) mb_strpos($sql, 'x') + 1, $sql, 'scanner_yyerror'], [$thrown::class, $thrown->sqlState, $thrown->position, $thrown->sql, $thrown->routine]);
+            self::assertSame(
+                [QueryException::class, '42601', (int) mb_strpos($sql, 'x') + 1, $sql, 'scanner_yyerror'],
+                [$thrown::class, $thrown->sqlState, $thrown->position, $thrown->sql, $thrown->routine],
+            );
             self::assertSame('syntax error at or near "x" (SQLSTATE 42601)', $thrown->getMessage());
-            self::assertSame([null, null, null, null, null, null], [$thrown->hint, $thrown->constraint, $thrown->column, $thrown->table, $thrown->detail, $thrown->context]);
+            self::assertSame(
+                [null, null, null, null, null, null],
+                [
+                    $thrown->hint,
+                    $thrown->constraint,
+                    $thrown->column,
+                    $thrown->table,
+                    $thrown->detail,
+                    $thrown->context,
+                ],
+            );
         }
     }
 
@@ -92,9 +152,20 @@ trait TellsErrors
     {
         $link = $this->link();
         $table = self::table('name text');
-        $thrown = self::refused(QueryException::class, $link, static fn(PostgresLink $link) => $link->query("SELECT nam FROM {$table}"));
+        $thrown = self::refused(
+            QueryException::class,
+            $link,
+            static fn(PostgresLink $link) => $link->query("SELECT nam FROM {$table}"),
+        );
 
-        self::assertSame(['42703', 'column "nam" does not exist (SQLSTATE 42703)', "Perhaps you meant to reference the column \"{$table}.name\"."], [$thrown->sqlState, $thrown->getMessage(), $thrown->hint]);
+        self::assertSame(
+            [
+                '42703',
+                'column "nam" does not exist (SQLSTATE 42703)',
+                "Perhaps you meant to reference the column \"{$table}.name\".",
+            ],
+            [$thrown->sqlState, $thrown->getMessage(), $thrown->hint],
+        );
     }
 
     public function testAnErrorOfAFunctionTellsAllThatItWasRaisedWith(): void
@@ -107,11 +178,37 @@ trait TellsErrors
                     SCHEMA = 'a schema', TABLE = 'a table', COLUMN = 'a column', DATATYPE = 'a type', CONSTRAINT = 'a constraint';
             END $$
             SQL);
-        $thrown = self::refused(QueryException::class, $link, static fn(PostgresLink $link) => $link->query("SELECT {$function}()"));
+        $thrown = self::refused(
+            QueryException::class,
+            $link,
+            static fn(PostgresLink $link) => $link->query("SELECT {$function}()"),
+        );
 
         self::assertSame(
-            ['a message (SQLSTATE ZZ123)', 'ZZ123', 'ERROR', 'a hint', 'a schema', 'a table', 'a column', 'a type', 'a constraint', 'a detail'],
-            [$thrown->getMessage(), $thrown->sqlState, $thrown->severity, $thrown->hint, $thrown->schema, $thrown->table, $thrown->column, $thrown->dataType, $thrown->constraint, $thrown->detail],
+            [
+                'a message (SQLSTATE ZZ123)',
+                'ZZ123',
+                'ERROR',
+                'a hint',
+                'a schema',
+                'a table',
+                'a column',
+                'a type',
+                'a constraint',
+                'a detail',
+            ],
+            [
+                $thrown->getMessage(),
+                $thrown->sqlState,
+                $thrown->severity,
+                $thrown->hint,
+                $thrown->schema,
+                $thrown->table,
+                $thrown->column,
+                $thrown->dataType,
+                $thrown->constraint,
+                $thrown->detail,
+            ],
         );
         self::assertStringContainsString("{$function}() line 2 at RAISE", (string) $thrown->context);
         self::assertTrue(isset($thrown->detail, $thrown->context));
@@ -122,10 +219,14 @@ trait TellsErrors
     public function testATimeLimitOfTheServerIsACancelledQuery(): void
     {
         $link = $this->link();
-        $thrown = self::refused(QueryCancelledException::class, $link, static fn(PostgresLink $link) => $link->transaction(static function (PostgresLink $link): void {
-            $link->execute('SET LOCAL statement_timeout = 20');
-            $link->query('SELECT pg_sleep(1000)');
-        }));
+        $thrown = self::refused(
+            QueryCancelledException::class,
+            $link,
+            static fn(PostgresLink $link) => $link->transaction(static function (PostgresLink $link): void {
+                $link->execute('SET LOCAL statement_timeout = 20');
+                $link->query('SELECT pg_sleep(1000)');
+            }),
+        );
 
         self::assertSame('57014', $thrown->sqlState);
         self::assertStringContainsString('statement timeout', $thrown->getMessage());
@@ -138,14 +239,22 @@ trait TellsErrors
             ['SELECT $1::text::int', ['secret'], 'invalid input syntax for type integer: $1'],
             ['SELECT $2::text::uuid, $1::int', [1, 'secret'], 'invalid input syntax for type uuid: $2'],
             ['SELECT $1::text::jsonb', ['{"secret'], 'invalid input syntax for type json'],
-            ['SELECT $1::text::timestamptz', ["secret's"], 'invalid input syntax for type timestamp with time zone: $1'],
+            [
+                'SELECT $1::text::timestamptz',
+                ["secret's"],
+                'invalid input syntax for type timestamp with time zone: $1',
+            ],
             ['SELECT to_timestamp($1, $2)', ['secret', 'YYYY'], 'invalid value'],
             ['SELECT set_config($1, $2, false)', ['work_mem', 'secret'], 'invalid value for parameter $1: $2'],
             ['SELECT $1::regclass', ['secret'], 'relation $1 does not exist'],
             ['SELECT $1::text::int', ["secret\nsecret"], 'invalid input syntax for type integer'],
         ] as [$sql, $parameters, $message]) {
             foreach (['the first time', 'once the statement is known'] as $when) {
-                $thrown = self::refused(QueryException::class, $link, static fn(PostgresLink $link) => $link->query($sql, $parameters));
+                $thrown = self::refused(
+                    QueryException::class,
+                    $link,
+                    static fn(PostgresLink $link) => $link->query($sql, $parameters),
+                );
                 self::assertStringNotContainsString('secret', $thrown->getMessage(), "{$sql} {$when}");
                 self::assertStringContainsString($message, $thrown->getMessage(), $when);
                 self::assertSame($sql, $thrown->sql);
@@ -157,12 +266,18 @@ trait TellsErrors
     {
         $link = $this->link();
         $function = 'f_' . bin2hex(random_bytes(6));
-        $link->execute("CREATE FUNCTION {$function}(a anyelement) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'bad %', a; END $$");
+        $link->execute(
+            "CREATE FUNCTION {$function}(a anyelement) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'bad %', a; END $$",
+        );
         foreach ([
             ['text', 'secret', 'bad $1'],
             ['text[]', ['a', 'secret', 'se"cr\et'], 'bad {a,$1,$1}'],
             ['text[]', '{"a",secret}', 'bad {a,$1}'],
-            ['jsonb', ['password' => 'secret', 'list' => [[1, "sec\"ret\u{e4}"]]], 'bad {"list": [[1, $1]], "password": $1}'],
+            [
+                'jsonb',
+                ['password' => 'secret', 'list' => [[1, "sec\"ret\u{e4}"]]],
+                'bad {"list": [[1, $1]], "password": $1}',
+            ],
             ['jsonb', '{"password":"secret"}', 'bad {"password": $1}'],
             ['bytea', 'secret', 'bad $1'],
             ['tstzrange', new Range(new \DateTimeImmutable('1980-02-03 04:05:06 UTC')), 'bad ["$1+00",)'],
@@ -170,7 +285,14 @@ trait TellsErrors
             ['date', new \DateTimeImmutable('1980-02-03'), 'bad $1'],
         ] as [$type, $value, $message]) {
             foreach (['query', 'stream'] as $verb) {
-                $thrown = self::refused(QueryException::class, $link, static fn(PostgresLink $link): mixed => $verb === 'query' ? $link->query("SELECT {$function}(\$1::{$type})", [$value]) : iterator_to_array($link->stream("SELECT {$function}(\$1::{$type})", [$value])));
+                $thrown = self::refused(
+                    QueryException::class,
+                    $link,
+                    static fn(PostgresLink $link): mixed => $verb === 'query' ? $link->query(
+                        "SELECT {$function}(\$1::{$type})",
+                        [$value],
+                    ) : iterator_to_array($link->stream("SELECT {$function}(\$1::{$type})", [$value])),
+                );
                 self::assertSame("{$message} (SQLSTATE P0001)", $thrown->getMessage(), "{$type} {$verb}");
             }
         }
@@ -190,7 +312,9 @@ trait TellsErrors
             static fn(PostgresLink $link) => $link->query('SELECT 1, 2 AS a, 3 AS a')->all(),
             static fn(PostgresLink $link) => $link->execute("INSERT INTO {$table} VALUES (NULL)"),
             static fn(PostgresLink $link) => iterator_to_array($link->stream('SELECT 1 / 0')),
-            ...$this->copyingOut(static fn(PostgresLink $link) => iterator_to_array($link->copyTo('COPY (SELECT 1 / 0) TO STDOUT'))),
+            ...$this->copyingOut(
+                static fn(PostgresLink $link) => iterator_to_array($link->copyTo('COPY (SELECT 1 / 0) TO STDOUT')),
+            ),
             static fn(PostgresLink $link) => $link->copyFrom("COPY {$table} FROM STDIN", ["x\n"]),
             static fn(PostgresLink $link) => $link->executeScript('SELECT 1 / 0'),
         ] as $verb) {

@@ -33,13 +33,20 @@ trait TellsSteps
             'a statement' => static fn() => $connection->query('SELECT 1'),
             'a statement that is known' => static fn() => $connection->query('SELECT 1'),
             'a statement with values' => static fn() => $connection->query('SELECT $1::text', ['x']),
-            'an error' => static fn() => self::thrown(PostgresException::class, static fn() => $connection->query('SELECT 1 / 0')),
+            'an error' => static fn()
+                => self::thrown(PostgresException::class, static fn() => $connection->query('SELECT 1 / 0')),
             'a stream' => static fn() => iterator_to_array($connection->stream('SELECT 1')),
             'a COPY in' => static fn() => $connection->copyFrom("COPY {$table} FROM STDIN", [[1]]),
-            ...($this->copiesOut() ? ['a COPY out' => static fn() => iterator_to_array($connection->copyTo("COPY {$table} TO STDOUT"))] : []),
+            ...($this->copiesOut() ? [
+                'a COPY out' => static fn() => iterator_to_array($connection->copyTo("COPY {$table} TO STDOUT")),
+            ] : []),
             'a script' => static fn() => $connection->executeScript('SELECT 1; SELECT 2'),
-            'a transaction' => static fn() => $connection->transaction(static fn(Transaction $transaction) => $transaction->query('SELECT 1')),
-            'a cancellation' => static fn() => self::thrown(CancelledException::class, static fn() => $connection->query('SELECT pg_sleep(1000)', [], new TimeoutCancellation(0.01))),
+            'a transaction' => static fn()
+                => $connection->transaction(static fn(Transaction $transaction) => $transaction->query('SELECT 1')),
+            'a cancellation' => static fn() => self::thrown(
+                CancelledException::class,
+                static fn() => $connection->query('SELECT pg_sleep(1000)', [], new TimeoutCancellation(0.01)),
+            ),
             'the end' => $connection->close(...),
         ] as $step => $work) {
             $before = \count($journal->records);
@@ -59,8 +66,10 @@ trait TellsSteps
         $connection = $this->connect(logger: $journal);
         $table = self::table('i int');
         foreach ([
-            'SELECT pg_sleep(0.02)' => static fn(string $sql): mixed => [$connection->query($sql), $connection->query($sql)],
-            'SELECT 1 / (0 * length(pg_sleep(0.02)::text))' => static fn(string $sql): mixed => self::thrown(PostgresException::class, static fn() => $connection->query($sql)),
+            'SELECT pg_sleep(0.02)' => static fn(string $sql): mixed
+                => [$connection->query($sql), $connection->query($sql)],
+            'SELECT 1 / (0 * length(pg_sleep(0.02)::text))' => static fn(string $sql): mixed
+                => self::thrown(PostgresException::class, static fn() => $connection->query($sql)),
             'SELECT pg_sleep(0.02); SELECT 1' => static function (string $sql) use ($connection): void {
                 $connection->executeScript($sql);
             },
@@ -68,7 +77,13 @@ trait TellsSteps
         ] as $sql => $work) {
             $before = \count($journal->records);
             $work($sql);
-            $took = array_column(array_filter(array_column(\array_slice($journal->records, $before), 'context'), static fn(array $context): bool => ($context['sql'] ?? '') === $sql), 'took');
+            $took = array_column(
+                array_filter(
+                    array_column(\array_slice($journal->records, $before), 'context'),
+                    static fn(array $context): bool => ($context['sql'] ?? '') === $sql,
+                ),
+                'took',
+            );
             self::assertNotSame([], $took, $sql);
             foreach ($took as $seconds) {
                 self::assertIsFloat($seconds);
@@ -111,7 +126,9 @@ trait TellsSteps
     public function testNoValueAndNoPasswordIsTold(): void
     {
         $journal = new Journal();
-        $options = \Spindle\Postgres\PostgresOptions::of(Cluster::shared()->tcpDsn())->with(['logger' => $journal, 'driver' => $this->driver(), 'applicationName' => $this->options()->applicationName]);
+        $options = \Spindle\Postgres\PostgresOptions::of(Cluster::shared()->tcpDsn())->with(
+            ['logger' => $journal, 'driver' => $this->driver(), 'applicationName' => $this->options()->applicationName],
+        );
         $connection = PostgresConnection::connect($options);
         $table = self::table('i text PRIMARY KEY');
         foreach ([1, 2] as $_) {

@@ -29,26 +29,74 @@ trait UndoesChanges
         yield 'a setting by a function' => [["SELECT set_config('work_mem', '123kB', false)"], 'SHOW work_mem', '4MB'];
         yield 'a setting that the pool has made' => [["SET TimeZone = 'Asia/Kolkata'"], 'SHOW TimeZone', 'UTC'];
         yield 'a setting that was reset' => [['RESET ALL'], 'SHOW TimeZone', 'UTC'];
-        yield 'what transactions are like' => [['SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY'], 'SHOW transaction_read_only', 'off'];
+        yield 'what transactions are like' => [
+            ['SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY'],
+            'SHOW transaction_read_only',
+            'off',
+        ];
         yield 'a role' => [['SET ROLE pg_monitor'], 'SELECT current_user = session_user', true];
         yield 'another user' => [['SET SESSION AUTHORIZATION pg_monitor'], 'SELECT session_user::text', 'postgres'];
-        yield 'a temporary table' => [['CREATE TEMPORARY TABLE temporary_one (i int)'], "SELECT to_regclass('temporary_one') IS NULL", true];
-        yield 'a temporary table by another name' => [['CREATE TABLE pg_temp.temporary_two (i int)'], "SELECT to_regclass('pg_temp.temporary_two') IS NULL", true];
-        yield 'a table made of a query' => [['SELECT 1 AS i INTO TEMP temporary_three'], "SELECT to_regclass('temporary_three') IS NULL", true];
-        yield 'an advisory lock' => [['SELECT pg_advisory_lock(4711)'], "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()", 0];
-        yield 'an advisory lock that was tried' => [['SELECT pg_try_advisory_lock_shared(4711)'], "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()", 0];
+        yield 'a temporary table' => [
+            ['CREATE TEMPORARY TABLE temporary_one (i int)'],
+            "SELECT to_regclass('temporary_one') IS NULL",
+            true,
+        ];
+        yield 'a temporary table by another name' => [
+            ['CREATE TABLE pg_temp.temporary_two (i int)'],
+            "SELECT to_regclass('pg_temp.temporary_two') IS NULL",
+            true,
+        ];
+        yield 'a table made of a query' => [
+            ['SELECT 1 AS i INTO TEMP temporary_three'],
+            "SELECT to_regclass('temporary_three') IS NULL",
+            true,
+        ];
+        yield 'an advisory lock' => [
+            ['SELECT pg_advisory_lock(4711)'],
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()",
+            0,
+        ];
+        yield 'an advisory lock that was tried' => [
+            ['SELECT pg_try_advisory_lock_shared(4711)'],
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()",
+            0,
+        ];
         yield 'a channel' => [['LISTEN something'], 'SELECT count(*) FROM pg_listening_channels()', 0];
-        yield 'a cursor' => [['BEGIN', 'DECLARE c CURSOR WITH HOLD FOR SELECT 1', 'COMMIT'], "SELECT count(*) FROM pg_cursors WHERE name = 'c'", 0];
-        yield 'a prepared statement' => [['PREPARE mine AS SELECT 1'], "SELECT count(*) FROM pg_prepared_statements WHERE name = 'mine'", 0];
+        yield 'a cursor' => [
+            ['BEGIN', 'DECLARE c CURSOR WITH HOLD FOR SELECT 1', 'COMMIT'],
+            "SELECT count(*) FROM pg_cursors WHERE name = 'c'",
+            0,
+        ];
+        yield 'a prepared statement' => [
+            ['PREPARE mine AS SELECT 1'],
+            "SELECT count(*) FROM pg_prepared_statements WHERE name = 'mine'",
+            0,
+        ];
         yield 'prepared statements that are gone' => [['DEALLOCATE ALL'], 'SELECT 42', 42];
         yield 'all that is discarded' => [['DISCARD ALL'], 'SHOW TimeZone', 'UTC'];
-        yield 'a lower case statement behind a comment' => [["-- a comment\n /* another; */ set work_mem = '123kB'"], 'SHOW work_mem', '4MB'];
+        yield 'a lower case statement behind a comment' => [
+            ["-- a comment\n /* another; */ set work_mem = '123kB'"],
+            'SHOW work_mem',
+            '4MB',
+        ];
         foreach (['local', 'transaction', 'constraints'] as $word) {
-            yield "a parameter whose name begins with {$word}" => [["SET {$word}.tenant = 'another'"], "SELECT coalesce(current_setting('{$word}.tenant', true), '')", ''];
+            yield "a parameter whose name begins with {$word}" => [
+                ["SET {$word}.tenant = 'another'"],
+                "SELECT coalesce(current_setting('{$word}.tenant', true), '')",
+                '',
+            ];
         }
-        yield 'a statement named transaction' => [['PREPARE transaction (int) AS SELECT $1'], "SELECT count(*) FROM pg_prepared_statements WHERE name = 'transaction'", 0];
+        yield 'a statement named transaction' => [
+            ['PREPARE transaction (int) AS SELECT $1'],
+            "SELECT count(*) FROM pg_prepared_statements WHERE name = 'transaction'",
+            0,
+        ];
         yield 'a search_path' => [['SET search_path = pg_catalog'], 'SHOW search_path', '"$user", public'];
-        yield 'a setting by a block' => [["DO $$ BEGIN PERFORM set_config('work_mem', '123kB', false); END $$"], 'SHOW work_mem', '4MB'];
+        yield 'a setting by a block' => [
+            ["DO $$ BEGIN PERFORM set_config('work_mem', '123kB', false); END $$"],
+            'SHOW work_mem',
+            '4MB',
+        ];
     }
 
     /** @param list<string> $statements */
@@ -71,15 +119,19 @@ trait UndoesChanges
 
     /** @param list<string> $statements */
     #[\PHPUnit\Framework\Attributes\DataProvider('changes')]
-    public function testChangesBySomeStatementOfThePoolAreUndone(array $statements, string $question, mixed $answer): void
-    {
+    public function testChangesBySomeStatementOfThePoolAreUndone(
+        array $statements,
+        string $question,
+        mixed $answer,
+    ): void {
         $ways = [
             'a script' => static fn(PostgresLink $pool) => $pool->executeScript(implode('; ', $statements)),
         ];
         if (\count($statements) === 1) {
             $ways['a query'] = static fn(PostgresLink $pool) => $pool->query($statements[0]);
             $ways['a stream'] = static fn(PostgresLink $pool) => iterator_to_array($pool->stream($statements[0]));
-            $ways['a transaction'] = static fn(PostgresLink $pool) => $pool->transaction(static fn(Transaction $transaction) => $transaction->query($statements[0]));
+            $ways['a transaction'] = static fn(PostgresLink $pool)
+                => $pool->transaction(static fn(Transaction $transaction) => $transaction->query($statements[0]));
         }
         $pool = $this->pool(1);
         $pool->query($question);
@@ -98,7 +150,9 @@ trait UndoesChanges
     {
         $pool = $this->pool(1);
         $function = 'f_' . bin2hex(random_bytes(6));
-        $pool->execute("CREATE FUNCTION {$function}() RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('work_mem', '123kB', false); RETURN 1; END $$");
+        $pool->execute(
+            "CREATE FUNCTION {$function}() RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('work_mem', '123kB', false); RETURN 1; END $$",
+        );
         self::assertUsable($pool);
         $connection = $pool->acquire();
         $connection->query("SELECT {$function}()");
@@ -185,7 +239,10 @@ trait UndoesChanges
             }
         }
 
-        self::assertSame(implode(' ', array_map(static fn(int $i): string => "({$i})", range(10, 25))), self::committed($table));
+        self::assertSame(
+            implode(' ', array_map(static fn(int $i): string => "({$i})", range(10, 25))),
+            self::committed($table),
+        );
         self::assertCount(16, $this->warnings());
         self::assertSame(1, $pool->stats()->opened);
     }
@@ -209,7 +266,10 @@ trait UndoesChanges
         $pool->query('SELECT 42');
         $pool->query('SELECT 43');
         $pid = (int) array_key_first($this->backends());
-        self::assertSame('SELECT 43', Observer::ask("SELECT query FROM pg_stat_activity WHERE pid = {$pid}")[0]['query']);
+        self::assertSame(
+            'SELECT 43',
+            Observer::ask("SELECT query FROM pg_stat_activity WHERE pid = {$pid}")[0]['query'],
+        );
         $pool->transaction(static fn(Transaction $transaction) => $transaction->query('SELECT 44'));
         self::meanwhile();
 
@@ -226,7 +286,10 @@ trait UndoesChanges
             $connection->release();
         }
 
-        self::assertSame(1, $pool->query("SELECT count(*) FROM pg_prepared_statements WHERE statement = 'SELECT 42 AS kept'")->value());
+        self::assertSame(
+            1,
+            $pool->query("SELECT count(*) FROM pg_prepared_statements WHERE statement = 'SELECT 42 AS kept'")->value(),
+        );
     }
 
     public function testAStatementThatRunsIsAwaitedBeforeTheNextBorrower(): void

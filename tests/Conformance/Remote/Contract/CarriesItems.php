@@ -85,7 +85,10 @@ trait CarriesItems
         $this->broker()->look($this->queue(), ['job'], 'other');
         $this->put(0, 'a');
 
-        Eventually::holds(static fn(): bool => $post->items === ['job', 'job'] && $other->items === ['job'], 'there are letters');
+        Eventually::holds(
+            static fn(): bool => $post->items === ['job', 'job'] && $other->items === ['job'],
+            'there are letters',
+        );
     }
 
     public function testTheOwnerIsToldWhenItemsWereTaken(): void
@@ -118,7 +121,10 @@ trait CarriesItems
         $delivery = $this->claimOne($this->join('a', self::SHORT));
         Eventually::holds(fn(): bool => $this->figure('agents') === 0, 'its lease has ended');
 
-        self::thrown(LeaseLostException::class, fn() => $this->broker()->putItems($this->queue(), 'a', 'job', $delivery->number, 0, ['item']));
+        self::thrown(
+            LeaseLostException::class,
+            fn() => $this->broker()->putItems($this->queue(), 'a', 'job', $delivery->number, 0, ['item']),
+        );
         self::assertSame([], $this->broker()->takeItems($this->queue(), 'job', 0, 10));
     }
 

@@ -63,13 +63,29 @@ trait GivesJobs
         $this->submit('job');
         $delivery = $this->claimOne($this->join('a'));
 
-        self::assertSame([1, 0, 0, false, false, false], [$delivery->number, $delivery->crashes, $delivery->fails, $delivery->cancelled, $delivery->lost, $delivery->streamed]);
+        self::assertSame(
+            [1, 0, 0, false, false, false],
+            [
+                $delivery->number,
+                $delivery->crashes,
+                $delivery->fails,
+                $delivery->cancelled,
+                $delivery->lost,
+                $delivery->streamed,
+            ],
+        );
     }
 
     public function testAFrameArrivesByteForByte(): void
     {
         $frames = ['', "\0\r\n\xff", implode('', array_map(\chr(...), range(0, 255))), random_bytes(1 << 20)];
-        $this->submit(...array_map(static fn(int $i, string $frame): Job => new Job("job-{$i}", $frame), array_keys($frames), $frames));
+        $this->submit(
+            ...array_map(
+                static fn(int $i, string $frame): Job => new Job("job-{$i}", $frame),
+                array_keys($frames),
+                $frames,
+            ),
+        );
 
         foreach ($this->claim($this->join('a')) as $i => $delivery) {
             self::assertTrue($frames[$i] === $delivery->frame, "Frame {$i} is another one");
@@ -156,7 +172,13 @@ trait GivesJobs
     {
         $this->submit('one', 'two');
         $delivery = $this->claim($this->join('a'), 1)[0];
-        $claim = $this->broker()->settle($this->queue(), 'a', [new Settlement('one', $delivery->number, SettlementKind::Done, frame: 'outcome')], 1, 60.0);
+        $claim = $this->broker()->settle(
+            $this->queue(),
+            'a',
+            [new Settlement('one', $delivery->number, SettlementKind::Done, frame: 'outcome')],
+            1,
+            60.0,
+        );
 
         self::assertSame(['two'], self::ids($claim->deliveries));
         self::assertSame([], $claim->stale);
@@ -175,7 +197,10 @@ trait GivesJobs
         ksort($byId);
 
         self::assertSame(['one', 'three'], array_keys($byId));
-        self::assertSame([2, 1, 2, 'do one'], [$byId['one']->number, $byId['one']->crashes, $byId['one']->fails, $byId['one']->frame]);
+        self::assertSame(
+            [2, 1, 2, 'do one'],
+            [$byId['one']->number, $byId['one']->crashes, $byId['one']->fails, $byId['one']->frame],
+        );
         self::assertSame([], $this->broker()->held($this->queue(), 'a', ['one' => 2, 'two' => 1, 'three' => 1]));
     }
 

@@ -23,7 +23,13 @@ trait IsLookedAt
     {
         $figures = $this->broker()->figures($this->queue());
         self::assertSame([0], array_values(array_unique($figures)));
-        self::assertSame([], array_diff(['waiting', 'running', 'delayed', 'blocked', 'dead', 'agents', 'oldest_ms'], array_keys($figures)));
+        self::assertSame(
+            [],
+            array_diff(
+                ['waiting', 'running', 'delayed', 'blocked', 'dead', 'agents', 'oldest_ms'],
+                array_keys($figures),
+            ),
+        );
 
         foreach (JobStatus::cases() as $status) {
             self::assertSame([], $this->listed($status));
@@ -32,7 +38,15 @@ trait IsLookedAt
 
     public function testFiguresTellWhereEachJobIs(): void
     {
-        $this->submit('runs', 'done', 'dead', 'again', new Job('blocked', 'frame', 'key'), new Job('holds', 'frame', 'key'), new Job('delayed', 'frame', delay: 60.0));
+        $this->submit(
+            'runs',
+            'done',
+            'dead',
+            'again',
+            new Job('blocked', 'frame', 'key'),
+            new Job('holds', 'frame', 'key'),
+            new Job('delayed', 'frame', delay: 60.0),
+        );
         $deliveries = $this->claim($this->join('a'));
         $byId = array_combine(self::ids($deliveries), $deliveries);
         $this->end('a', $byId['done']);
@@ -43,9 +57,15 @@ trait IsLookedAt
 
         self::assertSame(
             ['waiting' => 2, 'running' => 2, 'delayed' => 1, 'blocked' => 1, 'dead' => 1, 'agents' => 1],
-            array_intersect_key($figures, ['waiting' => 0, 'running' => 0, 'delayed' => 0, 'blocked' => 0, 'dead' => 0, 'agents' => 0]),
+            array_intersect_key(
+                $figures,
+                ['waiting' => 0, 'running' => 0, 'delayed' => 0, 'blocked' => 0, 'dead' => 0, 'agents' => 0],
+            ),
         );
-        self::assertSame([8, 1, 1, 1], [$figures['submitted_total'], $figures['done_total'], $figures['died_total'], $figures['retried_total']]);
+        self::assertSame(
+            [8, 1, 1, 1],
+            [$figures['submitted_total'], $figures['done_total'], $figures['died_total'], $figures['retried_total']],
+        );
     }
 
     public function testTheAgeOfTheOldestJobIsOfThoseThatMayBeClaimed(): void
@@ -78,7 +98,10 @@ trait IsLookedAt
         $this->submit(...array_map(static fn(int $i): string => "job-{$i}", range(1, 30)));
         $this->claim($this->join('a'), 28);
 
-        self::assertSame(['job-29', 'job-30'], array_keys($this->broker()->list($this->queue(), JobStatus::Waiting, 2)));
+        self::assertSame(
+            ['job-29', 'job-30'],
+            array_keys($this->broker()->list($this->queue(), JobStatus::Waiting, 2)),
+        );
     }
 
     public function testThoseThatRunAreListedWithTheirOwners(): void
@@ -131,7 +154,10 @@ trait IsLookedAt
         self::assertNull($this->outcome('job'));
         self::assertSame([0, 1, 1], [$this->figure('dead'), $this->figure('waiting'), $this->figure('revived_total')]);
         $delivery = $this->claimOne('a');
-        self::assertSame([1, 0, 0, false, 'do job'], [$delivery->number, $delivery->crashes, $delivery->fails, $delivery->lost, $delivery->frame]);
+        self::assertSame(
+            [1, 0, 0, false, 'do job'],
+            [$delivery->number, $delivery->crashes, $delivery->fails, $delivery->lost, $delivery->frame],
+        );
         $this->end('a', $delivery);
         self::assertSame('outcome', $this->outcome('job'));
     }
@@ -156,7 +182,10 @@ trait IsLookedAt
         $this->broker()->look($this->queue(), ['job'], 'client');
         $this->end('a', $this->claimOne('a'), SettlementKind::Done, 'second');
 
-        Eventually::holds(static fn(): bool => $post->outcomes === [['job' => 'first'], ['job' => 'second']], 'there are letters');
+        Eventually::holds(
+            static fn(): bool => $post->outcomes === [['job' => 'first'], ['job' => 'second']],
+            'there are letters',
+        );
     }
 
     public function testADeadLetterThatIsDeletedIsGone(): void
@@ -175,7 +204,14 @@ trait IsLookedAt
     public function testWhereNothingIsLostNothingIsRepaired(): void
     {
         self::assertSame(0, $this->broker()->repair($this->queue()));
-        $this->submit('waits', 'runs', 'done', new Job('delayed', 'frame', delay: 60.0), new Job('holds', 'frame', 'key'), new Job('blocked', 'frame', 'key'));
+        $this->submit(
+            'waits',
+            'runs',
+            'done',
+            new Job('delayed', 'frame', delay: 60.0),
+            new Job('holds', 'frame', 'key'),
+            new Job('blocked', 'frame', 'key'),
+        );
         $deliveries = $this->claim($this->join('a'));
         $this->giveBack('a', $deliveries[0]);
         $this->end('a', $deliveries[2]);

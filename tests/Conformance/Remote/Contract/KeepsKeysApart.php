@@ -18,7 +18,13 @@ trait KeepsKeysApart
 {
     public function testJobsOfOneKeyNeverRunAtTheSameTime(): void
     {
-        $this->submit(self::keyed('one'), self::keyed('two'), self::keyed('three'), new Job('other', 'frame', 'other key'), 'none');
+        $this->submit(
+            self::keyed('one'),
+            self::keyed('two'),
+            self::keyed('three'),
+            new Job('other', 'frame', 'other key'),
+            'none',
+        );
         $this->join('a');
         $this->join('b');
 
@@ -179,7 +185,10 @@ trait KeepsKeysApart
         }
 
         self::assertSame(array_map(static fn(int $i): string => "first-{$i}", array_keys($keys)), self::ids($first));
-        self::assertSame(array_map(static fn(int $i): string => "second-{$i}", array_keys($keys)), self::ids($this->claim('a', 100)));
+        self::assertSame(
+            array_map(static fn(int $i): string => "second-{$i}", array_keys($keys)),
+            self::ids($this->claim('a', 100)),
+        );
     }
 
     private static function keyed(string $id): Job

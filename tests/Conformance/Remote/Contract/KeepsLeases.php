@@ -40,7 +40,10 @@ trait KeepsLeases
         $this->claimOne($this->join('a', self::SHORT));
         $delivery = $this->claimSoon($this->join('b'));
 
-        self::assertSame(['job', 2, 1, 0, true, 'do job'], [$delivery->id, $delivery->number, $delivery->crashes, $delivery->fails, $delivery->lost, $delivery->frame]);
+        self::assertSame(
+            ['job', 2, 1, 0, true, 'do job'],
+            [$delivery->id, $delivery->number, $delivery->crashes, $delivery->fails, $delivery->lost, $delivery->frame],
+        );
         self::assertSame(1, $this->figure('lost_total'));
         $this->end('b', $delivery);
         self::assertSame('outcome', $this->outcome('job'));
@@ -88,16 +91,28 @@ trait KeepsLeases
         $this->claimOne($this->join('a', self::SHORT));
         Eventually::holds(fn(): bool => $this->figure('agents') === 0, 'its lease has ended');
 
-        self::thrown(LeaseLostException::class, fn() => $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'));
+        self::thrown(
+            LeaseLostException::class,
+            fn() => $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'),
+        );
         self::thrown(LeaseLostException::class, fn() => $this->broker()->held($this->queue(), 'a', []));
         $this->claimSoon($this->join('b'));
-        self::thrown(LeaseLostException::class, fn() => $this->broker()->putItems($this->queue(), 'a', 'job', 1, 0, ['item']));
-        self::thrown(LeaseLostException::class, fn() => $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'));
+        self::thrown(
+            LeaseLostException::class,
+            fn() => $this->broker()->putItems($this->queue(), 'a', 'job', 1, 0, ['item']),
+        );
+        self::thrown(
+            LeaseLostException::class,
+            fn() => $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'),
+        );
     }
 
     public function testWhoNeverJoinedHasNoLeaseToRenew(): void
     {
-        self::thrown(LeaseLostException::class, fn() => $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'));
+        self::thrown(
+            LeaseLostException::class,
+            fn() => $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'),
+        );
     }
 
     public function testJobsOfALostOwnerGoBeforeNewOnes(): void
@@ -159,7 +174,10 @@ trait KeepsLeases
 
         self::assertSame(0, $this->figure('agents'));
         self::thrown(LeaseLostException::class, fn() => $this->end('a', $delivery));
-        self::thrown(LeaseLostException::class, fn() => $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'));
+        self::thrown(
+            LeaseLostException::class,
+            fn() => $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'),
+        );
         $again = $this->claimOne($this->join('b'));
         self::assertSame(['job', 2, 0], [$again->id, $again->number, $again->crashes]);
     }
@@ -216,7 +234,16 @@ trait KeepsLeases
         $other->renew($this->queue(), 'a', self::LONG, false, '{}');
 
         self::assertSame(['job'], self::ids($other->held($this->queue(), 'a', [])));
-        self::assertSame([], $other->settle($this->queue(), 'a', [new Settlement('job', $delivery->number, SettlementKind::Done, frame: 'outcome')], 0, 60.0)->stale);
+        self::assertSame(
+            [],
+            $other->settle(
+                $this->queue(),
+                'a',
+                [new Settlement('job', $delivery->number, SettlementKind::Done, frame: 'outcome')],
+                0,
+                60.0,
+            )->stale,
+        );
         self::assertSame('outcome', $this->outcome('job'));
     }
 }

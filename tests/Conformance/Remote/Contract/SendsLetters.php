@@ -39,7 +39,12 @@ trait SendsLetters
         $this->submit(...array_map(static fn(int $i): string => "job-{$i}", range(1, 500)));
         $settlements = $expected = [];
         foreach ($this->claim($this->join('a'), 500) as $delivery) {
-            $settlements[] = new Settlement($delivery->id, $delivery->number, SettlementKind::Done, frame: "of {$delivery->id}");
+            $settlements[] = new Settlement(
+                $delivery->id,
+                $delivery->number,
+                SettlementKind::Done,
+                frame: "of {$delivery->id}",
+            );
             $expected[] = [$delivery->id => "of {$delivery->id}"];
         }
         $this->settle('a', ...$settlements);
@@ -91,8 +96,14 @@ trait SendsLetters
         $states = $this->broker()->look($this->queue(), ['done', 'unheard-of', 'waits'], 'client');
 
         self::assertSame(['done', 'unheard-of', 'waits'], array_keys($states));
-        self::assertSame([true, false, true], [$states['done']->known, $states['unheard-of']->known, $states['waits']->known]);
-        self::assertSame(['outcome', null, null], [$states['done']->outcome, $states['unheard-of']->outcome, $states['waits']->outcome]);
+        self::assertSame(
+            [true, false, true],
+            [$states['done']->known, $states['unheard-of']->known, $states['waits']->known],
+        );
+        self::assertSame(
+            ['outcome', null, null],
+            [$states['done']->outcome, $states['unheard-of']->outcome, $states['waits']->outcome],
+        );
         self::assertSame([], $this->broker()->look($this->queue(), [], 'client'));
     }
 
@@ -124,7 +135,10 @@ trait SendsLetters
         $this->end('a', $runs);
 
         foreach ([$client, $second, $third] as $post) {
-            Eventually::holds(static fn(): bool => $post->outcomes === [['waits' => 'outcome'], ['runs' => 'outcome']], 'the letters are there');
+            Eventually::holds(
+                static fn(): bool => $post->outcomes === [['waits' => 'outcome'], ['runs' => 'outcome']],
+                'the letters are there',
+            );
         }
     }
 
@@ -139,13 +153,19 @@ trait SendsLetters
         }
         [$job, $last] = $this->claim($this->join('a'));
         $this->broker()->report($this->queue(), 'a', 'job', 1, 'report');
-        Eventually::holds(static fn(): bool => $client->reports !== [] && $other->reports !== [], 'the reports are there');
+        Eventually::holds(
+            static fn(): bool => $client->reports !== [] && $other->reports !== [],
+            'the reports are there',
+        );
         $this->end('a', $job);
         $this->broker()->look($this->queue(), ['last'], 'other');
         $this->end('a', $last);
 
         foreach ([$client, $other] as $post) {
-            Eventually::holds(static fn(): bool => \in_array(['last' => 'outcome'], $post->outcomes, true), 'the last letter is there');
+            Eventually::holds(
+                static fn(): bool => \in_array(['last' => 'outcome'], $post->outcomes, true),
+                'the last letter is there',
+            );
             self::assertSame([['job' => 'outcome'], ['last' => 'outcome']], $post->outcomes);
             self::assertSame([['job' => 'report']], $post->reports);
         }
@@ -176,9 +196,13 @@ trait SendsLetters
     public function testAMailboxThatIsClosedAtOnceIsNotOpen(): void
     {
         $opened = 0;
-        $close = $this->broker()->openMailbox('closed', static fn(Letter $letter) => null, static function () use (&$opened): void {
-            ++$opened;
-        });
+        $close = $this->broker()->openMailbox(
+            'closed',
+            static fn(Letter $letter) => null,
+            static function () use (&$opened): void {
+                ++$opened;
+            },
+        );
         $close();
         $this->post();
 
@@ -192,7 +216,10 @@ trait SendsLetters
         $this->submit('job');
         $this->end($this->join('a'), $this->claimOne('a'));
 
-        Eventually::holds(static fn(): bool => $first->outcomes !== [] && $second->outcomes !== [], 'there are letters');
+        Eventually::holds(
+            static fn(): bool => $first->outcomes !== [] && $second->outcomes !== [],
+            'there are letters',
+        );
     }
 
     public function testWhatATaskTellsComesToTheMailboxes(): void
@@ -206,7 +233,10 @@ trait SendsLetters
         $this->broker()->report($this->queue(), 'a', 'job', $delivery->number, 'two');
 
         foreach ([$post, $other] as $each) {
-            Eventually::holds(static fn(): bool => $each->reports === [['job' => "\0one"], ['job' => 'two']], 'the letters are there');
+            Eventually::holds(
+                static fn(): bool => $each->reports === [['job' => "\0one"], ['job' => 'two']],
+                'the letters are there',
+            );
         }
     }
 

@@ -42,7 +42,13 @@ trait SettlesJobs
     {
         $this->submit('short', 'long');
         [$short, $long] = $this->claim($this->join('a'));
-        $this->broker()->settle($this->queue(), 'a', [new Settlement('short', $short->number, SettlementKind::Done, frame: 'outcome')], 0, 1.0);
+        $this->broker()->settle(
+            $this->queue(),
+            'a',
+            [new Settlement('short', $short->number, SettlementKind::Done, frame: 'outcome')],
+            0,
+            1.0,
+        );
         self::assertSame('outcome', $this->outcome('short'));
         $this->end('a', $long);
 
@@ -58,14 +64,23 @@ trait SettlesJobs
         $this->end('a', $dead, SettlementKind::Dead);
         $this->broker()->forget($this->queue(), ['done', 'dead', 'runs', 'waits', 'unheard-of']);
 
-        self::assertSame([false, null, null], [$this->outcome('done'), $this->outcome('runs'), $this->outcome('waits')]);
+        self::assertSame(
+            [false, null, null],
+            [$this->outcome('done'), $this->outcome('runs'), $this->outcome('waits')],
+        );
         self::assertSame([1, 1, 1], [$this->figure('dead'), $this->figure('running'), $this->figure('waiting')]);
     }
 
     public function testAJobThatIsDeadHasItsOutcomeAndIsKeptWithItsReason(): void
     {
         $this->submit('job');
-        $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Dead, 'outcome', '{"why":"caf\u00e9 \"1\"\n2","attempts":3,"owner":"a"}');
+        $this->end(
+            $this->join('a'),
+            $this->claimOne('a'),
+            SettlementKind::Dead,
+            'outcome',
+            '{"why":"caf\u00e9 \"1\"\n2","attempts":3,"owner":"a"}',
+        );
         $dead = $this->broker()->list($this->queue(), JobStatus::Dead, 10)['job'];
 
         self::assertSame('outcome', $this->outcome('job'));
@@ -122,7 +137,10 @@ trait SettlesJobs
         $delivery = $this->claimOne($this->join('a'));
         $this->end('a', $delivery);
 
-        self::assertSame(['job'], $this->settle('a', new Settlement('job', $delivery->number, SettlementKind::Done, frame: 'another')));
+        self::assertSame(
+            ['job'],
+            $this->settle('a', new Settlement('job', $delivery->number, SettlementKind::Done, frame: 'another')),
+        );
         self::assertSame(['job'], $this->settle('a', new Settlement('job', $delivery->number, SettlementKind::Retry)));
         self::assertSame('outcome', $this->outcome('job'));
         self::assertSame([], $this->claim('a'));
@@ -149,7 +167,10 @@ trait SettlesJobs
         $delivery = $this->claimOne($this->join('a'));
         $this->join('b');
 
-        self::assertSame(['job'], $this->settle('b', new Settlement('job', $delivery->number, SettlementKind::Done, frame: 'another')));
+        self::assertSame(
+            ['job'],
+            $this->settle('b', new Settlement('job', $delivery->number, SettlementKind::Done, frame: 'another')),
+        );
         self::assertNull($this->outcome('job'));
         $this->end('a', $delivery);
         self::assertSame('outcome', $this->outcome('job'));
@@ -162,7 +183,10 @@ trait SettlesJobs
         $this->giveBack('a', $first);
         $second = $this->claimOne('a');
 
-        self::assertSame(['job'], $this->settle('a', new Settlement('job', $first->number, SettlementKind::Done, frame: 'another')));
+        self::assertSame(
+            ['job'],
+            $this->settle('a', new Settlement('job', $first->number, SettlementKind::Done, frame: 'another')),
+        );
         self::assertNull($this->outcome('job'));
         $this->end('a', $second);
     }
@@ -172,7 +196,14 @@ trait SettlesJobs
         $this->submit('job');
         $this->join('a');
 
-        self::assertSame(['unheard-of', 'job'], $this->settle('a', new Settlement('unheard-of', 1, SettlementKind::Dead), new Settlement('job', 0, SettlementKind::Done)));
+        self::assertSame(
+            ['unheard-of', 'job'],
+            $this->settle(
+                'a',
+                new Settlement('unheard-of', 1, SettlementKind::Dead),
+                new Settlement('job', 0, SettlementKind::Done),
+            ),
+        );
         self::assertFalse($this->outcome('unheard-of'));
         self::assertSame(['job'], self::ids($this->claim('a')));
     }
@@ -243,11 +274,20 @@ trait SettlesJobs
         $this->submit(...$ids);
         $settlements = [];
         foreach ($this->claim($this->join('a'), 900) as $i => $delivery) {
-            $settlements[] = new Settlement($delivery->id, $delivery->number, $i % 3 === 0 ? SettlementKind::Retry : ($i % 3 === 1 ? SettlementKind::Done : SettlementKind::Dead), frame: 'outcome', why: '{}');
+            $settlements[] = new Settlement(
+                $delivery->id,
+                $delivery->number,
+                $i % 3 === 0 ? SettlementKind::Retry : ($i % 3 === 1 ? SettlementKind::Done : SettlementKind::Dead),
+                frame: 'outcome',
+                why: '{}',
+            );
         }
 
         self::assertSame([], $this->settle('a', ...$settlements));
-        self::assertSame([300, 300, 300], [$this->figure('waiting'), $this->figure('done_total'), $this->figure('dead')]);
+        self::assertSame(
+            [300, 300, 300],
+            [$this->figure('waiting'), $this->figure('done_total'), $this->figure('dead')],
+        );
         self::assertCount(300, $this->claim('a', 1000));
     }
 }

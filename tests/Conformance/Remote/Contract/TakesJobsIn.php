@@ -95,7 +95,17 @@ trait TakesJobsIn
     {
         $seal = str_repeat('s', 42);
         $ids = ['waits', 'delayed', 'blocked', 'runs', 'done', 'dead', 'revived'];
-        $this->submit(...array_map(static fn(string $id): Job => new Job($id, "{$seal}do {$id}", $id === 'blocked' || $id === 'runs' ? 'key' : '', $id === 'delayed' ? 60.0 : 0.0), ['runs', 'done', 'dead', 'revived', 'blocked', 'delayed']));
+        $this->submit(
+            ...array_map(
+                static fn(string $id): Job => new Job(
+                    $id,
+                    "{$seal}do {$id}",
+                    $id === 'blocked' || $id === 'runs' ? 'key' : '',
+                    $id === 'delayed' ? 60.0 : 0.0,
+                ),
+                ['runs', 'done', 'dead', 'revived', 'blocked', 'delayed'],
+            ),
+        );
         foreach ($this->claim($this->join('a')) as $delivery) {
             match ($delivery->id) {
                 'dead', 'revived' => $this->end('a', $delivery, SettlementKind::Dead),
@@ -105,7 +115,13 @@ trait TakesJobsIn
         }
         $this->broker()->revive($this->queue(), ['revived']);
         $this->submit(new Job('waits', "{$seal}do waits"));
-        $again = fn(string $seal, string $what): SubmitResult => $this->broker()->submit($this->queue(), array_map(static fn(string $id): Job => new Job($id, "{$seal}{$what} {$id}"), [...$ids, 'new']), 1000, 'client', true);
+        $again = fn(string $seal, string $what): SubmitResult => $this->broker()->submit(
+            $this->queue(),
+            array_map(static fn(string $id): Job => new Job($id, "{$seal}{$what} {$id}"), [...$ids, 'new']),
+            1000,
+            'client',
+            true,
+        );
 
         self::assertEquals(new SubmitResult(8), $again($seal, 'do'));
         self::assertEquals(new SubmitResult(8), $again(str_repeat('t', 42), 'do'), 'another key has signed them');
@@ -124,7 +140,10 @@ trait TakesJobsIn
 
     public function testAFullQueueRefusesTheNewest(): void
     {
-        self::assertSame(2, $this->broker()->submit($this->queue(), self::jobs('one', 'two', 'three'), 2, 'client', false)->accepted);
+        self::assertSame(
+            2,
+            $this->broker()->submit($this->queue(), self::jobs('one', 'two', 'three'), 2, 'client', false)->accepted,
+        );
         self::assertSame(0, $this->broker()->submit($this->queue(), self::jobs('four'), 2, 'client', true)->accepted);
         self::assertFalse($this->outcome('three'));
         self::assertFalse($this->outcome('four'));
@@ -137,7 +156,10 @@ trait TakesJobsIn
         $this->submit('runs', new Job('delayed', 'frame', delay: 60.0));
         $this->claimOne($this->join('a'));
 
-        self::assertSame(1, $this->broker()->submit($this->queue(), self::jobs('one', 'two'), 3, 'client', false)->accepted);
+        self::assertSame(
+            1,
+            $this->broker()->submit($this->queue(), self::jobs('one', 'two'), 3, 'client', false)->accepted,
+        );
     }
 
     public function testADeadLetterTakesNoRoom(): void
@@ -160,22 +182,34 @@ trait TakesJobsIn
     {
         $this->broker()->submit($this->queue(), self::jobs('one', 'two'), 2, 'client', false);
 
-        self::assertSame(2, $this->broker()->submit($this->queue(), self::jobs('one', 'two', 'three'), 2, 'client', true)->accepted);
+        self::assertSame(
+            2,
+            $this->broker()->submit($this->queue(), self::jobs('one', 'two', 'three'), 2, 'client', true)->accepted,
+        );
     }
 
     public function testAsManyJobsAsAreAllowedAreTakenInAtOnce(): void
     {
-        $jobs = array_map(static fn(int $i): Job => new Job("job-{$i}", "frame {$i}", $i % 2 === 0 ? "key {$i}" : ''), range(1, 4000));
+        $jobs = array_map(
+            static fn(int $i): Job => new Job("job-{$i}", "frame {$i}", $i % 2 === 0 ? "key {$i}" : ''),
+            range(1, 4000),
+        );
         self::assertSame(4000, $this->broker()->submit($this->queue(), $jobs, 4000, 'client', false)->accepted);
         self::assertSame(4000, $this->broker()->submit($this->queue(), $jobs, 4000, 'client', true)->accepted);
 
-        self::assertSame(array_map(static fn(Job $job): string => $job->id, $jobs), self::ids($this->claim($this->join('a'), 4000)));
+        self::assertSame(
+            array_map(static fn(Job $job): string => $job->id, $jobs),
+            self::ids($this->claim($this->join('a'), 4000)),
+        );
     }
 
     public function testQueuesHaveNothingInCommon(): void
     {
         $this->submit('job');
-        self::assertSame(1, $this->broker()->submit("{$this->queue()}.other", self::jobs('job'), 1, 'client', true)->accepted);
+        self::assertSame(
+            1,
+            $this->broker()->submit("{$this->queue()}.other", self::jobs('job'), 1, 'client', true)->accepted,
+        );
         $this->broker()->renew("{$this->queue()}.other", 'a', self::LONG, true, '{}');
         $this->broker()->settle("{$this->queue()}.other", 'a', [], 10, 60.0);
 

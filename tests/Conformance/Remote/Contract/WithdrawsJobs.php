@@ -100,7 +100,10 @@ trait WithdrawsJobs
         $delivery = $this->claimOne($this->join('a'));
         $this->submit('waiting', new Job('delayed', 'frame', delay: 60.0));
 
-        self::assertSame(['waiting', 'delayed', 'unheard-of'], $this->broker()->recall($this->queue(), ['claimed', 'waiting', 'delayed', 'unheard-of']));
+        self::assertSame(
+            ['waiting', 'delayed', 'unheard-of'],
+            $this->broker()->recall($this->queue(), ['claimed', 'waiting', 'delayed', 'unheard-of']),
+        );
         self::assertSame([false, null], [$this->outcome('waiting'), $this->outcome('claimed')]);
         $this->end('a', $delivery);
         self::assertSame('outcome', $this->outcome('claimed'));

@@ -24,14 +24,22 @@ trait CarriesDepth
     public function testWhatIsNestedDeeplyArrivesWholeThoughItIsMadeBytesInAFiber(): void
     {
         $executor = $this->executor();
-        foreach (['arrays' => Deep::arrays(...), 'objects' => Deep::objects(...), 'hidden' => Deep::hiddenObjects(...)] as $kind => $make) {
+        foreach ([
+            'arrays' => Deep::arrays(...),
+            'objects' => Deep::objects(...),
+            'hidden' => Deep::hiddenObjects(...),
+        ] as $kind => $make) {
             $value = $make(4000);
             $results = new Collected($executor->map([1400, 4000], $make));
 
             self::assertNull($results->thrown, $kind);
             self::assertSame([1400, 4000], array_map(Deep::levels(...), $results->values), $kind);
             self::assertSame([4000], iterator_to_array($executor->map([$value], Deep::levels(...))), $kind);
-            self::assertSame(4000, async(static fn(): mixed => $executor->submit([new Deep($value), 'count'])->await())->await(), $kind);
+            self::assertSame(
+                4000,
+                async(static fn(): mixed => $executor->submit([new Deep($value), 'count'])->await())->await(),
+                $kind,
+            );
             $items = self::items($executor, static function () use ($make): \Generator {
                 yield $make(4000);
             });
@@ -59,8 +67,14 @@ trait CarriesDepth
     public function testAResultThatIsNestedTooDeeplyIsRefused(): void
     {
         $executor = $this->executor();
-        $arrays = self::failure(UnserializableException::class, $executor->submit(static fn(): array => ['x' => Deep::arrays(5000)]));
-        $objects = self::failure(UnserializableException::class, $executor->submit(static fn(): object => Deep::objects(5000)));
+        $arrays = self::failure(
+            UnserializableException::class,
+            $executor->submit(static fn(): array => ['x' => Deep::arrays(5000)]),
+        );
+        $objects = self::failure(
+            UnserializableException::class,
+            $executor->submit(static fn(): object => Deep::objects(5000)),
+        );
 
         self::assertStringStartsWith("The result['x'][0][0]", $arrays->path);
         self::assertStringStartsWith('The result->next->next', $objects->path);

@@ -28,7 +28,11 @@ trait CarriesOutput
             $thrown[] = $failure->getMessage();
         });
         try {
-            $pool = $this->pool(1, onOutput: static fn() => throw new \DomainException('output'), onReport: static fn() => throw new \DomainException('report'));
+            $pool = $this->pool(
+                1,
+                onOutput: static fn() => throw new \DomainException('output'),
+                onReport: static fn() => throw new \DomainException('report'),
+            );
             $result = $pool->submit(static function (): int {
                 echo 'something';
                 TaskContext::current()->report(1);

@@ -86,7 +86,12 @@ trait CarriesValues
             }
             $executor = $this->executor();
             $input = $sent;
-            foreach (self::loop($executor, $verb, $input, static fn(mixed $value): mixed => $value) as $name => $value) {
+            foreach (self::loop(
+                $executor,
+                $verb,
+                $input,
+                static fn(mixed $value): mixed => $value,
+            ) as $name => $value) {
                 self::assertLike($sent[$name], $value);
                 unset($sent[$name]);
             }
@@ -134,7 +139,9 @@ trait CarriesValues
     public function testAnArgumentIsACopy(): void
     {
         $number = new Number(1);
-        $results = iterator_to_array($this->executor()->map([$number, $number], static fn(Number $n): int => $n->increment()));
+        $results = iterator_to_array(
+            $this->executor()->map([$number, $number], static fn(Number $n): int => $n->increment()),
+        );
 
         self::assertSame([2, 2], $results);
         self::assertSame(1, $number->value());

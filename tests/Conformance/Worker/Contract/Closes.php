@@ -98,12 +98,15 @@ trait Closes
         };
         $closing = null;
         $values = [];
-        $thrown = self::thrown(PoolClosedException::class, static function () use ($pool, $input, &$closing, &$values): void {
-            foreach ($pool->map($input(), Number::double(...)) as $i => $value) {
-                $values[$i] = $value;
-                $closing ??= Async::run($pool->close(...));
-            }
-        });
+        $thrown = self::thrown(
+            PoolClosedException::class,
+            static function () use ($pool, $input, &$closing, &$values): void {
+                foreach ($pool->map($input(), Number::double(...)) as $i => $value) {
+                    $values[$i] = $value;
+                    $closing ??= Async::run($pool->close(...));
+                }
+            },
+        );
         $closing?->await();
 
         self::assertStringContainsString('before all of the input was read', $thrown->getMessage());
@@ -195,7 +198,10 @@ trait Closes
         }
         EventLoop::run();
 
-        self::assertSame(array_fill(0, 10, true), array_map(static fn(Future $future): bool => $future->isComplete(), $futures));
+        self::assertSame(
+            array_fill(0, 10, true),
+            array_map(static fn(Future $future): bool => $future->isComplete(), $futures),
+        );
     }
 
     public function testAForkOfThisProcessCanNotUseThePool(): void

@@ -36,7 +36,10 @@ trait HasContext
         self::assertFalse(TaskContext::isThere());
         self::assertSame([true, 1, true, 1], $future->await());
         self::assertFalse(TaskContext::isThere());
-        self::assertSame([[true, 1, true, 1]], iterator_to_array($executor->map([1], static fn(int $i): array => $task())));
+        self::assertSame(
+            [[true, 1, true, 1]],
+            iterator_to_array($executor->map([1], static fn(int $i): array => $task())),
+        );
         self::assertFalse(TaskContext::isThere());
     }
 
@@ -122,6 +125,10 @@ trait HasContext
 
     public function testACancellationThatIsNotRequestedIsNot(): void
     {
-        self::assertFalse($this->executor()->submit(static fn(): bool => TaskContext::current()->cancellation()->isRequested())->await());
+        self::assertFalse(
+            $this->executor()
+                ->submit(static fn(): bool => TaskContext::current()->cancellation()->isRequested())
+                ->await(),
+        );
     }
 }

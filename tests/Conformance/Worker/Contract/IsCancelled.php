@@ -90,7 +90,10 @@ trait IsCancelled
         $executor = $this->executor();
         $future = $executor->submit(static fn(): string => $gate->pass('task', true), new TimeoutCancellation(0.01));
 
-        self::assertInstanceOf(TimeoutException::class, self::failure(CancelledException::class, $future)->getPrevious());
+        self::assertInstanceOf(
+            TimeoutException::class,
+            self::failure(CancelledException::class, $future)->getPrevious(),
+        );
         self::assertUsable($executor);
     }
 
@@ -113,7 +116,10 @@ trait IsCancelled
 
         self::assertSame(42, $executor->submit(Number::answer(...), new NullCancellation())->await());
         self::assertSame(42, $executor->submit(Number::answer(...), $never->getCancellation())->await());
-        self::assertSame([2, 4], iterator_to_array($executor->map([1, 2], Number::double(...), $never->getCancellation())));
+        self::assertSame(
+            [2, 4],
+            iterator_to_array($executor->map([1, 2], Number::double(...), $never->getCancellation())),
+        );
         self::assertFalse($never->isCancelled());
     }
 
@@ -124,7 +130,10 @@ trait IsCancelled
         $executor = $this->executor();
         $futures = [];
         for ($i = 0; $i < 10; ++$i) {
-            $futures[] = $executor->submit(static fn(): string => $gate->pass("{$i}", $i === 1), $i === 1 ? $cancellation->getCancellation() : null);
+            $futures[] = $executor->submit(
+                static fn(): string => $gate->pass("{$i}", $i === 1),
+                $i === 1 ? $cancellation->getCancellation() : null,
+            );
         }
         $gate->awaitTasks(2);
         $cancellation->cancel();
@@ -164,7 +173,10 @@ trait IsCancelled
             $cancellation = new DeferredCancellation();
             $input = array_map(strval(...), range(1, 50));
             $task = static fn(string $name): string => $gate->pass($name, true);
-            $loop = Async::run(static fn(): array => iterator_to_array(self::loop($executor, $verb, $input, $task, $cancellation->getCancellation())));
+            $loop = Async::run(
+                static fn(): array
+                    => iterator_to_array(self::loop($executor, $verb, $input, $task, $cancellation->getCancellation())),
+            );
             $gate->awaitTasks(1);
             $cancellation->cancel();
             self::failure(CancelledException::class, $loop);
@@ -187,13 +199,22 @@ trait IsCancelled
                 }
             };
             $taken = 0;
-            self::thrown(CancelledException::class, static function () use ($executor, $verb, $input, $cancellation, &$taken): void {
-                foreach (self::loop($executor, $verb, $input(), Number::double(...), $cancellation->getCancellation()) as $_) {
-                    if (++$taken === 5) {
-                        $cancellation->cancel();
+            self::thrown(
+                CancelledException::class,
+                static function () use ($executor, $verb, $input, $cancellation, &$taken): void {
+                    foreach (self::loop(
+                        $executor,
+                        $verb,
+                        $input(),
+                        Number::double(...),
+                        $cancellation->getCancellation(),
+                    ) as $_) {
+                        if (++$taken === 5) {
+                            $cancellation->cancel();
+                        }
                     }
-                }
-            });
+                },
+            );
             self::assertSame(5, $taken);
             self::assertUsable($executor);
         }

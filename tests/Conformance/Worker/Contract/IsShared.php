@@ -38,7 +38,10 @@ trait IsShared
             });
         }
 
-        self::assertSame([50_601, 50_702, 50_803, 50_904, 51_005], array_map(static fn(Future $loop): int => $loop->await(), $loops));
+        self::assertSame(
+            [50_601, 50_702, 50_803, 50_904, 51_005],
+            array_map(static fn(Future $loop): int => $loop->await(), $loops),
+        );
     }
 
     public function testAFiberThatWaitsForItIsNotGarbage(): void

@@ -49,7 +49,10 @@ trait KeepsSecrets
             }
             if (!$seen->contains($object)) {
                 $seen->attach($object);
-                $parts = array_map(static fn(mixed $part): array => \is_array($part) ? $part : [$part], array_values((array) $object));
+                $parts = array_map(
+                    static fn(mixed $part): array => \is_array($part) ? $part : [$part],
+                    array_values((array) $object),
+                );
                 array_push($waiting, ...array_filter(array_merge(...$parts), is_object(...)));
             }
         }

@@ -37,7 +37,10 @@ trait KnowsClasses
         $pool = $this->pool();
         foreach (self::STRANGERS as $name => [$code, $suffix]) {
             $input = [$name => self::evaluated($code, $class)];
-            $results = new Collected($pool->map($input, static fn(mixed $argument): string => get_debug_type($argument)));
+            $results = new Collected($pool->map(
+                $input,
+                static fn(mixed $argument): string => get_debug_type($argument),
+            ));
 
             self::assertInstanceOf(TaskFailedException::class, $results->thrown, $name);
             self::assertSame($name, $results->thrown->key);
@@ -78,7 +81,10 @@ trait KnowsClasses
         $object = self::evaluated('new %s()', $class);
         $pool = $this->pool(1, initialize: static fn(): string => get_debug_type($object));
 
-        self::assertNamesWhatAWorkerLacks($class, self::failure(WorkerStartException::class, $pool->submit(Number::answer(...))));
+        self::assertNamesWhatAWorkerLacks(
+            $class,
+            self::failure(WorkerStartException::class, $pool->submit(Number::answer(...))),
+        );
     }
 
     public function testAResultOfAClassThatThisProcessDoesNotKnowIsAFailureThatNamesIt(): void
@@ -94,7 +100,10 @@ trait KnowsClasses
             self::assertInstanceOf(TaskFailedException::class, $results->thrown, $name);
             self::assertSame($name, $results->thrown->key);
             self::assertNamesWhatIsMissingHere("{$class}{$suffix}", $results->thrown);
-            self::assertNamesWhatIsMissingHere("{$class}{$suffix}", self::failure(TaskFailedException::class, $pool->submit(static fn(): mixed => $task($code))));
+            self::assertNamesWhatIsMissingHere(
+                "{$class}{$suffix}",
+                self::failure(TaskFailedException::class, $pool->submit(static fn(): mixed => $task($code))),
+            );
             self::assertUsable($pool);
         }
     }
@@ -130,7 +139,8 @@ trait KnowsClasses
 
     public function testWhatTasksAndThisProcessUnserializeThemselvesIsAsBefore(): void
     {
-        $seen = static fn(): string => \ini_get('unserialize_callback_func') . get_debug_type(unserialize('O:10:"NobodyEver":0:{}'));
+        $seen = static fn(): string
+            => \ini_get('unserialize_callback_func') . get_debug_type(unserialize('O:10:"NobodyEver":0:{}'));
         $unknown = self::evaluated('new %s()', $this->classHere());
         $pool = $this->pool(1);
         $arguments = [1, new Number(1), [Suit::Hearts, new Number(1)]];
@@ -184,11 +194,18 @@ trait KnowsClasses
 
     private static function assertNamesWhatAWorkerLacks(string $class, \Throwable $failure, string $of = ''): void
     {
-        self::assertStringContainsString("A worker has no class {$class}: it loads what Composer autoloads, and the file that WorkerPoolOptions(bootstrap:) names", $failure->getMessage(), $of);
+        self::assertStringContainsString(
+            "A worker has no class {$class}: it loads what Composer autoloads, and the file that WorkerPoolOptions(bootstrap:) names",
+            $failure->getMessage(),
+            $of,
+        );
     }
 
     private static function assertNamesWhatIsMissingHere(string $class, \Throwable $failure): void
     {
-        self::assertStringContainsString("The process of the pool has no class {$class}, of which a worker has sent an object", $failure->getMessage());
+        self::assertStringContainsString(
+            "The process of the pool has no class {$class}, of which a worker has sent an object",
+            $failure->getMessage(),
+        );
     }
 }

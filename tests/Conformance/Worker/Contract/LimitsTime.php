@@ -86,7 +86,10 @@ trait LimitsTime
     public function testATaskOfALoopThatRunsForTooLongNamesItsKey(): void
     {
         $pool = $this->pool(timeout: 0.2);
-        $results = new Collected($pool->map(['a' => 1, 'b' => 0, 'c' => 2], static fn(int $i): int => $i > 0 ? $i : Deed::hang()));
+        $results = new Collected($pool->map(
+            ['a' => 1, 'b' => 0, 'c' => 2],
+            static fn(int $i): int => $i > 0 ? $i : Deed::hang(),
+        ));
 
         self::assertSame(['a'], $results->keys);
         self::assertInstanceOf(TaskTimeoutException::class, $results->thrown);
@@ -214,7 +217,10 @@ trait LimitsTime
         $gate->awaitTasks(1);
         $behind = [];
         foreach (['first', 'second', 'third'] as $name) {
-            $behind[$name] = $pool->submit(static fn(): string => $gate->say($name), $name === 'third' ? null : $cancellation->getCancellation());
+            $behind[$name] = $pool->submit(
+                static fn(): string => $gate->say($name),
+                $name === 'third' ? null : $cancellation->getCancellation(),
+            );
         }
         $cancellation->cancel();
         self::failure(CancelledException::class, $behind['first']);
@@ -239,7 +245,10 @@ trait LimitsTime
         }
         $long = $pool->submit(static fn(): string => $gate->pass('long'));
         $behind = $pool->submit(static fn() => Deed::hang($pid), $cancellation->getCancellation());
-        Eventually::holds(static fn(): bool => Text::numbersIn($pid) !== [], 'it is taken from the first worker, and started in another');
+        Eventually::holds(
+            static fn(): bool => Text::numbersIn($pid) !== [],
+            'it is taken from the first worker, and started in another',
+        );
         $cancellation->cancel();
         self::failure(CancelledException::class, $behind);
 
@@ -256,7 +265,11 @@ trait LimitsTime
         $cancellation = new DeferredCancellation();
         $pool = $this->pool(1);
         self::thrown(CancelledException::class, static function () use ($pool, $pid, $cancellation): void {
-            foreach ($pool->map([0, 1], static fn(int $i): int => $i === 0 ? 0 : Deed::hang($pid), $cancellation->getCancellation()) as $_) {
+            foreach ($pool->map(
+                [0, 1],
+                static fn(int $i): int => $i === 0 ? 0 : Deed::hang($pid),
+                $cancellation->getCancellation(),
+            ) as $_) {
                 Eventually::holds(static fn(): bool => Text::numbersIn($pid) !== [], 'the second has started');
                 $cancellation->cancel();
             }

@@ -34,7 +34,10 @@ trait MapsInput
     #[DataProvider('inputs')]
     public function testAnyIterableIsAnInput(iterable $input): void
     {
-        self::assertSame(['a' => 2, 'b' => 4, 'c' => 6], iterator_to_array($this->executor()->map($input, Number::double(...))));
+        self::assertSame(
+            ['a' => 2, 'b' => 4, 'c' => 6],
+            iterator_to_array($this->executor()->map($input, Number::double(...))),
+        );
     }
 
     /** @return iterable<string, array{callable(int): mixed, mixed}> */
@@ -73,7 +76,10 @@ trait MapsInput
 
     public function testMapKeepsTheOrderOfManyQuickTasks(): void
     {
-        self::assertSame(range(0, 20_000, 2), iterator_to_array($this->executor()->map(range(0, 10_000), Number::double(...)), false));
+        self::assertSame(
+            range(0, 20_000, 2),
+            iterator_to_array($this->executor()->map(range(0, 10_000), Number::double(...)), false),
+        );
     }
 
     public function testMapUnorderedYieldsEachResultOnce(): void
@@ -84,14 +90,33 @@ trait MapsInput
 
         self::assertNull($results->thrown);
         self::assertSame(range(0, 10_000, 2), $values);
-        self::assertSame($results->values, array_map(static fn(mixed $key): ?int => \is_int($key) ? 2 * $key : null, $results->keys));
+        self::assertSame(
+            $results->values,
+            array_map(static fn(mixed $key): ?int => \is_int($key) ? 2 * $key : null, $results->keys),
+        );
     }
 
     public function testKeysOfAnyKindComeBackAsTheyWere(): void
     {
         $object = new \stdClass();
         $closure = static fn(): int => 1;
-        $keys = [0, -1, 'text', '', '7', 1.5, null, true, ['x' => 1], $object, Suit::Hearts, $closure, fopen('php://memory', 'r'), 'text', 0];
+        $keys = [
+            0,
+            -1,
+            'text',
+            '',
+            '7',
+            1.5,
+            null,
+            true,
+            ['x' => 1],
+            $object,
+            Suit::Hearts,
+            $closure,
+            fopen('php://memory', 'r'),
+            'text',
+            0,
+        ];
         $input = static function () use ($keys): \Generator {
             foreach ($keys as $i => $key) {
                 yield $key => $i;

@@ -27,14 +27,20 @@ trait PreparesWorkers
             Deed::$count += $start;
         });
 
-        self::assertSame([101, 102, 103], iterator_to_array($pool->map([1, 2, 3], static fn(int $i): int => Deed::count()), false));
+        self::assertSame(
+            [101, 102, 103],
+            iterator_to_array($pool->map([1, 2, 3], static fn(int $i): int => Deed::count()), false),
+        );
     }
 
     public function testAnInitialiserThatCanNotTravelIsRefusedAtOnce(): void
     {
         $stream = Streams::open('php://memory', 'r');
 
-        self::thrown(UnserializableException::class, fn() => $this->pool(1, initialize: static fn(): bool => feof($stream)));
+        self::thrown(
+            UnserializableException::class,
+            fn() => $this->pool(1, initialize: static fn(): bool => feof($stream)),
+        );
     }
 
     public function testAnInitialiserThatThrowsIsTheReasonWhyThereIsNoWorker(): void
@@ -48,7 +54,13 @@ trait PreparesWorkers
 
     public function testTheBootstrapFileIsLoadedAndItsGlobalsAreGlobal(): void
     {
-        $pool = $this->pool(1, bootstrap: $this->file('bootstrap.php', '<?php $answer = 42; function answer_of_bootstrap() { global $answer; return $answer; }'));
+        $pool = $this->pool(
+            1,
+            bootstrap: $this->file(
+                'bootstrap.php',
+                '<?php $answer = 42; function answer_of_bootstrap() { global $answer; return $answer; }',
+            ),
+        );
 
         $task = static fn(string $name): mixed => \is_callable($name) ? $name() : null;
 
@@ -58,7 +70,10 @@ trait PreparesWorkers
 
     public function testABootstrapFileThatThrowsIsTheReasonWhyThereIsNoWorker(): void
     {
-        $pool = $this->pool(1, bootstrap: $this->file('bootstrap.php', '<?php throw new DomainException("no settings");'));
+        $pool = $this->pool(
+            1,
+            bootstrap: $this->file('bootstrap.php', '<?php throw new DomainException("no settings");'),
+        );
         $failed = self::failure(WorkerStartException::class, $pool->submit(Number::answer(...)));
 
         self::assertSame('no settings', $failed->thrown?->message);
@@ -109,8 +124,14 @@ trait PreparesWorkers
 
     public function testTheMemoryLimitIsThatOfTheOptionsOrOfThisProcess(): void
     {
-        self::assertSame('77M', $this->pool(1, memoryLimit: '77M')->submit(static fn(): mixed => \ini_get('memory_limit'))->await());
-        self::assertSame(\ini_get('memory_limit'), $this->pool(1)->submit(static fn(): mixed => \ini_get('memory_limit'))->await());
+        self::assertSame(
+            '77M',
+            $this->pool(1, memoryLimit: '77M')->submit(static fn(): mixed => \ini_get('memory_limit'))->await(),
+        );
+        self::assertSame(
+            \ini_get('memory_limit'),
+            $this->pool(1)->submit(static fn(): mixed => \ini_get('memory_limit'))->await(),
+        );
     }
 
     public function testAWorkerHasNoDescriptorOfThisProcess(): void
@@ -118,7 +139,10 @@ trait PreparesWorkers
         $server = Streams::server();
         $file = Streams::open($this->file('secret', 'x'), 'r');
         [$one, $other] = Streams::pair();
-        $mine = array_filter(Deed::descriptors(), static fn(string $target): bool => preg_match('/^(socket|pipe):|secret/', $target) === 1);
+        $mine = array_filter(
+            Deed::descriptors(),
+            static fn(string $target): bool => preg_match('/^(socket|pipe):|secret/', $target) === 1,
+        );
         $pool = $this->pool(1);
         $theirs = $pool->submit(Deed::descriptors(...))->await();
 
@@ -150,7 +174,10 @@ trait PreparesWorkers
     {
         putenv('SPINDLE_TEST_GREETING=hello');
         try {
-            self::assertSame('hello', $this->pool(1)->submit(static fn(): string => (string) getenv('SPINDLE_TEST_GREETING'))->await());
+            self::assertSame(
+                'hello',
+                $this->pool(1)->submit(static fn(): string => (string) getenv('SPINDLE_TEST_GREETING'))->await(),
+            );
         } finally {
             putenv('SPINDLE_TEST_GREETING');
         }
@@ -158,7 +185,10 @@ trait PreparesWorkers
 
     public function testTheStandardInputOfAWorkerIsAtItsEnd(): void
     {
-        self::assertSame('', $this->pool(1)->submit(static fn(): string => (string) file_get_contents('php://stdin'))->await());
+        self::assertSame(
+            '',
+            $this->pool(1)->submit(static fn(): string => (string) file_get_contents('php://stdin'))->await(),
+        );
     }
 
     public function testALoggerGetsStepsAtDebugLevelAndNoSecrets(): void

@@ -88,7 +88,10 @@ trait PullsLazily
         };
         memory_reset_peak_usage();
         $before = memory_get_usage();
-        foreach ($this->executor()->mapUnordered($input(), static fn(int $i): string => str_repeat('x', 1 << 20)) as $text) {
+        foreach ($this->executor()->mapUnordered(
+            $input(),
+            static fn(int $i): string => str_repeat('x', 1 << 20),
+        ) as $text) {
             ++$taken;
             self::assertSame(1 << 20, \strlen($text));
             if ($taken === 200) {

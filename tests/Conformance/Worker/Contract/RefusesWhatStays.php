@@ -101,21 +101,37 @@ trait RefusesWhatStays
     public static function valuesThatStay(): iterable
     {
         yield 'a stream' => [static fn(): mixed => Streams::open('php://memory', 'r'), '', 'an open stream'];
-        yield 'a stream in an array' => [static fn(): mixed => ['x' => [1, Streams::open('php://memory', 'r')]], "['x'][1]", 'an open stream'];
+        yield 'a stream in an array' => [
+            static fn(): mixed => ['x' => [1, Streams::open('php://memory', 'r')]],
+            "['x'][1]",
+            'an open stream',
+        ];
         yield 'a closure' => [static fn(): mixed => abs(...), '', 'a closure'];
         yield 'a closure in an object' => [static fn(): mixed => [Number::holding(abs(...))], '[0]->held', 'a closure'];
         yield 'an anonymous class' => [static fn(): mixed => [new class {}], '[0]', 'an object of an anonymous class'];
-        yield 'what PHP does not serialize' => [static fn(): mixed => ['f' => new \SplFileInfo('/')], "['f']", 'SplFileInfo'];
+        yield 'what PHP does not serialize' => [
+            static fn(): mixed => ['f' => new \SplFileInfo('/')],
+            "['f']",
+            'SplFileInfo',
+        ];
         yield 'what refuses' => [static fn(): mixed => [new Torn(false)], '[0]', 'I stay'];
     }
 
     /** @param \Closure(): mixed $value */
     #[DataProvider('valuesThatStay')]
-    public function testAnArgumentThatCanNotTravelIsRefusedAfterTheResultsBeforeIt(\Closure $value, string $path, string $what): void
-    {
+    public function testAnArgumentThatCanNotTravelIsRefusedAfterTheResultsBeforeIt(
+        \Closure $value,
+        string $path,
+        string $what,
+    ): void {
         $executor = $this->executor();
         foreach (['map', 'mapUnordered'] as $verb) {
-            $results = new Collected(self::loop($executor, $verb, ['a' => 1, 'b' => 'x', 'c' => $value(), 'd' => 2], static fn(mixed $value): mixed => $value));
+            $results = new Collected(self::loop(
+                $executor,
+                $verb,
+                ['a' => 1, 'b' => 'x', 'c' => $value(), 'd' => 2],
+                static fn(mixed $value): mixed => $value,
+            ));
 
             sort($results->keys);
             self::assertSame(['a', 'b'], $results->keys);
@@ -141,7 +157,10 @@ trait RefusesWhatStays
     public function testAResultThatCanNotTravelInALoopSaysForWhichInput(): void
     {
         $executor = $this->executor();
-        $results = new Collected($executor->map(['a' => 1, 'b' => 0], static fn(int $i): mixed => $i === 1 ? 1 : [abs(...)]));
+        $results = new Collected($executor->map(
+            ['a' => 1, 'b' => 0],
+            static fn(int $i): mixed => $i === 1 ? 1 : [abs(...)],
+        ));
 
         self::assertSame(['a'], $results->keys);
         self::assertInstanceOf(UnserializableException::class, $results->thrown);

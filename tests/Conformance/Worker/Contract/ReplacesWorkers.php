@@ -96,9 +96,16 @@ trait ReplacesWorkers
                 return Deed::worker();
             })->await();
         }
-        Eventually::holds(static fn(): bool => is_file($blocked) && file_get_contents($blocked) === ':::', 'they do not end by themselves');
+        Eventually::holds(
+            static fn(): bool => is_file($blocked) && file_get_contents($blocked) === ':::',
+            'they do not end by themselves',
+        );
         self::assertCount(3, array_unique($workers));
-        Eventually::holds(static fn(): bool => array_filter($workers, Processes::isAlive(...)) === [], 'they are gone', 10.0);
+        Eventually::holds(
+            static fn(): bool => array_filter($workers, Processes::isAlive(...)) === [],
+            'they are gone',
+            10.0,
+        );
         $start = hrtime(true);
         $pool->close();
 
@@ -110,7 +117,10 @@ trait ReplacesWorkers
         $pool = $this->pool(1, maxAge: 0.2);
         $first = $pool->submit(Deed::worker(...))->await();
 
-        Eventually::holds(static fn(): bool => $pool->submit(Deed::worker(...))->await() !== $first, 'another one has taken its place');
+        Eventually::holds(
+            static fn(): bool => $pool->submit(Deed::worker(...))->await() !== $first,
+            'another one has taken its place',
+        );
     }
 
     public function testNoTaskIsLostWhenWorkersAreReplacedAtTheirAge(): void
@@ -221,7 +231,10 @@ trait ReplacesWorkers
         $workers = array_map(static fn(Future $future): int => $future->await(), $futures);
         self::assertCount(3, array_unique($workers));
 
-        Eventually::holds(static fn(): bool => \count(array_filter($workers, Processes::isAlive(...))) === 1, 'one is left');
+        Eventually::holds(
+            static fn(): bool => \count(array_filter($workers, Processes::isAlive(...))) === 1,
+            'one is left',
+        );
         self::assertUsable($pool);
     }
 

@@ -80,7 +80,10 @@ trait RunsCallables
         $number = new Number(1);
         $executor = $this->executor();
 
-        self::assertSame([2, 2], [$executor->submit([$number, 'increment'])->await(), $executor->submit([$number, 'increment'])->await()]);
+        self::assertSame(
+            [2, 2],
+            [$executor->submit([$number, 'increment'])->await(), $executor->submit([$number, 'increment'])->await()],
+        );
         self::assertSame(1, $number->value());
     }
 

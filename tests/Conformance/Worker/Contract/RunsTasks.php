@@ -211,7 +211,10 @@ trait RunsTasks
         $tasks = new Tasks($this->executor());
         $tasks->add(Number::answer(...))->then(static fn() => $tasks->wait());
 
-        self::assertStringContainsString('being waited for', self::thrown(\LogicException::class, static fn() => $tasks->wait())->getMessage());
+        self::assertStringContainsString(
+            'being waited for',
+            self::thrown(\LogicException::class, static fn() => $tasks->wait())->getMessage(),
+        );
     }
 
     public function testACallbackThatComesTooLateIsRefused(): void

@@ -115,7 +115,10 @@ trait SparesNeighbours
         $pool = $this->pool(1, maxGrowth: 4 << 20);
         $workers = [];
         for ($i = 0; $i < 4; ++$i) {
-            foreach ($pool->map([str_repeat('x', 8 << 20)], static fn(string $large): array => [Deed::worker(), $large]) as [$worker, $large]) {
+            foreach ($pool->map(
+                [str_repeat('x', 8 << 20)],
+                static fn(string $large): array => [Deed::worker(), $large],
+            ) as [$worker, $large]) {
                 $workers[] = $worker;
                 self::assertSame(8 << 20, \strlen($large));
             }

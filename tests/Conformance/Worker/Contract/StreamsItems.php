@@ -344,7 +344,10 @@ trait StreamsItems
     public function testAnItemOfALoopThatCanNotTravelSaysForWhichInput(): void
     {
         $executor = $this->executor();
-        foreach ($executor->map(['a' => 1], static fn(int $i): \Generator => yield $i => Number::holding(abs(...))) as $items) {
+        foreach ($executor->map(
+            ['a' => 1],
+            static fn(int $i): \Generator => yield $i => Number::holding(abs(...)),
+        ) as $items) {
             $collected = new Collected($items);
 
             self::assertInstanceOf(UnserializableException::class, $collected->thrown);
@@ -361,7 +364,10 @@ trait StreamsItems
             $kept[] = $items;
         }
 
-        self::assertSame([[1, 2, 3], [1, 2, 3, 4]], array_map(static fn(\Generator $items): array => iterator_to_array($items), $kept));
+        self::assertSame(
+            [[1, 2, 3], [1, 2, 3, 4]],
+            array_map(static fn(\Generator $items): array => iterator_to_array($items), $kept),
+        );
     }
 
     public function testATaskThatWasCancelledBeforeItsFirstItemHasNone(): void

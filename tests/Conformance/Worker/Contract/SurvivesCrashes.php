@@ -58,7 +58,9 @@ trait SurvivesCrashes
         $pool = $this->pool(1);
 
         self::assertNull(self::failure(WorkerCrashedException::class, $pool->submit(static fn() => exit(3)))->error);
-        self::assertNull(self::failure(WorkerCrashedException::class, $pool->submit(static fn() => Deed::dieOf(9)))->error);
+        self::assertNull(
+            self::failure(WorkerCrashedException::class, $pool->submit(static fn() => Deed::dieOf(9)))->error,
+        );
     }
 
     public function testTheLastOfTheStandardErrorIsKept(): void
@@ -78,7 +80,10 @@ trait SurvivesCrashes
     public function testAMissingInterfaceIsAFailureAndNoCrash(): void
     {
         $pool = $this->pool(1);
-        $failed = self::failure(TaskFailedException::class, $pool->submit(static fn(): mixed => eval('final class OfNothing implements \NotThereAtAll {}')));
+        $failed = self::failure(
+            TaskFailedException::class,
+            $pool->submit(static fn(): mixed => eval('final class OfNothing implements \NotThereAtAll {}')),
+        );
 
         self::assertStringContainsString('NotThereAtAll', $failed->thrown->message);
     }
@@ -242,7 +247,18 @@ trait SurvivesCrashes
         $gate->awaitTasks(1);
         $futures[] = $pool->submit(static fn() => exit(7));
         $futures[] = $pool->submit(static fn() => throw new \DomainException('torn'));
-        self::assertSame(['in_use' => 1, 'max' => 1, 'workers' => 1, 'waiting' => 2, 'run_total' => 0, 'failed_total' => 0, 'crashed_total' => 0], $pool->statistics());
+        self::assertSame(
+            [
+                'in_use' => 1,
+                'max' => 1,
+                'workers' => 1,
+                'waiting' => 2,
+                'run_total' => 0,
+                'failed_total' => 0,
+                'crashed_total' => 0,
+            ],
+            $pool->statistics(),
+        );
         $gate->open();
         $futures[0]->await();
         self::failure(WorkerCrashedException::class, $futures[1]);
@@ -250,7 +266,10 @@ trait SurvivesCrashes
         self::assertSame([1, 2, 3], iterator_to_array($pool->map([1, 2, 3], abs(...))));
         $figures = $pool->statistics();
 
-        self::assertSame([0, 6, 2, 1], [$figures['waiting'], $figures['run_total'], $figures['failed_total'], $figures['crashed_total']]);
+        self::assertSame(
+            [0, 6, 2, 1],
+            [$figures['waiting'], $figures['run_total'], $figures['failed_total'], $figures['crashed_total']],
+        );
         $pool->close();
         self::assertSame([0, 0], [$pool->statistics()['in_use'], $pool->statistics()['workers']]);
     }
@@ -263,7 +282,10 @@ trait SurvivesCrashes
             $futures[] = $pool->submit(static fn() => exit(7));
         }
         foreach ($futures as $future) {
-            self::assertSame($this->hasAProcessForEachWorker() ? 7 : null, self::failure(WorkerCrashedException::class, $future)->exitCode);
+            self::assertSame(
+                $this->hasAProcessForEachWorker() ? 7 : null,
+                self::failure(WorkerCrashedException::class, $future)->exitCode,
+            );
         }
         self::assertUsable($pool);
     }
@@ -277,8 +299,18 @@ trait SurvivesCrashes
         yield 'exit(0)' => [static fn() => exit(0), 0, null, 'called exit(0)'];
         yield 'exit(3)' => [static fn() => exit(3), 3, null, 'called exit(3)'];
         yield 'exit with a text' => [static fn() => exit('bye'), 0, null, 'called exit(0)'];
-        yield 'memory' => [static fn(): int => Deed::exhaust(), 255, null, 'Allowed memory size of 33554432 bytes exhausted'];
-        yield 'code that does not compile' => [static fn(): mixed => eval('function f() { break; }'), 255, null, "'break' not in the 'loop' or 'switch' context"];
+        yield 'memory' => [
+            static fn(): int => Deed::exhaust(),
+            255,
+            null,
+            'Allowed memory size of 33554432 bytes exhausted',
+        ];
+        yield 'code that does not compile' => [
+            static fn(): mixed => eval('function f() { break; }'),
+            255,
+            null,
+            "'break' not in the 'loop' or 'switch' context",
+        ];
         yield 'KILL' => [static fn() => Deed::dieOf(9), null, 9, 'by signal 9 (KILL'];
         yield 'SEGV' => [static fn() => Deed::dieOf(11), null, 11, 'by signal 11 (SEGV)'];
     }

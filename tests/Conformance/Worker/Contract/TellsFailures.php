@@ -25,7 +25,10 @@ trait TellsFailures
 {
     public function testAFailureHasAllOfItsExceptionAsData(): void
     {
-        $failed = self::failure(TaskFailedException::class, $this->executor()->submit(static fn() => Failing::withSecret('hush')));
+        $failed = self::failure(
+            TaskFailedException::class,
+            $this->executor()->submit(static fn() => Failing::withSecret('hush')),
+        );
         $thrown = $failed->thrown;
 
         self::assertSame(\DomainException::class, $thrown->class);
@@ -35,8 +38,18 @@ trait TellsFailures
         self::assertGreaterThan(10, $thrown->line);
         self::assertTrue($thrown->isA(\LogicException::class));
         self::assertFalse($thrown->isA(\RuntimeException::class));
-        self::assertSame([\LengthException::class, 'too long', 8], [$thrown->previous?->class, $thrown->previous?->message, $thrown->previous?->code]);
-        self::assertSame([HoldingException::class, 'deep', 9], [$thrown->previous?->previous?->class, $thrown->previous?->previous?->message, $thrown->previous?->previous?->code]);
+        self::assertSame(
+            [\LengthException::class, 'too long', 8],
+            [$thrown->previous?->class, $thrown->previous?->message, $thrown->previous?->code],
+        );
+        self::assertSame(
+            [HoldingException::class, 'deep', 9],
+            [
+                $thrown->previous?->previous?->class,
+                $thrown->previous?->previous?->message,
+                $thrown->previous?->previous?->code,
+            ],
+        );
         self::assertNull($thrown->previous?->previous?->previous);
         self::assertSame(1, $failed->attempts);
         self::assertNull($failed->key);
@@ -44,7 +57,10 @@ trait TellsFailures
 
     public function testTheMessageSaysWhatWasThrownAndWhere(): void
     {
-        $failed = self::failure(TaskFailedException::class, $this->executor()->submit(static fn() => Failing::withSecret('hush')));
+        $failed = self::failure(
+            TaskFailedException::class,
+            $this->executor()->submit(static fn() => Failing::withSecret('hush')),
+        );
 
         self::assertStringContainsString('The task threw DomainException: no such user in ', $failed->getMessage());
         self::assertStringContainsString("/Failing.php:{$failed->thrown->line}", $failed->getMessage());
@@ -53,7 +69,10 @@ trait TellsFailures
     public function testTheTraceHasCallsAndNoArguments(): void
     {
         $secret = 'hush hush';
-        $failed = self::failure(TaskFailedException::class, $this->executor()->submit(static fn() => Failing::withSecret($secret)));
+        $failed = self::failure(
+            TaskFailedException::class,
+            $this->executor()->submit(static fn() => Failing::withSecret($secret)),
+        );
 
         self::assertSame('withSecret', $failed->thrown->trace[0]['function'] ?? null);
         self::assertSame(Failing::class, $failed->thrown->trace[0]['class'] ?? null);
@@ -63,7 +82,10 @@ trait TellsFailures
 
     public function testTheOriginalIsPrevious(): void
     {
-        $failed = self::failure(TaskFailedException::class, $this->executor()->submit(static fn(): int => Failing::at(3, 3)));
+        $failed = self::failure(
+            TaskFailedException::class,
+            $this->executor()->submit(static fn(): int => Failing::at(3, 3)),
+        );
 
         self::assertInstanceOf(\DomainException::class, $failed->getPrevious());
         self::assertSame('bad 3', $failed->getPrevious()->getMessage());
@@ -73,16 +95,25 @@ trait TellsFailures
 
     public function testAnExceptionThatCanNotTravelComesAsData(): void
     {
-        $failed = self::failure(TaskFailedException::class, $this->executor()->submit([Failing::class, 'withObjectThatStays']));
+        $failed = self::failure(
+            TaskFailedException::class,
+            $this->executor()->submit([Failing::class, 'withObjectThatStays']),
+        );
 
         self::assertNull($failed->getPrevious());
-        self::assertSame([HoldingException::class, 'held', 5], [$failed->thrown->class, $failed->thrown->message, $failed->thrown->code]);
+        self::assertSame(
+            [HoldingException::class, 'held', 5],
+            [$failed->thrown->class, $failed->thrown->message, $failed->thrown->code],
+        );
         self::assertSame('inner', $failed->thrown->previous?->message);
     }
 
     public function testAnExceptionOfAnAnonymousClassComesAsData(): void
     {
-        $failed = self::failure(TaskFailedException::class, $this->executor()->submit(static fn() => throw new class ('odd') extends \LogicException {}));
+        $failed = self::failure(
+            TaskFailedException::class,
+            $this->executor()->submit(static fn() => throw new class ('odd') extends \LogicException {}),
+        );
 
         self::assertSame('odd', $failed->thrown->message);
         self::assertTrue($failed->thrown->isA(\LogicException::class));
@@ -153,7 +184,10 @@ trait TellsFailures
         self::assertSame(['a', 'b'], $results->keys);
         self::assertInstanceOf(TaskFailedException::class, $results->thrown);
         self::assertSame('c', $results->thrown->key);
-        self::assertStringContainsString('The task for "c" threw DomainException: bad 2', $results->thrown->getMessage());
+        self::assertStringContainsString(
+            'The task for "c" threw DomainException: bad 2',
+            $results->thrown->getMessage(),
+        );
         self::assertUsable($executor);
     }
 
@@ -174,7 +208,10 @@ trait TellsFailures
     public function testAFailureEndsAnUnorderedLoopAndNamesItsKey(): void
     {
         $executor = $this->executor();
-        $results = new Collected($executor->mapUnordered(['a' => 0, 'b' => 1, 'c' => 2], static fn(int $i): int => Failing::at($i, 1)));
+        $results = new Collected($executor->mapUnordered(
+            ['a' => 0, 'b' => 1, 'c' => 2],
+            static fn(int $i): int => Failing::at($i, 1),
+        ));
 
         self::assertInstanceOf(TaskFailedException::class, $results->thrown);
         self::assertSame('b', $results->thrown->key);

@@ -45,7 +45,10 @@ trait TriesAgain
     public function testTheLastFailureSaysHowManyAttemptsThereWere(): void
     {
         $runs = $this->path('runs');
-        $failed = self::failure(TaskFailedException::class, $this->pool(1, self::atOnce(2))->submit(self::failing($runs)));
+        $failed = self::failure(
+            TaskFailedException::class,
+            $this->pool(1, self::atOnce(2))->submit(self::failing($runs)),
+        );
 
         self::assertSame(3, $failed->attempts);
         self::assertStringEndsWith('(attempt 3)', $failed->getMessage());
@@ -65,15 +68,33 @@ trait TriesAgain
     {
         $pool = $this->pool(1, self::atOnce(2, onThrow: [\LengthException::class, \RuntimeException::class]));
 
-        self::assertSame(3, self::failure(TaskFailedException::class, $pool->submit(static fn() => throw new \UnexpectedValueException('is a RuntimeException')))->attempts);
-        self::assertSame(1, self::failure(TaskFailedException::class, $pool->submit(static fn() => throw new \DomainException('is none of them')))->attempts);
+        self::assertSame(
+            3,
+            self::failure(
+                TaskFailedException::class,
+                $pool->submit(static fn() => throw new \UnexpectedValueException('is a RuntimeException')),
+            )->attempts,
+        );
+        self::assertSame(
+            1,
+            self::failure(
+                TaskFailedException::class,
+                $pool->submit(static fn() => throw new \DomainException('is none of them')),
+            )->attempts,
+        );
     }
 
     public function testNothingThatThrowsIsTriedAgainIfItIsSaidSo(): void
     {
         $pool = $this->pool(1, self::atOnce(2, onThrow: false));
 
-        self::assertSame(1, self::failure(TaskFailedException::class, $pool->submit(static fn() => throw new \DomainException('once')))->attempts);
+        self::assertSame(
+            1,
+            self::failure(
+                TaskFailedException::class,
+                $pool->submit(static fn() => throw new \DomainException('once')),
+            )->attempts,
+        );
     }
 
     public function testACrashIsTriedAgainInAnotherWorker(): void
@@ -87,7 +108,10 @@ trait TriesAgain
     {
         $pool = $this->pool(1, self::atOnce(3, onCrash: false));
 
-        self::assertSame(1, self::failure(WorkerCrashedException::class, $pool->submit(static fn() => exit(5)))->attempts);
+        self::assertSame(
+            1,
+            self::failure(WorkerCrashedException::class, $pool->submit(static fn() => exit(5)))->attempts,
+        );
     }
 
     public function testATaskThatHasEndedTwoWorkersIsGivenUp(): void
@@ -106,7 +130,8 @@ trait TriesAgain
 
     public function testATimeoutIsTriedAgain(): void
     {
-        $task = static fn(): int => TaskContext::current()->attempt === 1 ? Deed::hang() : TaskContext::current()->attempt;
+        $task = static fn(): int
+            => TaskContext::current()->attempt === 1 ? Deed::hang() : TaskContext::current()->attempt;
 
         self::assertSame(2, $this->pool(1, self::atOnce(1), timeout: 0.2)->submit($task)->await());
     }
@@ -115,7 +140,10 @@ trait TriesAgain
     {
         $pool = $this->pool(1, self::atOnce(3, onTimeout: false), timeout: 0.2);
 
-        self::assertSame(1, self::failure(TaskTimeoutException::class, $pool->submit(static fn() => Deed::hang()))->attempts);
+        self::assertSame(
+            1,
+            self::failure(TaskTimeoutException::class, $pool->submit(static fn() => Deed::hang()))->attempts,
+        );
     }
 
     public function testAnotherAttemptComesAfterItsDelay(): void
@@ -123,7 +151,10 @@ trait TriesAgain
         $pool = $this->pool(1, new TaskRetryPolicy(2, delay: 0.1, factor: 2.0, jitter: 0.0));
         $times = $pool->submit(static fn(): float => microtime(true));
         $start = $times->await();
-        $end = $pool->submit(static fn(): float => TaskContext::current()->attempt < 3 ? throw new \DomainException('not yet') : microtime(true))->await();
+        $end = $pool->submit(
+            static fn(): float
+                => TaskContext::current()->attempt < 3 ? throw new \DomainException('not yet') : microtime(true),
+        )->await();
 
         self::assertGreaterThanOrEqual(0.29, $end - $start);
     }
@@ -150,17 +181,23 @@ trait TriesAgain
 
         self::assertNull($results->thrown);
         self::assertSame(range(0, 99), $results->keys);
-        self::assertSame(array_map(static fn(int $i): array => [$i, $i % 3 === 0 ? 2 : 1], range(0, 99)), $results->values);
+        self::assertSame(
+            array_map(static fn(int $i): array => [$i, $i % 3 === 0 ? 2 : 1], range(0, 99)),
+            $results->values,
+        );
     }
 
     public function testAResultThatCanNotTravelIsNotTriedAgain(): void
     {
         $runs = $this->path('runs');
-        self::failure(UnserializableException::class, $this->pool(1, self::atOnce(3))->submit(static function () use ($runs): \Closure {
-            Deed::note($runs);
+        self::failure(
+            UnserializableException::class,
+            $this->pool(1, self::atOnce(3))->submit(static function () use ($runs): \Closure {
+                Deed::note($runs);
 
-            return abs(...);
-        }));
+                return abs(...);
+            }),
+        );
 
         self::assertSame(['1'], Text::lines($runs));
     }
@@ -181,8 +218,12 @@ trait TriesAgain
     }
 
     /** @param bool|list<class-string<\Throwable>> $onThrow */
-    private static function atOnce(int $retries, bool $onCrash = true, bool $onTimeout = true, bool|array $onThrow = true): TaskRetryPolicy
-    {
+    private static function atOnce(
+        int $retries,
+        bool $onCrash = true,
+        bool $onTimeout = true,
+        bool|array $onThrow = true,
+    ): TaskRetryPolicy {
         return new TaskRetryPolicy($retries, $onCrash, $onTimeout, $onThrow, delay: 0.0);
     }
 

@@ -13,7 +13,12 @@ final class Dump
     {
         ini_set('zend.exception_ignore_args', '0');
         $callers = debug_backtrace(\DEBUG_BACKTRACE_PROVIDE_OBJECT);
-        $parts = ['globals' => $GLOBALS, 'context' => TaskContext::current(), 'callers' => $callers, 'trace' => (new \Exception())->getTrace()];
+        $parts = [
+            'globals' => $GLOBALS,
+            'context' => TaskContext::current(),
+            'callers' => $callers,
+            'trace' => (new \Exception())->getTrace(),
+        ];
         foreach ([...array_values($GLOBALS), ...array_column($callers, 'object')] as $part) {
             $parts[] = $part;
             $parts[] = \is_object($part) ? (array) $part : null;

@@ -10,7 +10,11 @@ final class Failing
     /** @param string $secret value that must not appear in the trace */
     public static function withSecret(string $secret): never
     {
-        throw new \DomainException('no such user', 7, new \LengthException('too long', 8, new HoldingException('deep', 9)));
+        throw new \DomainException(
+            'no such user',
+            7,
+            new \LengthException('too long', 8, new HoldingException('deep', 9)),
+        );
     }
 
     public static function at(int $number, int $bad): int

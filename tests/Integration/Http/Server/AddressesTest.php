@@ -50,7 +50,11 @@ final class AddressesTest extends TestCase
         self::assertSame("unix://{$path}", $this->address);
         [$one, $other] = [$this->client(), $this->client()];
         self::assertSame(['unix:', 'unix:'], $one->get('/')->response()->json());
-        self::assertSame(['unix:', 'unix:'], $other->get('/')->response()->json(), 'its clients have no address to be counted by');
+        self::assertSame(
+            ['unix:', 'unix:'],
+            $other->get('/')->response()->json(),
+            'its clients have no address to be counted by',
+        );
         self::assertFileExists($path);
         $this->server()->kill();
         self::assertFileDoesNotExist($path);
@@ -80,7 +84,10 @@ final class AddressesTest extends TestCase
     {
         $path = $this->file('precious', 'data');
 
-        self::assertSame("The server can't listen on unix://{$path}: {$path} is there already, and is not a socket but a file", self::refusal("unix://{$path}")->getMessage());
+        self::assertSame(
+            "The server can't listen on unix://{$path}: {$path} is there already, and is not a socket but a file",
+            self::refusal("unix://{$path}")->getMessage(),
+        );
         self::assertSame('data', file_get_contents($path));
     }
 
@@ -106,7 +113,10 @@ final class AddressesTest extends TestCase
         $other = stream_socket_server("udg://{$path}", flags: \STREAM_SERVER_BIND);
         self::assertNotFalse($other);
 
-        self::assertStringEndsWith("{$path} is there already, and whether a server has it can't be told: protocol wrong type for socket", self::refusal("unix://{$path}")->getMessage());
+        self::assertStringEndsWith(
+            "{$path} is there already, and whether a server has it can't be told: protocol wrong type for socket",
+            self::refusal("unix://{$path}")->getMessage(),
+        );
         self::assertFileExists($path);
         fclose($other);
     }
@@ -159,15 +169,24 @@ final class AddressesTest extends TestCase
         $this->serve(self::peer(...), address: "unix://{$longest}");
         self::assertSame(200, $this->client()->get('/')->response()->status);
 
-        self::assertSame("The server can't listen on unix://{$longest}x: the path of a Unix socket has at most 107 bytes, and this one has 108", self::refusal("unix://{$longest}x")->getMessage());
+        self::assertSame(
+            "The server can't listen on unix://{$longest}x: the path of a Unix socket has at most 107 bytes, and this one has 108",
+            self::refusal("unix://{$longest}x")->getMessage(),
+        );
     }
 
     public function testAFolderThatIsNotThereIsSaidSo(): void
     {
         $file = $this->file('file', '');
 
-        self::assertSame("The server can't listen on unix:///nowhere/x.sock: /nowhere is not a folder that is there", self::refusal('unix:///nowhere/x.sock')->getMessage());
-        self::assertStringEndsWith("{$file} is not a folder that is there", self::refusal("unix://{$file}/x.sock")->getMessage());
+        self::assertSame(
+            "The server can't listen on unix:///nowhere/x.sock: /nowhere is not a folder that is there",
+            self::refusal('unix:///nowhere/x.sock')->getMessage(),
+        );
+        self::assertStringEndsWith(
+            "{$file} is not a folder that is there",
+            self::refusal("unix://{$file}/x.sock")->getMessage(),
+        );
     }
 
     #[RequiresPhpExtension('FFI')]
@@ -176,10 +195,17 @@ final class AddressesTest extends TestCase
         $path = $this->path('server.sock');
         $server = $this->servers[] = new HttpServer(self::peer(...));
         [$address] = $server->start('127.0.0.1:0', "unix://{$path}");
-        $background = proc_open(['sleep', '60'], [['file', '/dev/null', 'r'], ['file', '/dev/null', 'w'], ['file', '/dev/null', 'w']], $pipes);
+        $background = proc_open(
+            ['sleep', '60'],
+            [['file', '/dev/null', 'r'], ['file', '/dev/null', 'w'], ['file', '/dev/null', 'w']],
+            $pipes,
+        );
         self::assertNotFalse($background);
         $pid = proc_get_status($background)['pid'];
-        Eventually::holds(static fn(): bool => str_starts_with(Processes::commandLine($pid), 'sleep'), 'it is no longer a copy of this process');
+        Eventually::holds(
+            static fn(): bool => str_starts_with(Processes::commandLine($pid), 'sleep'),
+            'it is no longer a copy of this process',
+        );
         $server->kill();
 
         try {
@@ -240,7 +266,10 @@ final class AddressesTest extends TestCase
 
         $refusal = self::refusal($address);
         self::assertSame($address, $refusal->address);
-        self::assertSame("The server can't listen on {$address}: address already in use: another program listens there; end it, or choose another port", $refusal->getMessage());
+        self::assertSame(
+            "The server can't listen on {$address}: address already in use: another program listens there; end it, or choose another port",
+            $refusal->getMessage(),
+        );
     }
 
     public function testWhereOneAddressIsTakenNoneIsListenedOn(): void
@@ -248,14 +277,36 @@ final class AddressesTest extends TestCase
         $other = Streams::server();
         $path = $this->path('server.sock');
 
-        self::assertStringContainsString('already in use', self::refusal("unix://{$path}", '127.0.0.1:0', (string) stream_socket_get_name($other, false))->getMessage());
+        self::assertStringContainsString(
+            'already in use',
+            self::refusal(
+                "unix://{$path}",
+                '127.0.0.1:0',
+                (string) stream_socket_get_name($other, false),
+            )->getMessage(),
+        );
         self::assertFileDoesNotExist($path);
     }
 
     /** @return iterable<string, array{string}> */
     public static function malformed(): iterable
     {
-        foreach (['', '8080', ':8080', '127.0.0.1', '127.0.0.1:', '127.0.0.1:http', 'http://127.0.0.1:80', '::1:8080', '127.0.0.1:80/path', "127.0.0.1:80\n", 'unix://', 'udp://127.0.0.1:80', '127.0.0.1:65536', '127.0.0.1:100000'] as $address) {
+        foreach ([
+            '',
+            '8080',
+            ':8080',
+            '127.0.0.1',
+            '127.0.0.1:',
+            '127.0.0.1:http',
+            'http://127.0.0.1:80',
+            '::1:8080',
+            '127.0.0.1:80/path',
+            "127.0.0.1:80\n",
+            'unix://',
+            'udp://127.0.0.1:80',
+            '127.0.0.1:65536',
+            '127.0.0.1:100000',
+        ] as $address) {
             yield "\"{$address}\"" => [$address];
         }
     }
@@ -263,17 +314,26 @@ final class AddressesTest extends TestCase
     #[DataProvider('malformed')]
     public function testAMalformedAddressIsSaidSo(string $address): void
     {
-        self::assertSame("\"{$address}\" is no address to listen on: give host:port, [IPv6]:port, tls://host:port or unix:///path", self::refusal($address)->getMessage());
+        self::assertSame(
+            "\"{$address}\" is no address to listen on: give host:port, [IPv6]:port, tls://host:port or unix:///path",
+            self::refusal($address)->getMessage(),
+        );
     }
 
     public function testAnAddressThatIsNotOfThisMachineIsSaidSo(): void
     {
-        self::assertStringStartsWith("The server can't listen on 192.0.2.1:0: ", self::refusal('192.0.2.1:0')->getMessage());
+        self::assertStringStartsWith(
+            "The server can't listen on 192.0.2.1:0: ",
+            self::refusal('192.0.2.1:0')->getMessage(),
+        );
     }
 
     public function testTlsWithoutACertificateIsSaidSo(): void
     {
-        self::assertStringContainsString('give HttpServerOptions(certificate: ...)', self::refusal('tls://127.0.0.1:0')->getMessage());
+        self::assertStringContainsString(
+            'give HttpServerOptions(certificate: ...)',
+            self::refusal('tls://127.0.0.1:0')->getMessage(),
+        );
     }
 
     private static function refusal(string ...$addresses): ListenException

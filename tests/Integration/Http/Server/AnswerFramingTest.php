@@ -29,7 +29,10 @@ final class AnswerFramingTest extends TestCase
     use LeavesNothing;
     use ServesHttp;
 
-    /** @return iterable<string, array{\Closure(array<string, string>, int): ResponseInterface}> responses with the body "body" */
+    /**
+     * @return iterable<string, array{\Closure(array<string, string>, int): ResponseInterface}> responses with the body
+     *     "body"
+     */
     public static function bodies(): iterable
     {
         yield 'a string' => [self::asString(...)];
@@ -46,7 +49,9 @@ final class AnswerFramingTest extends TestCase
         $response = $this->answer($of([], 200));
 
         self::assertSame([200, 'OK', 'body'], [$response->status, $response->reason, $response->body]);
-        self::assertTrue(($response->header('content-length') === '4') xor ($response->header('transfer-encoding') === 'chunked'));
+        self::assertTrue(
+            ($response->header('content-length') === '4') xor ($response->header('transfer-encoding') === 'chunked'),
+        );
     }
 
     /** @param \Closure(array<string, string>, int): ResponseInterface $of */
@@ -54,7 +59,10 @@ final class AnswerFramingTest extends TestCase
     public function testHeadGetsTheSameHeadWithoutTheBody(\Closure $of): void
     {
         $get = $this->answer($of(['X-Own' => 'yes', 'Date' => 'Sun, 06 Nov 1994 08:49:37 GMT'], 200));
-        $head = $this->answer($of(['X-Own' => 'yes', 'Date' => 'Sun, 06 Nov 1994 08:49:37 GMT'], 200), "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
+        $head = $this->answer(
+            $of(['X-Own' => 'yes', 'Date' => 'Sun, 06 Nov 1994 08:49:37 GMT'], 200),
+            "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n",
+        );
 
         // RFC 9110, 9.3.2: HEAD may omit it
         $without = static fn(array $headers): array => array_diff_key($headers, ['transfer-encoding' => 0]);
@@ -75,13 +83,19 @@ final class AnswerFramingTest extends TestCase
 
     public function testNotModifiedMayTellTheLengthThatTheBodyWouldHave(): void
     {
-        self::assertSame('1234', $this->answer(new Response(304, ['Content-Length' => '1234']))->header('content-length'));
+        self::assertSame(
+            '1234',
+            $this->answer(new Response(304, ['Content-Length' => '1234']))->header('content-length'),
+        );
         self::assertNull($this->answer(new Response(304))->header('content-length'));
     }
 
     public function testHeadMayTellALengthWithoutMakingTheBody(): void
     {
-        $response = $this->answer(new Response(200, ['Content-Length' => '1234']), "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
+        $response = $this->answer(
+            new Response(200, ['Content-Length' => '1234']),
+            "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n",
+        );
 
         self::assertSame('1234', $response->header('content-length'));
     }
@@ -100,8 +114,15 @@ final class AnswerFramingTest extends TestCase
     public function testHeadGetsNoLengthWhereTheHandlerHasTakenTheBodyAway(ResponseInterface $response): void
     {
         self::assertNull($this->answer($response, "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")->header('content-length'));
-        self::assertSame('0', $this->answer($response, "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n", given: '0')->header('content-length'));
-        self::assertSame('0', $this->answer($response)->header('content-length'), 'to GET it is the length of what is sent');
+        self::assertSame(
+            '0',
+            $this->answer($response, "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n", given: '0')->header('content-length'),
+        );
+        self::assertSame(
+            '0',
+            $this->answer($response)->header('content-length'),
+            'to GET it is the length of what is sent',
+        );
     }
 
     /** @return iterable<string, array{string, int}> */
@@ -142,7 +163,12 @@ final class AnswerFramingTest extends TestCase
     public function testAWrongLengthDesynchronisesNothing(\Closure $of): void
     {
         foreach (['0', '3', '5', '-1', '4, 4', 'four', '99999999999999999999'] as $length) {
-            $this->serve(static fn(ServerRequestInterface $request): ResponseInterface => $request->getRequestTarget() === '/next' ? Response::text('next') : $of(['Content-Length' => $length], 200));
+            $this->serve(
+                static fn(ServerRequestInterface $request): ResponseInterface
+                    => $request->getRequestTarget() === '/next'
+                    ? Response::text('next')
+                    : $of(['Content-Length' => $length], 200),
+            );
             $client = $this->client()->get('/')->get('/next');
             $bytes = $client->end()->rest();
 
@@ -151,7 +177,12 @@ final class AnswerFramingTest extends TestCase
             if (str_ends_with($rest, 'next')) {
                 $announced = preg_match('/^Content-Length: (\d+)\r?$/m', $head, $match) === 1 ? (int) $match[1] : null;
                 $first = substr($rest, 0, (int) strpos($rest, 'HTTP/1.1'));
-                self::assertTrue($announced === null ? $first === "4\r\nbody\r\n0\r\n\r\n" || $first === "2\r\nbo\r\n2\r\ndy\r\n0\r\n\r\n" : \strlen($first) === $announced, "{$length}: {$bytes}");
+                self::assertTrue(
+                    $announced === null
+                        ? $first === "4\r\nbody\r\n0\r\n\r\n" || $first === "2\r\nbo\r\n2\r\ndy\r\n0\r\n\r\n"
+                        : \strlen($first) === $announced,
+                    "{$length}: {$bytes}",
+                );
             } else {
                 self::assertStringContainsString('Content-Length: 5', $head, 'only what is too short is broken off');
                 self::assertSame('body', $rest);
@@ -170,7 +201,10 @@ final class AnswerFramingTest extends TestCase
         ], 200));
 
         self::assertSame('body', $response->body);
-        self::assertSame([], array_diff(array_keys($response->headers), ['content-type', 'date', 'content-length', 'transfer-encoding']));
+        self::assertSame(
+            [],
+            array_diff(array_keys($response->headers), ['content-type', 'date', 'content-length', 'transfer-encoding']),
+        );
     }
 
     /** @param \Closure(array<string, string>, int): ResponseInterface $of */
@@ -179,16 +213,31 @@ final class AnswerFramingTest extends TestCase
     {
         $response = $this->answer($of([], 200), "GET / HTTP/1.0\r\n\r\n", isLast: true);
 
-        self::assertSame(['body', null, 'close'], [$response->body, $response->header('transfer-encoding'), $response->header('connection')]);
+        self::assertSame(
+            ['body', null, 'close'],
+            [$response->body, $response->header('transfer-encoding'), $response->header('connection')],
+        );
     }
 
     public function testAnHttp10ClientThatKeepsTheConnectionLosesItWhereOnlyItsEndTellsTheBodysEnd(): void
     {
         $request = "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n";
 
-        self::assertSame('close', $this->answer(Response::stream(['bo', 'dy']), $request, isLast: true)->header('connection'));
-        self::assertSame('keep-alive', $this->answer(Response::stream(['bo', 'dy'], status: 304), $request)->header('connection'));
-        self::assertSame('keep-alive', $this->answer(Response::stream(['bo', 'dy'], headers: ['Content-Length' => '4']), $request)->header('connection'));
+        self::assertSame(
+            'close',
+            $this->answer(Response::stream(['bo', 'dy']), $request, isLast: true)->header('connection'),
+        );
+        self::assertSame(
+            'keep-alive',
+            $this->answer(Response::stream(['bo', 'dy'], status: 304), $request)->header('connection'),
+        );
+        self::assertSame(
+            'keep-alive',
+            $this->answer(
+                Response::stream(['bo', 'dy'], headers: ['Content-Length' => '4']),
+                $request,
+            )->header('connection'),
+        );
     }
 
     /**
@@ -201,9 +250,16 @@ final class AnswerFramingTest extends TestCase
     {
         $fields = ['Upgrade' => 'HTTP/3.0', 'Connection' => 'Upgrade'];
         $response = $this->answer($of($fields, 426));
-        self::assertSame(['HTTP/3.0', 'upgrade', 'body'], [$response->header('upgrade'), $response->header('connection'), $response->body]);
+        self::assertSame(
+            ['HTTP/3.0', 'upgrade', 'body'],
+            [$response->header('upgrade'), $response->header('connection'), $response->body],
+        );
 
-        $last = $this->answer($of($fields, 426), "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", isLast: true);
+        $last = $this->answer(
+            $of($fields, 426),
+            "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+            isLast: true,
+        );
         self::assertSame(['HTTP/3.0', 'upgrade, close'], [$last->header('upgrade'), $last->header('connection')]);
     }
 
@@ -225,26 +281,50 @@ final class AnswerFramingTest extends TestCase
 
     public function testAStreamThatGivesMoreThanItIsAskedForIsCutWhereItsLengthSays(): void
     {
-        self::assertSame('body', $this->answer(new Response(200, ['Content-Length' => '4'], new Generous('body and soul')))->body);
+        self::assertSame(
+            'body',
+            $this->answer(new Response(200, ['Content-Length' => '4'], new Generous('body and soul')))->body,
+        );
     }
 
     /** The server may cache heads of equal responses, and must not confuse similar ones. */
     public function testEachAnswerHasItsOwnHead(): void
     {
         $responses = [
-            Response::text('a'), Response::text('b', 404), Response::json(['c']), Response::text('d', headers: ['X' => '1']), Response::text('e', headers: ['X' => '2']),
-            Response::text('f', headers: ['x' => '2']), Response::text('g')->withStatus(200, 'Fine'), Response::text('h'), new Response(204), new Response(), new Response(304),
-            Response::text('i', headers: ['Connection' => 'keep-alive']), Response::text('j')->withAddedHeader('X', '1')->withAddedHeader('X', '2'), Response::text('k')->withoutHeader('Content-Type'),
+            Response::text('a'), Response::text('b', 404), Response::json(['c']), Response::text(
+                'd',
+                headers: ['X' => '1'],
+            ), Response::text('e', headers: ['X' => '2']),
+            Response::text(
+                'f',
+                headers: ['x' => '2'],
+            ), Response::text('g')->withStatus(
+                200,
+                'Fine',
+            ), Response::text('h'), new Response(204), new Response(), new Response(304),
+            Response::text(
+                'i',
+                headers: ['Connection' => 'keep-alive'],
+            ), Response::text('j')->withAddedHeader(
+                'X',
+                '1',
+            )->withAddedHeader('X', '2'), Response::text('k')->withoutHeader('Content-Type'),
         ];
         mt_srand(Scale::seed());
         $order = array_map(static fn(): int => mt_rand(0, \count($responses) - 1), range(1, 300));
-        $this->serve(static fn(ServerRequestInterface $request): Response => $responses[(int) ltrim($request->getRequestTarget(), '/')]);
+        $this->serve(
+            static fn(ServerRequestInterface $request): Response
+                => $responses[(int) ltrim($request->getRequestTarget(), '/')],
+        );
         $client = $this->client();
 
         foreach ($order as $which) {
             $expected = $responses[$which];
             $response = $client->get("/{$which}")->response();
-            self::assertSame([$expected->getStatusCode(), $expected->getReasonPhrase(), $expected->body()], [$response->status, $response->reason, $response->body]);
+            self::assertSame(
+                [$expected->getStatusCode(), $expected->getReasonPhrase(), $expected->body()],
+                [$response->status, $response->reason, $response->body],
+            );
             self::assertEqualsCanonicalizing(
                 array_diff(array_keys(array_change_key_case($expected->getHeaders())), ['connection']),
                 array_diff(array_keys($response->headers), ['date', 'content-length']),
@@ -286,7 +366,9 @@ final class AnswerFramingTest extends TestCase
         yield 'an empty name' => [static fn() => (new Response())->withHeader('', 'b')];
         yield 'a reason phrase' => [static fn() => (new Response())->withStatus(200, "OK\r\nX: y")];
         yield 'the type of a text' => [static fn() => Response::binary('', "text/plain\r\nX: y")];
-        yield 'an exception that is answered' => [static fn() => new HttpException(400, 'Bad', ['X' => "a\r\nInjected: yes"])];
+        yield 'an exception that is answered' => [
+            static fn() => new HttpException(400, 'Bad', ['X' => "a\r\nInjected: yes"]),
+        ];
     }
 
     /** @param \Closure(): mixed $set */
@@ -311,17 +393,29 @@ final class AnswerFramingTest extends TestCase
     {
         $response = $this->answer(Response::redirect("/a\r\nSet-Cookie: b=c"));
 
-        self::assertSame([303, '/a%0D%0ASet-Cookie:%20b=c', null], [$response->status, $response->header('location'), $response->header('set-cookie')]);
+        self::assertSame(
+            [303, '/a%0D%0ASet-Cookie:%20b=c', null],
+            [$response->status, $response->header('location'), $response->header('set-cookie')],
+        );
     }
 
     /** @param string $request of this response; another request follows, unless this is the last */
-    private function answer(ResponseInterface $answer, string $request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n", bool $isLast = false, ?string $given = null): ReceivedResponse
-    {
+    private function answer(
+        ResponseInterface $answer,
+        string $request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        bool $isLast = false,
+        ?string $given = null,
+    ): ReceivedResponse {
         $answer = $given === null ? $answer : $answer->withHeader('Content-Length', $given);
-        $this->serve(static fn(ServerRequestInterface $request): ResponseInterface => $request->getRequestTarget() === '/next' ? Response::text('next') : $answer);
+        $this->serve(
+            static fn(ServerRequestInterface $request): ResponseInterface
+                => $request->getRequestTarget() === '/next' ? Response::text('next') : $answer,
+        );
         $client = $this->client()->send($request)->get('/next');
         $response = $client->response(strstr($request, ' ', true) === 'HEAD' ? 'HEAD' : 'GET');
-        $isLast ? self::assertTrue($client->isEnded()) : self::assertSame('next', $client->response()->body, "After {$response->head}");
+        $isLast
+            ? self::assertTrue($client->isEnded())
+            : self::assertSame('next', $client->response()->body, "After {$response->head}");
 
         return $response;
     }

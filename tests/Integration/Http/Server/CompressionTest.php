@@ -52,7 +52,10 @@ final class CompressionTest extends TestCase
             $this->serveCompressed(static fn(): ResponseInterface => $response);
             $client = $this->client();
             foreach ([1, 2] as $time) {
-                self::assertTrue($text === gzdecode($client->get('/', self::GZIP)->response()->body), "compressed, time {$time}");
+                self::assertTrue(
+                    $text === gzdecode($client->get('/', self::GZIP)->response()->body),
+                    "compressed, time {$time}",
+                );
                 self::assertTrue($text === $client->get('/')->response()->body, "as it is, time {$time}");
             }
         }
@@ -63,8 +66,15 @@ final class CompressionTest extends TestCase
         $text = base64_encode(random_bytes(6_000_000));
         $response = new Response(200, ['Content-Type' => 'text/plain'], Stream::create($text));
         $this->serveCompressed(static fn(): ResponseInterface => $response);
-        $clients = [$this->client()->get('/', self::GZIP), $this->client()->get('/', self::GZIP), $this->client()->get('/')];
-        $bodies = await(array_map(static fn($client) => Async::run(static fn(): string => $client->response()->body), $clients));
+        $clients = [
+            $this->client()->get('/', self::GZIP),
+            $this->client()->get('/', self::GZIP),
+            $this->client()->get('/'),
+        ];
+        $bodies = await(array_map(
+            static fn($client) => Async::run(static fn(): string => $client->response()->body),
+            $clients,
+        ));
 
         self::assertTrue($text === gzdecode($bodies[0]), 'the first');
         self::assertTrue($text === gzdecode($bodies[1]), 'the second');
@@ -84,14 +94,17 @@ final class CompressionTest extends TestCase
     /** @param \Closure(ServerRequestInterface): ResponseInterface $handler */
     private function serveCompressed(\Closure $handler): void
     {
-        $this->serve(static fn(ServerRequestInterface $request): ResponseInterface => (new Compression())->process($request, new class ($handler) implements RequestHandlerInterface {
-            /** @param \Closure(ServerRequestInterface): ResponseInterface $handler */
-            public function __construct(private readonly \Closure $handler) {}
+        $this->serve(
+            static fn(ServerRequestInterface $request): ResponseInterface
+                => (new Compression())->process($request, new class ($handler) implements RequestHandlerInterface {
+                    /** @param \Closure(ServerRequestInterface): ResponseInterface $handler */
+                    public function __construct(private readonly \Closure $handler) {}
 
-            public function handle(ServerRequestInterface $request): ResponseInterface
-            {
-                return ($this->handler)($request);
-            }
-        }));
+                    public function handle(ServerRequestInterface $request): ResponseInterface
+                    {
+                        return ($this->handler)($request);
+                    }
+                }),
+        );
     }
 }

@@ -72,7 +72,10 @@ final class ConnectionTest extends TestCase
         $client = $this->client()->send("GET /a HTTP/1.0\r\n\r\n");
 
         $response = $client->response();
-        self::assertSame(['/a', '2', 'close'], [$response->body, $response->header('content-length'), $response->header('connection')]);
+        self::assertSame(
+            ['/a', '2', 'close'],
+            [$response->body, $response->header('content-length'), $response->header('connection')],
+        );
         self::assertTrue($client->isEnded());
     }
 
@@ -98,7 +101,10 @@ final class ConnectionTest extends TestCase
 
     public function testAHandlerCanNotHaveTheConnectionKeptAgainstTheClient(): void
     {
-        $this->serve(static fn(): Response => Response::text('bye', headers: ['Connection' => 'keep-alive', 'Keep-Alive' => 'timeout=5']));
+        $this->serve(
+            static fn(): Response
+                => Response::text('bye', headers: ['Connection' => 'keep-alive', 'Keep-Alive' => 'timeout=5']),
+        );
         $client = $this->client()->get('/', "Connection: close\r\n");
 
         $response = $client->response();
@@ -109,7 +115,10 @@ final class ConnectionTest extends TestCase
     public function testPipelinedRequestsAreAnsweredInTheirOrder(): void
     {
         $this->serve(self::path(...));
-        $client = $this->client()->send(implode('', array_map(static fn(int $i): string => "GET /{$i} HTTP/1.1\r\nHost: a\r\n\r\n", range(1, 100))));
+        $client = $this->client()->send(implode(
+            '',
+            array_map(static fn(int $i): string => "GET /{$i} HTTP/1.1\r\nHost: a\r\n\r\n", range(1, 100)),
+        ));
 
         foreach (range(1, 100) as $i) {
             self::assertSame("/{$i}", $client->response()->body);
@@ -127,7 +136,10 @@ final class ConnectionTest extends TestCase
         });
         $client = $this->client()->get('/a')->get('/slow')->get('/b');
 
-        self::assertSame(['/a', '/slow', '/b'], [$client->response()->body, $client->response()->body, $client->response()->body]);
+        self::assertSame(
+            ['/a', '/slow', '/b'],
+            [$client->response()->body, $client->response()->body, $client->response()->body],
+        );
         self::assertSame(['/a', '/slow', '/b'], $begun, 'each begins when the one before is answered');
     }
 
@@ -142,7 +154,9 @@ final class ConnectionTest extends TestCase
 
             return self::path($request);
         });
-        $client = $this->client()->send("GET /a HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\nHost: a\r\n\r\nGET /held HTTP/1.1\r\nHost: a\r\n\r\n");
+        $client = $this->client()->send(
+            "GET /a HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\nHost: a\r\n\r\nGET /held HTTP/1.1\r\nHost: a\r\n\r\n",
+        );
 
         self::assertSame(['/a', '/b'], [$client->response()->body, $client->response()->body]);
         self::assertNotNull($held);
@@ -214,10 +228,15 @@ final class ConnectionTest extends TestCase
 
     public function testARequestMayComeInAnyPieces(): void
     {
-        $this->serve(static fn(ServerRequestInterface $request): Response => Response::text($request->getHeaderLine('X') . $request->getBody()));
+        $this->serve(
+            static fn(ServerRequestInterface $request): Response
+                => Response::text($request->getHeaderLine('X') . $request->getBody()),
+        );
         $client = $this->client();
 
-        foreach (str_split("POST /a HTTP/1.1\r\nHost: a\r\nX: y\r\nContent-Length: 3\r\n\r\nabcPOST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nde\r\n0\r\n\r\n") as $byte) {
+        foreach (str_split(
+            "POST /a HTTP/1.1\r\nHost: a\r\nX: y\r\nContent-Length: 3\r\n\r\nabcPOST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nde\r\n0\r\n\r\n",
+        ) as $byte) {
             $client->send($byte);
             delay(0);
         }
@@ -236,7 +255,10 @@ final class ConnectionTest extends TestCase
         $clients = array_map(fn(): RawClient => $this->client()->get('/'), range(1, 10));
         $begin = microtime(true);
 
-        self::assertSame(array_fill(0, 10, 'waited'), array_map(static fn(RawClient $client): string => $client->response()->body, $clients));
+        self::assertSame(
+            array_fill(0, 10, 'waited'),
+            array_map(static fn(RawClient $client): string => $client->response()->body, $clients),
+        );
         self::assertLessThan(1.0, microtime(true) - $begin, 'ten times 0.2 s, one after the other, would take 2 s');
     }
 
@@ -303,7 +325,9 @@ final class ConnectionTest extends TestCase
     public function testAClientMayGoOnSendingAfterItsLastRequest(): void
     {
         $this->serve(self::path(...));
-        $client = $this->client()->send("GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n" . str_repeat('garbage', 30_000));
+        $client = $this->client()->send(
+            "GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n" . str_repeat('garbage', 30_000),
+        );
 
         self::assertSame('/last', $client->response()->body, 'no reset has taken the answer away');
         self::assertTrue($client->isEnded());

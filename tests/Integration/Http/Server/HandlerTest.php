@@ -77,11 +77,20 @@ final class HandlerTest extends TestCase
 
         foreach ([1, 2] as $i) {
             $response = $client->response();
-            self::assertSame([500, "Internal Server Error\n", true], [$response->status, $response->body, $response->keepsConnection()]);
+            self::assertSame(
+                [500, "Internal Server Error\n", true],
+                [$response->status, $response->body, $response->keepsConnection()],
+            );
         }
         self::assertSame('fine', $client->response()->body, 'the connection is kept');
-        self::assertSame(['secret', 'secret too'], array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $this->log()->failures()));
-        self::assertSame(['GET', '/exception'], [$this->log()->all[0]['context']['method'], $this->log()->all[0]['context']['target']]);
+        self::assertSame(
+            ['secret', 'secret too'],
+            array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $this->log()->failures()),
+        );
+        self::assertSame(
+            ['GET', '/exception'],
+            [$this->log()->all[0]['context']['method'], $this->log()->all[0]['context']['target']],
+        );
         self::assertSame([500 => 2, 200 => 1], $this->server()->statistics()->answered);
     }
 
@@ -98,7 +107,10 @@ final class HandlerTest extends TestCase
         $this->serve(static fn(): never => throw new HttpException(405, 'Only POST', ['Allow' => 'POST']));
         $response = $this->client()->get('/')->response();
 
-        self::assertSame([405, "Only POST\n", 'POST', true], [$response->status, $response->body, $response->header('allow'), $response->keepsConnection()]);
+        self::assertSame(
+            [405, "Only POST\n", 'POST', true],
+            [$response->status, $response->body, $response->header('allow'), $response->keepsConnection()],
+        );
         self::assertSame([], $this->log()->all);
     }
 
@@ -108,7 +120,10 @@ final class HandlerTest extends TestCase
         $this->serve(static fn(ServerRequestInterface $request) => $request->getRequestTarget() === '/' ? 'no response' : null);
         $client = $this->client()->get('/')->get('/null')->get('/');
 
-        self::assertSame([500, 500, 500], [$client->response()->status, $client->response()->status, $client->response()->status]);
+        self::assertSame(
+            [500, 500, 500],
+            [$client->response()->status, $client->response()->status, $client->response()->status],
+        );
         self::assertContainsOnlyInstancesOf(\TypeError::class, $this->log()->failures());
         self::assertCount(3, $this->log()->failures());
     }
@@ -125,7 +140,11 @@ final class HandlerTest extends TestCase
     public function testALoggerThatFailsHarmsNobody(): void
     {
         $logger = new FailingLogger();
-        $server = $this->servers[] = new \Spindle\Http\HttpServer(static fn(): never => throw new \RuntimeException('oops'), null, $logger);
+        $server = $this->servers[] = new \Spindle\Http\HttpServer(
+            static fn(): never => throw new \RuntimeException('oops'),
+            null,
+            $logger,
+        );
         [$this->address] = $server->start('127.0.0.1:0');
         $told = $this->errorLogOf(function (): void {
             $client = $this->client()->get('/')->get('/');
@@ -179,7 +198,10 @@ final class HandlerTest extends TestCase
         $client->close();
 
         Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'the connection is gone');
-        self::assertSame([[], 1, []], [$this->log()->all, $this->server()->statistics()->abandoned, $this->server()->statistics()->answered]);
+        self::assertSame(
+            [[], 1, []],
+            [$this->log()->all, $this->server()->statistics()->abandoned, $this->server()->statistics()->answered],
+        );
     }
 
     public function testNothingIsCancelledWhileTheClientIsThere(): void

@@ -40,7 +40,10 @@ final class MiddlewareLogTest extends TestCase
         self::assertSame([], $lines);
         self::assertSame(['{method} {target} was answered with 500, as its handler failed'], $this->log()->messages());
         self::assertSame('/a?b', $this->log()->all[0]['context']['target']);
-        self::assertSame(['it fails'], array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $this->log()->failures()));
+        self::assertSame(
+            ['it fails'],
+            array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $this->log()->failures()),
+        );
     }
 
     public function testALoggerOfItsOwnComesFirst(): void
@@ -75,7 +78,10 @@ final class MiddlewareLogTest extends TestCase
     public function testAnAccessLogThatCanNotBeWrittenIsReportedToTheServer(): void
     {
         $lines = $this->errorLogOf(function (): void {
-            $this->serve(new MiddlewareStack(static fn(): Response => Response::text(''), AccessLog::toFile('/dev/full')));
+            $this->serve(new MiddlewareStack(
+                static fn(): Response => Response::text(''),
+                AccessLog::toFile('/dev/full'),
+            ));
             foreach (range(1, 3) as $_) {
                 self::assertSame(200, $this->client()->get('/')->response()->status);
             }
@@ -88,6 +94,9 @@ final class MiddlewareLogTest extends TestCase
 
     private static function failing(?LoggerInterface $logger = null): MiddlewareStack
     {
-        return new MiddlewareStack(static fn(ServerRequestInterface $request): ResponseInterface => throw new \RuntimeException('it fails'), new Errors($logger));
+        return new MiddlewareStack(
+            static fn(ServerRequestInterface $request): ResponseInterface => throw new \RuntimeException('it fails'),
+            new Errors($logger),
+        );
     }
 }

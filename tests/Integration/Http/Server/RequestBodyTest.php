@@ -36,9 +36,20 @@ final class RequestBodyTest extends TestCase
     /** @return iterable<string, array{\Closure(string): string}> functions that make a request with a body */
     public static function framings(): iterable
     {
-        yield 'with a length' => [static fn(string $body): string => "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " . \strlen($body) . "\r\n\r\n{$body}"];
-        yield 'in chunks' => [static fn(string $body): string => "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
-            . implode('', array_map(static fn(string $part): string => dechex(\strlen($part)) . "\r\n{$part}\r\n", $body === '' ? [] : str_split($body, 1_000))) . "0\r\n\r\n"];
+        yield 'with a length' => [
+            static fn(string $body): string
+                => "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " . \strlen($body) . "\r\n\r\n{$body}",
+        ];
+        yield 'in chunks' => [
+            static fn(string $body): string => "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+                . implode(
+                    '',
+                    array_map(
+                        static fn(string $part): string => dechex(\strlen($part)) . "\r\n{$part}\r\n",
+                        $body === '' ? [] : str_split($body, 1_000),
+                    ),
+                ) . "0\r\n\r\n",
+        ];
     }
 
     /** @param \Closure(string): string $request */
@@ -129,9 +140,18 @@ final class RequestBodyTest extends TestCase
         $this->serve(static function (ServerRequestInterface $request): Response {
             $before = $request->getBody()->getMetadata('trailers');
 
-            return Response::json([$before, (string) $request->getBody(), $request->getBody()->getMetadata('trailers'), $request->getBody()->getMetadata()]);
+            return Response::json(
+                [
+                    $before,
+                    (string) $request->getBody(),
+                    $request->getBody()->getMetadata('trailers'),
+                    $request->getBody()->getMetadata(),
+                ],
+            );
         });
-        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1;a=b\r\nx\r\n0;c\r\nSum: 12 \r\nX: a\r\nx: b\r\n\r\n");
+        $client = $this->client()->send(
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1;a=b\r\nx\r\n0;c\r\nSum: 12 \r\nX: a\r\nx: b\r\n\r\n",
+        );
 
         $trailers = ['Sum' => ['12'], 'X' => ['a', 'b']];
         self::assertSame([[], 'x', $trailers, ['trailers' => $trailers]], $client->response()->json());
@@ -146,7 +166,9 @@ final class RequestBodyTest extends TestCase
 
             return self::echo($request);
         });
-        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
+        $client = $this->client()->send(
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n",
+        );
         delay(0.02);
         self::assertFalse(stream_socket_recvfrom($client->stream(), 100, \STREAM_PEEK), 'nobody has asked for it yet');
         $gate->complete();
@@ -160,17 +182,25 @@ final class RequestBodyTest extends TestCase
     public function testAClientWhoseBodyNobodyWantsIsNotToldToContinue(): void
     {
         $this->serve(static fn(): Response => Response::text('no', 403));
-        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
+        $client = $this->client()->send(
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n",
+        );
 
         $response = $client->response();
-        self::assertSame([403, 'close'], [$response->status, $response->header('connection')], 'whether the body comes all the same is not known');
+        self::assertSame(
+            [403, 'close'],
+            [$response->status, $response->header('connection')],
+            'whether the body comes all the same is not known',
+        );
         self::assertTrue($client->isEnded());
     }
 
     public function testAClientWhoseBodyIsTooLargeIsNotToldToContinue(): void
     {
         $this->serve(self::echo(...), new HttpServerOptions(maxBody: 3));
-        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
+        $client = $this->client()->send(
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n",
+        );
 
         self::assertSame(413, $client->response()->status);
         self::assertTrue($client->isEnded());
@@ -179,7 +209,9 @@ final class RequestBodyTest extends TestCase
     public function testAClientThatDidNotWaitToBeToldIsNotTold(): void
     {
         $this->serve(self::echo(...));
-        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\nbody");
+        $client = $this->client()->send(
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\nbody",
+        );
 
         $response = $client->response();
         self::assertSame([200, 'body', true], [$response->status, $response->body, $response->keepsConnection()]);
@@ -187,8 +219,12 @@ final class RequestBodyTest extends TestCase
 
     public function testAClientIsToldToContinueWhereTheAnswerIsItsOwnBody(): void
     {
-        $this->serve(static fn(ServerRequestInterface $request): Response => new Response(200, [], $request->getBody()));
-        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
+        $this->serve(
+            static fn(ServerRequestInterface $request): Response => new Response(200, [], $request->getBody()),
+        );
+        $client = $this->client()->send(
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n",
+        );
 
         self::assertSame(100, $client->response()->status);
         self::assertSame('body', $client->send('body')->response()->body);
@@ -197,7 +233,9 @@ final class RequestBodyTest extends TestCase
     public function testTheConnectionOutlivesABodyOfChunksThatHasComeAndNobodyReads(): void
     {
         $this->serve(static fn(): Response => Response::text('answered'));
-        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX: y\r\n\r\n")->get('/');
+        $client = $this->client()
+            ->send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX: y\r\n\r\n")
+            ->get('/');
 
         foreach ([1, 2] as $i) {
             $response = $client->response();
@@ -207,8 +245,12 @@ final class RequestBodyTest extends TestCase
 
     public function testAnAnswerThatIsTheBodyItselfLosesNothingOfWhatHadCome(): void
     {
-        $this->serve(static fn(ServerRequestInterface $request): Response => new Response(200, [], $request->getBody()));
-        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")->get('/');
+        $this->serve(
+            static fn(ServerRequestInterface $request): Response => new Response(200, [], $request->getBody()),
+        );
+        $client = $this->client()
+            ->send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n")
+            ->get('/');
 
         self::assertSame('hello', $client->response()->body);
         self::assertSame('', $client->response()->body);
@@ -216,11 +258,16 @@ final class RequestBodyTest extends TestCase
 
     public function testAClientIsNotToldToContinueInTheMiddleOfTheAnswer(): void
     {
-        $this->serve(static fn(ServerRequestInterface $request): Response => Response::stream((static function () use ($request): \Generator {
-            yield 'read: ';
-            yield $request->getBody()->read(100);
-        })()));
-        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n");
+        $this->serve(
+            static fn(ServerRequestInterface $request): Response
+                => Response::stream((static function () use ($request): \Generator {
+                    yield 'read: ';
+                    yield $request->getBody()->read(100);
+                })()),
+        );
+        $client = $this->client()->send(
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n",
+        );
         $head = $client->until("\r\n\r\n");
         $client->send('body');
 
@@ -267,17 +314,33 @@ final class RequestBodyTest extends TestCase
         $this->serve(static function (ServerRequestInterface $request): Response {
             $body = $request->getBody();
             $told = [$body->getSize(), $body->tell(), $body->isSeekable(), $body->isWritable(), $body->isReadable()];
-            $read = [$body->read(2), $body->tell(), $body->eof(), $body->read(100), $body->tell(), $body->eof(), $body->read(1)];
+            $read = [
+                $body->read(2),
+                $body->tell(),
+                $body->eof(),
+                $body->read(100),
+                $body->tell(),
+                $body->eof(),
+                $body->read(1),
+            ];
 
             return Response::json([$told, $read]);
         });
 
-        self::assertSame([[6, 0, true, false, true], ['ab', 2, false, 'cdef', 6, true, '']], $this->client()->request('POST', '/', '', 'abcdef')->response()->json());
+        self::assertSame(
+            [[6, 0, true, false, true], ['ab', 2, false, 'cdef', 6, true, '']],
+            $this->client()->request('POST', '/', '', 'abcdef')->response()->json(),
+        );
     }
 
     public function testARequestWithoutABodyHasAnEmptyOne(): void
     {
-        $this->serve(static fn(ServerRequestInterface $request): Response => Response::json([$request->getBody()->getSize(), (string) $request->getBody(), $request->getBody()->eof()]));
+        $this->serve(
+            static fn(ServerRequestInterface $request): Response
+                => Response::json(
+                    [$request->getBody()->getSize(), (string) $request->getBody(), $request->getBody()->eof()],
+                ),
+        );
 
         self::assertSame([0, '', true], $this->client()->get('/')->response()->json());
     }
@@ -285,7 +348,9 @@ final class RequestBodyTest extends TestCase
     public function testAMalformedChunkIsRefusedWhenTheHandlerReads(): void
     {
         $this->serve(self::echo(...));
-        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nno size\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        $client = $this->client()->send(
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nno size\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        );
 
         $response = $client->response();
         self::assertSame([400, 'close'], [$response->status, $response->header('connection')]);
@@ -303,7 +368,9 @@ final class RequestBodyTest extends TestCase
 
             return Response::text('well formed');
         });
-        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        $client = $this->client()->send(
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        );
 
         $response = $client->response();
         self::assertSame(['swallowed 400', 'close'], [$response->body, $response->header('connection')]);
@@ -328,7 +395,11 @@ final class RequestBodyTest extends TestCase
 
         self::assertSame(ClientLeftException::class, $told->getFuture()->await());
         Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'the connection is gone');
-        self::assertSame([[], 1], [$this->log()->all, $this->server()->statistics()->abandoned], 'which is nothing that went wrong here');
+        self::assertSame(
+            [[], 1],
+            [$this->log()->all, $this->server()->statistics()->abandoned],
+            'which is nothing that went wrong here',
+        );
     }
 
     public function testTwoFibersDoNotReadABodyAtOnce(): void
@@ -356,9 +427,11 @@ final class RequestBodyTest extends TestCase
     {
         $thrown = null;
         $this->serve(static function (ServerRequestInterface $request) use (&$thrown): Response {
-            Async::run(static fn(): string => $request->getBody()->read(100))->catch(static function (\Throwable $exception) use (&$thrown): void {
-                $thrown = $exception;
-            })->ignore();
+            Async::run(static fn(): string => $request->getBody()->read(100))->catch(
+                static function (\Throwable $exception) use (&$thrown): void {
+                    $thrown = $exception;
+                },
+            )->ignore();
             delay(0);
 
             return Response::text($request->getMethod());
@@ -396,22 +469,54 @@ final class RequestBodyTest extends TestCase
         $client = $this->client();
 
         $form = "Content-Type: application/x-www-form-urlencoded\r\n";
-        self::assertSame(['a' => ['1', '2'], 'b' => 'x y'], $client->request('POST', '/', $form, 'a[]=1&a[]=2&b=x+y')->response()->json());
-        self::assertSame(['deep' => [1, null]], $client->request('POST', '/', "Content-Type: application/json\r\n", '{"deep": [1, null]}')->response()->json());
+        self::assertSame(
+            ['a' => ['1', '2'], 'b' => 'x y'],
+            $client->request('POST', '/', $form, 'a[]=1&a[]=2&b=x+y')->response()->json(),
+        );
+        self::assertSame(
+            ['deep' => [1, null]],
+            $client
+                ->request('POST', '/', "Content-Type: application/json\r\n", '{"deep": [1, null]}')
+                ->response()
+                ->json(),
+        );
         self::assertNull($client->request('POST', '/', "Content-Type: text/plain\r\n", 'a=b')->response()->json());
-        self::assertSame(400, $client->request('POST', '/', "Content-Type: application/json\r\n", '{')->response()->status);
-        self::assertSame(['a' => 'b'], $client->request('POST', '/', $form, 'a=b')->response()->json(), 'the connection has outlived that');
+        self::assertSame(
+            400,
+            $client->request('POST', '/', "Content-Type: application/json\r\n", '{')->response()->status,
+        );
+        self::assertSame(
+            ['a' => 'b'],
+            $client->request('POST', '/', $form, 'a=b')->response()->json(),
+            'the connection has outlived that',
+        );
     }
 
     /** @return iterable<string, array{string, string, int, int}> type, body, limit on it, status */
     public static function refusedForms(): iterable
     {
-        $part = static fn(string $name, string $value): string => "--b\r\nContent-Disposition: form-data; name=\"{$name}\"\r\n\r\n{$value}\r\n";
-        yield 'urlencoded' => ['application/x-www-form-urlencoded', 'a=' . str_repeat('x', 1_200_000) . '&role=user&admin=1', 8 * self::MIB, 413];
-        yield 'urlencoded, more than a body may have' => ['application/x-www-form-urlencoded', 'a=' . str_repeat('x', 1_200_000) . '&role=user&admin=1', self::MIB, 413];
+        $part = static fn(string $name, string $value): string
+            => "--b\r\nContent-Disposition: form-data; name=\"{$name}\"\r\n\r\n{$value}\r\n";
+        yield 'urlencoded' => [
+            'application/x-www-form-urlencoded',
+            'a=' . str_repeat('x', 1_200_000) . '&role=user&admin=1',
+            8 * self::MIB,
+            413,
+        ];
+        yield 'urlencoded, more than a body may have' => [
+            'application/x-www-form-urlencoded',
+            'a=' . str_repeat('x', 1_200_000) . '&role=user&admin=1',
+            self::MIB,
+            413,
+        ];
         yield 'JSON' => ['application/json', str_repeat(' ', 1_200_000) . '{"admin":1}', 8 * self::MIB, 413];
         yield 'malformed JSON' => ['application/json', '{', self::MIB, 400];
-        yield 'multipart' => ['multipart/form-data; boundary=b', $part('a', str_repeat('x', 1_200_000)) . $part('admin', '1') . '--b--', 8 * self::MIB, 413];
+        yield 'multipart' => [
+            'multipart/form-data; boundary=b',
+            $part('a', str_repeat('x', 1_200_000)) . $part('admin', '1') . '--b--',
+            8 * self::MIB,
+            413,
+        ];
     }
 
     #[DataProvider('refusedForms')]
@@ -420,7 +525,12 @@ final class RequestBodyTest extends TestCase
         $refusals = [];
         $this->serve(static function (ServerRequestInterface $request) use (&$refusals): Response {
             $refusals = [];
-            foreach ([$request->getParsedBody(...), $request->getParsedBody(...), $request->withAttribute('a', 1)->getUploadedFiles(...), $request->getParsedBody(...)] as $ask) {
+            foreach ([
+                $request->getParsedBody(...),
+                $request->getParsedBody(...),
+                $request->withAttribute('a', 1)->getUploadedFiles(...),
+                $request->getParsedBody(...),
+            ] as $ask) {
                 try {
                     return Response::json($ask());
                 } catch (HttpException $refusal) {
@@ -447,14 +557,29 @@ final class RequestBodyTest extends TestCase
             $file = $request->getUploadedFiles()['file'] ?? null;
             self::assertInstanceOf(UploadedFileInterface::class, $file);
 
-            return Response::json([$request->getParsedBody(), $file->getClientFilename(), $file->getClientMediaType(), $file->getSize(), md5((string) $file->getStream())]);
+            return Response::json(
+                [
+                    $request->getParsedBody(),
+                    $file->getClientFilename(),
+                    $file->getClientMediaType(),
+                    $file->getSize(),
+                    md5((string) $file->getStream()),
+                ],
+            );
         });
         $body = "--mark\r\nContent-Disposition: form-data; name=\"title\"\r\n\r\nA picture\r\n--mark\r\n"
             . "Content-Disposition: form-data; name=\"file\"; filename=\"a.png\"\r\nContent-Type: image/png\r\n\r\n{$content}\r\n--mark--\r\n";
         $client = $this->client();
-        $client->sendAside("POST / HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=mark\r\nContent-Length: " . \strlen($body) . "\r\n\r\n{$body}");
+        $client->sendAside(
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=mark\r\nContent-Length: "
+                . \strlen($body)
+                . "\r\n\r\n{$body}",
+        );
 
-        self::assertSame([['title' => 'A picture'], 'a.png', 'image/png', 300_000, md5($content)], $client->response()->json());
+        self::assertSame(
+            [['title' => 'A picture'], 'a.png', 'image/png', 300_000, md5($content)],
+            $client->response()->json(),
+        );
     }
 
     /** @return iterable<string, array{string, string}> type and body */
@@ -473,7 +598,12 @@ final class RequestBodyTest extends TestCase
         $this->serve(static function (ServerRequestInterface $request): Response {
             $copy = $request->withAttribute('a', 1)->withHeader('X', 'y');
             $parsed = $request->getParsedBody();
-            $read = [$request->getBody()->getContents(), (string) $request->getBody(), (string) $copy->getBody(), $copy->getBody()->getContents()];
+            $read = [
+                $request->getBody()->getContents(),
+                (string) $request->getBody(),
+                (string) $copy->getBody(),
+                $copy->getBody()->getContents(),
+            ];
             $copy->getBody()->rewind();
             $read[] = $request->getBody()->getContents();
 
@@ -494,7 +624,9 @@ final class RequestBodyTest extends TestCase
             $parsed = $request->getParsedBody();
             $rest = $request->getBody()->getContents();
 
-            return Response::json([$parsed, md5($begin . $rest), md5((string) $request->getBody()), $request->getBody()->tell()]);
+            return Response::json(
+                [$parsed, md5($begin . $rest), md5((string) $request->getBody()), $request->getBody()->tell()],
+            );
         });
 
         foreach ($this->ask($type, $body) as $response) {
@@ -515,7 +647,9 @@ final class RequestBodyTest extends TestCase
             rewind($stream);
             $streamed = stream_get_contents($stream);
 
-            return Response::json([$fields, $files, md5($content), md5((string) $streamed), $request->getBody()->detach()]);
+            return Response::json(
+                [$fields, $files, md5($content), md5((string) $streamed), $request->getBody()->detach()],
+            );
         });
 
         foreach ($this->ask($type, $body) as $response) {
@@ -549,7 +683,15 @@ final class RequestBodyTest extends TestCase
                 $second = null;
             }
 
-            return Response::json([$before, $body->isSeekable(), md5($first), $second === null ? null : md5($second), md5((string) $body)]);
+            return Response::json(
+                [
+                    $before,
+                    $body->isSeekable(),
+                    md5($first),
+                    $second === null ? null : md5($second),
+                    md5((string) $body),
+                ],
+            );
         }, new HttpServerOptions(forms: new FormLimits(text: 1_000)));
         $bytes = str_repeat('x', $size);
         if (str_contains($type, 'json')) {
@@ -645,7 +787,9 @@ final class RequestBodyTest extends TestCase
                 $request->getBody()->read(1);
             }
 
-            return Response::json([$request->getParsedBody(), (string) $request->getBody(), $request->getBody()->isSeekable()]);
+            return Response::json(
+                [$request->getParsedBody(), (string) $request->getBody(), $request->getBody()->isSeekable()],
+            );
         });
         $form = "--b\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--b--\r\n";
 
@@ -655,7 +799,10 @@ final class RequestBodyTest extends TestCase
         foreach ($this->ask("multipart/form-data; boundary=b\r\nX-First: body", $form) as $response) {
             self::assertSame(500, $response->status);
         }
-        self::assertStringContainsString('call getParsedBody() or getUploadedFiles() before getBody()', $this->log()->failures()[0]->getMessage());
+        self::assertStringContainsString(
+            'call getParsedBody() or getUploadedFiles() before getBody()',
+            $this->log()->failures()[0]->getMessage(),
+        );
     }
 
     public function testACompressedBodyIsNotParsedAndCanBeRead(): void
@@ -703,7 +850,11 @@ final class RequestBodyTest extends TestCase
         $responses = [];
         foreach (self::framings() as [$request]) {
             $client = $this->client();
-            $client->sendAside(str_replace("Host: a\r\n", "Host: a\r\n" . ($type === '' ? '' : "Content-Type: {$type}\r\n"), $request($body)));
+            $client->sendAside(str_replace(
+                "Host: a\r\n",
+                "Host: a\r\n" . ($type === '' ? '' : "Content-Type: {$type}\r\n"),
+                $request($body),
+            ));
             $responses[] = $client->response();
         }
 

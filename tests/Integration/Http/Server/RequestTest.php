@@ -30,7 +30,11 @@ final class RequestTest extends TestCase
             'accept' => $request->getHeader('accept'),
             'attribute' => $request->withAttribute('a', 'b')->getAttribute('a'),
         ]));
-        $client = $this->client()->request('PATCH', '/a%20b/?c[]=1&c[]=2&d=%C3%A9', "Accept: text/html\r\nACCEPT: */*\r\nCookie: a=1; b=%20\r\n");
+        $client = $this->client()->request(
+            'PATCH',
+            '/a%20b/?c[]=1&c[]=2&d=%C3%A9',
+            "Accept: text/html\r\nACCEPT: */*\r\nCookie: a=1; b=%20\r\n",
+        );
 
         self::assertSame([
             'method' => 'PATCH',
@@ -46,7 +50,9 @@ final class RequestTest extends TestCase
 
     public function testTheServerParametersTellTheTwoEnds(): void
     {
-        $this->serve(static fn(ServerRequestInterface $request): Response => Response::json($request->getServerParams()));
+        $this->serve(
+            static fn(ServerRequestInterface $request): Response => Response::json($request->getServerParams()),
+        );
         $client = $this->client();
         $parameters = $client->get('/a?b=c')->response()->json();
         [, $serverPort] = explode(':', (string) stream_socket_get_name($client->stream(), true));
@@ -72,31 +78,56 @@ final class RequestTest extends TestCase
 
     public function testOptionsCanAskOfTheServerItself(): void
     {
-        $this->serve(static fn(ServerRequestInterface $request): Response => Response::json([$request->getMethod(), $request->getRequestTarget(), (string) $request->getUri()]));
+        $this->serve(
+            static fn(ServerRequestInterface $request): Response
+                => Response::json([$request->getMethod(), $request->getRequestTarget(), (string) $request->getUri()]),
+        );
 
-        self::assertSame(['OPTIONS', '*', 'http://server.test'], $this->client()->request('OPTIONS', '*')->response()->json());
+        self::assertSame(
+            ['OPTIONS', '*', 'http://server.test'],
+            $this->client()->request('OPTIONS', '*')->response()->json(),
+        );
     }
 
     public function testTheTargetMayBeAWholeUri(): void
     {
-        $this->serve(static fn(ServerRequestInterface $request): Response => Response::json([(string) $request->getUri(), $request->getQueryParams()]));
+        $this->serve(
+            static fn(ServerRequestInterface $request): Response
+                => Response::json([(string) $request->getUri(), $request->getQueryParams()]),
+        );
 
-        self::assertSame(['http://other.test:81/path?a=b', ['a' => 'b']], $this->client()->get('http://other.test:81/path?a=b')->response()->json());
+        self::assertSame(
+            ['http://other.test:81/path?a=b', ['a' => 'b']],
+            $this->client()->get('http://other.test:81/path?a=b')->response()->json(),
+        );
     }
 
     public function testTheHostIsTheClientsClaim(): void
     {
-        $this->serve(static fn(ServerRequestInterface $request): Response => Response::json([$request->getUri()->getHost(), $request->getUri()->getPort()]));
+        $this->serve(
+            static fn(ServerRequestInterface $request): Response
+                => Response::json([$request->getUri()->getHost(), $request->getUri()->getPort()]),
+        );
 
-        self::assertSame(['example.test', 8080], $this->client()->send("GET / HTTP/1.1\r\nHost: example.test:8080\r\n\r\n")->response()->json());
+        self::assertSame(
+            ['example.test', 8080],
+            $this->client()->send("GET / HTTP/1.1\r\nHost: example.test:8080\r\n\r\n")->response()->json(),
+        );
         $port = (int) substr((string) strrchr($this->address, ':'), 1);
         self::assertSame(['127.0.0.1', $port], $this->client()->send("GET / HTTP/1.0\r\n\r\n")->response()->json());
     }
 
     public function testATargetThatIsNoUriIsRefusedOnlyWhereItIsAskedFor(): void
     {
-        $this->serve(static fn(ServerRequestInterface $request): Response => Response::text($request->getHeaderLine('X-Ask') === '' ? 'did not ask' : (string) $request->getUri()));
-        $client = $this->client()->send("GET / HTTP/1.1\r\nHost: a:99999\r\n\r\nGET / HTTP/1.1\r\nHost: a:99999\r\nX-Ask: yes\r\n\r\n");
+        $this->serve(
+            static fn(ServerRequestInterface $request): Response
+                => Response::text(
+                    $request->getHeaderLine('X-Ask') === '' ? 'did not ask' : (string) $request->getUri(),
+                ),
+        );
+        $client = $this->client()->send(
+            "GET / HTTP/1.1\r\nHost: a:99999\r\n\r\nGET / HTTP/1.1\r\nHost: a:99999\r\nX-Ask: yes\r\n\r\n",
+        );
 
         self::assertSame('did not ask', $client->response()->body);
         self::assertSame(400, $client->response()->status);
@@ -105,7 +136,12 @@ final class RequestTest extends TestCase
 
     public function testRequestsOfOneConnectionKnowNothingOfEachOther(): void
     {
-        $this->serve(static fn(ServerRequestInterface $request): Response => Response::json([$request->getHeaderLine('X'), $request->getCookieParams(), $request->getQueryParams()]));
+        $this->serve(
+            static fn(ServerRequestInterface $request): Response
+                => Response::json(
+                    [$request->getHeaderLine('X'), $request->getCookieParams(), $request->getQueryParams()],
+                ),
+        );
         $client = $this->client()->get('/?a=1', "X: 1\r\nCookie: a=1\r\n")->get('/');
 
         self::assertSame(['1', ['a' => '1'], ['a' => '1']], $client->response()->json());

@@ -115,6 +115,9 @@ final class SignalsTest extends TestCase
 
     private static function awaitRefusal(ServerProcess $server): void
     {
-        Eventually::holds(static fn(): bool => @stream_socket_client($server->address, $code, $message, 1) === false, 'new connections are refused');
+        Eventually::holds(
+            static fn(): bool => @stream_socket_client($server->address, $code, $message, 1) === false,
+            'new connections are refused',
+        );
     }
 }

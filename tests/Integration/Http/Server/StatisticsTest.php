@@ -52,8 +52,17 @@ final class StatisticsTest extends TestCase
         $statistics = $this->server()->statistics();
         self::assertSame(
             [getmypid(), false, 1, 4, 1, [200 => 2, 502 => 1], [400 => 1], 0, 0],
-            [$statistics->pid, $statistics->stopping, $statistics->inFlight, $statistics->accepted + $statistics->rejected, $statistics->rejected,
-                $statistics->answered, $statistics->refused, $statistics->abandoned, $statistics->handshakesFailed],
+            [
+                $statistics->pid,
+                $statistics->stopping,
+                $statistics->inFlight,
+                $statistics->accepted + $statistics->rejected,
+                $statistics->rejected,
+                $statistics->answered,
+                $statistics->refused,
+                $statistics->abandoned,
+                $statistics->handshakesFailed,
+            ],
         );
         self::assertEqualsWithDelta($before, $statistics->started, 5);
         self::assertCount(\count(HttpServerStatistics::BOUNDS) + 1, $statistics->durations);
@@ -66,7 +75,10 @@ final class StatisticsTest extends TestCase
 
         $gate->complete();
         $waiting->response();
-        self::assertSame([0, [200 => 3, 502 => 1]], [$this->server()->statistics()->inFlight, $this->server()->statistics()->answered]);
+        self::assertSame(
+            [0, [200 => 3, 502 => 1]],
+            [$this->server()->statistics()->inFlight, $this->server()->statistics()->answered],
+        );
     }
 
     public function testAnAnswerThatFailsMidwayIsCountedOnce(): void
@@ -92,7 +104,9 @@ final class StatisticsTest extends TestCase
             yield 'late';
         };
         $this->serve(static fn(): Response => Response::stream($pieces()), new HttpServerOptions(handlerTimeout: 0.1));
-        $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n");
+        $client = $this->client()->send(
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n",
+        );
 
         self::assertSame(503, $client->response()->status);
         Eventually::holds(function () use (&$late): bool {
@@ -154,7 +168,10 @@ final class StatisticsTest extends TestCase
         }
 
         self::assertCount(3, $this->log()->messages());
-        self::assertMatchesRegularExpression("/^The figure name of .+ can't be told: it is no finite number$/s", $this->log()->messages()[0]);
+        self::assertMatchesRegularExpression(
+            "/^The figure name of .+ can't be told: it is no finite number$/s",
+            $this->log()->messages()[0],
+        );
     }
 
     public function testALoopThatIsHeldUpIsNoticed(): void

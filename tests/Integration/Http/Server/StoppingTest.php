@@ -195,7 +195,11 @@ final class StoppingTest extends TestCase
 
         self::assertSame("3\r\nend\r\n0\r\n\r\n", $client->rest());
         $stopped->await();
-        self::assertLessThan(3.0, microtime(true) - $begin, 'it said that it would keep the connection, but not for how long');
+        self::assertLessThan(
+            3.0,
+            microtime(true) - $begin,
+            'it said that it would keep the connection, but not for how long',
+        );
     }
 
     public function testAConnectionWhoseUnreadBodyIsStillComingEndsToo(): void
@@ -228,9 +232,20 @@ final class StoppingTest extends TestCase
         $server->stop();
 
         self::assertSame(0, $server->statistics()->connections);
-        self::assertSame([['1 request was not answered within 0.2 s, and given up as the server stops'], 1], [$this->log()->messages(), $server->unanswered()]);
+        self::assertSame(
+            [['1 request was not answered within 0.2 s, and given up as the server stops'], 1],
+            [$this->log()->messages(), $server->unanswered()],
+        );
         $response = $client->response();
-        self::assertSame([503, 'close', [503 => 1], 0], [$response->status, $response->header('connection'), $server->statistics()->answered, $server->statistics()->abandoned]);
+        self::assertSame(
+            [503, 'close', [503 => 1], 0],
+            [
+                $response->status,
+                $response->header('connection'),
+                $server->statistics()->answered,
+                $server->statistics()->abandoned,
+            ],
+        );
         self::assertSame('', $client->rest());
         Eventually::holds(static function () use (&$thrown): bool {
             return $thrown !== null;
@@ -247,12 +262,17 @@ final class StoppingTest extends TestCase
         $begun->until("5\r\nbegin\r\n");
         $several = $this->client()->get('/')->get('/wait')->get('/');
         $reading = $this->client()->send("POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n01234");
-        $uploading = $this->client()->send("POST /wait HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\n" . str_repeat('x', 150_000));
+        $uploading = $this->client()->send(
+            "POST /wait HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\n" . str_repeat('x', 150_000),
+        );
         Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 3, 'they have begun');
         $this->server()->stop();
 
         self::assertSame('', $begun->rest());
-        self::assertSame([200, 503, ''], [$several->response()->status, $several->response()->status, $several->rest()]);
+        self::assertSame(
+            [200, 503, ''],
+            [$several->response()->status, $several->response()->status, $several->rest()],
+        );
         self::assertSame([503, 503], [$reading->response()->status, $uploading->response()->status]);
         self::assertSame(4, $this->server()->unanswered());
         $this->gate->complete();
@@ -299,7 +319,10 @@ final class StoppingTest extends TestCase
         $client->until("5\r\nbegin\r\n");
         $this->server()->leave(0.1);
 
-        self::assertSame(['1 request was not answered within 0.3 s, and given up as the server stops'], $this->log()->messages());
+        self::assertSame(
+            ['1 request was not answered within 0.3 s, and given up as the server stops'],
+            $this->log()->messages(),
+        );
         $this->gate->complete();
     }
 
@@ -312,7 +335,9 @@ final class StoppingTest extends TestCase
             'head' => $this->client()->send("GET / HTTP/1.1\r\nHo"),
             'handler' => $this->client()->get('/wait'),
             'body' => $this->client()->send("POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n01234"),
-            'chunked body' => $this->client()->send("POST /read HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n"),
+            'chunked body' => $this->client()->send(
+                "POST /read HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n",
+            ),
             'stream' => $this->client()->get('/stream'),
             'writing' => $this->client()->get('/large'),
             'linger' => $this->client()->send("no request\r\n\r\n"),
@@ -323,13 +348,19 @@ final class StoppingTest extends TestCase
         delay(0.05);
         $this->server()->kill();
 
-        self::assertSame([0, true], [$this->server()->statistics()->connections, $this->server()->statistics()->stopping]);
+        self::assertSame(
+            [0, true],
+            [$this->server()->statistics()->connections, $this->server()->statistics()->stopping],
+        );
         foreach ($clients as $client) {
             $client->rest();
         }
         self::assertSame('', $idle->rest());
         $this->gate->complete();
-        Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 0, 'the handlers come to their ends');
+        Eventually::holds(
+            fn(): bool => $this->server()->statistics()->inFlight === 0,
+            'the handlers come to their ends',
+        );
         delay(0.02);
         self::assertSame([], $this->log()->all);
     }
@@ -410,7 +441,10 @@ final class StoppingTest extends TestCase
     /** @return Future<void> complete when the server has stopped; it is already stopping when this method returns */
     private function beginStop(int $inFlight = 0): Future
     {
-        Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === $inFlight, 'the handlers have begun');
+        Eventually::holds(
+            fn(): bool => $this->server()->statistics()->inFlight === $inFlight,
+            'the handlers have begun',
+        );
         $stopped = Async::run($this->server()->stop(...));
         Eventually::holds(fn(): bool => $this->server()->statistics()->stopping, 'it stops');
 

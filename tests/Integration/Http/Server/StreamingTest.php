@@ -73,7 +73,10 @@ final class StreamingTest extends TestCase
         $client = $this->client()->get('/');
 
         delay(0.05);
-        self::assertStringContainsString("\r\n\r\n1\r\na\r\n", (string) stream_socket_recvfrom($client->stream(), 10_000, \STREAM_PEEK));
+        self::assertStringContainsString(
+            "\r\n\r\n1\r\na\r\n",
+            (string) stream_socket_recvfrom($client->stream(), 10_000, \STREAM_PEEK),
+        );
     }
 
     public function testASlowReaderHoldsUpTheHandlerAndNothingPilesUp(): void
@@ -228,7 +231,10 @@ final class StreamingTest extends TestCase
             } catch (CancelledException $thrown) {
             }
         };
-        $this->serve(static fn(ServerRequestInterface $request): Response => Response::stream($pieces($request->getAttribute(Cancellation::class))));
+        $this->serve(
+            static fn(ServerRequestInterface $request): Response
+                => Response::stream($pieces($request->getAttribute(Cancellation::class))),
+        );
         $client = $this->client()->get('/');
         $client->until('first');
         $client->close();
@@ -253,11 +259,15 @@ final class StreamingTest extends TestCase
 
     public function testAGeneratorMayAnswerWithTheBodyAsItComes(): void
     {
-        $this->serve(static fn(ServerRequestInterface $request): Response => Response::stream((static function () use ($request): \Generator {
-            for ($body = $request->getBody(); !$body->eof();) {
-                yield strtoupper($body->read(1_000));
-            }
-        })()), new HttpServerOptions(headTimeout: 0.3, handlerTimeout: 0.2));
+        $this->serve(
+            static fn(ServerRequestInterface $request): Response
+                => Response::stream((static function () use ($request): \Generator {
+                    for ($body = $request->getBody(); !$body->eof();) {
+                        yield strtoupper($body->read(1_000));
+                    }
+                })()),
+            new HttpServerOptions(headTimeout: 0.3, handlerTimeout: 0.2),
+        );
         $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
         $client->until("3\r\nABC\r\n");
         self::assertSame(408, $this->client()->send('G')->response()->status, 'a handler may not take so long');
@@ -270,7 +280,10 @@ final class StreamingTest extends TestCase
     public function testAPieceThatIsNeitherThereNorTheEndCostsOthersNothing(): void
     {
         $stream = new Hesitant();
-        $this->serve(static fn(ServerRequestInterface $request): Response => $request->getRequestTarget() === '/' ? new Response(200, [], $stream) : Response::text('served'));
+        $this->serve(
+            static fn(ServerRequestInterface $request): Response
+                => $request->getRequestTarget() === '/' ? new Response(200, [], $stream) : Response::text('served'),
+        );
         $client = $this->client()->get('/');
         self::assertSame('served', $this->client()->get('/other')->response()->body);
         [$before, $begin] = [$stream->asked, hrtime(true)];
@@ -295,13 +308,21 @@ final class StreamingTest extends TestCase
 
     public function testABodyThatFailsBeforeItsFirstPieceIsAnErrorLikeAnyOther(): void
     {
-        $this->serve(static fn(ServerRequestInterface $request): Response => Response::stream((static function () use ($request): \Generator {
-            yield from $request->getRequestTarget() === '/gone' ? throw new HttpException(410, 'It is gone') : throw new \RuntimeException('No rows');
-        })()));
+        $this->serve(
+            static fn(ServerRequestInterface $request): Response
+                => Response::stream((static function () use ($request): \Generator {
+                    yield from $request->getRequestTarget() === '/gone'
+                        ? throw new HttpException(410, 'It is gone')
+                        : throw new \RuntimeException('No rows');
+                })()),
+        );
         $client = $this->client()->get('/a')->get('/gone');
 
         self::assertSame([500, 410], [$client->response()->status, $client->response()->status]);
-        self::assertSame(['No rows'], array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $this->log()->failures()));
+        self::assertSame(
+            ['No rows'],
+            array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $this->log()->failures()),
+        );
     }
 
     public function testABodyThatFailsInItsMiddleIsBrokenOff(): void
@@ -312,26 +333,39 @@ final class StreamingTest extends TestCase
         })()));
         $client = $this->client()->get('/')->get('/');
 
-        self::assertStringEndsWith("5\r\nbegin\r\n", $client->rest(), 'the last chunk, which is the end, does not come, nor another answer');
-        self::assertSame(['No more rows'], array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $this->log()->failures()));
+        self::assertStringEndsWith(
+            "5\r\nbegin\r\n",
+            $client->rest(),
+            'the last chunk, which is the end, does not come, nor another answer',
+        );
+        self::assertSame(
+            ['No more rows'],
+            array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $this->log()->failures()),
+        );
     }
 
     #[RequiresPhpExtension('sockets')]
     public function testTheEndOfABrokenOffAnswerWithoutALengthIsAReset(): void
     {
-        $this->serve(static fn(ServerRequestInterface $request): Response => Response::stream((static function () use ($request): \Generator {
-            yield 'begin';
-            if ($request->getRequestTarget() === '/broken') {
-                throw new \RuntimeException('No more rows');
-            }
-        })()));
+        $this->serve(
+            static fn(ServerRequestInterface $request): Response
+                => Response::stream((static function () use ($request): \Generator {
+                    yield 'begin';
+                    if ($request->getRequestTarget() === '/broken') {
+                        throw new \RuntimeException('No more rows');
+                    }
+                })()),
+        );
         $whole = $this->client()->send("GET / HTTP/1.0\r\n\r\n");
         $broken = $this->client()->send("GET /broken HTTP/1.0\r\n\r\n");
 
         self::assertStringEndsWith("\r\n\r\nbegin", $whole->rest());
         self::assertIsString(stream_socket_get_name($whole->stream(), true));
         $broken->rest();
-        self::assertFalse(stream_socket_get_name($broken->stream(), true), 'after a reset, the kernel does not know the other side');
+        self::assertFalse(
+            stream_socket_get_name($broken->stream(), true),
+            'after a reset, the kernel does not know the other side',
+        );
     }
 
     public function testASeekableBodyCanBeSentAgain(): void
@@ -353,7 +387,10 @@ final class StreamingTest extends TestCase
         $this->serve(static fn(): Response => $response);
         $clients = [$this->client()->get('/'), $this->client()->get('/')];
         delay(0.05);
-        $bodies = \Amp\Future\await(array_map(static fn($client) => \Spindle\Tests\Async::run(static fn(): string => $client->response()->body), $clients));
+        $bodies = \Amp\Future\await(array_map(
+            static fn($client) => \Spindle\Tests\Async::run(static fn(): string => $client->response()->body),
+            $clients,
+        ));
 
         self::assertTrue($bodies[0] === $bytes, 'the first');
         self::assertTrue($bodies[1] === $bytes, 'the second');
@@ -366,7 +403,11 @@ final class StreamingTest extends TestCase
         $client = $this->client()->get('/')->get('/')->get('/');
 
         self::assertSame('onlyonce', $client->response()->body);
-        self::assertSame([500, 500], [$client->response()->status, $client->response()->status], 'an answer without its body would be taken for whole');
+        self::assertSame(
+            [500, 500],
+            [$client->response()->status, $client->response()->status],
+            'an answer without its body would be taken for whole',
+        );
         self::assertCount(2, $this->log()->failures());
     }
 }

@@ -45,7 +45,15 @@ final class TlsTest extends TestCase
     #[DataProvider('versions')]
     public function testItSpeaksTls(int $method, string $name): void
     {
-        $this->serveSecurely(static fn(ServerRequestInterface $request): Response => Response::json([(string) $request->getUri(), $request->getServerParams()['HTTPS'] ?? null, $request->getServerParams()['REQUEST_SCHEME']]));
+        $this->serveSecurely(
+            static fn(ServerRequestInterface $request): Response => Response::json(
+                [
+                    (string) $request->getUri(),
+                    $request->getServerParams()['HTTPS'] ?? null,
+                    $request->getServerParams()['REQUEST_SCHEME'],
+                ],
+            ),
+        );
         $client = $this->secureClient(method: $method);
 
         self::assertStringStartsWith('tls://127.0.0.1:', $this->address);
@@ -89,16 +97,31 @@ final class TlsTest extends TestCase
     {
         $this->serveSecurely();
 
-        self::assertSame('http/1.1', self::session($this->secureClient(['alpn_protocols' => 'h2,http/1.1']))['alpn_protocol'] ?? null);
+        self::assertSame(
+            'http/1.1',
+            self::session($this->secureClient(['alpn_protocols' => 'h2,http/1.1']))['alpn_protocol'] ?? null,
+        );
     }
 
     public function testEachNameHasItsCertificate(): void
     {
-        $this->serveSecurely(options: new HttpServerOptions($this->certificate('default.test'), certificates: ['one.test' => $this->certificate('one.test'), '*.two.test' => $this->certificate('*.two.test')]));
+        $this->serveSecurely(
+            options: new HttpServerOptions(
+                $this->certificate('default.test'),
+                certificates: [
+                    'one.test' => $this->certificate('one.test'),
+                    '*.two.test' => $this->certificate('*.two.test'),
+                ],
+            ),
+        );
 
         self::assertSame('one.test', self::nameOf($this->secureClient(['peer_name' => 'one.test'])));
         self::assertSame('*.two.test', self::nameOf($this->secureClient(['peer_name' => 'any.two.test'])));
-        self::assertSame('default.test', self::nameOf($this->secureClient(['peer_name' => 'unknown.test'])), 'a name that it does not know');
+        self::assertSame(
+            'default.test',
+            self::nameOf($this->secureClient(['peer_name' => 'unknown.test'])),
+            'a name that it does not know',
+        );
         self::assertSame('default.test', self::nameOf($this->secureClient(['SNI_enabled' => false])), 'no name');
     }
 
@@ -136,7 +159,10 @@ final class TlsTest extends TestCase
         }
         file_put_contents($path, $good);
 
-        self::assertSame([200, 200], [$before->get('/')->response()->status, $this->secureClient()->get('/')->response()->status]);
+        self::assertSame(
+            [200, 200],
+            [$before->get('/')->response()->status, $this->secureClient()->get('/')->response()->status],
+        );
         self::assertSame(1, $this->server()->statistics()->handshakesFailed);
         self::assertCount(1, $this->log()->all, 'the operator is told');
         self::assertStringContainsString($path, $this->log()->messages()[0]);
@@ -151,7 +177,10 @@ final class TlsTest extends TestCase
             'is not its private key' => new HttpServerOptions($certificate, $key),
             "can't be read" => new HttpServerOptions($this->path('missing.pem')),
             'is no PEM certificate' => new HttpServerOptions($this->file('text.pem', 'no certificate')),
-            'text.pem' => new HttpServerOptions($this->certificate('c.test'), certificates: ['d.test' => $this->path('text.pem')]),
+            'text.pem' => new HttpServerOptions(
+                $this->certificate('c.test'),
+                certificates: ['d.test' => $this->path('text.pem')],
+            ),
         ];
 
         foreach ($refusals as $message => $options) {
@@ -196,7 +225,10 @@ final class TlsTest extends TestCase
     #[DataProvider('versions')]
     public function testLargeBodiesArriveInBothDirections(int $method): void
     {
-        $this->serveSecurely(static fn(ServerRequestInterface $request): Response => Response::binary((string) $request->getBody()), new HttpServerOptions($this->certificate('default.test'), maxBody: 32 * self::MIB));
+        $this->serveSecurely(
+            static fn(ServerRequestInterface $request): Response => Response::binary((string) $request->getBody()),
+            new HttpServerOptions($this->certificate('default.test'), maxBody: 32 * self::MIB),
+        );
         $body = str_repeat(random_bytes(self::MIB), 8);
         $client = $this->secureClient(method: $method);
 
@@ -238,9 +270,17 @@ final class TlsTest extends TestCase
     #[DataProvider('versions')]
     public function testRequestsThatComeInOneRecordAreAllAnswered(int $method): void
     {
-        $this->serveSecurely(static fn(ServerRequestInterface $request): Response => Response::text($request->getRequestTarget()));
+        $this->serveSecurely(
+            static fn(ServerRequestInterface $request): Response => Response::text($request->getRequestTarget()),
+        );
         $client = $this->secureClient(method: $method);
-        $client->send(implode('', array_map(static fn(int $i): string => "GET /{$i} HTTP/1.1\r\nHost: a\r\nX: " . str_repeat('x', 400) . "\r\n\r\n", range(1, 36))));
+        $client->send(implode(
+            '',
+            array_map(
+                static fn(int $i): string => "GET /{$i} HTTP/1.1\r\nHost: a\r\nX: " . str_repeat('x', 400) . "\r\n\r\n",
+                range(1, 36),
+            ),
+        ));
 
         foreach (range(1, 36) as $i) {
             self::assertSame("/{$i}", $client->response()->body);
@@ -251,12 +291,19 @@ final class TlsTest extends TestCase
     {
         $this->serveSecurely(static fn(): Response => Response::stream(['cut off or not?']));
         $relay = new Relay($this->address);
-        $client = $this->clients[] = RawClient::connectSecurely($relay->address, method: \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT);
+        $client = $this->clients[] = RawClient::connectSecurely(
+            $relay->address,
+            method: \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT,
+        );
         $client->send("GET / HTTP/1.0\r\n\r\n");
 
         self::assertSame('cut off or not?', $client->response()->body);
         $records = $relay->records();
-        self::assertSame([23, 21], [\array_slice($records, -2)[0] ?? null, end($records)], 'data, then the alert that there is no more');
+        self::assertSame(
+            [23, 21],
+            [\array_slice($records, -2)[0] ?? null, end($records)],
+            'data, then the alert that there is no more',
+        );
         $client->close();
         $relay->close();
     }
@@ -268,7 +315,10 @@ final class TlsTest extends TestCase
             throw new \RuntimeException('No more rows');
         })()));
         $relay = new Relay($this->address);
-        $client = $this->clients[] = RawClient::connectSecurely($relay->address, method: \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT);
+        $client = $this->clients[] = RawClient::connectSecurely(
+            $relay->address,
+            method: \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT,
+        );
         $client->send("GET / HTTP/1.0\r\n\r\n");
 
         self::assertStringEndsWith('cut off', $client->rest());
@@ -294,7 +344,11 @@ final class TlsTest extends TestCase
     /** @param \Closure(ServerRequestInterface): Response|null $handler */
     private function serveSecurely(?\Closure $handler = null, ?HttpServerOptions $options = null): void
     {
-        $this->serve($handler ?? self::hello(...), $options ?? new HttpServerOptions($this->certificate('default.test')), 'tls://127.0.0.1:0');
+        $this->serve(
+            $handler ?? self::hello(...),
+            $options ?? new HttpServerOptions($this->certificate('default.test')),
+            'tls://127.0.0.1:0',
+        );
     }
 
     /** @param array<string, mixed> $options */
@@ -308,7 +362,10 @@ final class TlsTest extends TestCase
     {
         [$certificate, $key] = (new Certificates($this->path()))->forServer($name);
 
-        return $this->file(bin2hex(random_bytes(4)) . '.pem', file_get_contents($certificate) . file_get_contents($key));
+        return $this->file(
+            bin2hex(random_bytes(4)) . '.pem',
+            file_get_contents($certificate) . file_get_contents($key),
+        );
     }
 
     private static function nameOf(RawClient $client): string

@@ -14,7 +14,16 @@ use Spindle\Bench\Support\UsageException;
 
 final class ComparisonOptionsTest extends TestCase
 {
-    private const DEFAULTS = ['only' => 'all', 'n' => '1000', 'connections' => '50', 'rounds' => '5', 'seconds' => '3', 'peers' => 'all', 'autoload' => [], 'deadline' => '10'];
+    private const DEFAULTS = [
+        'only' => 'all',
+        'n' => '1000',
+        'connections' => '50',
+        'rounds' => '5',
+        'seconds' => '3',
+        'peers' => 'all',
+        'autoload' => [],
+        'deadline' => '10',
+    ];
 
     public function testAllIsMeasuredWithAllUnlessToldOtherwise(): void
     {
@@ -27,7 +36,10 @@ final class ComparisonOptionsTest extends TestCase
     public function testSpindleAlwaysTakesPartAndIsTheFirst(): void
     {
         self::assertSame([Contestant::Spindle], self::of('--peers', 'none')->contestants());
-        self::assertSame([Contestant::Spindle, Contestant::Fpm, Contestant::Bare], self::of('--peers', 'fpm,bare')->contestants());
+        self::assertSame(
+            [Contestant::Spindle, Contestant::Fpm, Contestant::Bare],
+            self::of('--peers', 'fpm,bare')->contestants(),
+        );
     }
 
     public function testSecondsMayBeAPart(): void
@@ -37,16 +49,31 @@ final class ComparisonOptionsTest extends TestCase
 
     public function testAutoloadersAreWholePaths(): void
     {
-        self::assertSame([__FILE__, __FILE__], self::of('--autoload', __FILE__, '--autoload', __DIR__ . '/../Http/' . basename(__FILE__))->autoloaders);
+        self::assertSame(
+            [__FILE__, __FILE__],
+            self::of('--autoload', __FILE__, '--autoload', __DIR__ . '/../Http/' . basename(__FILE__))->autoloaders,
+        );
     }
 
     /** @return iterable<string, array{string, string, string}> */
     public static function mistakes(): iterable
     {
-        yield 'measurement' => ['--only', 'text,joins', "option --only: 'joins' is not allowed; give all, or of text, text-same, json, echo, one, connections, two, wait, idle, soak, slow, tls"];
-        yield 'peer' => ['--peers', 'spindle', "option --peers: 'spindle' is not allowed; give all, or of bare, fpm, workerman, react, amp"];
+        yield 'measurement' => [
+            '--only',
+            'text,joins',
+            "option --only: 'joins' is not allowed; give all, or of text, text-same, json, echo, one, connections, two, wait, idle, soak, slow, tls",
+        ];
+        yield 'peer' => [
+            '--peers',
+            'spindle',
+            "option --peers: 'spindle' is not allowed; give all, or of bare, fpm, workerman, react, amp",
+        ];
         yield 'no seconds' => ['--seconds', '0.01', "option --seconds: '0.01' is not allowed; give a number from 0.1"];
-        yield 'seconds in words' => ['--seconds', 'few', "option --seconds: 'few' is not allowed; give a number from 0.1"];
+        yield 'seconds in words' => [
+            '--seconds',
+            'few',
+            "option --seconds: 'few' is not allowed; give a number from 0.1",
+        ];
         yield 'autoloader' => ['--autoload', '/nowhere.php', "option --autoload: there is no file '/nowhere.php'"];
         yield 'folder as autoloader' => ['--autoload', '/', "option --autoload: there is no file '/'"];
         yield 'requests' => ['-n', '9', "option -n: '9' is not allowed; give a whole number from 10"];

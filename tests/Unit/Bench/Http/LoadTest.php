@@ -15,14 +15,20 @@ final class LoadTest extends TestCase
         $script = (new Load(Work::Text, 50))->script('127.0.0.1:8080');
 
         self::assertMatchesRegularExpression('/^local n = \d{9}$/m', $script);
-        self::assertStringContainsString('n = n + 1 return "GET /text/" .. n .. "?q=" .. n .. " HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nCookie: id=" .. n .. "\r\n\r\n" end', $script);
+        self::assertStringContainsString(
+            'n = n + 1 return "GET /text/" .. n .. "?q=" .. n .. " HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nCookie: id=" .. n .. "\r\n\r\n" end',
+            $script,
+        );
     }
 
     public function testIdenticalRequestsHaveTheSameNumber(): void
     {
         $script = (new Load(Work::Text, 50, isIdentical: true))->script('127.0.0.1:8080');
 
-        self::assertMatchesRegularExpression('~^local same = "GET /text/(\d{9})\?q=\1 HTTP/1.1\\\\r\\\\nHost: 127.0.0.1:8080\\\\r\\\\nCookie: id=\1\\\\r\\\\n\\\\r\\\\n"$~m', $script);
+        self::assertMatchesRegularExpression(
+            '~^local same = "GET /text/(\d{9})\?q=\1 HTTP/1.1\\\\r\\\\nHost: 127.0.0.1:8080\\\\r\\\\nCookie: id=\1\\\\r\\\\n\\\\r\\\\n"$~m',
+            $script,
+        );
         self::assertStringNotContainsString('n + 1', $script);
     }
 
@@ -33,7 +39,10 @@ final class LoadTest extends TestCase
 
         self::assertStringContainsString("\r\nContent-Length: 1024", $head);
         self::assertSame([1024, Work::Echo->answer(Work::FIRST_NUMBER)], [\strlen($body), $body]);
-        self::assertStringContainsString('\r\n\r\n" .. n .. "xxx', (new Load(Work::Echo, 50))->script('127.0.0.1:8080'));
+        self::assertStringContainsString(
+            '\r\n\r\n" .. n .. "xxx',
+            (new Load(Work::Echo, 50))->script('127.0.0.1:8080'),
+        );
     }
 
     public function testAMarkIsWrittenAfterSoManyRequests(): void

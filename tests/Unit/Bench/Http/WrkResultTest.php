@@ -27,19 +27,27 @@ final class WrkResultTest extends TestCase
     {
         $result = WrkResult::of(\sprintf(self::OUTPUT, 0, 0, 0));
 
-        self::assertSame([31_191, 0.40202, 0.042, 1.072], [$result->requests, $result->seconds, $result->p50, $result->p99]);
+        self::assertSame(
+            [31_191, 0.40202, 0.042, 1.072],
+            [$result->requests, $result->seconds, $result->p50, $result->p99],
+        );
         self::assertEqualsWithDelta(77_585.69, $result->rate(), 0.01);
         self::assertSame([], $result->problems());
     }
 
     public function testEveryKindOfErrorIsTold(): void
     {
-        self::assertSame(['2 reads failed', '7 answers were no success'], WrkResult::of(\sprintf(self::OUTPUT, 0, 2, 7))->problems());
+        self::assertSame(
+            ['2 reads failed', '7 answers were no success'],
+            WrkResult::of(\sprintf(self::OUTPUT, 0, 2, 7))->problems(),
+        );
     }
 
     public function testNoRequestAtAllIsAProblem(): void
     {
-        $result = WrkResult::of('{"requests":0,"us":0,"p50":0,"p99":0,"connect":50,"read":0,"write":0,"timeout":0,"status":0}');
+        $result = WrkResult::of(
+            '{"requests":0,"us":0,"p50":0,"p99":0,"connect":50,"read":0,"write":0,"timeout":0,"status":0}',
+        );
 
         self::assertSame(0.0, $result->rate());
         self::assertSame(['50 connections failed', 'no request was answered'], $result->problems());
@@ -49,7 +57,9 @@ final class WrkResultTest extends TestCase
     #[TestWith([''])]
     #[TestWith(['{"requests":31191,"us":402020}'])]
     #[TestWith(['{"requests":31191,"us":402020,"p50":42,"p99":72,"connect":0}'])]
-    #[TestWith(['{"requests":nan,"us":402020,"p50":42,"p99":72,"connect":0,"read":0,"write":0,"timeout":0,"status":0}'])]
+    #[TestWith(
+        ['{"requests":nan,"us":402020,"p50":42,"p99":72,"connect":0,"read":0,"write":0,"timeout":0,"status":0}'],
+    )]
     public function testWithoutFiguresWhatItSaidIsTold(string $output): void
     {
         $this->expectExceptionObject(new \RuntimeException("wrk said no figures: {$output}"));

@@ -125,7 +125,13 @@ final class CaptureTest extends TestCase
             $captures[$i] = new Capture($store);
             $captures[$i]->append(str_repeat('x', self::MEGABYTE));
         }
-        self::assertLessThanOrEqual(64 * self::MEGABYTE, array_sum(array_map(static fn(Capture $capture): int => $capture->length(), $captures)) - 16 * self::MEGABYTE);
+        self::assertLessThanOrEqual(
+            64 * self::MEGABYTE,
+            array_sum(array_map(
+                static fn(Capture $capture): int => $capture->length(),
+                $captures,
+            )) - 16 * self::MEGABYTE,
+        );
         for ($i = 0; $i < 80; ++$i) {
             $captures[$i]->append('x'); // puts each into a file
         }
@@ -144,7 +150,10 @@ final class CaptureTest extends TestCase
                 $capture->append(str_repeat('x', 2 * self::MEGABYTE));
                 self::fail('It was kept');
             } catch (SpoolException $exception) {
-                self::assertStringContainsString('temporary file in /no/such/directory: No such file or directory', $exception->getMessage());
+                self::assertStringContainsString(
+                    'temporary file in /no/such/directory: No such file or directory',
+                    $exception->getMessage(),
+                );
             }
         }
 

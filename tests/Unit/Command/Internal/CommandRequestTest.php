@@ -18,7 +18,15 @@ final class CommandRequestTest extends TestCase
     #[DataProvider('largeCommands')]
     public function testALauncherDoesNotGetACommandThatNoSystemAllows(Command $command): void
     {
-        $ticket = new PendingCommand(1, 1, null, $command->withInput('input'), new Execution(), new CaptureStore(null), []);
+        $ticket = new PendingCommand(
+            1,
+            1,
+            null,
+            $command->withInput('input'),
+            new Execution(),
+            new CaptureStore(null),
+            [],
+        );
 
         self::assertLessThan(100, \strlen(CommandRequest::run($ticket)));
     }
@@ -39,6 +47,9 @@ final class CommandRequestTest extends TestCase
 
     public function testALauncherGetsOnlyAPartOfAVariableThatNoSystemAllows(): void
     {
-        self::assertLessThan(5 << 20, \strlen(Environment::frame(['LARGE' => str_repeat('x', 9 << 20), 'SMALL' => '1'])));
+        self::assertLessThan(
+            5 << 20,
+            \strlen(Environment::frame(['LARGE' => str_repeat('x', 9 << 20), 'SMALL' => '1'])),
+        );
     }
 }

@@ -20,7 +20,10 @@ final class ShellLineTest extends TestCase
         yield 'words of several parts' => ["cat a'b c'd\"e f\"", ['cat', 'ab cde f']];
         yield 'empty words' => ["cat '' \"\" ''\"\"", ['cat', '', '', '']];
         yield 'quotes in quotes' => ["cat \"it's\" 'a \"b\"'", ['cat', "it's", 'a "b"']];
-        yield 'what quotes protect' => ["cat '*?[]{}~#\$`\\!&|;<>()' \"*?~#!&|;<>()'\"", ['cat', '*?[]{}~#$`\\!&|;<>()', "*?~#!&|;<>()'"]];
+        yield 'what quotes protect' => [
+            "cat '*?[]{}~#\$`\\!&|;<>()' \"*?~#!&|;<>()'\"",
+            ['cat', '*?[]{}~#$`\\!&|;<>()', "*?~#!&|;<>()'"],
+        ];
         yield 'line ends in quotes' => ["cat 'a\nb'", ['cat', "a\nb"]];
         yield 'bytes in quotes' => ["cat '\xFF\xC3\xA9'", ['cat', "\xFF\xC3\xA9"]];
         yield 'an assignment that is an argument' => ['env A=b cat', ['env', 'A=b', 'cat']];
@@ -41,10 +44,64 @@ final class ShellLineTest extends TestCase
         foreach (str_split('|&;<>()$`\\*?[]#~!{}^' . "\n\r\v\f\0\x7F\xFF") as $byte) {
             yield 'byte ' . bin2hex($byte) => ["cat a{$byte}b"];
         }
-        foreach (['', ' ', "\t", 'A=b', 'A=b cat', 'A= cat', '1', '12 a', '%1', '-x', '=a', ',a', ':', '.', '. a', '""', "'' a", '" " a', '"a b"', 'ünï'] as $line) {
+        foreach ([
+            '',
+            ' ',
+            "\t",
+            'A=b',
+            'A=b cat',
+            'A= cat',
+            '1',
+            '12 a',
+            '%1',
+            '-x',
+            '=a',
+            ',a',
+            ':',
+            '.',
+            '. a',
+            '""',
+            "'' a",
+            '" " a',
+            '"a b"',
+            'ünï',
+        ] as $line) {
             yield "line {$line}" => [$line];
         }
-        foreach (['cd', 'exit', 'echo', 'test', 'if', 'then', 'for', 'while', 'case', 'in', 'do', 'done', 'exec', 'eval', 'export', 'set', 'unset', 'trap', 'time', 'type', 'ulimit', 'kill', 'true', 'false', 'printf', 'pwd', 'read', 'wait', 'command', 'local', 'function', 'select'] as $word) {
+        foreach ([
+            'cd',
+            'exit',
+            'echo',
+            'test',
+            'if',
+            'then',
+            'for',
+            'while',
+            'case',
+            'in',
+            'do',
+            'done',
+            'exec',
+            'eval',
+            'export',
+            'set',
+            'unset',
+            'trap',
+            'time',
+            'type',
+            'ulimit',
+            'kill',
+            'true',
+            'false',
+            'printf',
+            'pwd',
+            'read',
+            'wait',
+            'command',
+            'local',
+            'function',
+            'select',
+        ] as $word) {
             yield "word {$word}" => ["{$word} a"];
             yield "quoted word {$word}" => ["'{$word}' a"];
         }

@@ -23,7 +23,10 @@ final class AdminTest extends TestCase
     {
         $response = self::get(Admin::from(new FixedOverview()), '/metrics');
 
-        self::assertSame([200, 'text/plain; version=0.0.4; charset=utf-8'], [$response->getStatusCode(), $response->getHeaderLine('Content-Type')]);
+        self::assertSame(
+            [200, 'text/plain; version=0.0.4; charset=utf-8'],
+            [$response->getStatusCode(), $response->getHeaderLine('Content-Type')],
+        );
         self::assertSame('1', (new Exposed((string) $response->getBody()))->samples['spindle_processes']);
     }
 
@@ -32,15 +35,26 @@ final class AdminTest extends TestCase
         $past = new EndedProcessTotals();
         $past->add(FixedOverview::process(pid: 1, answered: [200 => 5])->toJson());
         $overview = self::createStub(ServerOverview::class);
-        $overview->method('figures')->willReturn(new ServerFigures([FixedOverview::process(pid: 2, answered: [200 => 1])], $past->totals()));
+        $overview->method('figures')->willReturn(new ServerFigures(
+            [FixedOverview::process(pid: 2, answered: [200 => 1])],
+            $past->totals(),
+        ));
         $admin = Admin::from($overview);
 
-        self::assertSame('6', (new Exposed((string) self::get($admin, '/metrics')->getBody()))->samples['spindle_http_requests_total{status="200"}']);
+        self::assertSame(
+            '6',
+            (new Exposed(
+                (string) self::get($admin, '/metrics')->getBody(),
+            ))->samples['spindle_http_requests_total{status="200"}'],
+        );
     }
 
     public function testItIsHealthyWhenAllChecksSucceed(): void
     {
-        $response = self::get(Admin::from(new FixedOverview(checks: ['database' => null, 'broker' => null])), '/healthz');
+        $response = self::get(
+            Admin::from(new FixedOverview(checks: ['database' => null, 'broker' => null])),
+            '/healthz',
+        );
 
         self::assertSame([200, "ok\n"], [$response->getStatusCode(), (string) $response->getBody()]);
     }
@@ -50,8 +64,14 @@ final class AdminTest extends TestCase
         $checks = ['database' => 'no connection to 10.1.2.3 as "app"', 'broker' => null, 'disk' => Checks::LATE];
         $response = self::get(Admin::from(new FixedOverview(checks: $checks)), '/healthz');
 
-        self::assertSame([503, 'application/json'], [$response->getStatusCode(), $response->getHeaderLine('Content-Type')]);
-        self::assertSame('{"status":"failing","checks":{"database":"failed","broker":"ok","disk":"late"}}', (string) $response->getBody());
+        self::assertSame(
+            [503, 'application/json'],
+            [$response->getStatusCode(), $response->getHeaderLine('Content-Type')],
+        );
+        self::assertSame(
+            '{"status":"failing","checks":{"database":"failed","broker":"ok","disk":"late"}}',
+            (string) $response->getBody(),
+        );
     }
 
     public function testWhyACheckFailsIsLoggedOnceAndSoIsThatItSucceedsAgain(): void
@@ -61,7 +81,14 @@ final class AdminTest extends TestCase
         $admin = Admin::from($overview)->withLogger($log);
         self::get($admin, '/healthz');
         self::get($admin, '/healthz');
-        self::assertSame([['database', 'gone']], array_map(static fn(array $record): array => [$record['context']['check'] ?? '', $record['context']['reason'] ?? ''], $log->all));
+        self::assertSame(
+            [['database', 'gone']],
+            array_map(
+                static fn(array $record): array
+                    => [$record['context']['check'] ?? '', $record['context']['reason'] ?? ''],
+                $log->all,
+            ),
+        );
         $overview->checks = ['database' => 'away', 'broker' => null];
         self::get($admin, '/healthz');
         $overview->checks = ['database' => null, 'broker' => null];
@@ -85,7 +112,10 @@ final class AdminTest extends TestCase
     {
         $response = self::get(Admin::from(new FixedOverview(condition: $condition)), '/healthz');
 
-        self::assertSame([503, "{\"status\":\"{$condition->problem}\",\"checks\":{}}"], [$response->getStatusCode(), (string) $response->getBody()]);
+        self::assertSame(
+            [503, "{\"status\":\"{$condition->problem}\",\"checks\":{}}"],
+            [$response->getStatusCode(), (string) $response->getBody()],
+        );
     }
 
     public function testItLivesWhateverElseIsSo(): void
@@ -99,7 +129,10 @@ final class AdminTest extends TestCase
     {
         $admin = Admin::from(new FixedOverview());
 
-        self::assertSame([404, 404], [self::get($admin, '/')->getStatusCode(), self::get($admin, '/events')->getStatusCode()]);
+        self::assertSame(
+            [404, 404],
+            [self::get($admin, '/')->getStatusCode(), self::get($admin, '/events')->getStatusCode()],
+        );
     }
 
     public function testWhatIsAddedToItKeepsTheRest(): void
@@ -114,7 +147,10 @@ final class AdminTest extends TestCase
 
     public function testThereIsNothingElse(): void
     {
-        self::assertSame(404, self::get(Admin::from(new FixedOverview())->withStatusPage(), '/secrets')->getStatusCode());
+        self::assertSame(
+            404,
+            self::get(Admin::from(new FixedOverview())->withStatusPage(), '/secrets')->getStatusCode(),
+        );
     }
 
     /** @return iterable<array{string}> */
@@ -153,7 +189,13 @@ final class AdminTest extends TestCase
         self::assertContains("default-src 'none'", $policy);
         self::assertContains("style-src{$hashes['style']}", $policy);
         self::assertContains("script-src{$hashes['script']}", $policy);
-        self::assertSame(0, preg_match('~(?:src|href|@import|url)\W+(?:https?:)?//|unsafe~', $html . $response->getHeaderLine('Content-Security-Policy')));
+        self::assertSame(
+            0,
+            preg_match(
+                '~(?:src|href|@import|url)\W+(?:https?:)?//|unsafe~',
+                $html . $response->getHeaderLine('Content-Security-Policy'),
+            ),
+        );
     }
 
     /** @return iterable<string, array{int, string, 2?: list<string>}> the status, the Host field, allowed names */

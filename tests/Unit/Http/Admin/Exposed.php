@@ -43,7 +43,11 @@ final class Exposed
 
             return;
         }
-        Assert::assertSame(1, preg_match('/^# TYPE (' . self::NAME . ') (counter|gauge|histogram)$/D', $line, $type), $line);
+        Assert::assertSame(
+            1,
+            preg_match('/^# TYPE (' . self::NAME . ') (counter|gauge|histogram)$/D', $line, $type),
+            $line,
+        );
         Assert::assertSame(end($this->heads), $type[1], 'The type follows the help');
         Assert::assertArrayNotHasKey($type[1], $this->types);
         Assert::assertSame($type[2] === 'counter', str_ends_with($type[1], '_total'), $line);
@@ -56,7 +60,9 @@ final class Exposed
         Assert::assertSame(1, preg_match($pattern, $line, $sample), $line);
         [, $name, $labels, $value] = $sample + ['', '', '', ''];
         $metric = (string) end($this->heads);
-        $names = ($this->types[$metric] ?? '') === 'histogram' ? ["{$metric}_bucket", "{$metric}_sum", "{$metric}_count"] : [$metric];
+        $names = ($this->types[$metric] ?? '') === 'histogram'
+            ? ["{$metric}_bucket", "{$metric}_sum", "{$metric}_count"]
+            : [$metric];
         Assert::assertContains($name, $names, "{$line} follows the head of its metric");
         Assert::assertArrayNotHasKey($name . $labels, $this->samples);
         $this->samples[$name . $labels] = $value;

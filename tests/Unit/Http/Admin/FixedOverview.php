@@ -19,7 +19,11 @@ final class FixedOverview implements ServerOverview
      * @param array<string, string|null>      $checks
      * @param Readiness|null                  $condition null for ready with these checks
      */
-    public function __construct(private readonly ?array $statistics = null, public array $checks = [], private readonly ?Readiness $condition = null) {}
+    public function __construct(
+        private readonly ?array $statistics = null,
+        public array $checks = [],
+        private readonly ?Readiness $condition = null,
+    ) {}
 
     public function figures(): ServerFigures
     {
@@ -71,7 +75,10 @@ final class FixedOverview implements ServerOverview
             answered: $answered,
             refused: [400 => $count + 5],
             abandoned: $count + 6,
-            durations: array_values(array_replace(array_fill(0, \count(HttpServerStatistics::BOUNDS) + 1, 0), $durations)),
+            durations: array_values(array_replace(
+                array_fill(0, \count(HttpServerStatistics::BOUNDS) + 1, 0),
+                $durations,
+            )),
             duration: $count / 2,
             routes: $routes,
             lag: $count / 100,

@@ -33,7 +33,10 @@ final class HttpServerStatisticsTest extends TestCase
 
     public function testWhatJsonHasNoFormForIsNoHindrance(): void
     {
-        $statistics = FixedOverview::process(routes: ["/\xff" => [1, 1.0, 0]], pools: ['db' => ['age_seconds' => \INF, 'ratio' => \NAN]]);
+        $statistics = FixedOverview::process(
+            routes: ["/\xff" => [1, 1.0, 0]],
+            pools: ['db' => ['age_seconds' => \INF, 'ratio' => \NAN]],
+        );
         $told = HttpServerStatistics::fromJson($statistics->toJson());
 
         self::assertSame(["/\u{FFFD}" => [1, 1.0, 0]], $told->routes);

@@ -26,12 +26,21 @@ final class LocalServersTest extends TestCase
     public function testServersOfOneProcessAreToldAsOne(): void
     {
         $shared = self::pool(3);
-        $servers = [self::server(['db' => $shared, 'one' => self::pool(1)]), self::server(['db' => $shared, 'two' => self::pool(2)])];
+        $servers = [
+            self::server(['db' => $shared, 'one' => self::pool(1)]),
+            self::server(['db' => $shared, 'two' => self::pool(2)]),
+        ];
         [$together] = $all = (new LocalServers($servers))->figures()->processes;
 
         self::assertCount(1, $all);
-        self::assertSame([getmypid(), $servers[0]->statistics()->started, false], [$together->pid, $together->started, $together->stopping]);
-        self::assertSame(['db' => ['in_use' => 3], 'one' => ['in_use' => 1], 'two' => ['in_use' => 2]], $together->pools);
+        self::assertSame(
+            [getmypid(), $servers[0]->statistics()->started, false],
+            [$together->pid, $together->started, $together->stopping],
+        );
+        self::assertSame(
+            ['db' => ['in_use' => 3], 'one' => ['in_use' => 1], 'two' => ['in_use' => 2]],
+            $together->pools,
+        );
         self::assertCount(\count($servers[0]->statistics()->durations), $together->durations);
         self::assertGreaterThan(0, $together->memory);
     }
@@ -57,7 +66,10 @@ final class LocalServersTest extends TestCase
             self::server(checks: ['db' => $works]),
         ];
 
-        self::assertSame(['db' => 'gone', 'disk' => null, 'late' => Checks::LATE], (new LocalServers($servers))->condition()->checks);
+        self::assertSame(
+            ['db' => 'gone', 'disk' => null, 'late' => Checks::LATE],
+            (new LocalServers($servers))->condition()->checks,
+        );
         $end->cancel();
         delay(0); // lets the late check end
     }
@@ -70,7 +82,11 @@ final class LocalServersTest extends TestCase
         $check = static function () use ($all, &$begun): void {
             ++$begun === 3 ? $all->complete() : $all->getFuture()->await();
         };
-        $servers = [self::server(checks: ['a' => $check]), self::server(checks: ['b' => $check]), self::server(checks: ['c' => $check])];
+        $servers = [
+            self::server(checks: ['a' => $check]),
+            self::server(checks: ['b' => $check]),
+            self::server(checks: ['c' => $check]),
+        ];
 
         self::assertSame(['a' => null, 'b' => null, 'c' => null], (new LocalServers($servers))->condition()->checks);
     }

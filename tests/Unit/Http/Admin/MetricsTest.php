@@ -63,8 +63,21 @@ final class MetricsTest extends TestCase
         $name = 'spindle_http_request_duration_seconds';
 
         self::assertSame('histogram', $exposed->types[$name]);
-        self::assertSame(['3', '3', '5'], array_map(static fn(float $bound): string => $exposed->samples["{$name}_bucket{le=\"{$bound}\"}"], \array_slice(HttpServerStatistics::BOUNDS, 0, 3)));
-        self::assertSame(['10', '10', '3.5'], [$exposed->samples["{$name}_bucket{le=\"+Inf\"}"], $exposed->samples["{$name}_count"], $exposed->samples["{$name}_sum"]]);
+        self::assertSame(
+            ['3', '3', '5'],
+            array_map(
+                static fn(float $bound): string => $exposed->samples["{$name}_bucket{le=\"{$bound}\"}"],
+                \array_slice(HttpServerStatistics::BOUNDS, 0, 3),
+            ),
+        );
+        self::assertSame(
+            ['10', '10', '3.5'],
+            [
+                $exposed->samples["{$name}_bucket{le=\"+Inf\"}"],
+                $exposed->samples["{$name}_count"],
+                $exposed->samples["{$name}_sum"],
+            ],
+        );
     }
 
     public function testEachRouteIsCounted(): void
@@ -74,7 +87,13 @@ final class MetricsTest extends TestCase
             FixedOverview::process(pid: 2, routes: ['/a' => [3, 0.75, 1]]),
         );
 
-        self::assertSame(['5', '1'], [$exposed->samples['spindle_http_route_requests_total{route="/a"}'], $exposed->samples['spindle_http_route_requests_total{route="/b"}']]);
+        self::assertSame(
+            ['5', '1'],
+            [
+                $exposed->samples['spindle_http_route_requests_total{route="/a"}'],
+                $exposed->samples['spindle_http_route_requests_total{route="/b"}'],
+            ],
+        );
         self::assertSame('1.25', $exposed->samples['spindle_http_route_duration_seconds_total{route="/a"}']);
         self::assertSame('1', $exposed->samples['spindle_http_route_errors_total{route="/a"}']);
     }
@@ -82,22 +101,41 @@ final class MetricsTest extends TestCase
     public function testAPoolsFiguresHaveItsNameAndTheirType(): void
     {
         $exposed = self::of(
-            FixedOverview::process(pid: 1, pools: ['db' => ['in_use' => 1, 'opened_total' => 5], 'jobs' => ['in_use' => 2]]),
+            FixedOverview::process(
+                pid: 1,
+                pools: ['db' => ['in_use' => 1, 'opened_total' => 5], 'jobs' => ['in_use' => 2]],
+            ),
             FixedOverview::process(pid: 2, pools: ['db' => ['in_use' => 3, 'opened_total' => 6]]),
         );
 
-        self::assertSame(['4', '2', '11'], [$exposed->samples['spindle_pool_in_use{pool="db"}'], $exposed->samples['spindle_pool_in_use{pool="jobs"}'], $exposed->samples['spindle_pool_opened_total{pool="db"}']]);
-        self::assertSame(['gauge', 'counter'], [$exposed->types['spindle_pool_in_use'], $exposed->types['spindle_pool_opened_total']]);
+        self::assertSame(
+            ['4', '2', '11'],
+            [
+                $exposed->samples['spindle_pool_in_use{pool="db"}'],
+                $exposed->samples['spindle_pool_in_use{pool="jobs"}'],
+                $exposed->samples['spindle_pool_opened_total{pool="db"}'],
+            ],
+        );
+        self::assertSame(
+            ['gauge', 'counter'],
+            [$exposed->types['spindle_pool_in_use'], $exposed->types['spindle_pool_opened_total']],
+        );
     }
 
     public function testNamesMayBeAnything(): void
     {
         $exposed = self::of(FixedOverview::process(
             routes: array_fill_keys(["/\"quoted\"\\d\n# TYPE", "/\xff", FixedOverview::numeric('7')], [1, 0.1, 0]),
-            pools: [FixedOverview::numeric('0') => ['my-figure {x}' => 1, FixedOverview::numeric('5') => 2], "p\"\n" => ['_total' => 3]],
+            pools: [
+                FixedOverview::numeric('0') => ['my-figure {x}' => 1, FixedOverview::numeric('5') => 2],
+                "p\"\n" => ['_total' => 3],
+            ],
         ));
 
-        self::assertArrayHasKey('spindle_http_route_requests_total{route="/\"quoted\"\\\\d\n# TYPE"}', $exposed->samples);
+        self::assertArrayHasKey(
+            'spindle_http_route_requests_total{route="/\"quoted\"\\\\d\n# TYPE"}',
+            $exposed->samples,
+        );
         self::assertArrayHasKey("spindle_http_route_requests_total{route=\"/\u{FFFD}\"}", $exposed->samples);
         self::assertSame('1', $exposed->samples['spindle_pool_my_figure__x_{pool="0"}']);
         self::assertSame('3', $exposed->samples['spindle_pool__total{pool="p\"\n"}']);
@@ -105,12 +143,23 @@ final class MetricsTest extends TestCase
 
     public function testNumbersMayBeAny(): void
     {
-        $figures = ['nan' => \NAN, 'plus' => \INF, 'minus' => -\INF, 'large' => 1e300, 'small' => 1.5e-9, 'negative' => -3, 'whole' => 2.0];
+        $figures = [
+            'nan' => \NAN,
+            'plus' => \INF,
+            'minus' => -\INF,
+            'large' => 1e300,
+            'small' => 1.5e-9,
+            'negative' => -3,
+            'whole' => 2.0,
+        ];
         $exposed = self::of(FixedOverview::process(pools: ['x' => $figures]));
 
         self::assertSame(
             ['NaN', '+Inf', '-Inf', '1.0e+300', '1.5e-9', '-3', '2'],
-            array_map(static fn(string $figure): string => $exposed->samples["spindle_pool_{$figure}{pool=\"x\"}"], array_keys($figures)),
+            array_map(
+                static fn(string $figure): string => $exposed->samples["spindle_pool_{$figure}{pool=\"x\"}"],
+                array_keys($figures),
+            ),
         );
     }
 
@@ -118,7 +167,14 @@ final class MetricsTest extends TestCase
     {
         $exposed = self::of();
 
-        self::assertSame(['0', '0', '0'], [$exposed->samples['spindle_processes'], $exposed->samples['spindle_http_connections'], $exposed->samples['spindle_http_request_duration_seconds_count']]);
+        self::assertSame(
+            ['0', '0', '0'],
+            [
+                $exposed->samples['spindle_processes'],
+                $exposed->samples['spindle_http_connections'],
+                $exposed->samples['spindle_http_request_duration_seconds_count'],
+            ],
+        );
     }
 
     private static function of(HttpServerStatistics ...$processes): Exposed

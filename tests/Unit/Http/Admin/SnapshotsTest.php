@@ -20,17 +20,47 @@ final class SnapshotsTest extends TestCase
     public function testASnapshotTellsAllOfAllProcesses(): void
     {
         $event = (new Snapshots(new FixedOverview([
-            FixedOverview::process(pid: 1, count: 10, answered: [200 => 3], routes: [FixedOverview::numeric('7') => [1, 0.5, 0]], pools: [FixedOverview::numeric('0') => ['in_use' => 1]], durations: [3]),
+            FixedOverview::process(
+                pid: 1,
+                count: 10,
+                answered: [200 => 3],
+                routes: [FixedOverview::numeric('7') => [1, 0.5, 0]],
+                pools: [FixedOverview::numeric('0') => ['in_use' => 1]],
+                durations: [3],
+            ),
             FixedOverview::process(pid: 2, stopping: true, count: 20, answered: [200 => 4, 500 => 2], durations: [6]),
         ])))->follow(null)->current();
         $snapshot = (array) json_decode($event->data, true, flags: \JSON_THROW_ON_ERROR);
 
-        self::assertEquals([true, ['200' => 7, '500' => 2], 30, HttpServerStatistics::BOUNDS], [$snapshot['ready'], $snapshot['answered'], $snapshot['inFlight'], $snapshot['bounds']]);
+        self::assertEquals(
+            [true, ['200' => 7, '500' => 2], 30, HttpServerStatistics::BOUNDS],
+            [$snapshot['ready'], $snapshot['answered'], $snapshot['inFlight'], $snapshot['bounds']],
+        );
         self::assertSame([[7, [1, 0.5, 0]]], $snapshot['routes']);
         self::assertSame([[0, ['in_use' => 1]]], $snapshot['pools']);
         self::assertEquals([
-            ['pid' => 1, 'started' => 1_700_000_000.5, 'stopping' => false, 'answered' => 3, 'inFlight' => 10, 'connections' => 11, 'lag' => 0.1, 'maxLag' => 1, 'memory' => 10_000],
-            ['pid' => 2, 'started' => 1_700_000_000.5, 'stopping' => true, 'answered' => 6, 'inFlight' => 20, 'connections' => 21, 'lag' => 0.2, 'maxLag' => 2, 'memory' => 20_000],
+            [
+                'pid' => 1,
+                'started' => 1_700_000_000.5,
+                'stopping' => false,
+                'answered' => 3,
+                'inFlight' => 10,
+                'connections' => 11,
+                'lag' => 0.1,
+                'maxLag' => 1,
+                'memory' => 10_000,
+            ],
+            [
+                'pid' => 2,
+                'started' => 1_700_000_000.5,
+                'stopping' => true,
+                'answered' => 6,
+                'inFlight' => 20,
+                'connections' => 21,
+                'lag' => 0.2,
+                'maxLag' => 2,
+                'memory' => 20_000,
+            ],
         ], $snapshot['processes']);
     }
 
@@ -62,7 +92,9 @@ final class SnapshotsTest extends TestCase
 
     public function testThereIsALastOneWhenTheServersStop(): void
     {
-        $snapshots = iterator_to_array((new Snapshots(new FixedOverview([FixedOverview::process(stopping: true)])))->follow(null));
+        $snapshots = iterator_to_array(
+            (new Snapshots(new FixedOverview([FixedOverview::process(stopping: true)])))->follow(null),
+        );
 
         self::assertCount(1, $snapshots);
         self::assertStringContainsString('"ready":false', $snapshots[0]->data);

@@ -37,7 +37,10 @@ final class EventsResponseTest extends TestCase
         $response = Response::events([]);
 
         self::assertSame(200, $response->getStatusCode());
-        self::assertSame(['Content-Type' => ['text/event-stream'], 'Cache-Control' => ['no-store'], 'X-Accel-Buffering' => ['no']], $response->getHeaders());
+        self::assertSame(
+            ['Content-Type' => ['text/event-stream'], 'Cache-Control' => ['no-store'], 'X-Accel-Buffering' => ['no']],
+            $response->getHeaders(),
+        );
         self::assertNull($response->getBody()->getSize());
     }
 
@@ -45,7 +48,10 @@ final class EventsResponseTest extends TestCase
     {
         $response = Response::events([], ['cache-control' => 'no-cache', 'X-Own' => 'a']);
 
-        self::assertSame(['no-cache', 'a', 'no'], array_map($response->getHeaderLine(...), ['Cache-Control', 'X-Own', 'X-Accel-Buffering']));
+        self::assertSame(
+            ['no-cache', 'a', 'no'],
+            array_map($response->getHeaderLine(...), ['Cache-Control', 'X-Own', 'X-Accel-Buffering']),
+        );
     }
 
     /** @return iterable<string, array{\Closure(): iterable<ServerSentEvent|string>}> */
@@ -120,7 +126,10 @@ final class EventsResponseTest extends TestCase
         $event = new DeferredFuture();
         $body = $this->begun((static fn() => yield $event->getFuture()->await())(), self::SHORT);
 
-        self::assertSame([self::COMMENT, self::COMMENT, self::COMMENT], [$body->read(1000), $body->read(1000), $body->read(1000)]);
+        self::assertSame(
+            [self::COMMENT, self::COMMENT, self::COMMENT],
+            [$body->read(1000), $body->read(1000), $body->read(1000)],
+        );
         $event->complete('at last');
         delay(0);
         self::assertSame("data: at last\n\n", $body->read(1000));
@@ -152,7 +161,10 @@ final class EventsResponseTest extends TestCase
         $contents = $body->getContents();
 
         self::assertGreaterThan(1, substr_count($contents, self::COMMENT));
-        self::assertSame(implode('', array_map(static fn(int $n): string => "data: {$n}\n\n", range(1, 100))), str_replace(self::COMMENT, '', $contents));
+        self::assertSame(
+            implode('', array_map(static fn(int $n): string => "data: {$n}\n\n", range(1, 100))),
+            str_replace(self::COMMENT, '', $contents),
+        );
     }
 
     /** @return iterable<string, array{float}> */
@@ -212,7 +224,9 @@ final class EventsResponseTest extends TestCase
         $leaving = new DeferredCancellation();
         /** @var DeferredFuture<string> $event */
         $event = new DeferredFuture();
-        $body = $this->begun($this->logging((static fn() => yield $event->getFuture()->await($leaving->getCancellation()))()));
+        $body = $this->begun($this->logging(
+            (static fn() => yield $event->getFuture()->await($leaving->getCancellation()))(),
+        ));
         $read = async($body->read(...), 1000);
         delay(0);
         $body->close();

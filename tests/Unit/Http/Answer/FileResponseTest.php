@@ -54,9 +54,15 @@ final class FileResponseTest extends TestCase
 
     public function testAnEmptyFileIsAFile(): void
     {
-        $response = Response::file($this->file('empty.txt', ''), new ServerRequest('GET', '/', ['Range' => 'bytes=0-']));
+        $response = Response::file(
+            $this->file('empty.txt', ''),
+            new ServerRequest('GET', '/', ['Range' => 'bytes=0-']),
+        );
 
-        self::assertSame([200, '', 0], [$response->getStatusCode(), (string) $response->getBody(), $response->getBody()->getSize()]);
+        self::assertSame(
+            [200, '', 0],
+            [$response->getStatusCode(), (string) $response->getBody(), $response->getBody()->getSize()],
+        );
     }
 
     /** @return iterable<string, array{string, string}> */
@@ -77,20 +83,36 @@ final class FileResponseTest extends TestCase
     #[DataProvider('types')]
     public function testTheTypeIsTheOneOfTheExtension(string $name, string $type): void
     {
-        self::assertSame($type, Response::file($this->file($name, 'content'), new ServerRequest('GET', '/'))->getHeaderLine('Content-Type'));
+        self::assertSame(
+            $type,
+            Response::file($this->file($name, 'content'), new ServerRequest('GET', '/'))->getHeaderLine('Content-Type'),
+        );
     }
 
     public function testTheTypeCanBeGiven(): void
     {
-        self::assertSame('text/x-own', Response::file($this->ten(), new ServerRequest('GET', '/'), 'text/x-own')->getHeaderLine('Content-Type'));
+        self::assertSame(
+            'text/x-own',
+            Response::file($this->ten(), new ServerRequest('GET', '/'), 'text/x-own')->getHeaderLine('Content-Type'),
+        );
     }
 
     public function testGivenHeadersReplaceItsOwn(): void
     {
-        $headers = ['content-type' => 'a/b', 'ETAG' => '"own"', 'last-modified' => self::AFTER, 'Content-Disposition' => 'attachment', 'accept-ranges' => 'none'];
-        $own = fn(array $conditions): Response => Response::file($this->ten(), new ServerRequest('GET', '/', $conditions), headers: $headers);
+        $headers = [
+            'content-type' => 'a/b',
+            'ETAG' => '"own"',
+            'last-modified' => self::AFTER,
+            'Content-Disposition' => 'attachment',
+            'accept-ranges' => 'none',
+        ];
+        $own = fn(array $conditions): Response
+            => Response::file($this->ten(), new ServerRequest('GET', '/', $conditions), headers: $headers);
 
-        self::assertEqualsCanonicalizing([['a/b'], ['"own"'], [self::AFTER], ['attachment'], ['none']], array_values($own([])->getHeaders()));
+        self::assertEqualsCanonicalizing(
+            [['a/b'], ['"own"'], [self::AFTER], ['attachment'], ['none']],
+            array_values($own([])->getHeaders()),
+        );
         self::assertSame(304, $own(['If-None-Match' => '"own"'])->getStatusCode());
         self::assertSame(200, $own(['If-None-Match' => $this->tag()])->getStatusCode());
         self::assertSame(304, $own(['If-Modified-Since' => self::AFTER])->getStatusCode());
@@ -110,7 +132,9 @@ final class FileResponseTest extends TestCase
         Response::file($this->path('absent'), new ServerRequest('GET', '/'));
     }
 
-    /** @return iterable<string, array{0: array<string, string>, 1: int, 2?: string}> "{tag}" stands for the file's own */
+    /**
+     * @return iterable<string, array{0: array<string, string>, 1: int, 2?: string}> "{tag}" stands for the file's own
+     */
     public static function conditions(): iterable
     {
         yield 'If-Match: its tag' => [['If-Match' => '{tag}'], 200];
@@ -143,25 +167,56 @@ final class FileResponseTest extends TestCase
         yield 'If-Unmodified-Since: a second earlier' => [['If-Unmodified-Since' => self::BEFORE], 412];
         yield 'If-Unmodified-Since: no date' => [['If-Unmodified-Since' => '1'], 200];
 
-        yield 'If-None-Match hides If-Modified-Since: changed' => [['If-None-Match' => '"a"', 'If-Modified-Since' => self::DATE], 200];
-        yield 'If-None-Match hides If-Modified-Since: unchanged' => [['If-None-Match' => '{tag}', 'If-Modified-Since' => self::BEFORE], 304];
-        yield 'If-Match hides If-Unmodified-Since: it holds' => [['If-Match' => '{tag}', 'If-Unmodified-Since' => self::BEFORE], 200];
-        yield 'If-Match hides If-Unmodified-Since: it does not' => [['If-Match' => '"a"', 'If-Unmodified-Since' => self::AFTER], 412];
+        yield 'If-None-Match hides If-Modified-Since: changed' => [
+            ['If-None-Match' => '"a"', 'If-Modified-Since' => self::DATE],
+            200,
+        ];
+        yield 'If-None-Match hides If-Modified-Since: unchanged' => [
+            ['If-None-Match' => '{tag}', 'If-Modified-Since' => self::BEFORE],
+            304,
+        ];
+        yield 'If-Match hides If-Unmodified-Since: it holds' => [
+            ['If-Match' => '{tag}', 'If-Unmodified-Since' => self::BEFORE],
+            200,
+        ];
+        yield 'If-Match hides If-Unmodified-Since: it does not' => [
+            ['If-Match' => '"a"', 'If-Unmodified-Since' => self::AFTER],
+            412,
+        ];
         yield 'If-Match comes before If-None-Match' => [['If-Match' => '"a"', 'If-None-Match' => '{tag}'], 412];
         yield 'If-Match leaves the rest to If-None-Match' => [['If-Match' => '{tag}', 'If-None-Match' => '{tag}'], 304];
-        yield 'If-Unmodified-Since comes before If-None-Match' => [['If-Unmodified-Since' => self::BEFORE, 'If-None-Match' => '{tag}'], 412];
-        yield 'If-Unmodified-Since leaves the rest to If-Modified-Since' => [['If-Unmodified-Since' => self::DATE, 'If-Modified-Since' => self::DATE], 304];
+        yield 'If-Unmodified-Since comes before If-None-Match' => [
+            ['If-Unmodified-Since' => self::BEFORE, 'If-None-Match' => '{tag}'],
+            412,
+        ];
+        yield 'If-Unmodified-Since leaves the rest to If-Modified-Since' => [
+            ['If-Unmodified-Since' => self::DATE, 'If-Modified-Since' => self::DATE],
+            304,
+        ];
 
         yield 'a range of what the client has' => [['If-None-Match' => '{tag}', 'Range' => 'bytes=0-1'], 304];
         yield 'a range of what has changed' => [['If-None-Match' => '"a"', 'Range' => 'bytes=0-1'], 206, '01'];
-        yield 'a range that is not there of what the client has' => [['If-None-Match' => '{tag}', 'Range' => 'bytes=10-'], 304];
-        yield 'a range that has to be of a version that is gone' => [['If-Match' => '"a"', 'Range' => 'bytes=0-1'], 412];
+        yield 'a range that is not there of what the client has' => [
+            ['If-None-Match' => '{tag}', 'Range' => 'bytes=10-'],
+            304,
+        ];
+        yield 'a range that has to be of a version that is gone' => [
+            ['If-Match' => '"a"', 'Range' => 'bytes=0-1'],
+            412,
+        ];
 
         yield 'If-Range: its tag' => [['If-Range' => '{tag}', 'Range' => 'bytes=0-1'], 206, '01'];
         yield 'If-Range: its tag as a weak one' => [['If-Range' => 'W/{tag}', 'Range' => 'bytes=0-1'], 200];
         yield 'If-Range: another' => [['If-Range' => '"a"', 'Range' => 'bytes=0-1'], 200];
-        yield 'If-Range: another, and a range that is not there' => [['If-Range' => '"a"', 'Range' => 'bytes=10-'], 200];
-        yield 'If-Range: its tag, and a range that is not there' => [['If-Range' => '{tag}', 'Range' => 'bytes=10-'], 416, "Range Not Satisfiable\n"];
+        yield 'If-Range: another, and a range that is not there' => [
+            ['If-Range' => '"a"', 'Range' => 'bytes=10-'],
+            200,
+        ];
+        yield 'If-Range: its tag, and a range that is not there' => [
+            ['If-Range' => '{tag}', 'Range' => 'bytes=10-'],
+            416,
+            "Range Not Satisfiable\n",
+        ];
         yield 'If-Range: its tag among others' => [['If-Range' => '{tag}, "a"', 'Range' => 'bytes=0-1'], 200];
         yield 'If-Range: any' => [['If-Range' => '*', 'Range' => 'bytes=0-1'], 200];
         yield 'If-Range: its time' => [['If-Range' => self::DATE, 'Range' => 'bytes=0-1'], 206, '01'];
@@ -178,10 +233,16 @@ final class FileResponseTest extends TestCase
         $response = $this->get(str_replace('{tag}', $this->tag(), $headers));
 
         self::assertSame($status, $response->getStatusCode());
-        self::assertSame($content ?? [200 => self::TEN, 304 => '', 412 => "Precondition Failed\n"][$status] ?? null, (string) $response->getBody());
+        self::assertSame(
+            $content ?? [200 => self::TEN, 304 => '', 412 => "Precondition Failed\n"][$status] ?? null,
+            (string) $response->getBody(),
+        );
     }
 
-    /** @return iterable<string, array{0: string, 1: string, 2?: string}> the Range field, the content, and Content-Range for 206 and 416 */
+    /**
+     * @return iterable<string, array{0: string, 1: string, 2?: string}> the Range field, the content, and Content-Range
+     *                                                                   for 206 and 416
+     */
     public static function ranges(): iterable
     {
         yield 'the first byte' => ['bytes=0-0', '0', 'bytes 0-0/10'];
@@ -245,8 +306,14 @@ final class FileResponseTest extends TestCase
 
     public function testARangeSaysWhatTheWholeWouldSay(): void
     {
-        self::assertSame(['Content-Range' => ['bytes 0-0/10']], array_diff_key(self::sorted($this->get(['Range' => 'bytes=0-0'])), self::sorted($this->get([]))));
-        self::assertSame([], array_diff_key(self::sorted($this->get([])), self::sorted($this->get(['Range' => 'bytes=0-0']))));
+        self::assertSame(
+            ['Content-Range' => ['bytes 0-0/10']],
+            array_diff_key(self::sorted($this->get(['Range' => 'bytes=0-0'])), self::sorted($this->get([]))),
+        );
+        self::assertSame(
+            [],
+            array_diff_key(self::sorted($this->get([])), self::sorted($this->get(['Range' => 'bytes=0-0']))),
+        );
     }
 
     public function testOnlyGetHasRanges(): void
@@ -265,16 +332,31 @@ final class FileResponseTest extends TestCase
 
     public function testAnotherMethodGetsAllUnconditionally(): void
     {
-        $response = $this->get(['If-None-Match' => '*', 'If-Match' => '"a"', 'Range' => 'bytes=0-1', 'If-Modified-Since' => self::DATE], 'POST');
+        $response = $this->get(
+            ['If-None-Match' => '*', 'If-Match' => '"a"', 'Range' => 'bytes=0-1', 'If-Modified-Since' => self::DATE],
+            'POST',
+        );
 
         self::assertSame([200, self::TEN], [$response->getStatusCode(), (string) $response->getBody()]);
     }
 
     public function testNotModifiedSaysWhatACacheNeeds(): void
     {
-        $response = Response::file($this->ten(), new ServerRequest('GET', '/', ['If-None-Match' => '*']), headers: ['Cache-Control' => 'max-age=1', 'Vary' => 'Cookie']);
+        $response = Response::file(
+            $this->ten(),
+            new ServerRequest('GET', '/', ['If-None-Match' => '*']),
+            headers: ['Cache-Control' => 'max-age=1', 'Vary' => 'Cookie'],
+        );
 
-        self::assertSame(['Cache-Control' => ['max-age=1'], 'Vary' => ['Cookie'], 'Last-Modified' => [self::DATE], 'ETag' => [$this->tag()]], self::sorted($response));
+        self::assertSame(
+            [
+                'Cache-Control' => ['max-age=1'],
+                'Vary' => ['Cookie'],
+                'Last-Modified' => [self::DATE],
+                'ETag' => [$this->tag()],
+            ],
+            self::sorted($response),
+        );
     }
 
     public function testAChangeOfLengthOrTimeOrFileIsAnotherVersion(): void
@@ -293,7 +375,8 @@ final class FileResponseTest extends TestCase
     {
         $this->ten();
         touch($this->path('ten.txt'), time());
-        $get = fn(array $headers): Response => Response::file($this->path('ten.txt'), new ServerRequest('GET', '/', $headers));
+        $get = fn(array $headers): Response
+            => Response::file($this->path('ten.txt'), new ServerRequest('GET', '/', $headers));
         $tag = $get([])->getHeaderLine('ETag');
         $date = $get([])->getHeaderLine('Last-Modified');
 
@@ -348,7 +431,9 @@ final class FileResponseTest extends TestCase
     /** @return array<string, list<string>> */
     private static function sorted(Response $response): array
     {
-        $order = array_flip(['Content-Type', 'Cache-Control', 'Vary', 'Last-Modified', 'ETag', 'Accept-Ranges', 'Content-Range']);
+        $order = array_flip(
+            ['Content-Type', 'Cache-Control', 'Vary', 'Last-Modified', 'ETag', 'Accept-Ranges', 'Content-Range'],
+        );
         $headers = $response->getHeaders();
         uksort($headers, static fn(string $a, string $b): int => $order[$a] <=> $order[$b]);
 

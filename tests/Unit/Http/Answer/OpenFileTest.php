@@ -34,7 +34,21 @@ final class OpenFileTest extends TestCase
         symlink('nowhere', $this->path('dangling'));
         symlink('circle', $this->path('circle'));
         $this->file('file', 'content');
-        $paths = ['', '.', "file\0", 'file/', 'file/below', 'absent', 'absent/file', 'pipe', 'directory', 'dangling', 'circle', str_repeat('a', 300), str_repeat('a/', 5000)];
+        $paths = [
+            '',
+            '.',
+            "file\0",
+            'file/',
+            'file/below',
+            'absent',
+            'absent/file',
+            'pipe',
+            'directory',
+            'dangling',
+            'circle',
+            str_repeat('a', 300),
+            str_repeat('a/', 5000),
+        ];
 
         foreach ($paths as $path) {
             self::assertSame(404, self::statusOf($this->path() . "/{$path}"), $path);
@@ -46,7 +60,15 @@ final class OpenFileTest extends TestCase
 
     public function testNoStreamWrapperIsAsked(): void
     {
-        foreach (['php://stdin', 'data:text/plain,content', 'data://text/plain,content', 'http://127.0.0.1:1/', 'file://' . __FILE__, 'glob:///*', 'compress.zlib://' . __FILE__] as $path) {
+        foreach ([
+            'php://stdin',
+            'data:text/plain,content',
+            'data://text/plain,content',
+            'http://127.0.0.1:1/',
+            'file://' . __FILE__,
+            'glob:///*',
+            'compress.zlib://' . __FILE__,
+        ] as $path) {
             self::assertSame(404, self::statusOf($path), $path);
         }
     }
@@ -115,7 +137,13 @@ final class OpenFileTest extends TestCase
         mkdir("{$root}-too");
         $this->file('root-too/file', 'of a name that begins alike');
 
-        foreach (['directory/file', 'within', 'directory within/file', 'out and in', 'up/root/directory/file'] as $inside) {
+        foreach ([
+            'directory/file',
+            'within',
+            'directory within/file',
+            'out and in',
+            'up/root/directory/file',
+        ] as $inside) {
             self::assertNotNull(OpenFile::at("{$root}/{$inside}")->nameBelow($root), $inside);
         }
         foreach (['out', 'up/outside', '../root-too/file', '../outside'] as $outside) {

@@ -15,13 +15,22 @@ final class ServerSentEventTest extends TestCase
     {
         yield 'data' => [new ServerSentEvent('text'), "data: text\n\n"];
         yield 'nothing' => [new ServerSentEvent(''), "data: \n\n"];
-        yield 'all' => [new ServerSentEvent('text', 'news', '7', 2500), "event: news\nid: 7\nretry: 2500\ndata: text\n\n"];
+        yield 'all' => [
+            new ServerSentEvent('text', 'news', '7', 2500),
+            "event: news\nid: 7\nretry: 2500\ndata: text\n\n",
+        ];
         yield 'an id that takes back the one before' => [new ServerSentEvent('text', id: ''), "id: \ndata: text\n\n"];
         yield 'retry at once' => [new ServerSentEvent('text', retry: 0), "retry: 0\ndata: text\n\n"];
         yield 'lines' => [new ServerSentEvent("a\nb\r\nc\rd"), "data: a\ndata: b\ndata: c\ndata: d\n\n"];
         yield 'empty lines' => [new ServerSentEvent("\n\r\r\n\n"), "data: \ndata: \ndata: \ndata: \ndata: \n\n"];
-        yield 'a blank at the beginning, of which the client takes off one' => [new ServerSentEvent(' text'), "data:  text\n\n"];
-        yield 'what looks like fields' => [new ServerSentEvent("event: x\n\nid: 1", 'a: b', 'c: d'), "event: a: b\nid: c: d\ndata: event: x\ndata: \ndata: id: 1\n\n"];
+        yield 'a blank at the beginning, of which the client takes off one' => [
+            new ServerSentEvent(' text'),
+            "data:  text\n\n",
+        ];
+        yield 'what looks like fields' => [
+            new ServerSentEvent("event: x\n\nid: 1", 'a: b', 'c: d'),
+            "event: a: b\nid: c: d\ndata: event: x\ndata: \ndata: id: 1\n\n",
+        ];
         yield 'bytes' => [new ServerSentEvent("\0\x1f\x85\xe2\x80\xa8"), "data: \0\x1f\x85\xe2\x80\xa8\n\n"];
     }
 

@@ -30,15 +30,25 @@ final class AppLoaderTest extends TestCase
         yield 'a closure' => ['return ' . self::HANDLER . ';'];
         yield 'a closure that takes nothing' => ['return static fn() => Response::text("found");'];
         yield 'a closure that takes any object' => ['return static fn(object $request) => Response::text("found");'];
-        yield 'a closure that takes any message' => ['return static fn(?Psr\Http\Message\MessageInterface $message) => Response::text("found");'];
-        yield 'a closure that takes a request or something else' => ['return static fn(array|ServerRequestInterface|null $request = null, string $more = "") => Response::text("found");'];
+        yield 'a closure that takes any message' => [
+            'return static fn(?Psr\Http\Message\MessageInterface $message) => Response::text("found");',
+        ];
+        yield 'a closure that takes a request or something else' => [
+            'return static fn(array|ServerRequestInterface|null $request = null, string $more = "") => Response::text("found");',
+        ];
         yield 'a closure that takes whatever comes' => ['return static fn(...$arguments) => Response::text("found");'];
-        yield 'a closure that takes something without a type' => ['return static fn($request = "x") => Response::text("found");'];
-        yield 'a factory of a closure that takes nothing' => ['return static fn() => static fn() => Response::text("found");'];
+        yield 'a closure that takes something without a type' => [
+            'return static fn($request = "x") => Response::text("found");',
+        ];
+        yield 'a factory of a closure that takes nothing' => [
+            'return static fn() => static fn() => Response::text("found");',
+        ];
         yield 'an application' => ['return new Application(' . self::HANDLER . ');'];
         yield 'a handler' => ['return new Spindle\Http\MiddlewareStack(' . self::HANDLER . ');'];
         yield 'a factory of a closure' => ['return static fn() => ' . self::HANDLER . ';'];
-        yield 'a factory of an application' => ['return static fn(): Application => new Application(' . self::HANDLER . ');'];
+        yield 'a factory of an application' => [
+            'return static fn(): Application => new Application(' . self::HANDLER . ');',
+        ];
         yield 'a container' => ['return ' . self::CONTAINER . ';'];
         yield 'a factory of a container' => ['return fn() => ' . self::CONTAINER . ';'];
     }
@@ -55,17 +65,44 @@ final class AppLoaderTest extends TestCase
     public static function noApps(): iterable
     {
         yield 'a mistake' => ["return\n  1 +;", 'app.php does not parse: syntax error, unexpected token ";" on line 2'];
-        yield 'an exception' => ["\n throw new DomainException('no database');", 'app.php threw DomainException: no database (PATH, line 2)'];
-        yield 'an exception of the factory' => ["return fn() => throw new DomainException('no database');", 'app.php threw DomainException: no database'];
-        yield 'nothing' => ['$a = 1;', 'app.php returned 1, as a file without a return statement does: it has to return a Psr\Http\Server\RequestHandlerInterface'];
+        yield 'an exception' => [
+            "\n throw new DomainException('no database');",
+            'app.php threw DomainException: no database (PATH, line 2)',
+        ];
+        yield 'an exception of the factory' => [
+            "return fn() => throw new DomainException('no database');",
+            'app.php threw DomainException: no database',
+        ];
+        yield 'nothing' => [
+            '$a = 1;',
+            'app.php returned 1, as a file without a return statement does: it has to return a Psr\Http\Server\RequestHandlerInterface',
+        ];
         yield 'a string' => ["return 'app';", "app.php returned string 'app': it has to return"];
         yield 'an object' => ['return new stdClass();', 'app.php returned stdClass: it has to return'];
-        yield 'a factory of nothing' => ['return function () {};', 'The factory in PATH returned null: it has to return'];
-        yield 'a factory of a factory' => ['return fn() => fn() => 1;', 'The factory in PATH returned Closure: it has to return'];
-        yield 'a factory that takes something' => ["return static fn(string \$env = 'prod') => " . self::HANDLER . ';', 'app.php returned a closure that takes string $env first, which no request is: it has to return'];
-        yield 'a factory that takes a container' => ['return static fn(Psr\Container\ContainerInterface&Countable $container) => ' . self::HANDLER . ';', 'app.php returned a closure that takes Psr\Container\ContainerInterface&Countable $container first, which no request is: it has to return'];
-        yield 'a middleware' => ['return static fn(ServerRequestInterface $request, RequestHandlerInterface $next) => $next->handle($request);', 'app.php returned a closure that takes 2 arguments: it has to return'];
-        yield 'a factory of a middleware' => ['return static fn() => static fn($request, $next) => $next->handle($request);', 'The factory in PATH returned a closure that takes 2 arguments: it has to return'];
+        yield 'a factory of nothing' => [
+            'return function () {};',
+            'The factory in PATH returned null: it has to return',
+        ];
+        yield 'a factory of a factory' => [
+            'return fn() => fn() => 1;',
+            'The factory in PATH returned Closure: it has to return',
+        ];
+        yield 'a factory that takes something' => [
+            "return static fn(string \$env = 'prod') => " . self::HANDLER . ';',
+            'app.php returned a closure that takes string $env first, which no request is: it has to return',
+        ];
+        yield 'a factory that takes a container' => [
+            'return static fn(Psr\Container\ContainerInterface&Countable $container) => ' . self::HANDLER . ';',
+            'app.php returned a closure that takes Psr\Container\ContainerInterface&Countable $container first, which no request is: it has to return',
+        ];
+        yield 'a middleware' => [
+            'return static fn(ServerRequestInterface $request, RequestHandlerInterface $next) => $next->handle($request);',
+            'app.php returned a closure that takes 2 arguments: it has to return',
+        ];
+        yield 'a factory of a middleware' => [
+            'return static fn() => static fn($request, $next) => $next->handle($request);',
+            'The factory in PATH returned a closure that takes 2 arguments: it has to return',
+        ];
         yield 'a container that throws' => ['return new class implements Psr\Container\ContainerInterface {
             public function get(string $id): mixed { return null; }
             public function has(string $id): bool { throw new DomainException("not built"); }

@@ -35,7 +35,10 @@ final class FormReaderTest extends TestCase
 
     public function testAUrlencodedFormIsNestedAsItsNamesSay(): void
     {
-        $form = self::read('Application/X-WWW-Form-UrlEncoded; charset=utf-8', 'a=1&b%5Bx%5D[]=2&b[x][]=3+%26+4&c&a=5&d.e f=6&&=7');
+        $form = self::read(
+            'Application/X-WWW-Form-UrlEncoded; charset=utf-8',
+            'a=1&b%5Bx%5D[]=2&b[x][]=3+%26+4&c&a=5&d.e f=6&&=7',
+        );
 
         self::assertSame(['a' => '5', 'b' => ['x' => ['2', '3 & 4']], 'c' => '', 'd_e_f' => '6'], $form->fields);
         self::assertSame([], $form->files);
@@ -45,8 +48,37 @@ final class FormReaderTest extends TestCase
     public function testNamesMakeWhatPhpMakesOfThem(): void
     {
         mt_srand(Scale::seed());
-        $atoms = ['a', 'b', '[', ']', '[]', '[a]', '[ ]', '[0]', '[7]', ' ', '.', '+', '%20', '%5B', '%5D', '&', '&', '=', '=', '%0a', '%zz', '%26',
-            '__Host-', '..Host-', '_ Secure-', '9', '9223372036854775807', '[9223372036854775807]', 'é'];
+        $atoms = [
+            'a',
+            'b',
+            '[',
+            ']',
+            '[]',
+            '[a]',
+            '[ ]',
+            '[0]',
+            '[7]',
+            ' ',
+            '.',
+            '+',
+            '%20',
+            '%5B',
+            '%5D',
+            '&',
+            '&',
+            '=',
+            '=',
+            '%0a',
+            '%zz',
+            '%26',
+            '__Host-',
+            '..Host-',
+            '_ Secure-',
+            '9',
+            '9223372036854775807',
+            '[9223372036854775807]',
+            'é',
+        ];
         foreach (Scale::rounds(0.2, 1_000) as $_) {
             $body = '';
             for ($length = mt_rand(0, 14); $length > 0; --$length) {
@@ -68,7 +100,10 @@ final class FormReaderTest extends TestCase
         yield 'something behind the brackets' => ['a[b]c=1', ['a' => ['b' => '1']]];
         yield 'nothing before the brackets' => ['[a]=1', []];
         yield 'numbers' => ['a[5]=1&a[]=2&a[05]=3', ['a' => [5 => '1', 6 => '2', '05' => '3']]];
-        yield 'a number behind which there is none' => ['a[9223372036854775807]=1&a[]=2', ['a' => [\PHP_INT_MAX => '1']]];
+        yield 'a number behind which there is none' => [
+            'a[9223372036854775807]=1&a[]=2',
+            ['a' => [\PHP_INT_MAX => '1']],
+        ];
         yield 'an array over a value' => ['a=1&a[b]=2', ['a' => ['b' => '2']]];
         yield 'a value over an array' => ['a[b]=2&a=1', ['a' => '1']];
         yield 'a name that becomes one of a safe cookie' => ['..Host-a=1&__Host-b=2', ['__Host-b' => '2']];
@@ -78,7 +113,10 @@ final class FormReaderTest extends TestCase
     #[DataProvider('names')]
     public function testOddNamesMeanTheSameInBothKindsOfForm(string $body, array $fields): void
     {
-        $parts = array_map(static fn(string $pair): array => [substr($pair, 0, -2), null, substr($pair, -1)], explode('&', $body));
+        $parts = array_map(
+            static fn(string $pair): array => [substr($pair, 0, -2), null, substr($pair, -1)],
+            explode('&', $body),
+        );
 
         self::assertSame($fields, self::read(self::URLENCODED, $body)->fields);
         self::assertSame($fields, self::read(self::MULTIPART, self::multipart($parts))->fields);
@@ -88,12 +126,23 @@ final class FormReaderTest extends TestCase
     {
         $large = str_repeat("\0line\r\n", 20_000);
         $form = self::read(self::MULTIPART, self::multipart([
-            ['a', null, '1'], ['f[]', 'one.txt', 'ONE'], ['f[]', '../two', $large], ['g.h[x y]', 'é.bin', ''], ['none', '', ''], ['a', 'a', 'A'],
+            [
+                'a',
+                null,
+                '1',
+            ], [
+                'f[]',
+                'one.txt',
+                'ONE',
+            ], ['f[]', '../two', $large], ['g.h[x y]', 'é.bin', ''], ['none', '', ''], ['a', 'a', 'A'],
         ]));
 
         self::assertSame(['a' => '1'], $form->fields);
         self::assertSame([
-            'f' => [['one.txt', 'text/plain', 3, \UPLOAD_ERR_OK, 'ONE'], ['two', 'text/plain', \strlen($large), \UPLOAD_ERR_OK, $large]],
+            'f' => [
+                ['one.txt', 'text/plain', 3, \UPLOAD_ERR_OK, 'ONE'],
+                ['two', 'text/plain', \strlen($large), \UPLOAD_ERR_OK, $large],
+            ],
             'g_h' => ['x y' => ['é.bin', 'text/plain', 0, \UPLOAD_ERR_OK, '']],
             'none' => [null, null, 0, \UPLOAD_ERR_NO_FILE, ''],
             'a' => ['a', 'text/plain', 1, \UPLOAD_ERR_OK, 'A'],
@@ -103,7 +152,10 @@ final class FormReaderTest extends TestCase
     public function testTheLastFileOfANameStays(): void
     {
         $descriptors = \count(Text::names('/proc/self/fd'));
-        $form = self::read(self::MULTIPART, self::multipart([['f', 'one', str_repeat('1', self::LARGE)], ['f', 'two', '2']]));
+        $form = self::read(
+            self::MULTIPART,
+            self::multipart([['f', 'one', str_repeat('1', self::LARGE)], ['f', 'two', '2']]),
+        );
 
         self::assertSame(['f' => ['two', 'text/plain', 1, \UPLOAD_ERR_OK, '2']], self::described($form->files));
         self::assertCount($descriptors, Text::names('/proc/self/fd'));
@@ -121,7 +173,12 @@ final class FormReaderTest extends TestCase
     #[DataProvider('namesOfNoFile')]
     public function testAFileWhoseNamePhpWouldDropIsRefused(string $name): void
     {
-        self::assertRefused(400, 'The name of a file has brackets that do not match', self::MULTIPART, self::multipart([[$name, 'x', '1']]));
+        self::assertRefused(
+            400,
+            'The name of a file has brackets that do not match',
+            self::MULTIPART,
+            self::multipart([[$name, 'x', '1']]),
+        );
     }
 
     public function testASmallFileTakesNoDescriptorAndALargeOneIsOne(): void
@@ -135,7 +192,9 @@ final class FormReaderTest extends TestCase
         self::assertCount($descriptors, Text::names('/proc/self/fd'));
     }
 
-    #[TestWith(['application/json', '{"a":{"b":[1,2.5,null,true]},"":"x"}', ['a' => ['b' => [1, 2.5, null, true]], '' => 'x']])]
+    #[TestWith(
+        ['application/json', '{"a":{"b":[1,2.5,null,true]},"":"x"}', ['a' => ['b' => [1, 2.5, null, true]], '' => 'x']],
+    )]
     #[TestWith(['Application/Problem+JSON ; charset=utf-8', ' [] ', []])]
     #[TestWith(['application/json', '"text"', null])]
     #[TestWith(['application/json', '7', null])]
@@ -179,7 +238,12 @@ final class FormReaderTest extends TestCase
     #[TestWith(['multipart/form-data; x="; boundary=b"'])]
     public function testAMultipartFormWithoutOneBoundaryIsRefused(string $type): void
     {
-        self::assertRefused(400, 'The Content-Type has no well-formed boundary', $type, self::multipart([['a', null, '1']]));
+        self::assertRefused(
+            400,
+            'The Content-Type has no well-formed boundary',
+            $type,
+            self::multipart([['a', null, '1']]),
+        );
     }
 
     #[TestWith(['multipart/form-data; boundary="b"'])]
@@ -200,45 +264,116 @@ final class FormReaderTest extends TestCase
     public static function limits(): iterable
     {
         $fields = static fn(int $count): string => self::multipart(array_fill(0, $count, ['a[]', null, '1']));
-        $files = static fn(int $count, string $name): string => self::multipart(array_fill(0, $count, ['a[]', $name, '1']));
+        $files = static fn(int $count, string $name): string
+            => self::multipart(array_fill(0, $count, ['a[]', $name, '1']));
         $more = 'The form has more than';
-        yield 'urlencoded fields' => [new FormLimits(fields: 3), self::URLENCODED, 'a=1&b=2&c=3&', 'a=1&b=2&c=3&d=4', "{$more} 3 fields"];
+        yield 'urlencoded fields' => [
+            new FormLimits(fields: 3),
+            self::URLENCODED,
+            'a=1&b=2&c=3&',
+            'a=1&b=2&c=3&d=4',
+            "{$more} 3 fields",
+        ];
         yield 'not one urlencoded field' => [new FormLimits(fields: 0), self::URLENCODED, '', 'a', "{$more} 0 fields"];
         yield 'fields' => [new FormLimits(fields: 3), self::MULTIPART, $fields(3), $fields(4), "{$more} 3 fields"];
         yield 'files' => [new FormLimits(files: 3), self::MULTIPART, $files(3, 'x'), $files(4, 'x'), "{$more} 3 files"];
-        yield 'files that were not chosen are fields' => [new FormLimits(3, 0), self::MULTIPART, $files(3, ''), $files(4, ''), "{$more} 3 fields"];
-        yield 'not one file' => [new FormLimits(files: 0), self::MULTIPART, $fields(3), $files(1, 'x'), "{$more} 0 files"];
-        yield 'depth' => [new FormLimits(depth: 2), self::URLENCODED, 'a[b][c]=1', 'a[b][c][d]=1', 'has more than 2 brackets'];
+        yield 'files that were not chosen are fields' => [
+            new FormLimits(3, 0),
+            self::MULTIPART,
+            $files(3, ''),
+            $files(4, ''),
+            "{$more} 3 fields",
+        ];
+        yield 'not one file' => [
+            new FormLimits(files: 0),
+            self::MULTIPART,
+            $fields(3),
+            $files(1, 'x'),
+            "{$more} 0 files",
+        ];
+        yield 'depth' => [
+            new FormLimits(depth: 2),
+            self::URLENCODED,
+            'a[b][c]=1',
+            'a[b][c][d]=1',
+            'has more than 2 brackets',
+        ];
         yield 'depth of a field' => [
-            new FormLimits(depth: 2), self::MULTIPART, self::multipart([['a[b][]', null, '1']]), self::multipart([['a[b][][]', null, '1']]),
+            new FormLimits(depth: 2), self::MULTIPART, self::multipart([[
+                'a[b][]',
+                null,
+                '1',
+            ]]), self::multipart([['a[b][][]', null, '1']]),
             'has more than 2 brackets',
         ];
         yield 'depth of a file' => [
-            new FormLimits(depth: 2), self::MULTIPART, self::multipart([['a[b][]', 'x', '1']]), self::multipart([['a[b][][]', 'x', '1']]),
+            new FormLimits(depth: 2), self::MULTIPART, self::multipart([[
+                'a[b][]',
+                'x',
+                '1',
+            ]]), self::multipart([['a[b][][]', 'x', '1']]),
             'has more than 2 brackets',
         ];
-        yield 'depth of JSON' => [new FormLimits(depth: 3), 'application/json', '[{"a":[1]}]', '[{"a":[{}]}]', 'The JSON is nested deeper than 3 levels'];
-        $object = static fn(int $members): string => '[{' . implode(',', array_map(static fn(int $i): string => "\"{$i}\":0", range(1, $members))) . '}]';
+        yield 'depth of JSON' => [
+            new FormLimits(depth: 3),
+            'application/json',
+            '[{"a":[1]}]',
+            '[{"a":[{}]}]',
+            'The JSON is nested deeper than 3 levels',
+        ];
+        $object = static fn(int $members): string
+            => '[{' . implode(',', array_map(static fn(int $i): string => "\"{$i}\":0", range(1, $members))) . '}]';
         yield 'members of JSON' => [
             new FormLimits(members: 150), 'application/json', $object(150), $object(151),
             'The JSON has more than 150 members in objects of more than 100 each',
         ];
-        yield 'members of JSON, as the default has them' => [new FormLimits(), 'application/merge-patch+json', $object(2000), $object(2001), 'more than 2000 members'];
-        yield 'text of a urlencoded form' => [new FormLimits(text: 10), self::URLENCODED, 'a=12345678', 'a=123456789', 'longer than the 10 bytes'];
-        yield 'text of JSON' => [new FormLimits(text: 10), 'application/json', '["123456"]', '["1234567"]', 'longer than the 10 bytes'];
+        yield 'members of JSON, as the default has them' => [
+            new FormLimits(),
+            'application/merge-patch+json',
+            $object(2000),
+            $object(2001),
+            'more than 2000 members',
+        ];
+        yield 'text of a urlencoded form' => [
+            new FormLimits(text: 10),
+            self::URLENCODED,
+            'a=12345678',
+            'a=123456789',
+            'longer than the 10 bytes',
+        ];
+        yield 'text of JSON' => [
+            new FormLimits(text: 10),
+            'application/json',
+            '["123456"]',
+            '["1234567"]',
+            'longer than the 10 bytes',
+        ];
         yield 'text of a field' => [
-            new FormLimits(text: 10), self::MULTIPART, self::multipart([['a', null, '123456789']]), self::multipart([['a', null, '1234567890']]),
+            new FormLimits(text: 10), self::MULTIPART, self::multipart([[
+                'a',
+                null,
+                '123456789',
+            ]]), self::multipart([['a', null, '1234567890']]),
             'The fields of the form are longer than 10 bytes',
         ];
         yield 'text of many fields and names' => [
-            new FormLimits(text: 10), self::MULTIPART, self::multipart([['a', null, '1234'], ['abc', 'f', '99'], ['', null, '12']]),
-            self::multipart([['a', null, '1234'], ['abc', 'f', '99'], ['c', null, '12']]), 'The fields of the form are longer than 10 bytes',
+            new FormLimits(text: 10), self::MULTIPART, self::multipart(
+                [['a', null, '1234'], ['abc', 'f', '99'], ['', null, '12']],
+            ),
+            self::multipart(
+                [['a', null, '1234'], ['abc', 'f', '99'], ['c', null, '12']],
+            ), 'The fields of the form are longer than 10 bytes',
         ];
     }
 
     #[DataProvider('limits')]
-    public function testWhatIsMoreThanALimitIsRefusedAndNeverCut(FormLimits $limits, string $type, string $allowed, string $refused, string $why): void
-    {
+    public function testWhatIsMoreThanALimitIsRefusedAndNeverCut(
+        FormLimits $limits,
+        string $type,
+        string $allowed,
+        string $refused,
+        string $why,
+    ): void {
         self::assertNotNull((new FormReader($limits))->read($type, new Body([$allowed]))->fields);
         self::assertRefused(413, $why, $type, $refused, $limits);
     }
@@ -249,8 +384,14 @@ final class FormReaderTest extends TestCase
     #[TestWith([0, 0, 10_001, 0, 'The limit depth must be from 1 to 10000, not 10001'])]
     #[TestWith([0, 0, 1, -1, 'The limit text must be 0 or more, not -1'])]
     #[TestWith([0, 0, 1, 0, 'The limit members must be 0 or more, not -1', -1])]
-    public function testALimitOutOfItsRangeIsRefused(int $fields, int $files, int $depth, int $text, string $why, int $members = 0): void
-    {
+    public function testALimitOutOfItsRangeIsRefused(
+        int $fields,
+        int $files,
+        int $depth,
+        int $text,
+        string $why,
+        int $members = 0,
+    ): void {
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage($why);
 
@@ -269,7 +410,9 @@ final class FormReaderTest extends TestCase
     {
         $json = '[' . str_repeat('{"a":1},', 100_000) . '0]';
         $reader = static fn(int $limit): FormReader => new FormReader(memory: new FreeMemory($limit));
-        self::assertIsArray($reader(memory_get_usage() + (300 << 20))->read('application/json', new Body([$json]))->fields);
+        self::assertIsArray(
+            $reader(memory_get_usage() + (300 << 20))->read('application/json', new Body([$json]))->fields,
+        );
 
         self::assertSame(413, self::refusal('application/json', new Body([$json]), $reader(40 << 20))->status);
         $others = str_repeat('x', 200 << 20);
@@ -284,13 +427,20 @@ final class FormReaderTest extends TestCase
         $members = array_map(static fn(int $i): string => '"' . $i * 65_536 . '":0', range(1, 65_000));
         $json = '{' . implode(',', $members) . '}';
 
-        self::assertLessThan(0.5, ProcessorTime::of(static fn() => self::assertRefused(413, 'more than 2000 members', 'application/json', $json)));
+        self::assertLessThan(
+            0.5,
+            ProcessorTime::of(
+                static fn() => self::assertRefused(413, 'more than 2000 members', 'application/json', $json),
+            ),
+        );
     }
 
     public function testAPartWithManyParametersIsRefused(): void
     {
-        $parameters = static fn(int $count): string => implode('', array_map(static fn(int $i): string => ";{$i}=a", range(1, $count)));
-        $body = static fn(int $count): string => "--b\r\nContent-Disposition: form-data; name=a{$parameters($count)}\r\n\r\n1\r\n--b--\r\n";
+        $parameters = static fn(int $count): string
+            => implode('', array_map(static fn(int $i): string => ";{$i}=a", range(1, $count)));
+        $body = static fn(int $count): string
+            => "--b\r\nContent-Disposition: form-data; name=a{$parameters($count)}\r\n\r\n1\r\n--b--\r\n";
 
         self::assertSame(['a' => '1'], self::read(self::MULTIPART, $body(19))->fields);
         self::assertRefused(400, 'no well-formed Content-Disposition', self::MULTIPART, $body(20));
@@ -308,13 +458,19 @@ final class FormReaderTest extends TestCase
             (new FormReader())->read($type, $body, $encoding);
             self::fail('It was parsed');
         } catch (HttpException $refusal) {
-            self::assertSame([415, ['Accept-Encoding' => 'identity'], 0], [$refusal->status, $refusal->headers, $body->read]);
+            self::assertSame(
+                [415, ['Accept-Encoding' => 'identity'], 0],
+                [$refusal->status, $refusal->headers, $body->read],
+            );
         }
     }
 
     public function testAContentEncodingThatChangesNothingAndThatOfAnotherTypeAreOfNoAccount(): void
     {
-        self::assertSame(['a' => 1], (new FormReader())->read('application/json', new Body(['{"a":1}']), 'Identity')->fields);
+        self::assertSame(
+            ['a' => 1],
+            (new FormReader())->read('application/json', new Body(['{"a":1}']), 'Identity')->fields,
+        );
         self::assertNull((new FormReader())->read('text/plain', new Body(['{"a":1}']), 'gzip')->fields);
     }
 
@@ -372,7 +528,10 @@ final class FormReaderTest extends TestCase
     public static function bombs(): iterable
     {
         yield 'parts' => [self::MULTIPART, "--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n\r\n"];
-        yield 'files' => [self::MULTIPART, "--b\r\nContent-Disposition: form-data; name=\"a\"; filename=\"x\"\r\n\r\n\r\n"];
+        yield 'files' => [
+            self::MULTIPART,
+            "--b\r\nContent-Disposition: form-data; name=\"a\"; filename=\"x\"\r\n\r\n\r\n",
+        ];
         yield 'pairs' => [self::URLENCODED, 'a&'];
         yield 'brackets' => [self::URLENCODED, '[x]'];
         yield 'arrays' => ['application/json', '['];
@@ -415,7 +574,8 @@ final class FormReaderTest extends TestCase
 
     public function testABoundaryThatNeverComesIsMissed(): void
     {
-        $body = "--b\r\nContent-Disposition: form-data; name=\"a\"; filename=\"x\"\r\n\r\n" . str_repeat("\r\n--", 100_000);
+        $body = "--b\r\nContent-Disposition: form-data; name=\"a\"; filename=\"x\"\r\n\r\n"
+            . str_repeat("\r\n--", 100_000);
 
         self::assertRefused(400, 'The form ends before its last boundary', self::MULTIPART, $body);
     }
@@ -423,7 +583,10 @@ final class FormReaderTest extends TestCase
     public function testARefusedFormKeepsNoFileOpenWhileItsExceptionIsKept(): void
     {
         $descriptors = \count(Text::names('/proc/self/fd'));
-        $exception = self::refusal(self::MULTIPART, new Body([self::multipart(array_fill(0, 21, ['f', 'x', str_repeat('1', self::LARGE)]))]));
+        $exception = self::refusal(
+            self::MULTIPART,
+            new Body([self::multipart(array_fill(0, 21, ['f', 'x', str_repeat('1', self::LARGE)]))]),
+        );
 
         self::assertSame([413, 'The form has more than 20 files'], [$exception->status, $exception->getMessage()]);
         self::assertCount($descriptors, Text::names('/proc/self/fd'));
@@ -453,18 +616,30 @@ final class FormReaderTest extends TestCase
         $exception = self::refusal(self::MULTIPART, new Body([$large]), new FormReader(directory: '/nowhere/at/all'));
 
         self::assertSame([507, 'The uploaded file can not be kept'], [$exception->status, $exception->getMessage()]);
-        self::assertSame("Can't keep an uploaded file in /nowhere/at/all: No such file or directory", $exception->getPrevious()?->getMessage());
+        self::assertSame(
+            "Can't keep an uploaded file in /nowhere/at/all: No such file or directory",
+            $exception->getPrevious()?->getMessage(),
+        );
     }
 
     public function testAFullDiskRefusesTheFormAndKeepsNothing(): void
     {
         FullDisk::mount();
         try {
-            $large = self::multipart([['f', 'x', str_repeat('1', self::LARGE)], ['g', 'y', str_repeat('2', 2 * self::LARGE)]]);
-            $exception = self::refusal(self::MULTIPART, new Body(str_split($large, 10_000)), new FormReader(directory: FullDisk::DIRECTORY));
+            $large = self::multipart(
+                [['f', 'x', str_repeat('1', self::LARGE)], ['g', 'y', str_repeat('2', 2 * self::LARGE)]],
+            );
+            $exception = self::refusal(
+                self::MULTIPART,
+                new Body(str_split($large, 10_000)),
+                new FormReader(directory: FullDisk::DIRECTORY),
+            );
 
             self::assertSame(507, $exception->status);
-            self::assertStringStartsWith("Can't keep an uploaded file in " . FullDisk::DIRECTORY, (string) $exception->getPrevious()?->getMessage());
+            self::assertStringStartsWith(
+                "Can't keep an uploaded file in " . FullDisk::DIRECTORY,
+                (string) $exception->getPrevious()?->getMessage(),
+            );
             self::assertSame([[], 0], [FullDisk::$names, FullDisk::$open]);
         } finally {
             FullDisk::unmount();
@@ -490,7 +665,10 @@ final class FormReaderTest extends TestCase
 
         self::assertCount(2, $forms);
         foreach ($forms as $value => $form) {
-            self::assertSame([['a' => $value], ['f' => ['x', 'text/plain', 3, \UPLOAD_ERR_OK, $value]]], [$form->fields, self::described($form->files)]);
+            self::assertSame(
+                [['a' => $value], ['f' => ['x', 'text/plain', 3, \UPLOAD_ERR_OK, $value]]],
+                [$form->fields, self::described($form->files)],
+            );
         }
     }
 
@@ -499,8 +677,13 @@ final class FormReaderTest extends TestCase
         return (new FormReader())->read($type, Stream::create($body));
     }
 
-    private static function assertRefused(int $status, string $why, string $type, string $body, FormLimits $limits = new FormLimits()): void
-    {
+    private static function assertRefused(
+        int $status,
+        string $why,
+        string $type,
+        string $body,
+        FormLimits $limits = new FormLimits(),
+    ): void {
         $exception = self::refusal($type, new Body([$body]), new FormReader($limits));
 
         self::assertSame($status, $exception->status);
@@ -523,7 +706,8 @@ final class FormReaderTest extends TestCase
         $body = '';
         foreach ($parts as [$name, $filename, $data]) {
             $body .= "--b\r\nContent-Disposition: form-data; name=\"{$name}\""
-                . ($filename === null ? '' : "; filename=\"{$filename}\"\r\nContent-Type: text/plain") . "\r\n\r\n{$data}\r\n";
+                . ($filename === null ? '' : "; filename=\"{$filename}\"\r\nContent-Type: text/plain")
+                    . "\r\n\r\n{$data}\r\n";
         }
 
         return "{$body}--b--\r\n";

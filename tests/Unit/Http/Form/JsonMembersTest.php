@@ -18,7 +18,17 @@ final class JsonMembersTest extends TestCase
     private const MIB = 1_048_576;
 
     /** Sizes of objects in random values. */
-    private const SIZES = [0, 1, 1, 2, 3, JsonMembers::FEW - 1, JsonMembers::FEW, JsonMembers::FEW + 1, JsonMembers::FEW + 50];
+    private const SIZES = [
+        0,
+        1,
+        1,
+        2,
+        3,
+        JsonMembers::FEW - 1,
+        JsonMembers::FEW,
+        JsonMembers::FEW + 1,
+        JsonMembers::FEW + 50,
+    ];
 
     /** Parts of keys and strings that look like structure. */
     private const ATOMS = ['a', '{', '}', ':', '"', '\\', '":', '\\"', '/', 'é', "\n", '":{', '0'];
@@ -33,7 +43,10 @@ final class JsonMembersTest extends TestCase
         yield 'two such objects' => ['[{' . $hundred . ',"x":0},{' . $hundred . ',"x":0}]', 202];
         yield 'objects in an object' => ['{' . $hundred . ',"x":{' . $hundred . '}}', 101];
         yield 'a large object in a small one' => ['{"a":{' . $hundred . ',"x":0},"b":1}', 101];
-        yield 'members on both sides of an object' => ['{' . self::members(60) . ',"x":{"y":1},' . self::members(60) . '}', 121];
+        yield 'members on both sides of an object' => [
+            '{' . self::members(60) . ',"x":{"y":1},' . self::members(60) . '}',
+            121,
+        ];
         yield 'objects in a list' => ['[{"a":1},[{' . $hundred . ',"x":[{},{}]}]]', 101];
         yield 'blanks around colons' => ['{' . str_replace(':', " \n:\t", $hundred) . ', "x" : 0}', 101];
         yield 'an end of an object in its keys' => ['{' . str_replace('"k', '"}{', $hundred) . ',"}":0}', 101];
@@ -84,7 +97,13 @@ final class JsonMembersTest extends TestCase
         mt_srand(Scale::seed());
         foreach (Scale::rounds(0.3, 100) as $_) {
             $value = self::value(3);
-            $json = json_encode($value, \JSON_THROW_ON_ERROR | (mt_rand(0, 1) === 0 ? 0 : \JSON_PRETTY_PRINT | \JSON_UNESCAPED_UNICODE | \JSON_UNESCAPED_SLASHES));
+            $json = json_encode(
+                $value,
+                \JSON_THROW_ON_ERROR | (mt_rand(
+                    0,
+                    1,
+                ) === 0 ? 0 : \JSON_PRETTY_PRINT | \JSON_UNESCAPED_UNICODE | \JSON_UNESCAPED_SLASHES),
+            );
             $count = self::counted($value);
 
             self::assertFalse(JsonMembers::exceed($json, $count), $json);

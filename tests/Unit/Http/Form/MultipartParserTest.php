@@ -37,7 +37,10 @@ final class MultipartParserTest extends TestCase
         yield 'no line end at the end' => ["--b\r\n{$part}\r\n--b--", '1'];
         yield 'an empty line before' => ["\r\n--b\r\n{$part}\r\n--b--\r\n", '1'];
         yield 'blanks behind the boundaries' => ["--b \t \r\n{$part}\r\n--b-- \r\n", '1'];
-        yield 'something like a boundary in the data' => ["--b\r\n{$part}\r\n--B\r\n--\r\n-b\r--b --b\r\n--b--\r\n", "1\r\n--B\r\n--\r\n-b\r--b --b"];
+        yield 'something like a boundary in the data' => [
+            "--b\r\n{$part}\r\n--B\r\n--\r\n-b\r--b --b\r\n--b--\r\n",
+            "1\r\n--B\r\n--\r\n-b\r--b --b",
+        ];
         yield 'line ends around the data' => ["--b\r\n" . self::FIELD . "\r\n\r\n1\r\n\r\n--b--", "\r\n1\r\n"];
         yield 'data that ends in CR' => ["--b\r\n" . self::FIELD . "\r\n1\r\r\n--b--", "1\r"];
         yield 'no data, and one line end for two purposes' => ["--b\r\n" . self::FIELD . "\r\n--b--", ''];
@@ -69,7 +72,11 @@ final class MultipartParserTest extends TestCase
         yield 'a path as old browsers send it' => ['name="a"; filename="C:\\dir\\x.png"', 'a', 'C:\\dir\\x.png'];
         yield 'a quote as browsers send it' => ['name="a%22b"; filename="100%22.png"', 'a%22b', '100%22.png'];
         yield 'UTF-8' => ['name="größe"; filename="día.png"', 'größe', 'día.png'];
-        yield 'the extended name is ignored' => ['name="a"; filename="x.png"; filename*=UTF-8\'\'evil.php', 'a', 'x.png'];
+        yield 'the extended name is ignored' => [
+            'name="a"; filename="x.png"; filename*=UTF-8\'\'evil.php',
+            'a',
+            'x.png',
+        ];
         yield 'even alone' => ['name="a"; filename*=UTF-8\'\'evil.php', 'a', null];
         yield 'other order, other parameters' => ['FileName=""; size=3; NAME=""', '', ''];
         yield 'a semicolon at the end' => ['name="a" ; ', 'a', null];
@@ -101,27 +108,63 @@ final class MultipartParserTest extends TestCase
         yield 'a boundary before a bare LF' => ["--b\n{$part}\r\n--b--", 'followed by something else'];
         yield 'too many blanks' => ['--b' . str_repeat(' ', 65) . "\r\n{$part}\r\n--b--", 'followed by something else'];
         yield 'a boundary behind a bare LF' => ["--b\r\n{$part}\n--b--", 'before a boundary ends without CR'];
-        yield 'a boundary behind a bare LF that is all data' => ["--b\r\n" . self::FIELD . "\r\n\n--b--", 'before a boundary ends without CR'];
-        yield 'a boundary behind the last' => ["--b\r\n{$part}\r\n--b--\r\n--b\r\n{$part}\r\n--b--", 'A boundary follows the last'];
+        yield 'a boundary behind a bare LF that is all data' => [
+            "--b\r\n" . self::FIELD . "\r\n\n--b--",
+            'before a boundary ends without CR',
+        ];
+        yield 'a boundary behind the last' => [
+            "--b\r\n{$part}\r\n--b--\r\n--b\r\n{$part}\r\n--b--",
+            'A boundary follows the last',
+        ];
         yield 'no header' => ["--b\r\n\r\n1\r\n--b--", 'no well-formed Content-Disposition'];
-        yield 'no Content-Disposition' => ["--b\r\nContent-Type: text/plain\r\n\r\n1\r\n--b--", 'no well-formed Content-Disposition'];
+        yield 'no Content-Disposition' => [
+            "--b\r\nContent-Type: text/plain\r\n\r\n1\r\n--b--",
+            'no well-formed Content-Disposition',
+        ];
         foreach ([
             'no name' => 'form-data', 'no name, but a file' => 'form-data; filename="a"', 'other than form-data' => 'attachment; name="a"',
             'two names' => 'form-data; name="a"; name="b"', 'an open quote' => 'form-data; name="a', 'a closing quote too few' => 'form-data; name="a\\"',
             'a backslash before the last quote' => 'form-data; name="a\\\\"; filename="b"', 'single quotes' => 'form-data; name=\'a\'',
             'blanks around =' => 'form-data; name = "a"', 'a blank behind =' => 'form-data; name= "a"', 'more behind a quote' => 'form-data; name="a"b', 'a comma' => 'form-data, name="a"',
         ] as $what => $disposition) {
-            yield $what => ["--b\r\nContent-Disposition: {$disposition}\r\n\r\n1\r\n--b--", 'no well-formed Content-Disposition'];
+            yield $what => [
+                "--b\r\nContent-Disposition: {$disposition}\r\n\r\n1\r\n--b--",
+                'no well-formed Content-Disposition',
+            ];
         }
-        yield 'a NUL in a name' => ["--b\r\nContent-Disposition: form-data; name=\"a\0b\"\r\n\r\n1\r\n--b--", 'header line of a part is malformed'];
-        yield 'a NUL in a file name' => ["--b\r\nContent-Disposition: form-data; name=\"a\"; filename=\"x.php\0.png\"\r\n\r\n1\r\n--b--", 'header line of a part is malformed'];
-        yield 'a bare CR in a name' => ["--b\r\nContent-Disposition: form-data; name=\"a\rb\"\r\n\r\n1\r\n--b--", 'header line of a part is malformed'];
-        yield 'a folded line' => ["--b\r\nContent-Disposition: form-data;\r\n name=\"a\"\r\n\r\n1\r\n--b--", 'header line of a part is malformed'];
-        yield 'a blank before a colon' => ["--b\r\nContent-Disposition : form-data; name=\"a\"\r\n\r\n1\r\n--b--", 'header line of a part is malformed'];
-        yield 'a header line that ends in LF' => ["--b\r\nContent-Disposition: form-data; name=\"a\"\n\r\n1\r\n--b--", 'ends without CR'];
+        yield 'a NUL in a name' => [
+            "--b\r\nContent-Disposition: form-data; name=\"a\0b\"\r\n\r\n1\r\n--b--",
+            'header line of a part is malformed',
+        ];
+        yield 'a NUL in a file name' => [
+            "--b\r\nContent-Disposition: form-data; name=\"a\"; filename=\"x.php\0.png\"\r\n\r\n1\r\n--b--",
+            'header line of a part is malformed',
+        ];
+        yield 'a bare CR in a name' => [
+            "--b\r\nContent-Disposition: form-data; name=\"a\rb\"\r\n\r\n1\r\n--b--",
+            'header line of a part is malformed',
+        ];
+        yield 'a folded line' => [
+            "--b\r\nContent-Disposition: form-data;\r\n name=\"a\"\r\n\r\n1\r\n--b--",
+            'header line of a part is malformed',
+        ];
+        yield 'a blank before a colon' => [
+            "--b\r\nContent-Disposition : form-data; name=\"a\"\r\n\r\n1\r\n--b--",
+            'header line of a part is malformed',
+        ];
+        yield 'a header line that ends in LF' => [
+            "--b\r\nContent-Disposition: form-data; name=\"a\"\n\r\n1\r\n--b--",
+            'ends without CR',
+        ];
         yield 'an empty line that is LF' => ["--b\r\n" . self::FIELD . "\n1\r\n--b--", 'ends without CR'];
-        yield 'two Content-Dispositions' => ["--b\r\n" . self::FIELD . self::FIELD . "\r\n1\r\n--b--", 'Content-Disposition twice'];
-        yield 'two Content-Types' => ["--b\r\n" . self::FIELD . "Content-Type: a/b\r\nContent-Type: a/c\r\n\r\n1\r\n--b--", 'Content-Type twice'];
+        yield 'two Content-Dispositions' => [
+            "--b\r\n" . self::FIELD . self::FIELD . "\r\n1\r\n--b--",
+            'Content-Disposition twice',
+        ];
+        yield 'two Content-Types' => [
+            "--b\r\n" . self::FIELD . "Content-Type: a/b\r\nContent-Type: a/c\r\n\r\n1\r\n--b--",
+            'Content-Type twice',
+        ];
     }
 
     #[DataProvider('malformedBodies')]
@@ -154,19 +197,40 @@ final class MultipartParserTest extends TestCase
     public function testEveryCharacterThatABoundaryMayHaveIsTaken(): void
     {
         $boundary = str_pad('\'()+_,-./:=? 9Z', 70, 'a');
-        self::assertSame([[self::part('a', '1')], null], RecordingSink::parse($boundary, ["--{$boundary}\r\n" . self::FIELD . "\r\n1\r\n--{$boundary}--"]));
+        self::assertSame(
+            [[self::part('a', '1')], null],
+            RecordingSink::parse($boundary, ["--{$boundary}\r\n" . self::FIELD . "\r\n1\r\n--{$boundary}--"]),
+        );
     }
 
     /** @return iterable<string, array{string, string}> */
     public static function bombs(): iterable
     {
         $file = "--b\r\nContent-Disposition: form-data; name=\"a\"";
-        yield 'a header line that does not end' => [$file . str_repeat('x', 1 << 20), '413 The header of a part is longer than 16384 bytes'];
-        yield 'a header of a megabyte' => ["{$file}\r\n" . str_repeat('X: ' . str_repeat('y', 1000) . "\r\n", 1000), '413 The header of a part is longer than 16384 bytes'];
-        yield 'header lines without end' => ["{$file}\r\n" . implode(array_map(static fn(int $i): string => "X{$i}: 1\r\n", range(1, 1000))), '413 A part has more than 20 header lines'];
-        yield 'blanks behind a boundary' => ['--b' . str_repeat(' ', 1 << 20), '400 A boundary is followed by something else than the end of its line'];
-        yield 'much before the first boundary' => [str_repeat('x', 1 << 20), '413 There are more than 16384 bytes around the parts'];
-        yield 'much behind the last boundary' => ["--b--\r\n" . str_repeat('x', 1 << 20), '413 There are more than 16384 bytes around the parts'];
+        yield 'a header line that does not end' => [
+            $file . str_repeat('x', 1 << 20),
+            '413 The header of a part is longer than 16384 bytes',
+        ];
+        yield 'a header of a megabyte' => [
+            "{$file}\r\n" . str_repeat('X: ' . str_repeat('y', 1000) . "\r\n", 1000),
+            '413 The header of a part is longer than 16384 bytes',
+        ];
+        yield 'header lines without end' => [
+            "{$file}\r\n" . implode(array_map(static fn(int $i): string => "X{$i}: 1\r\n", range(1, 1000))),
+            '413 A part has more than 20 header lines',
+        ];
+        yield 'blanks behind a boundary' => [
+            '--b' . str_repeat(' ', 1 << 20),
+            '400 A boundary is followed by something else than the end of its line',
+        ];
+        yield 'much before the first boundary' => [
+            str_repeat('x', 1 << 20),
+            '413 There are more than 16384 bytes around the parts',
+        ];
+        yield 'much behind the last boundary' => [
+            "--b--\r\n" . str_repeat('x', 1 << 20),
+            '413 There are more than 16384 bytes around the parts',
+        ];
     }
 
     #[DataProvider('bombs')]
@@ -208,14 +272,20 @@ final class MultipartParserTest extends TestCase
     {
         $boundary = str_repeat('a', 69) . 'b';
         $near = str_repeat("\r\n--" . str_repeat('a', 69) . 'c', 100_000);
-        $parts = RecordingSink::parse($boundary, ["--{$boundary}\r\n" . self::FIELD . "\r\n{$near}\r\n--{$boundary}--"])[0];
+        $parts = RecordingSink::parse(
+            $boundary,
+            ["--{$boundary}\r\n" . self::FIELD . "\r\n{$near}\r\n--{$boundary}--"],
+        )[0];
 
         self::assertSame([$near], array_column($parts, 'data'));
     }
 
     public function testAHundredThousandPartsTakeNoMoreTimeEachThanOne(): void
     {
-        [$parts, $why] = RecordingSink::parse('b', [str_repeat("--b\r\n" . self::FIELD . "\r\n1\r\n", 100_000) . '--b--']);
+        [$parts, $why] = RecordingSink::parse(
+            'b',
+            [str_repeat("--b\r\n" . self::FIELD . "\r\n1\r\n", 100_000) . '--b--'],
+        );
 
         self::assertNull($why);
         self::assertCount(100_000, $parts);

@@ -42,7 +42,13 @@ final class RecordingSink implements MultipartSink
 
     public function begin(Part $part): void
     {
-        $this->parts[] = ['name' => $part->name, 'filename' => $part->filename, 'type' => $part->type, 'data' => '', 'ended' => false];
+        $this->parts[] = [
+            'name' => $part->name,
+            'filename' => $part->filename,
+            'type' => $part->type,
+            'data' => '',
+            'ended' => false,
+        ];
     }
 
     public function data(string $bytes): void

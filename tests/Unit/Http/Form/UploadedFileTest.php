@@ -25,7 +25,10 @@ final class UploadedFileTest extends TestCase
     {
         $file = new UploadedFile(self::content('12345'), 5, \UPLOAD_ERR_OK, 'x.png', 'image/png');
 
-        self::assertSame([5, \UPLOAD_ERR_OK, 'x.png', 'image/png'], [$file->getSize(), $file->getError(), $file->getClientFilename(), $file->getClientMediaType()]);
+        self::assertSame(
+            [5, \UPLOAD_ERR_OK, 'x.png', 'image/png'],
+            [$file->getSize(), $file->getError(), $file->getClientFilename(), $file->getClientMediaType()],
+        );
     }
 
     #[TestWith(['../../etc/passwd', 'passwd'])]
@@ -99,7 +102,10 @@ final class UploadedFileTest extends TestCase
         $file->moveTo($this->path('target'));
 
         self::assertSame('The uploaded file was moved before', self::refusal(static fn() => $file->getStream()));
-        self::assertSame('The uploaded file was moved before', self::refusal(fn() => $file->moveTo($this->path('again'))));
+        self::assertSame(
+            'The uploaded file was moved before',
+            self::refusal(fn() => $file->moveTo($this->path('again'))),
+        );
         self::assertSame(['source', 'target'], Text::names($this->path()));
         self::assertCount($descriptors, Text::names('/proc/self/fd'));
     }
@@ -111,7 +117,10 @@ final class UploadedFileTest extends TestCase
         $seen = [];
         $look = EventLoop::repeat(0, function () use (&$seen, $file): void {
             $seen[] = file_exists($this->path('target'));
-            self::assertSame('The uploaded file was moved before', self::refusal(fn() => $file->moveTo($this->path('again'))));
+            self::assertSame(
+                'The uploaded file was moved before',
+                self::refusal(fn() => $file->moveTo($this->path('again'))),
+            );
         });
         $file->moveTo($this->path('target'));
         EventLoop::cancel($look);
@@ -142,8 +151,14 @@ final class UploadedFileTest extends TestCase
         mkdir($this->path('folder'));
         $missing = $this->path('missing/target');
 
-        self::assertSame("Can't move the uploaded file to {$missing}: No such file or directory", self::refusal(static fn() => $file->moveTo($missing)));
-        self::assertStringContainsString($this->path('folder'), self::refusal(fn() => $file->moveTo($this->path('folder'))));
+        self::assertSame(
+            "Can't move the uploaded file to {$missing}: No such file or directory",
+            self::refusal(static fn() => $file->moveTo($missing)),
+        );
+        self::assertStringContainsString(
+            $this->path('folder'),
+            self::refusal(fn() => $file->moveTo($this->path('folder'))),
+        );
         self::assertSame(['folder'], Text::names($this->path()));
         $file->moveTo($this->path('folder/target'));
         self::assertStringEqualsFile($this->path('folder/target'), '12345');
@@ -170,7 +185,10 @@ final class UploadedFileTest extends TestCase
     {
         $file = new UploadedFile(self::content('12'), 5);
 
-        self::assertStringStartsWith("Can't move the uploaded file to", self::refusal(fn() => $file->moveTo($this->path('target'))));
+        self::assertStringStartsWith(
+            "Can't move the uploaded file to",
+            self::refusal(fn() => $file->moveTo($this->path('target'))),
+        );
         self::assertSame([], Text::names($this->path()));
     }
 
@@ -179,8 +197,14 @@ final class UploadedFileTest extends TestCase
         $file = new UploadedFile(self::content('12345'), 5);
         $file->getStream()->close();
 
-        self::assertSame('The stream of the uploaded file was closed', self::refusal(static fn() => $file->getStream()));
-        self::assertSame('The stream of the uploaded file was closed', self::refusal(fn() => $file->moveTo($this->path('target'))));
+        self::assertSame(
+            'The stream of the uploaded file was closed',
+            self::refusal(static fn() => $file->getStream()),
+        );
+        self::assertSame(
+            'The stream of the uploaded file was closed',
+            self::refusal(fn() => $file->moveTo($this->path('target'))),
+        );
     }
 
     #[TestWith([\UPLOAD_ERR_NO_FILE, 'No file was chosen'])]

@@ -18,7 +18,10 @@ final class ChunkDecoderTest extends TestCase
         $offset = 6;
 
         self::assertSame('hello', $decoder->decode($buffer, $offset));
-        self::assertSame([true, "X: y\r\n", 'after'], [$decoder->hasEnded(), $decoder->trailers(), substr($buffer, $offset)]);
+        self::assertSame(
+            [true, "X: y\r\n", 'after'],
+            [$decoder->hasEnded(), $decoder->trailers(), substr($buffer, $offset)],
+        );
         self::assertSame('', $decoder->decode($buffer, $offset));
         self::assertSame('after', substr($buffer, $offset));
     }
@@ -26,10 +29,19 @@ final class ChunkDecoderTest extends TestCase
     public function testItLeavesTheLineThatHasNotComeWhole(): void
     {
         $decoder = new ChunkDecoder(new MessageLimits());
-        foreach (["5;a\r" => '', "5;a\r\nhel" => 'hel', "lo\r" => 'lo', "\r\n0\r\nX" => '', "X: y\r" => ''] as $buffer => $body) {
+        foreach ([
+            "5;a\r" => '',
+            "5;a\r\nhel" => 'hel',
+            "lo\r" => 'lo',
+            "\r\n0\r\nX" => '',
+            "X: y\r" => '',
+        ] as $buffer => $body) {
             $offset = 0;
             self::assertSame($body, $decoder->decode($buffer, $offset));
-            self::assertSame((string) preg_replace('/.*\n|^(hel|lo)(?=\r?$)|(hel)$/s', '', $buffer), substr($buffer, $offset));
+            self::assertSame(
+                (string) preg_replace('/.*\n|^(hel|lo)(?=\r?$)|(hel)$/s', '', $buffer),
+                substr($buffer, $offset),
+            );
             self::assertFalse($decoder->hasEnded());
         }
     }

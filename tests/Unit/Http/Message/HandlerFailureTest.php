@@ -18,7 +18,11 @@ final class HandlerFailureTest extends TestCase
     {
         $cause = new \RuntimeException('The disk is full');
         yield 'any' => [$cause, 500, ['The handler of {method} {target} failed: The disk is full']];
-        yield 'with a status and a cause' => [new HttpException(507, 'Not kept', previous: $cause), 507, ['The handler of {method} {target} failed: The disk is full']];
+        yield 'with a status and a cause' => [
+            new HttpException(507, 'Not kept', previous: $cause),
+            507,
+            ['The handler of {method} {target} failed: The disk is full'],
+        ];
         yield 'with a status alone' => [new HttpException(503, 'Later'), 503, []];
         yield 'that the client is to blame for' => [new HttpException(400, 'No', previous: $cause), 400, []];
     }

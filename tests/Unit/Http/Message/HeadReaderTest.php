@@ -20,7 +20,10 @@ final class HeadReaderTest extends TestCase
         self::assertNull($reader->line("GET / HTTP/1.1\r\n"));
         self::assertNull($reader->line("Host: \t a \t\r\n"));
         $head = $reader->line("\r\n");
-        self::assertSame(['GET', '/', '1.1', "Host: \t a \t\r\n", 'a', 0], [$head?->method, $head?->target, $head?->version, $head?->fields, $head?->host, $head?->length]);
+        self::assertSame(
+            ['GET', '/', '1.1', "Host: \t a \t\r\n", 'a', 0],
+            [$head?->method, $head?->target, $head?->version, $head?->fields, $head?->host, $head?->length],
+        );
     }
 
     public function testALineIsRefusedWhenItEnds(): void

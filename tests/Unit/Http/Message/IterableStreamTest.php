@@ -23,7 +23,10 @@ final class IterableStreamTest extends TestCase
         yield 'nothing but empty chunks' => [['', '', ''], ['']];
         yield 'empty chunks between others' => [['', 'ab', '', '', 'c', ''], ['ab', 'c', '']];
         yield 'a zero' => [['0', '', '0'], ['0', '0', '']];
-        yield 'longer ones' => [[str_repeat('x', 250), 'y'], [str_repeat('x', 100), str_repeat('x', 100), str_repeat('x', 50), 'y', '']];
+        yield 'longer ones' => [
+            [str_repeat('x', 250), 'y'],
+            [str_repeat('x', 100), str_repeat('x', 100), str_repeat('x', 50), 'y', ''],
+        ];
     }
 
     /**

@@ -26,14 +26,35 @@ final class RequestParserTest extends TestCase
     /** @return iterable<string, array{string, array{string, string, string, string, string, ?int, bool, bool}}> */
     public static function heads(): iterable
     {
-        yield 'plain' => ["GET /a?b HTTP/1.1\r\nX:  y \r\nHOST: a:80 \r\n\r\n", ['GET', '/a?b', '1.1', "X:  y \r\nHOST: a:80 \r\n", 'a:80', 0, true, false]];
-        yield 'with a body' => ["PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 12\r\n\r\n", ['PUT', '/', '1.1', "Host: a\r\nContent-Length: 12\r\n", 'a', 12, true, false]];
-        yield 'with chunks' => [self::CHUNKED, ['POST', '/', '1.1', "Host: a\r\nTransfer-Encoding: chunked\r\n", 'a', null, true, false]];
-        yield 'with a wait' => ["PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n", ['PUT', '/', '1.1', "Host: a\r\nContent-Length: 1\r\nExpect: 100-continue\r\n", 'a', 1, true, true]];
-        yield 'with an end' => ["GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", ['GET', '/', '1.1', "Host: a\r\nConnection: close\r\n", 'a', 0, false, false]];
-        yield 'of HTTP/1.0' => ["GET / HTTP/1.0\r\nExpect: 100-continue\r\n\r\n", ['GET', '/', '1.0', "Expect: 100-continue\r\n", '', 0, false, false]];
+        yield 'plain' => [
+            "GET /a?b HTTP/1.1\r\nX:  y \r\nHOST: a:80 \r\n\r\n",
+            ['GET', '/a?b', '1.1', "X:  y \r\nHOST: a:80 \r\n", 'a:80', 0, true, false],
+        ];
+        yield 'with a body' => [
+            "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 12\r\n\r\n",
+            ['PUT', '/', '1.1', "Host: a\r\nContent-Length: 12\r\n", 'a', 12, true, false],
+        ];
+        yield 'with chunks' => [
+            self::CHUNKED,
+            ['POST', '/', '1.1', "Host: a\r\nTransfer-Encoding: chunked\r\n", 'a', null, true, false],
+        ];
+        yield 'with a wait' => [
+            "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n",
+            ['PUT', '/', '1.1', "Host: a\r\nContent-Length: 1\r\nExpect: 100-continue\r\n", 'a', 1, true, true],
+        ];
+        yield 'with an end' => [
+            "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+            ['GET', '/', '1.1', "Host: a\r\nConnection: close\r\n", 'a', 0, false, false],
+        ];
+        yield 'of HTTP/1.0' => [
+            "GET / HTTP/1.0\r\nExpect: 100-continue\r\n\r\n",
+            ['GET', '/', '1.0', "Expect: 100-continue\r\n", '', 0, false, false],
+        ];
         yield 'of HTTP/1.0 without fields' => ["GET / HTTP/1.0\r\n\r\n", ['GET', '/', '1.0', '', '', 0, false, false]];
-        yield 'of a later version' => ["GET / HTTP/1.7\r\nHost: a\r\n\r\n", ['GET', '/', '1.1', "Host: a\r\n", 'a', 0, true, false]];
+        yield 'of a later version' => [
+            "GET / HTTP/1.7\r\nHost: a\r\n\r\n",
+            ['GET', '/', '1.1', "Host: a\r\n", 'a', 0, true, false],
+        ];
     }
 
     /** @param array{string, string, string, string, string, ?int, bool, bool} $said */
@@ -59,7 +80,15 @@ final class RequestParserTest extends TestCase
 
         self::assertSame('/1', $this->parser->head()?->target);
         $this->parser->push("GET /4 HTTP/1.1\r\nHost: a\r\n\r\n");
-        self::assertSame(['/2', '/3', '/4', null], [$this->parser->head()?->target, $this->parser->head()?->target, $this->parser->head()?->target, $this->parser->head()]);
+        self::assertSame(
+            ['/2', '/3', '/4', null],
+            [
+                $this->parser->head()?->target,
+                $this->parser->head()?->target,
+                $this->parser->head()?->target,
+                $this->parser->head(),
+            ],
+        );
     }
 
     public function testItIsIdleWhereAMessageMayBegin(): void
@@ -133,9 +162,21 @@ final class RequestParserTest extends TestCase
         $this->parser->push("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe");
         self::assertSame(5, $this->parser->head()?->length);
 
-        self::assertSame(['he', '', 3, false], [$this->parser->body(), $this->parser->body(), $this->parser->missing(), $this->parser->bodyEnded()]);
+        self::assertSame(
+            ['he', '', 3, false],
+            [$this->parser->body(), $this->parser->body(), $this->parser->missing(), $this->parser->bodyEnded()],
+        );
         $this->parser->push('lloGET');
-        self::assertSame(['llo', '', 0, true, 3], [$this->parser->body(), $this->parser->body(), $this->parser->missing(), $this->parser->bodyEnded(), $this->parser->buffered()]);
+        self::assertSame(
+            ['llo', '', 0, true, 3],
+            [
+                $this->parser->body(),
+                $this->parser->body(),
+                $this->parser->missing(),
+                $this->parser->bodyEnded(),
+                $this->parser->buffered(),
+            ],
+        );
     }
 
     public function testChunksAreGivenAsTheyCome(): void
@@ -145,11 +186,20 @@ final class RequestParserTest extends TestCase
         self::assertNotNull($head);
         self::assertNull($head->length);
 
-        self::assertSame(['he', null, false], [$this->parser->body(), $this->parser->missing(), $this->parser->bodyEnded()]);
+        self::assertSame(
+            ['he', null, false],
+            [$this->parser->body(), $this->parser->missing(), $this->parser->bodyEnded()],
+        );
         $this->parser->push("llo\r\n1\r\n!\r\n0");
-        self::assertSame(['llo!', '', null, false], [$this->parser->body(), $this->parser->trailers(), $this->parser->missing(), $this->parser->bodyEnded()]);
+        self::assertSame(
+            ['llo!', '', null, false],
+            [$this->parser->body(), $this->parser->trailers(), $this->parser->missing(), $this->parser->bodyEnded()],
+        );
         $this->parser->push("\r\nX:  y\r\nZ:\r\n\r\nGET");
-        self::assertSame(['', "X:  y\r\nZ:\r\n", true, 3], [$this->parser->body(), $this->parser->trailers(), $this->parser->bodyEnded(), $this->parser->buffered()]);
+        self::assertSame(
+            ['', "X:  y\r\nZ:\r\n", true, 3],
+            [$this->parser->body(), $this->parser->trailers(), $this->parser->bodyEnded(), $this->parser->buffered()],
+        );
     }
 
     public function testARequestWithoutABodyHasNone(): void
@@ -157,7 +207,10 @@ final class RequestParserTest extends TestCase
         $this->parser->push("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1");
 
         self::assertSame(0, $this->parser->head()?->length);
-        self::assertSame(['', 0, true, ''], [$this->parser->body(), $this->parser->missing(), $this->parser->bodyEnded(), $this->parser->trailers()]);
+        self::assertSame(
+            ['', 0, true, ''],
+            [$this->parser->body(), $this->parser->missing(), $this->parser->bodyEnded(), $this->parser->trailers()],
+        );
     }
 
     #[TestWith(["POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n", ''])]
@@ -197,7 +250,10 @@ final class RequestParserTest extends TestCase
             [str_repeat("1;a=b\r\nx\r\n", 5460) . "0\r\n\r\n", 0], [str_repeat("1;a=b\r\nx\r\n", 5470), 400],
             [str_repeat("4;a=b\r\nword\r\n", 10_000) . "0\r\n\r\n", 0],
             ['1;a' . str_repeat('a', 16_380) . "\r\nx\r\n0\r\n\r\n", 0], ['1;a' . str_repeat('a', 16_400), 400],
-            ['1;a="' . str_repeat('\"', 8000) . "\"\r\nx\r\n0\r\n\r\n", 0], ['1' . str_repeat(';a', 8000) . "\r\nx\r\n0\r\n\r\n", 0],
+            [
+                '1;a="' . str_repeat('\"', 8000) . "\"\r\nx\r\n0\r\n\r\n",
+                0,
+            ], ['1' . str_repeat(';a', 8000) . "\r\nx\r\n0\r\n\r\n", 0],
         ] as [$chunks, $status]) {
             self::assertSame($status, self::verdict([self::CHUNKED . $chunks]));
             self::assertSame($status, self::verdict(str_split(self::CHUNKED . $chunks, 50)));
@@ -231,7 +287,16 @@ final class RequestParserTest extends TestCase
     {
         self::assertNotNull($head);
 
-        return [$head->method, $head->target, $head->version, $head->fields, $head->host, $head->length, $head->persistent, $head->expectsContinue];
+        return [
+            $head->method,
+            $head->target,
+            $head->version,
+            $head->fields,
+            $head->host,
+            $head->length,
+            $head->persistent,
+            $head->expectsContinue,
+        ];
     }
 
     /**

@@ -42,7 +42,13 @@ final class RequestTest extends TestCase
     #[DataProvider('uris')]
     public function testTheUriIsWhatTheClientMeant(string $target, string $host, string $uri): void
     {
-        self::assertSame($uri, (string) self::request(($target === '*' ? 'OPTIONS' : 'GET') . " {$target} HTTP/1.1\r\nHost: {$host}\r\n\r\n", Peer::of('192.0.2.1:1', '192.0.2.2:8080', false))->getUri());
+        self::assertSame(
+            $uri,
+            (string) self::request(
+                ($target === '*' ? 'OPTIONS' : 'GET') . " {$target} HTTP/1.1\r\nHost: {$host}\r\n\r\n",
+                Peer::of('192.0.2.1:1', '192.0.2.2:8080', false),
+            )->getUri(),
+        );
     }
 
     /** @return iterable<string, array{Peer, string}> */
@@ -60,14 +66,20 @@ final class RequestTest extends TestCase
     {
         $request = self::request("GET /a?b HTTP/1.0\r\n\r\n", $peer);
 
-        self::assertSame([$uri, false, ['b' => '']], [(string) $request->getUri(), $request->hasHeader('Host'), $request->getQueryParams()]);
+        self::assertSame(
+            [$uri, false, ['b' => '']],
+            [(string) $request->getUri(), $request->hasHeader('Host'), $request->getQueryParams()],
+        );
     }
 
     /** RFC 9110, 7.4. */
     public function testAUriOfHttpsIsMisdirectedOnAConnectionWithoutTls(): void
     {
         $target = 'https://a/b';
-        $secure = self::request("GET {$target} HTTP/1.1\r\nHost: a\r\n\r\n", Peer::of('192.0.2.1:1', '192.0.2.2:443', true));
+        $secure = self::request(
+            "GET {$target} HTTP/1.1\r\nHost: a\r\n\r\n",
+            Peer::of('192.0.2.1:1', '192.0.2.2:443', true),
+        );
         self::assertSame($target, (string) $secure->getUri());
 
         $plain = self::request("GET {$target} HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -80,7 +92,11 @@ final class RequestTest extends TestCase
 
         $passOn = static fn(ServerRequestInterface $request): Response => Response::text((string) $request->getUri());
         $stack = new MiddlewareStack($passOn, new TrustedProxies(['192.0.2.1'], ProxyHeaders::XForwarded));
-        self::assertSame($target, $stack->handle($plain)->getBody()->getContents(), 'a trusted proxy may have decrypted it');
+        self::assertSame(
+            $target,
+            $stack->handle($plain)->getBody()->getContents(),
+            'a trusted proxy may have decrypted it',
+        );
     }
 
     public function testAnAbsoluteTargetNamesTheHost(): void
@@ -101,7 +117,10 @@ final class RequestTest extends TestCase
 
     public function testTlsMakesItHttps(): void
     {
-        $request = self::request("GET /a?b=c HTTP/1.1\r\nHost: a\r\n\r\n", Peer::of('[2001:db8::1]:5000', '[::1]:443', true));
+        $request = self::request(
+            "GET /a?b=c HTTP/1.1\r\nHost: a\r\n\r\n",
+            Peer::of('[2001:db8::1]:5000', '[::1]:443', true),
+        );
         $parameters = $request->getServerParams();
 
         self::assertSame('https://a/a?b=c', (string) $request->getUri());
@@ -115,8 +134,17 @@ final class RequestTest extends TestCase
     {
         putenv('A_SECRET=x');
 
-        self::assertArrayNotHasKey('A_SECRET', self::request("GET / HTTP/1.1\r\nHost: a\r\n\r\n", Peer::of('', '/run/x.sock', false))->getServerParams());
-        self::assertSame('unix:', self::request("GET / HTTP/1.1\r\nHost: a\r\n\r\n", Peer::of('', '/run/x.sock', false))->getServerParams()['REMOTE_ADDR']);
+        self::assertArrayNotHasKey(
+            'A_SECRET',
+            self::request("GET / HTTP/1.1\r\nHost: a\r\n\r\n", Peer::of('', '/run/x.sock', false))->getServerParams(),
+        );
+        self::assertSame(
+            'unix:',
+            self::request(
+                "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+                Peer::of('', '/run/x.sock', false),
+            )->getServerParams()['REMOTE_ADDR'],
+        );
     }
 
     public function testHeadersAreFoundWhateverTheirCase(): void
@@ -124,8 +152,19 @@ final class RequestTest extends TestCase
         $request = self::request("GET / HTTP/1.1\r\nHost: a\r\nX-One: 1\r\nx-one:  2 \t\r\nEmpty:\r\n7: seven\r\n\r\n");
 
         self::assertSame(['1', '2'], $request->getHeader('X-ONE'));
-        self::assertSame(['Host' => ['a'], 'X-One' => ['1', '2'], 'Empty' => [''], 7 => ['seven']], $request->getHeaders());
-        self::assertSame(['', [], true, false], [$request->getHeaderLine('none'), $request->getHeader('none'), $request->hasHeader('empty'), $request->hasHeader('none')]);
+        self::assertSame(
+            ['Host' => ['a'], 'X-One' => ['1', '2'], 'Empty' => [''], 7 => ['seven']],
+            $request->getHeaders(),
+        );
+        self::assertSame(
+            ['', [], true, false],
+            [
+                $request->getHeaderLine('none'),
+                $request->getHeader('none'),
+                $request->hasHeader('empty'),
+                $request->hasHeader('none'),
+            ],
+        );
     }
 
     /** @return iterable<string, array{string, array<array-key, string>}> */
@@ -150,8 +189,12 @@ final class RequestTest extends TestCase
     public function testMoreCookiesThanPhpTakesAreABadRequest(): void
     {
         $limit = (int) \ini_get('max_input_vars');
-        $fields = static fn(int $count): string => 'Cookie: ' . implode(';', array_map(static fn(int $i): string => "{$i}=a", range(1, $count)));
-        self::assertCount($limit, self::request("GET / HTTP/1.1\r\nHost: a\r\n{$fields($limit)};1=b\r\n\r\n")->getCookieParams());
+        $fields = static fn(int $count): string
+            => 'Cookie: ' . implode(';', array_map(static fn(int $i): string => "{$i}=a", range(1, $count)));
+        self::assertCount(
+            $limit,
+            self::request("GET / HTTP/1.1\r\nHost: a\r\n{$fields($limit)};1=b\r\n\r\n")->getCookieParams(),
+        );
 
         $this->expectExceptionObject(new HttpException(400, "The request has more than {$limit} cookies"));
         self::request("GET / HTTP/1.1\r\nHost: a\r\n{$fields($limit + 1)}\r\n\r\n")->getCookieParams();
@@ -161,10 +204,23 @@ final class RequestTest extends TestCase
     {
         $query = implode('&', array_fill(0, 1000, 'a[]=1'));
 
-        self::assertSame(['a' => array_fill(0, 1000, '1')], self::request("GET /?{$query} HTTP/1.1\r\nHost: a\r\n\r\n")->getQueryParams());
-        self::assertSame(['a' => array_fill(0, 1000, '1')], self::request("GET /?&&{$query}&&& HTTP/1.1\r\nHost: a\r\n\r\n")->getQueryParams(), 'nothing between two separators is no variable');
-        self::assertCount(1, self::request('GET /?a=' . str_repeat('x', 8000) . " HTTP/1.1\r\nHost: a\r\n\r\n")->getQueryParams());
-        self::assertSame(['a' => ['b' => str_repeat('[', 100)]], self::request('GET /?a[b]=' . str_repeat('[', 100) . " HTTP/1.1\r\nHost: a\r\n\r\n")->getQueryParams());
+        self::assertSame(
+            ['a' => array_fill(0, 1000, '1')],
+            self::request("GET /?{$query} HTTP/1.1\r\nHost: a\r\n\r\n")->getQueryParams(),
+        );
+        self::assertSame(
+            ['a' => array_fill(0, 1000, '1')],
+            self::request("GET /?&&{$query}&&& HTTP/1.1\r\nHost: a\r\n\r\n")->getQueryParams(),
+            'nothing between two separators is no variable',
+        );
+        self::assertCount(
+            1,
+            self::request('GET /?a=' . str_repeat('x', 8000) . " HTTP/1.1\r\nHost: a\r\n\r\n")->getQueryParams(),
+        );
+        self::assertSame(
+            ['a' => ['b' => str_repeat('[', 100)]],
+            self::request('GET /?a[b]=' . str_repeat('[', 100) . " HTTP/1.1\r\nHost: a\r\n\r\n")->getQueryParams(),
+        );
     }
 
     /** @return iterable<string, array{string, string}> */
@@ -172,8 +228,14 @@ final class RequestTest extends TestCase
     {
         yield 'variables' => [implode('&', array_fill(0, 1001, 'a[]=1')), 'The query has more than 1000 variables'];
         yield 'short variables' => [str_repeat('a&', 1001), 'The query has more than 1000 variables'];
-        yield 'brackets' => ['b&a' . str_repeat('[x]', 65) . '=1', 'The name of a variable of the query has more than 64 brackets'];
-        yield 'encoded brackets' => ['a' . str_repeat('%5Bx%5d', 65), 'The name of a variable of the query has more than 64 brackets'];
+        yield 'brackets' => [
+            'b&a' . str_repeat('[x]', 65) . '=1',
+            'The name of a variable of the query has more than 64 brackets',
+        ];
+        yield 'encoded brackets' => [
+            'a' . str_repeat('%5Bx%5d', 65),
+            'The name of a variable of the query has more than 64 brackets',
+        ];
     }
 
     #[DataProvider('queriesOfWhichPhpWouldDropSomething')]
@@ -193,10 +255,28 @@ final class RequestTest extends TestCase
     public function testARequestIsNeverChanged(): void
     {
         $request = self::request("GET /a?b=1 HTTP/1.1\r\nHost: a\r\n\r\n");
-        $other = $request->withMethod('PUT')->withUri(new Uri('https://b:8/c?d=2'))->withHeader('X', 'y')->withAttribute('k', 'v')->withBody(Stream::create('body'))
-            ->withParsedBody(['p' => 1])->withQueryParams(['q' => 2])->withCookieParams(['c' => 3])->withUploadedFiles([])->withProtocolVersion('1.0');
+        $other = $request
+            ->withMethod('PUT')
+            ->withUri(new Uri('https://b:8/c?d=2'))
+            ->withHeader('X', 'y')
+            ->withAttribute('k', 'v')
+            ->withBody(Stream::create('body'))
+            ->withParsedBody(['p' => 1])
+            ->withQueryParams(['q' => 2])
+            ->withCookieParams(['c' => 3])
+            ->withUploadedFiles([])
+            ->withProtocolVersion('1.0');
 
-        self::assertSame(['GET', '/a?b=1', ['b' => '1'], 'a', null], [$request->getMethod(), $request->getRequestTarget(), $request->getQueryParams(), $request->getHeaderLine('Host'), $request->getAttribute('k')]);
+        self::assertSame(
+            ['GET', '/a?b=1', ['b' => '1'], 'a', null],
+            [
+                $request->getMethod(),
+                $request->getRequestTarget(),
+                $request->getQueryParams(),
+                $request->getHeaderLine('Host'),
+                $request->getAttribute('k'),
+            ],
+        );
         self::assertSame(['PUT', '/c?d=2', ['q' => 2], 'b:8', 'v', 'body', ['p' => 1], ['c' => 3], '1.0'], [
             $other->getMethod(), $other->getRequestTarget(), $other->getQueryParams(), $other->getHeaderLine('Host'), $other->getAttribute('k'),
             (string) $other->getBody(), $other->getParsedBody(), $other->getCookieParams(), $other->getProtocolVersion(),
@@ -212,7 +292,10 @@ final class RequestTest extends TestCase
 
         self::assertSame(['a', Cancellation::class, MatchedRoute::class], array_keys($request->getAttributes()));
         self::assertInstanceOf(Cancellation::class, $request->getAttribute(Cancellation::class));
-        self::assertSame($request->getAttribute(MatchedRoute::class), $request->withMethod('PUT')->getAttribute(MatchedRoute::class));
+        self::assertSame(
+            $request->getAttribute(MatchedRoute::class),
+            $request->withMethod('PUT')->getAttribute(MatchedRoute::class),
+        );
         self::assertSame('default', $request->getAttribute('b', 'default'));
         self::assertNull($request->getAttribute('a', 'default'));
     }
@@ -223,16 +306,25 @@ final class RequestTest extends TestCase
         $moved = $request->withUri(new Uri('http://b/c?d'))->withUri(new Uri('http://b'));
 
         self::assertSame('*', $request->withRequestTarget('*')->withUri(new Uri('http://b/c'))->getRequestTarget());
-        self::assertSame(['/', '/c?d'], [$moved->getRequestTarget(), $moved->withUri(new Uri('http://b/c?d'))->getRequestTarget()]);
+        self::assertSame(
+            ['/', '/c?d'],
+            [$moved->getRequestTarget(), $moved->withUri(new Uri('http://b/c?d'))->getRequestTarget()],
+        );
     }
 
     public function testTheCancellationAndTheRouteCanBeTakenAway(): void
     {
         $request = self::request("GET / HTTP/1.1\r\nHost: a\r\n\r\n")->withAttribute('a', 1);
-        foreach ([[Cancellation::class, MatchedRoute::class], [MatchedRoute::class, Cancellation::class]] as [$gone, $kept]) {
+        foreach ([
+            [Cancellation::class, MatchedRoute::class],
+            [MatchedRoute::class, Cancellation::class],
+        ] as [$gone, $kept]) {
             $without = $request->withoutAttribute($gone);
 
-            self::assertSame(['none', ['a', $kept]], [$without->getAttribute($gone, 'none'), array_keys($without->getAttributes())]);
+            self::assertSame(
+                ['none', ['a', $kept]],
+                [$without->getAttribute($gone, 'none'), array_keys($without->getAttributes())],
+            );
             self::assertInstanceOf($kept, $without->getAttribute($kept));
             $again = $without->withAttribute($gone, 'x');
             self::assertSame(['x', 'x'], [$again->getAttribute($gone), $again->getAttributes()[$gone] ?? null]);

@@ -27,7 +27,11 @@ final class AccessLogTest extends TestCase
     public function testALoggerGetsTheLineAndItsFields(): void
     {
         $records = new Records();
-        $request = (new ServerRequest('GET', '/a?b=c', ['User-Agent' => 'curl', 'Referer' => 'http://x/']))->withAttribute('client-ip', '203.0.113.9')->withAttribute('request-id', 'id7');
+        $request = (new ServerRequest(
+            'GET',
+            '/a?b=c',
+            ['User-Agent' => 'curl', 'Referer' => 'http://x/'],
+        ))->withAttribute('client-ip', '203.0.113.9')->withAttribute('request-id', 'id7');
         $log = AccessLog::toLogger($records);
         $log->process($request, new Handler());
 
@@ -35,7 +39,10 @@ final class AccessLogTest extends TestCase
         self::assertCount(1, $records->all);
         ['level' => $level, 'message' => $message, 'context' => $context] = $records->all[0];
         self::assertSame('info', $level);
-        self::assertMatchesRegularExpression('@^203\.0\.113\.9 - - ' . self::DATE . ' "GET /a\?b=c HTTP/1\.1" 200 6 "http://x/" "curl"$@D', $message);
+        self::assertMatchesRegularExpression(
+            '@^203\.0\.113\.9 - - ' . self::DATE . ' "GET /a\?b=c HTTP/1\.1" 200 6 "http://x/" "curl"$@D',
+            $message,
+        );
         self::assertIsFloat($context['duration']);
         self::assertGreaterThan(0.0, $context['duration']);
         self::assertLessThan(60.0, $context['duration']);
@@ -49,7 +56,10 @@ final class AccessLogTest extends TestCase
     public function testALoggerThatFillsInBracesCantBeMadeToForgeALine(): void
     {
         $records = new Records();
-        AccessLog::toLogger($records)->process(new ServerRequest('GET', '/', ['User-Agent' => '{referer}']), new Handler());
+        AccessLog::toLogger($records)->process(
+            new ServerRequest('GET', '/', ['User-Agent' => '{referer}']),
+            new Handler(),
+        );
 
         self::assertStringEndsWith(' "\x7breferer\x7d"', $records->all[0]['message']);
     }
@@ -110,14 +120,20 @@ final class AccessLogTest extends TestCase
             self::assertSame($thrown, $caught);
         }
 
-        self::assertSame([$status, null], [$records->all[0]['context']['status'] ?? null, $records->all[0]['context']['bytes'] ?? null]);
+        self::assertSame(
+            [$status, null],
+            [$records->all[0]['context']['status'] ?? null, $records->all[0]['context']['bytes'] ?? null],
+        );
     }
 
     public function testAClientThatHasLeftWasNotAnswered(): void
     {
         $records = new Records();
         try {
-            AccessLog::toLogger($records)->process(new ServerRequest('GET', '/'), new Handler(ClientLeftException::closed()));
+            AccessLog::toLogger($records)->process(
+                new ServerRequest('GET', '/'),
+                new Handler(ClientLeftException::closed()),
+            );
             self::fail('It was answered');
         } catch (ClientLeftException) {
             self::assertSame([], $records->all);
@@ -143,12 +159,22 @@ final class AccessLogTest extends TestCase
         $path = $this->path('access.log');
         $logs = [AccessLog::toFile($path), AccessLog::toFile($path)];
         for ($i = 0; $i < 100; ++$i) {
-            $logs[$i % 2]->process(new ServerRequest('GET', "/{$i}", ['Referer' => str_repeat('r', 20_000)]), new Handler());
+            $logs[$i % 2]->process(
+                new ServerRequest('GET', "/{$i}", ['Referer' => str_repeat('r', 20_000)]),
+                new Handler(),
+            );
         }
         $lines = Text::lines($path);
 
         self::assertCount(100, $lines);
-        self::assertSame([], preg_grep('@^- - - ' . self::DATE . ' "GET /\d+ HTTP/1\.1" 200 6 "r{20000}" "-"$@D', $lines, \PREG_GREP_INVERT));
+        self::assertSame(
+            [],
+            preg_grep(
+                '@^- - - ' . self::DATE . ' "GET /\d+ HTTP/1\.1" 200 6 "r{20000}" "-"$@D',
+                $lines,
+                \PREG_GREP_INVERT,
+            ),
+        );
     }
 
     public function testAFileIsNotHandedOnToCommands(): void
@@ -214,7 +240,10 @@ final class AccessLogTest extends TestCase
         $sent = 0;
         $told = $this->errorLogOf(static function () use ($log, $length, &$sent): void {
             for (; $log->lostLines() < 3; ++$sent) {
-                $log->process(new ServerRequest('GET', "/{$sent}", ['Referer' => str_repeat('r', $length)]), new Handler());
+                $log->process(
+                    new ServerRequest('GET', "/{$sent}", ['Referer' => str_repeat('r', $length)]),
+                    new Handler(),
+                );
             }
         });
         self::assertCount(1, $told);
@@ -223,12 +252,19 @@ final class AccessLogTest extends TestCase
         $read = stream_get_contents($reader);
         $log->process(new ServerRequest('GET', '/later'), new Handler());
         $lines = explode("\n", rtrim($read . stream_get_contents($reader)));
-        $whole = preg_grep('@^- - - ' . self::DATE . " \"GET /\\w+ HTTP/1\\.1\" 200 6 \"(?:r{{$length}}|-)\" \"-\"$@D", $lines);
+        $whole = preg_grep(
+            '@^- - - ' . self::DATE . " \"GET /\\w+ HTTP/1\\.1\" 200 6 \"(?:r{{$length}}|-)\" \"-\"$@D",
+            $lines,
+        );
         \assert($whole !== false);
 
         self::assertStringContainsString('"GET /later HTTP/1.1"', $lines[\count($lines) - 1]);
         self::assertCount($sent - 3 + 1, $whole);
-        self::assertCount(\count($whole) + $torn, $lines, 'What was written of the first that did not fit is a line of its own');
+        self::assertCount(
+            \count($whole) + $torn,
+            $lines,
+            'What was written of the first that did not fit is a line of its own',
+        );
         fclose($reader);
     }
 

@@ -37,7 +37,10 @@ final class CompressionTest extends TestCase
         $others = static fn(int $count): string => implode(',', range(1, $count));
         $response = Response::text(str_repeat('x', 2000));
 
-        self::assertSame(['gzip'], self::answer($response, accept: "{$others(99)},gzip")->getHeader('Content-Encoding'));
+        self::assertSame(
+            ['gzip'],
+            self::answer($response, accept: "{$others(99)},gzip")->getHeader('Content-Encoding'),
+        );
         self::assertSame([], self::answer($response, accept: "{$others(100)},gzip")->getHeader('Content-Encoding'));
     }
 
@@ -45,7 +48,10 @@ final class CompressionTest extends TestCase
     {
         $text = random_bytes(2000) . str_repeat('x', 2000);
 
-        self::assertSame($text, gzdecode((string) self::answer(new OtherResponse(200, ['content-type' => 'text/html'], $text))->getBody()));
+        self::assertSame(
+            $text,
+            gzdecode((string) self::answer(new OtherResponse(200, ['content-type' => 'text/html'], $text))->getBody()),
+        );
     }
 
     public function testAResponseCanBeSentAgain(): void
@@ -61,7 +67,10 @@ final class CompressionTest extends TestCase
     public function testALargeBodyIsCompressedWhileItIsSent(): void
     {
         $text = self::text(300_000);
-        $response = self::answer(Response::text($text, headers: ['Content-Length' => '300000', 'Accept-Ranges' => 'bytes']));
+        $response = self::answer(Response::text(
+            $text,
+            headers: ['Content-Length' => '300000', 'Accept-Ranges' => 'bytes'],
+        ));
 
         self::assertFalse($response->hasHeader('Content-Length'));
         self::assertFalse($response->hasHeader('Accept-Ranges'));
@@ -102,7 +111,11 @@ final class CompressionTest extends TestCase
 
     public function testAStreamThatHasNothingYetIsAskedAgain(): void
     {
-        $body = self::answer(new Response(200, ['Content-Type' => 'text/plain'], new Pieces(['a', '', '', 'b'])))->getBody();
+        $body = self::answer(new Response(
+            200,
+            ['Content-Type' => 'text/plain'],
+            new Pieces(['a', '', '', 'b']),
+        ))->getBody();
 
         self::assertSame('ab', gzdecode(self::readBy($body, 100)));
     }
@@ -182,7 +195,10 @@ final class CompressionTest extends TestCase
     public static function sizes(): iterable
     {
         foreach ([1500, 150_000] as $size) {
-            yield "{$size} bytes, once" => [$size, static fn(string $text): StreamInterface => Response::stream(str_split($text, 1000))->getBody()];
+            yield "{$size} bytes, once" => [
+                $size,
+                static fn(string $text): StreamInterface => Response::stream(str_split($text, 1000))->getBody(),
+            ];
             yield "{$size} bytes, again" => [$size, Stream::create(...)];
         }
     }
@@ -194,7 +210,11 @@ final class CompressionTest extends TestCase
     #[DataProvider('sizes')]
     public function testABodyThatIsShorterThanWasAnnouncedIsNotTakenForWhole(int $size, \Closure $stream): void
     {
-        $response = new Response(200, ['Content-Type' => 'text/plain', 'Content-Length' => (string) ($size + 500)], $stream(self::text($size)));
+        $response = new Response(
+            200,
+            ['Content-Type' => 'text/plain', 'Content-Length' => (string) ($size + 500)],
+            $stream(self::text($size)),
+        );
 
         $this->expectException(\LengthException::class);
         $this->expectExceptionMessage("The body has {$size} bytes, not the " . ($size + 500) . ' that it said');
@@ -209,7 +229,11 @@ final class CompressionTest extends TestCase
     public function testABodyThatIsLongerThanWasAnnouncedEndsThere(int $size, \Closure $stream): void
     {
         $text = self::text($size);
-        $response = new Response(200, ['Content-Type' => 'text/plain', 'Content-Length' => (string) ($size - 300)], $stream($text));
+        $response = new Response(
+            200,
+            ['Content-Type' => 'text/plain', 'Content-Length' => (string) ($size - 300)],
+            $stream($text),
+        );
 
         self::assertSame(substr($text, 0, $size - 300), gzdecode(self::answer($response)->getBody()->getContents()));
     }
@@ -219,7 +243,15 @@ final class CompressionTest extends TestCase
         foreach ([1500, 150_000] as $size) {
             $text = self::text($size);
             foreach (['1200', '200000'] as $length) {
-                self::assertSame($text, gzdecode(self::answer(Response::text($text, headers: ['Content-Length' => $length]))->getBody()->getContents()));
+                self::assertSame(
+                    $text,
+                    gzdecode(
+                        self::answer(Response::text(
+                            $text,
+                            headers: ['Content-Length' => $length],
+                        ))->getBody()->getContents(),
+                    ),
+                );
             }
         }
     }
@@ -242,7 +274,10 @@ final class CompressionTest extends TestCase
         }
 
         self::assertSame(str_repeat("\0", 400 * 16_384), gzdecode($bytes));
-        self::assertSame(str_repeat("\0", 4_000_000), gzdecode(self::answer(Response::text(str_repeat("\0", 4_000_000)))->getBody()->getContents()));
+        self::assertSame(
+            str_repeat("\0", 4_000_000),
+            gzdecode(self::answer(Response::text(str_repeat("\0", 4_000_000)))->getBody()->getContents()),
+        );
     }
 
     public function testClosingTheBodyClosesItsSource(): void
@@ -297,7 +332,21 @@ final class CompressionTest extends TestCase
         ] as $type) {
             yield $type => [$type, true];
         }
-        foreach (['', 'text/', 'image/png', 'image/jpeg', 'video/mp4', 'application/zip', 'application/octet-stream', 'font/woff2', 'application/jsonp', 'xtext/plain', 'text/event-stream', 'Text/Event-Stream; charset=utf-8', 'x'] as $type) {
+        foreach ([
+            '',
+            'text/',
+            'image/png',
+            'image/jpeg',
+            'video/mp4',
+            'application/zip',
+            'application/octet-stream',
+            'font/woff2',
+            'application/jsonp',
+            'xtext/plain',
+            'text/event-stream',
+            'Text/Event-Stream; charset=utf-8',
+            'x',
+        ] as $type) {
             yield "not '{$type}'" => [$type, false];
         }
     }
@@ -305,7 +354,11 @@ final class CompressionTest extends TestCase
     #[DataProvider('types')]
     public function testWhatGetsSmallerIsCompressed(string $type, bool $compresses): void
     {
-        $response = self::answer(new Response(200, $type === '' ? [] : ['Content-Type' => $type], str_repeat('x', 2000)));
+        $response = self::answer(new Response(
+            200,
+            $type === '' ? [] : ['Content-Type' => $type],
+            str_repeat('x', 2000),
+        ));
 
         self::assertSame($compresses, $response->hasHeader('Content-Encoding'));
         self::assertSame($compresses, $response->hasHeader('Vary'));
@@ -346,7 +399,8 @@ final class CompressionTest extends TestCase
     /** @return iterable<string, array{ResponseInterface}> */
     public static function left(): iterable
     {
-        $text = static fn(int $status = 200, string $name = 'X-A', string $value = 'a'): Response => Response::text(str_repeat('x', 2000), $status, [$name => $value]);
+        $text = static fn(int $status = 200, string $name = 'X-A', string $value = 'a'): Response
+            => Response::text(str_repeat('x', 2000), $status, [$name => $value]);
         yield 'small' => [Response::text(str_repeat('x', 1023))];
         yield 'small by its length' => [Response::stream(['x'], 'text/plain', headers: ['Content-Length' => '1'])];
         yield 'encoded' => [$text(200, 'Content-Encoding', 'br')];
@@ -369,7 +423,12 @@ final class CompressionTest extends TestCase
 
     public function testOtherDirectivesForCachesAreNotTakenForTheOne(): void
     {
-        self::assertTrue(self::answer(Response::text(str_repeat('x', 2000), headers: ['Cache-Control' => 'x-no-transform, max-age=1']))->hasHeader('Content-Encoding'));
+        self::assertTrue(
+            self::answer(Response::text(
+                str_repeat('x', 2000),
+                headers: ['Cache-Control' => 'x-no-transform, max-age=1'],
+            ))->hasHeader('Content-Encoding'),
+        );
     }
 
     public function testAnErrorIsCompressedToo(): void
@@ -379,7 +438,10 @@ final class CompressionTest extends TestCase
 
     public function testAStrongTagBecomesWeak(): void
     {
-        $tag = static fn(string $tag, string $accept = 'gzip'): string => self::answer(Response::text(str_repeat('x', 2000), headers: ['ETag' => $tag]), accept: $accept)->getHeaderLine('ETag');
+        $tag = static fn(string $tag, string $accept = 'gzip'): string => self::answer(
+            Response::text(str_repeat('x', 2000), headers: ['ETag' => $tag]),
+            accept: $accept,
+        )->getHeaderLine('ETag');
 
         self::assertSame('W/"a"', $tag('"a"'));
         self::assertSame('W/"a"', $tag('W/"a"'));
@@ -389,12 +451,33 @@ final class CompressionTest extends TestCase
     public function testNotModifiedSpeaksOfWhatTheClientHas(): void
     {
         $unmodified = static fn(string $accept, string $type = ''): ResponseInterface
-            => self::answer(new Response(304, ['ETag' => '"a"'] + ($type === '' ? [] : ['Content-Type' => $type])), accept: $accept);
+            => self::answer(
+                new Response(304, ['ETag' => '"a"'] + ($type === '' ? [] : ['Content-Type' => $type])),
+                accept: $accept,
+            );
 
-        self::assertSame(['W/"a"', 'Accept-Encoding'], [$unmodified('gzip')->getHeaderLine('ETag'), $unmodified('gzip')->getHeaderLine('Vary')]);
-        self::assertSame(['"a"', 'Accept-Encoding'], [$unmodified('')->getHeaderLine('ETag'), $unmodified('')->getHeaderLine('Vary')]);
-        self::assertSame(['W/"a"', 'Accept-Encoding'], [$unmodified('gzip', 'text/css')->getHeaderLine('ETag'), $unmodified('gzip', 'text/css')->getHeaderLine('Vary')]);
-        self::assertSame(['"a"', ''], [$unmodified('gzip', 'image/png')->getHeaderLine('ETag'), $unmodified('gzip', 'image/png')->getHeaderLine('Vary')]);
+        self::assertSame(
+            ['W/"a"', 'Accept-Encoding'],
+            [$unmodified('gzip')->getHeaderLine('ETag'), $unmodified('gzip')->getHeaderLine('Vary')],
+        );
+        self::assertSame(
+            ['"a"', 'Accept-Encoding'],
+            [$unmodified('')->getHeaderLine('ETag'), $unmodified('')->getHeaderLine('Vary')],
+        );
+        self::assertSame(
+            ['W/"a"', 'Accept-Encoding'],
+            [
+                $unmodified('gzip', 'text/css')->getHeaderLine('ETag'),
+                $unmodified('gzip', 'text/css')->getHeaderLine('Vary'),
+            ],
+        );
+        self::assertSame(
+            ['"a"', ''],
+            [
+                $unmodified('gzip', 'image/png')->getHeaderLine('ETag'),
+                $unmodified('gzip', 'image/png')->getHeaderLine('Vary'),
+            ],
+        );
         self::assertFalse($unmodified('gzip')->hasHeader('Content-Encoding'));
     }
 
@@ -414,7 +497,13 @@ final class CompressionTest extends TestCase
         $source = new Pieces(['a']);
         $source->meanwhile = static fn() => throw new \LogicException('Nobody was to read');
 
-        self::assertSame('gzip', self::answer(new Response(200, ['Content-Type' => 'text/plain'], $source), 'HEAD')->getHeaderLine('Content-Encoding'));
+        self::assertSame(
+            'gzip',
+            self::answer(
+                new Response(200, ['Content-Type' => 'text/plain'], $source),
+                'HEAD',
+            )->getHeaderLine('Content-Encoding'),
+        );
     }
 
     public function testHeadLeavesASeekableBodyWhereItStands(): void
@@ -425,18 +514,30 @@ final class CompressionTest extends TestCase
             $head = self::answer(new Response(200, ['Content-Type' => 'text/plain'], $source), 'HEAD');
             $head->getBody()->close();
 
-            self::assertSame(['gzip', false, 10], [$head->getHeaderLine('Content-Encoding'), $head->hasHeader('Content-Length'), $source->tell()]);
+            self::assertSame(
+                ['gzip', false, 10],
+                [$head->getHeaderLine('Content-Encoding'), $head->hasHeader('Content-Length'), $source->tell()],
+            );
         }
     }
 
     public function testWhatTheHandlerVariesByIsKept(): void
     {
-        self::assertSame('Origin, Accept-Encoding', self::answer(Response::text(str_repeat('x', 2000), headers: ['Vary' => 'Origin']))->getHeaderLine('Vary'));
+        self::assertSame(
+            'Origin, Accept-Encoding',
+            self::answer(Response::text(str_repeat('x', 2000), headers: ['Vary' => 'Origin']))->getHeaderLine('Vary'),
+        );
     }
 
-    private static function answer(ResponseInterface $response, string $method = 'GET', string $accept = 'gzip'): ResponseInterface
-    {
-        return (new Compression())->process(new ServerRequest($method, '/', $accept === '' ? [] : ['Accept-Encoding' => $accept]), new Handler($response));
+    private static function answer(
+        ResponseInterface $response,
+        string $method = 'GET',
+        string $accept = 'gzip',
+    ): ResponseInterface {
+        return (new Compression())->process(
+            new ServerRequest($method, '/', $accept === '' ? [] : ['Accept-Encoding' => $accept]),
+            new Handler($response),
+        );
     }
 
     private static function readBy(StreamInterface $body, int $length): string

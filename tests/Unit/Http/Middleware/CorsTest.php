@@ -20,14 +20,20 @@ final class CorsTest extends TestCase
         $response = self::simple(new Cors([self::APP]), self::APP);
 
         self::assertSame('answer', (string) $response->getBody());
-        self::assertSame(['Access-Control-Allow-Origin' => [self::APP], 'Vary' => ['Origin']], self::headers($response));
+        self::assertSame(
+            ['Access-Control-Allow-Origin' => [self::APP], 'Vary' => ['Origin']],
+            self::headers($response),
+        );
     }
 
     public function testAllOriginsGetTheSameAnswer(): void
     {
         foreach (['*', ['*'], ['*', self::APP]] as $origins) {
             foreach ([self::APP, 'null', '', 'garbage'] as $origin) {
-                self::assertSame(['Access-Control-Allow-Origin' => ['*']], self::headers(self::simple(new Cors($origins), $origin)));
+                self::assertSame(
+                    ['Access-Control-Allow-Origin' => ['*']],
+                    self::headers(self::simple(new Cors($origins), $origin)),
+                );
             }
         }
     }
@@ -42,13 +48,22 @@ final class CorsTest extends TestCase
 
     public function testThePortOfPlainHttpNeedNotBeWrittenEither(): void
     {
-        self::assertSame('http://app.example', self::simple(new Cors(['http://app.example:80']), 'http://app.example')->getHeaderLine('Access-Control-Allow-Origin'));
+        self::assertSame(
+            'http://app.example',
+            self::simple(
+                new Cors(['http://app.example:80']),
+                'http://app.example',
+            )->getHeaderLine('Access-Control-Allow-Origin'),
+        );
     }
 
     #[DataProvider('equalOrigins')]
     public function testAnOriginIsComparedAsAnOrigin(string $origin): void
     {
-        self::assertSame($origin, self::simple(new Cors(['Https://APP.example:443']), $origin)->getHeaderLine('Access-Control-Allow-Origin'));
+        self::assertSame(
+            $origin,
+            self::simple(new Cors(['Https://APP.example:443']), $origin)->getHeaderLine('Access-Control-Allow-Origin'),
+        );
     }
 
     /** @return iterable<string, array{string|list<string>}> */
@@ -90,14 +105,25 @@ final class CorsTest extends TestCase
 
     public function testOriginsOfOtherKindsCanBeAllowed(): void
     {
-        foreach (['http://127.0.0.1:3000', 'http://[2001:db8::10]:3000', 'capacitor://localhost', 'chrome-extension://abcdef'] as $origin) {
-            self::assertSame($origin, self::simple(new Cors([self::APP, $origin]), $origin)->getHeaderLine('Access-Control-Allow-Origin'));
+        foreach ([
+            'http://127.0.0.1:3000',
+            'http://[2001:db8::10]:3000',
+            'capacitor://localhost',
+            'chrome-extension://abcdef',
+        ] as $origin) {
+            self::assertSame(
+                $origin,
+                self::simple(new Cors([self::APP, $origin]), $origin)->getHeaderLine('Access-Control-Allow-Origin'),
+            );
         }
     }
 
     public function testCredentialsAndHeadersAreToldOfWhenTheyAreAllowed(): void
     {
-        $response = self::simple(new Cors([self::APP], exposedHeaders: ['X-Total', 'Link'], credentials: true), self::APP);
+        $response = self::simple(
+            new Cors([self::APP], exposedHeaders: ['X-Total', 'Link'], credentials: true),
+            self::APP,
+        );
 
         self::assertSame([
             'Access-Control-Allow-Credentials' => ['true'],
@@ -137,7 +163,10 @@ final class CorsTest extends TestCase
 
     public function testSecondsMayBeNone(): void
     {
-        self::assertSame('0', self::preflight(new Cors('*', maxAge: 0), self::APP)->getHeaderLine('Access-Control-Max-Age'));
+        self::assertSame(
+            '0',
+            self::preflight(new Cors('*', maxAge: 0), self::APP)->getHeaderLine('Access-Control-Max-Age'),
+        );
     }
 
     /** @return iterable<string, array{string, array<string, string>}> */
@@ -146,7 +175,10 @@ final class CorsTest extends TestCase
         yield 'another method' => ['POST', ['Origin' => self::APP, 'Access-Control-Request-Method' => 'PUT']];
         yield 'no origin' => ['OPTIONS', ['Access-Control-Request-Method' => 'PUT']];
         yield 'no method asked for' => ['OPTIONS', ['Origin' => self::APP]];
-        yield 'OPTIONS in small letters, which is another method' => ['options', ['Origin' => self::APP, 'Access-Control-Request-Method' => 'PUT']];
+        yield 'OPTIONS in small letters, which is another method' => [
+            'options',
+            ['Origin' => self::APP, 'Access-Control-Request-Method' => 'PUT'],
+        ];
     }
 
     /** @param array<string, string> $headers */
@@ -162,7 +194,8 @@ final class CorsTest extends TestCase
 
     public function testWhatTheHandlerVariesByIsKept(): void
     {
-        $vary = static fn(string $vary): string => self::simple(new Cors([self::APP]), self::APP, ['Vary' => $vary])->getHeaderLine('Vary');
+        $vary = static fn(string $vary): string
+            => self::simple(new Cors([self::APP]), self::APP, ['Vary' => $vary])->getHeaderLine('Vary');
 
         self::assertSame('Accept-Encoding, Origin', $vary('Accept-Encoding'));
         self::assertSame('accept,ORIGIN', $vary('accept,ORIGIN'));
@@ -172,20 +205,42 @@ final class CorsTest extends TestCase
 
     public function testTheHandlersOwnHeadersOfThisKindDoNotReachAStranger(): void
     {
-        $own = ['access-control-allow-origin' => 'https://evil.example', 'Access-Control-Allow-Credentials' => 'true', 'Access-Control-Expose-Headers' => '*'];
+        $own = [
+            'access-control-allow-origin' => 'https://evil.example',
+            'Access-Control-Allow-Credentials' => 'true',
+            'Access-Control-Expose-Headers' => '*',
+        ];
 
-        self::assertSame(['Vary' => ['Origin']], self::headers(self::simple(new Cors([self::APP]), 'https://evil.example', $own)));
-        self::assertSame(['Access-Control-Allow-Origin' => [self::APP], 'Vary' => ['Origin']], self::headers(self::simple(new Cors([self::APP]), self::APP, $own)));
+        self::assertSame(
+            ['Vary' => ['Origin']],
+            self::headers(self::simple(new Cors([self::APP]), 'https://evil.example', $own)),
+        );
+        self::assertSame(
+            ['Access-Control-Allow-Origin' => [self::APP], 'Vary' => ['Origin']],
+            self::headers(self::simple(new Cors([self::APP]), self::APP, $own)),
+        );
     }
 
     /** @return iterable<string, array{\Closure(): Cors, string}> */
     public static function mistakes(): iterable
     {
         yield 'any origin with credentials' => [static fn() => new Cors('*', credentials: true), 'With credentials'];
-        yield 'any origin among others' => [static fn() => new Cors([self::APP, '*'], credentials: true), 'With credentials'];
-        yield 'any method with credentials' => [static fn() => new Cors([self::APP], ['*'], credentials: true), 'With credentials'];
-        yield 'any header with credentials' => [static fn() => new Cors([self::APP], headers: ['*'], credentials: true), 'With credentials'];
-        yield 'all headers shown with credentials' => [static fn() => new Cors([self::APP], exposedHeaders: ['*'], credentials: true), 'With credentials'];
+        yield 'any origin among others' => [
+            static fn() => new Cors([self::APP, '*'], credentials: true),
+            'With credentials',
+        ];
+        yield 'any method with credentials' => [
+            static fn() => new Cors([self::APP], ['*'], credentials: true),
+            'With credentials',
+        ];
+        yield 'any header with credentials' => [
+            static fn() => new Cors([self::APP], headers: ['*'], credentials: true),
+            'With credentials',
+        ];
+        yield 'all headers shown with credentials' => [
+            static fn() => new Cors([self::APP], exposedHeaders: ['*'], credentials: true),
+            'With credentials',
+        ];
         yield 'a host alone' => [static fn() => new Cors(['app.example']), '"app.example"'];
         yield 'a path' => [static fn() => new Cors(['https://app.example/']), 'app.example\/"'];
         yield 'a wildcard in a host' => [static fn() => new Cors(['https://*.example']), '*.example'];
@@ -211,7 +266,10 @@ final class CorsTest extends TestCase
      */
     private static function simple(Cors $cors, string|array $origin, array $headers = []): ResponseInterface
     {
-        return $cors->process(new ServerRequest('GET', '/', $origin === '' ? [] : ['Origin' => $origin]), new Handler(new Response(200, $headers, 'answer')));
+        return $cors->process(
+            new ServerRequest('GET', '/', $origin === '' ? [] : ['Origin' => $origin]),
+            new Handler(new Response(200, $headers, 'answer')),
+        );
     }
 
     /** @param string|list<string> $origin */

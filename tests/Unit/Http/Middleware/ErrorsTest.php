@@ -25,13 +25,19 @@ final class ErrorsTest extends TestCase
     {
         $handler = new Handler();
 
-        self::assertSame('answer', (string) (new Errors())->process(new ServerRequest('GET', '/'), $handler)->getBody());
+        self::assertSame(
+            'answer',
+            (string) (new Errors())->process(new ServerRequest('GET', '/'), $handler)->getBody(),
+        );
     }
 
     public function testAnHttpExceptionGivesStatusMessageAndHeaders(): void
     {
         $records = new Records();
-        $response = self::answer(new HttpException(405, 'Only GET', ['Allow' => 'GET, HEAD']), errors: new Errors($records));
+        $response = self::answer(
+            new HttpException(405, 'Only GET', ['Allow' => 'GET, HEAD']),
+            errors: new Errors($records),
+        );
 
         self::assertSame(405, $response->getStatusCode());
         self::assertSame('GET, HEAD', $response->getHeaderLine('Allow'));
@@ -85,7 +91,10 @@ final class ErrorsTest extends TestCase
 
         self::assertCount(1, $records->all);
         self::assertSame('error', $records->all[0]['level']);
-        self::assertSame(['exception' => $failure, 'method' => 'POST', 'target' => '/a?b=c', 'request_id' => 'id7'], $records->all[0]['context']);
+        self::assertSame(
+            ['exception' => $failure, 'method' => 'POST', 'target' => '/a?b=c', 'request_id' => 'id7'],
+            $records->all[0]['context'],
+        );
     }
 
     public function testWhatWasBeforeAnHttpExceptionIsLoggedWhereTheServerIsToBlame(): void
@@ -94,8 +103,17 @@ final class ErrorsTest extends TestCase
         $cause = new \RuntimeException('The disk is full');
         $response = self::answer(new HttpException(507, 'Not kept', previous: $cause), errors: new Errors($records));
 
-        self::assertSame([507, "507 Insufficient Storage\n\nNot kept\n"], [$response->getStatusCode(), (string) $response->getBody()]);
-        self::assertSame([['{method} {target} was answered with 507, as its handler failed', $cause]], array_map(static fn(array $record): array => [$record['message'], $record['context']['exception'] ?? null], $records->all));
+        self::assertSame(
+            [507, "507 Insufficient Storage\n\nNot kept\n"],
+            [$response->getStatusCode(), (string) $response->getBody()],
+        );
+        self::assertSame(
+            [['{method} {target} was answered with 507, as its handler failed', $cause]],
+            array_map(
+                static fn(array $record): array => [$record['message'], $record['context']['exception'] ?? null],
+                $records->all,
+            ),
+        );
     }
 
     /** @return iterable<string, array{HttpException}> */
@@ -117,7 +135,9 @@ final class ErrorsTest extends TestCase
 
     public function testWithoutALoggerTheErrorLogGetsOneLine(): void
     {
-        $lines = $this->errorLogOf(static fn() => self::answer(new \DomainException("so\nforged \xff"), errors: new Errors()));
+        $lines = $this->errorLogOf(
+            static fn() => self::answer(new \DomainException("so\nforged \xff"), errors: new Errors()),
+        );
 
         self::assertCount(1, $lines);
         self::assertStringContainsString('GET /: DomainException: so\nforged', $lines[0]);
@@ -129,7 +149,10 @@ final class ErrorsTest extends TestCase
         [$json, $html, $plain] = ['application/problem+json', 'text/html; charset=utf-8', 'text/plain; charset=utf-8'];
         yield 'nothing said' => ['', $plain];
         yield 'everything' => ['*/*', $plain];
-        yield 'a browser' => ['text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8', $html];
+        yield 'a browser' => [
+            'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8',
+            $html,
+        ];
         yield 'a client of an API' => ['application/json, text/plain, */*', $json];
         yield 'JSON' => ['application/json', $json];
         yield 'JSON with a parameter' => ['Application/JSON; charset=UTF-8', $json];
@@ -141,7 +164,10 @@ final class ErrorsTest extends TestCase
         yield 'text of any kind' => ['text/*', $plain];
         yield 'any application' => ['application/*, text/html;q=0.1', $json];
         yield 'a range with HTML taken out' => ['text/*, text/html;q=0', $plain];
-        yield 'all but plain text and JSON' => ['*/*, text/plain;q=0, application/json;q=0, application/problem+json;q=0', $html];
+        yield 'all but plain text and JSON' => [
+            '*/*, text/plain;q=0, application/json;q=0, application/problem+json;q=0',
+            $html,
+        ];
         yield 'HTML a little' => ['text/html;q=0.001', $html];
         yield 'no HTML' => ['text/html;q=0', $plain];
         yield 'the same weight, written out' => ['text/html;q=1.000, application/json', $html];
@@ -185,7 +211,10 @@ final class ErrorsTest extends TestCase
     {
         $body = (string) self::answer(new HttpException(400, self::HOSTILE . "\xff'"), 'text/html')->getBody();
 
-        self::assertStringContainsString("<p>&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;&amp;\u{fffd}&apos;</p>", $body);
+        self::assertStringContainsString(
+            "<p>&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;&amp;\u{fffd}&apos;</p>",
+            $body,
+        );
         self::assertStringNotContainsString('<script', $body);
         self::assertStringContainsString('<title>400 Bad Request</title>', $body);
     }
@@ -201,7 +230,10 @@ final class ErrorsTest extends TestCase
     public function testAStatusWithoutANameIsItsNumber(): void
     {
         self::assertSame("499\n\nso\n", (string) self::answer(new HttpException(499, 'so'))->getBody());
-        self::assertSame('{"status":499}' . "\n", (string) self::answer(new HttpException(499), 'application/json')->getBody());
+        self::assertSame(
+            '{"status":499}' . "\n",
+            (string) self::answer(new HttpException(499), 'application/json')->getBody(),
+        );
     }
 
     #[DataProvider('forms')]
@@ -219,7 +251,11 @@ final class ErrorsTest extends TestCase
 
     public function testATraceIsEscapedToo(): void
     {
-        $body = (string) self::answer(new \DomainException(self::HOSTILE . "\xff"), 'text/html', Errors::showingTraces(new Records()))->getBody();
+        $body = (string) self::answer(
+            new \DomainException(self::HOSTILE . "\xff"),
+            'text/html',
+            Errors::showingTraces(new Records()),
+        )->getBody();
 
         self::assertStringNotContainsString('<script', $body);
         self::assertStringContainsString('&lt;script', $body);
@@ -233,12 +269,18 @@ final class ErrorsTest extends TestCase
         } catch (\DomainException $deep) {
         }
 
-        self::assertLessThan(50_000, \strlen((string) self::answer($deep, errors: Errors::showingTraces(new Records()))->getBody()));
+        self::assertLessThan(
+            50_000,
+            \strlen((string) self::answer($deep, errors: Errors::showingTraces(new Records()))->getBody()),
+        );
     }
 
     public function testAnAnonymousClassShowsNoBytesOfItsOwn(): void
     {
-        $body = (string) self::answer(new class ('so') extends \Exception {}, errors: Errors::showingTraces(new Records()))->getBody();
+        $body = (string) self::answer(
+            new class ('so') extends \Exception {},
+            errors: Errors::showingTraces(new Records()),
+        )->getBody();
 
         self::assertStringContainsString('Exception@anonymous: so', $body);
         self::assertStringNotContainsString("\0", $body);
@@ -276,7 +318,10 @@ final class ErrorsTest extends TestCase
     {
         $records = new Records();
 
-        self::assertSame(500, self::answer(new CancelledException(new TimeoutException()), errors: new Errors($records))->getStatusCode());
+        self::assertSame(
+            500,
+            self::answer(new CancelledException(new TimeoutException()), errors: new Errors($records))->getStatusCode(),
+        );
         self::assertCount(1, $records->all);
     }
 

@@ -14,7 +14,9 @@ final class Handler implements RequestHandlerInterface
 {
     public ?ServerRequestInterface $request = null;
 
-    public function __construct(private readonly ResponseInterface|\Throwable $answer = new Response(200, [], 'answer')) {}
+    public function __construct(
+        private readonly ResponseInterface|\Throwable $answer = new Response(200, [], 'answer'),
+    ) {}
 
     public function handle(ServerRequestInterface $request): ResponseInterface
     {

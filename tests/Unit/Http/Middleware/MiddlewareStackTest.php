@@ -49,17 +49,22 @@ final class MiddlewareStackTest extends TestCase
         $handler = new Handler();
         $answering = self::middleware(static fn(): ResponseInterface => Response::text('no'));
 
-        self::assertSame('no>a', self::bodyOf(new MiddlewareStack($handler, self::marking('a'), $answering, self::marking('b')), ''));
+        self::assertSame(
+            'no>a',
+            self::bodyOf(new MiddlewareStack($handler, self::marking('a'), $answering, self::marking('b')), ''),
+        );
         self::assertNull($handler->request);
     }
 
     public function testAMiddlewareMayHandARequestOnTwice(): void
     {
-        $twice = self::middleware(static function (ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface {
-            $handler->handle($request);
+        $twice = self::middleware(
+            static function (ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface {
+                $handler->handle($request);
 
-            return $handler->handle($request);
-        });
+                return $handler->handle($request);
+            },
+        );
 
         self::assertSame('c</>c', self::bodyOf(new MiddlewareStack(self::trail(...), $twice, self::marking('c')), ''));
     }
@@ -74,13 +79,22 @@ final class MiddlewareStackTest extends TestCase
     public function testRequestsThatSuspendInTheSameStackDoNotMeet(): void
     {
         $gates = [new DeferredFuture(), new DeferredFuture(), new DeferredFuture()];
-        $waiting = self::middleware(static function (ServerRequestInterface $request, RequestHandlerInterface $handler) use ($gates): ResponseInterface {
-            $gates[(int) $request->getUri()->getHost()]->getFuture()->await();
+        $waiting = self::middleware(
+            static function (
+                ServerRequestInterface $request,
+                RequestHandlerInterface $handler,
+            ) use ($gates): ResponseInterface {
+                $gates[(int) $request->getUri()->getHost()]->getFuture()->await();
 
-            return $handler->handle($request);
-        });
+                return $handler->handle($request);
+            },
+        );
         $stack = new MiddlewareStack(self::trail(...), self::marking('a'), $waiting, self::marking('b'));
-        $answers = array_map(static fn(int $at) => async(static fn() => (string) $stack->handle(new ServerRequest('GET', "//{$at}/{$at}"))->getBody()), [0, 1, 2]);
+        $answers = array_map(
+            static fn(int $at)
+                => async(static fn() => (string) $stack->handle(new ServerRequest('GET', "//{$at}/{$at}"))->getBody()),
+            [0, 1, 2],
+        );
 
         $found = [];
         foreach ([2, 0, 1] as $at) {
@@ -95,7 +109,10 @@ final class MiddlewareStackTest extends TestCase
     {
         $this->expectExceptionObject(new \DomainException('so'));
 
-        (new MiddlewareStack(new Handler(new \DomainException('so')), self::marking('a')))->handle(new ServerRequest('GET', '/'));
+        (new MiddlewareStack(
+            new Handler(new \DomainException('so')),
+            self::marking('a'),
+        ))->handle(new ServerRequest('GET', '/'));
     }
 
     private static function trail(ServerRequestInterface $request): ResponseInterface
@@ -114,13 +131,18 @@ final class MiddlewareStackTest extends TestCase
     /** Adds its name to the request's trail, and to the response. */
     private static function marking(string $name): MiddlewareInterface
     {
-        return self::middleware(static function (ServerRequestInterface $request, RequestHandlerInterface $handler) use ($name): ResponseInterface {
-            $trail = $request->getAttribute('trail', '');
-            \assert(\is_string($trail));
-            $response = $handler->handle($request->withAttribute('trail', "{$trail}{$name}<"));
+        return self::middleware(
+            static function (
+                ServerRequestInterface $request,
+                RequestHandlerInterface $handler,
+            ) use ($name): ResponseInterface {
+                $trail = $request->getAttribute('trail', '');
+                \assert(\is_string($trail));
+                $response = $handler->handle($request->withAttribute('trail', "{$trail}{$name}<"));
 
-            return Response::text("{$response->getBody()}>{$name}");
-        });
+                return Response::text("{$response->getBody()}>{$name}");
+            },
+        );
     }
 
     /** @param \Closure(ServerRequestInterface, RequestHandlerInterface): ResponseInterface $process */
@@ -130,8 +152,10 @@ final class MiddlewareStackTest extends TestCase
             /** @param \Closure(ServerRequestInterface, RequestHandlerInterface): ResponseInterface $process */
             public function __construct(private readonly \Closure $process) {}
 
-            public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
-            {
+            public function process(
+                ServerRequestInterface $request,
+                RequestHandlerInterface $handler,
+            ): ResponseInterface {
                 return ($this->process)($request, $handler);
             }
         };

@@ -36,7 +36,10 @@ final class RequestIdTest extends TestCase
         self::assertNotSame('a-1', self::idOf(new RequestId(), 'a-1'));
         self::assertSame('a-1', self::idOf(RequestId::keepingIncoming(), 'a-1'));
         self::assertSame('a', self::idOf(RequestId::keepingIncoming(), 'a'));
-        self::assertSame(str_repeat('Az0._-9', 18), self::idOf(RequestId::keepingIncoming(), str_repeat('Az0._-9', 18)));
+        self::assertSame(
+            str_repeat('Az0._-9', 18),
+            self::idOf(RequestId::keepingIncoming(), str_repeat('Az0._-9', 18)),
+        );
     }
 
     /** @return iterable<string, array{string|list<string>}> */

@@ -24,7 +24,23 @@ final class StaticFilesTest extends TestCase
     private const SECRET = 'secret';
 
     /** Names of copies of PHP files, as editors and people choose them. */
-    private const COPIES = ['a.php.bak', 'a.php~', 'a.php.save', 'a.php.save.1', 'a.php.old', 'a.php_old', 'a.php-2024-01-31', 'a.PHP.BAK', 'a.php.orig~', 'a.php.~1~', '#a.php#', 'a.php.swp', 'a.phtml.bak', 'config.inc~', 'a.php.1'];
+    private const COPIES = [
+        'a.php.bak',
+        'a.php~',
+        'a.php.save',
+        'a.php.save.1',
+        'a.php.old',
+        'a.php_old',
+        'a.php-2024-01-31',
+        'a.PHP.BAK',
+        'a.php.orig~',
+        'a.php.~1~',
+        '#a.php#',
+        'a.php.swp',
+        'a.phtml.bak',
+        'config.inc~',
+        'a.php.1',
+    ];
 
     /** @return iterable<string, array{string, string}> */
     private static function paths(): iterable
@@ -165,7 +181,11 @@ final class StaticFilesTest extends TestCase
                 $request = self::request($path, $method);
                 $response = $files->process($request, $handler);
 
-                self::assertSame([200, self::PASSED_ON], [$response->getStatusCode(), (string) $response->getBody()], $name);
+                self::assertSame(
+                    [200, self::PASSED_ON],
+                    [$response->getStatusCode(), (string) $response->getBody()],
+                    $name,
+                );
                 self::assertSame($request, $handler->request, $name);
             }
         }
@@ -198,7 +218,8 @@ final class StaticFilesTest extends TestCase
     {
         touch($this->root() . '/css/main.css', 1_000_000_000);
         $files = new StaticFiles($this->root());
-        $get = static fn(array $headers): ResponseInterface => $files->process(new ServerRequest('GET', '/css/main.css', $headers), new Handler());
+        $get = static fn(array $headers): ResponseInterface
+            => $files->process(new ServerRequest('GET', '/css/main.css', $headers), new Handler());
         $whole = $get([]);
 
         self::assertSame('text/css; charset=utf-8', $whole->getHeaderLine('Content-Type'));
@@ -214,7 +235,13 @@ final class StaticFilesTest extends TestCase
         foreach ([0, 3600] as $seconds) {
             $files = new StaticFiles($this->root(), maxAge: $seconds);
             self::assertSame("max-age={$seconds}", self::get($files, '/file.txt')->getHeaderLine('Cache-Control'));
-            self::assertSame("max-age={$seconds}", $files->process(new ServerRequest('GET', '/file.txt', ['If-None-Match' => '*']), new Handler())->getHeaderLine('Cache-Control'));
+            self::assertSame(
+                "max-age={$seconds}",
+                $files->process(
+                    new ServerRequest('GET', '/file.txt', ['If-None-Match' => '*']),
+                    new Handler(),
+                )->getHeaderLine('Cache-Control'),
+            );
         }
     }
 
@@ -239,7 +266,11 @@ final class StaticFilesTest extends TestCase
         foreach (self::directories() as $name => [$prefix, $path, $query, $location]) {
             $response = (new StaticFiles($root, $prefix))->process(self::request($path, query: $query), new Handler());
 
-            self::assertSame([301, $location], [$response->getStatusCode(), $response->getHeaderLine('Location')], $name);
+            self::assertSame(
+                [301, $location],
+                [$response->getStatusCode(), $response->getHeaderLine('Location')],
+                $name,
+            );
         }
     }
 
@@ -249,19 +280,41 @@ final class StaticFilesTest extends TestCase
         $this->file('root/evil.example/index.html', 'not here');
         $files = new StaticFiles($this->root());
 
-        foreach (['//evil.example', '///evil.example', '/\\evil.example', '/%2fevil.example', '/%5cevil.example', '//evil.example/', '/.//evil.example', '/%09/evil.example', "/\t/evil.example"] as $path) {
+        foreach ([
+            '//evil.example',
+            '///evil.example',
+            '/\\evil.example',
+            '/%2fevil.example',
+            '/%5cevil.example',
+            '//evil.example/',
+            '/.//evil.example',
+            '/%09/evil.example',
+            "/\t/evil.example",
+        ] as $path) {
             self::assertSame('', self::get($files, $path)->getHeaderLine('Location'), $path);
         }
         self::assertSame('./evil.example/', self::get($files, '/evil.example')->getHeaderLine('Location'));
         // A PSR-7 implementation may join slashes.
-        self::assertSame('./evil.example/', $files->process((new ServerRequest('GET', 'http://host//evil.example')), new Handler())->getHeaderLine('Location'));
+        self::assertSame(
+            './evil.example/',
+            $files->process(
+                (new ServerRequest('GET', 'http://host//evil.example')),
+                new Handler(),
+            )->getHeaderLine('Location'),
+        );
     }
 
     public function testWithoutAnIndexADirectoryReachesTheNextHandler(): void
     {
         $files = new StaticFiles($this->root(), index: null);
 
-        self::assertSame([self::PASSED_ON, self::PASSED_ON, self::PASSED_ON, 'docs'], array_map(static fn(string $path): string => self::content($files, $path), ['/', '/docs', '/docs/', '/docs/index.html']));
+        self::assertSame(
+            [self::PASSED_ON, self::PASSED_ON, self::PASSED_ON, 'docs'],
+            array_map(
+                static fn(string $path): string => self::content($files, $path),
+                ['/', '/docs', '/docs/', '/docs/index.html'],
+            ),
+        );
     }
 
     public function testTheIndexCanHaveAnotherName(): void
@@ -340,9 +393,18 @@ final class StaticFilesTest extends TestCase
     /** @return iterable<string, array{\Closure(string): StaticFiles, string}> */
     public static function mistakes(): iterable
     {
-        yield 'a root that is not there' => [static fn(string $root) => new StaticFiles("{$root}/absent"), 'there is no such directory'];
-        yield 'a root that is a file' => [static fn(string $root) => new StaticFiles("{$root}/file.txt"), 'there is no such directory'];
-        yield 'a prefix without a slash' => [static fn(string $root) => new StaticFiles($root, 'assets'), 'begins with a slash, not assets'];
+        yield 'a root that is not there' => [
+            static fn(string $root) => new StaticFiles("{$root}/absent"),
+            'there is no such directory',
+        ];
+        yield 'a root that is a file' => [
+            static fn(string $root) => new StaticFiles("{$root}/file.txt"),
+            'there is no such directory',
+        ];
+        yield 'a prefix without a slash' => [
+            static fn(string $root) => new StaticFiles($root, 'assets'),
+            'begins with a slash, not assets',
+        ];
         yield 'an empty prefix' => [static fn(string $root) => new StaticFiles($root, ''), 'begins with a slash'];
         yield 'seconds before' => [static fn(string $root) => new StaticFiles($root, maxAge: -1), 'not -1'];
     }
@@ -362,8 +424,21 @@ final class StaticFilesTest extends TestCase
         if (is_dir($root)) {
             return $root;
         }
-        foreach (['root', 'root/css', 'root/css/.well-known', 'root/docs', 'root/docs/more', 'root/.git', 'root/.well-known', 'root/.well-known/acme-challenge',
-            'root/indexed-outside', 'root/javascript:x', 'root/@evil.example', 'root-alike', 'outside'] as $directory) {
+        foreach ([
+            'root',
+            'root/css',
+            'root/css/.well-known',
+            'root/docs',
+            'root/docs/more',
+            'root/.git',
+            'root/.well-known',
+            'root/.well-known/acme-challenge',
+            'root/indexed-outside',
+            'root/javascript:x',
+            'root/@evil.example',
+            'root-alike',
+            'outside',
+        ] as $directory) {
             mkdir($this->path($directory));
         }
         $files = [
@@ -372,15 +447,55 @@ final class StaticFilesTest extends TestCase
             '.well-known/security.txt' => 'contact', '.well-known/acme-challenge/token' => 'token', 'javascript:x/index.html' => '', '@evil.example/index.html' => '',
             'index.php.html' => 'page', 'a.php.png' => 'picture',
         ];
-        $secrets = ['../secret.txt', '../outside/secret.txt', '../outside/index.html', '../root-alike/secret.txt', '.env', 'css/.htaccess', 'css/.well-known/file.txt',
-            '.git/config', '.well-known/.secret', '.well-known.txt', "\x07", "\x7f", "\xff", "\xed\xa0\x80", 'index.php', 'INDEX.PHP', 'old.phtml', 'app.phar', "file.txt\n", '%', '%zzfile.txt', 'file.txt%2', 'css\\main.css', '\\evil.example',
-            'config.inc', ...self::COPIES];
+        $secrets = [
+            '../secret.txt',
+            '../outside/secret.txt',
+            '../outside/index.html',
+            '../root-alike/secret.txt',
+            '.env',
+            'css/.htaccess',
+            'css/.well-known/file.txt',
+            '.git/config',
+            '.well-known/.secret',
+            '.well-known.txt',
+            "\x07",
+            "\x7f",
+            "\xff",
+            "\xed\xa0\x80",
+            'index.php',
+            'INDEX.PHP',
+            'old.phtml',
+            'app.phar',
+            "file.txt\n",
+            '%',
+            '%zzfile.txt',
+            'file.txt%2',
+            'css\\main.css',
+            '\\evil.example',
+            'config.inc',
+            ...self::COPIES,
+        ];
         foreach ($files + array_fill_keys($secrets, self::SECRET) as $name => $content) {
             $this->file("root/{$name}", $content);
         }
-        $links = ['link.txt' => 'file.txt', 'linked' => 'css', 'linked-docs' => "{$root}/docs", 'around.txt' => '../root/file.txt', 'out.txt' => '../secret.txt', 'out2.txt' => 'out.txt',
-            'outside' => '../outside', 'indexed-outside/index.html' => '../../secret.txt', 'up' => '..', 'alike' => '../root-alike', 'slash' => '/', 'null' => '/dev/null', 'dangling' => 'nowhere', 'circle' => 'circle',
-            'readme.txt' => 'index.php', 'copied.txt' => 'a.php.bak'];
+        $links = [
+            'link.txt' => 'file.txt',
+            'linked' => 'css',
+            'linked-docs' => "{$root}/docs",
+            'around.txt' => '../root/file.txt',
+            'out.txt' => '../secret.txt',
+            'out2.txt' => 'out.txt',
+            'outside' => '../outside',
+            'indexed-outside/index.html' => '../../secret.txt',
+            'up' => '..',
+            'alike' => '../root-alike',
+            'slash' => '/',
+            'null' => '/dev/null',
+            'dangling' => 'nowhere',
+            'circle' => 'circle',
+            'readme.txt' => 'index.php',
+            'copied.txt' => 'a.php.bak',
+        ];
         foreach ($links as $name => $target) {
             symlink($target, "{$root}/{$name}");
         }

@@ -27,7 +27,10 @@ final class TrustedProxiesTest extends TestCase
         yield 'IPv6' => ['For="[2001:db8:0:0::17]"', '2001:db8::17'];
         yield 'IPv6 with a port' => ['FOR="[2001:db8:cafe::17]:4711"', '2001:db8:cafe::17'];
         yield 'IPv4 within IPv6' => ['for="[::ffff:203.0.113.9]"', self::CLIENT];
-        yield 'more parameters' => ['proto=https;by=203.0.113.43;for=203.0.113.9;host=a.example;x="y;for=1.1.1.1"', self::CLIENT];
+        yield 'more parameters' => [
+            'proto=https;by=203.0.113.43;for=203.0.113.9;host=a.example;x="y;for=1.1.1.1"',
+            self::CLIENT,
+        ];
         yield 'blanks around the semicolon' => ['for=203.0.113.9; proto=https ; by=10.0.0.1', self::CLIENT];
         yield 'a semicolon at the end' => ['for=203.0.113.9;', self::CLIENT];
         yield 'an escape' => ['for="203.0.113\.9"', self::CLIENT];
@@ -37,15 +40,24 @@ final class TrustedProxiesTest extends TestCase
         yield 'empty members' => [', ,for=203.0.113.9, ,', self::CLIENT];
         yield 'a comma in quotes' => ['for=203.0.113.9;host="a, for=6.6.6.6"', self::CLIENT];
         yield 'a comma and a quote in quotes' => ['for=203.0.113.9;host="a\", for=6.6.6.6"', self::CLIENT];
-        yield 'a long element with a comma in quotes' => ['for=203.0.113.9;x="' . str_repeat('x', 900) . ',' . str_repeat('x', 900) . '"', self::CLIENT];
-        yield 'an element that is too long to look for its beginning' => ['for=203.0.113.9;x="' . str_repeat(str_repeat('x', 600) . ',', 4) . '"', self::PEER];
+        yield 'a long element with a comma in quotes' => [
+            'for=203.0.113.9;x="' . str_repeat('x', 900) . ',' . str_repeat('x', 900) . '"',
+            self::CLIENT,
+        ];
+        yield 'an element that is too long to look for its beginning' => [
+            'for=203.0.113.9;x="' . str_repeat(str_repeat('x', 600) . ',', 4) . '"',
+            self::PEER,
+        ];
         yield 'an element in quotes' => ['for=203.0.113.9;host=",for=\"6.6.6.6"', self::CLIENT];
         yield 'a backslash at the end of quotes' => ['for=203.0.113.9;host="a,for=\\\\"', self::CLIENT];
 
         yield 'a client that says something itself' => ['for=6.6.6.6, for=203.0.113.9', self::CLIENT];
         yield 'a client that says what is trusted' => ['for=10.0.0.3, for=203.0.113.9', self::CLIENT];
         yield 'a client that opens a quote' => ['for=", for=203.0.113.9', self::CLIENT];
-        yield 'a client that opens a quote at the end of a comment' => ['for=6.6.6.6;x="\", for=203.0.113.9', self::CLIENT];
+        yield 'a client that opens a quote at the end of a comment' => [
+            'for=6.6.6.6;x="\", for=203.0.113.9',
+            self::CLIENT,
+        ];
         yield 'a client that sends garbage' => ["\x80=;;;, for=203.0.113.9", self::CLIENT];
         yield 'a client that hides' => ['for=unknown, for=203.0.113.9', self::CLIENT];
 
@@ -69,8 +81,14 @@ final class TrustedProxiesTest extends TestCase
         yield 'blanks around the equals sign' => ['for = 203.0.113.9', self::PEER];
         yield 'an open quote' => ['for="203.0.113.9', self::PEER];
         yield 'no separator' => ['for=203.0.113.9 proto=https', self::PEER];
-        yield 'something malformed, before a proxy that is trusted' => ['for=203.0.113.9, for=, for=10.2.3.4', '10.2.3.4'];
-        yield 'an element of many pairs' => ['for=203.0.113.9;' . implode(';', array_map(static fn(int $i): string => "{$i}=a", range(1, 300))), self::PEER];
+        yield 'something malformed, before a proxy that is trusted' => [
+            'for=203.0.113.9, for=, for=10.2.3.4',
+            '10.2.3.4',
+        ];
+        yield 'an element of many pairs' => [
+            'for=203.0.113.9;' . implode(';', array_map(static fn(int $i): string => "{$i}=a", range(1, 300))),
+            self::PEER,
+        ];
         yield 'nothing but quotes' => [str_repeat('",', 15_000), self::PEER];
         yield 'nothing but commas' => [str_repeat(',', 30_000), self::PEER];
         yield 'nothing but escapes' => ['for="' . str_repeat('\"', 15_000), self::PEER];
@@ -86,8 +104,19 @@ final class TrustedProxiesTest extends TestCase
 
     public function testTheLinesOfAFieldAreOneList(): void
     {
-        self::assertSame(self::CLIENT, self::passed(['Forwarded' => ['for=6.6.6.6;x="', 'for=203.0.113.9', 'for=10.2.3.4']])->getAttribute('client-ip'));
-        self::assertSame(self::CLIENT, self::passed(['X-Forwarded-For' => ['6.6.6.6', '203.0.113.9', '10.2.3.4']], ProxyHeaders::XForwarded)->getAttribute('client-ip'));
+        self::assertSame(
+            self::CLIENT,
+            self::passed(
+                ['Forwarded' => ['for=6.6.6.6;x="', 'for=203.0.113.9', 'for=10.2.3.4']],
+            )->getAttribute('client-ip'),
+        );
+        self::assertSame(
+            self::CLIENT,
+            self::passed(
+                ['X-Forwarded-For' => ['6.6.6.6', '203.0.113.9', '10.2.3.4']],
+                ProxyHeaders::XForwarded,
+            )->getAttribute('client-ip'),
+        );
     }
 
     /** @return iterable<string, array{string, string}> */
@@ -116,7 +145,10 @@ final class TrustedProxiesTest extends TestCase
     #[DataProvider('xForwardedFor')]
     public function testXForwardedForTellsTheClient(string $field, string $client): void
     {
-        self::assertSame($client, self::passed(['X-Forwarded-For' => $field], ProxyHeaders::XForwarded)->getAttribute('client-ip'));
+        self::assertSame(
+            $client,
+            self::passed(['X-Forwarded-For' => $field], ProxyHeaders::XForwarded)->getAttribute('client-ip'),
+        );
     }
 
     /** @return iterable<string, array{string, bool}> */
@@ -140,7 +172,10 @@ final class TrustedProxiesTest extends TestCase
     {
         $request = self::passed(['Forwarded' => 'for=203.0.113.9;proto=https;host=a.example'], peer: $peer);
 
-        self::assertSame($trusted ? self::CLIENT : str_replace('::ffff:', '', $peer), $request->getAttribute('client-ip'));
+        self::assertSame(
+            $trusted ? self::CLIENT : str_replace('::ffff:', '', $peer),
+            $request->getAttribute('client-ip'),
+        );
         self::assertSame($trusted ? 'https://a.example/p?q' : 'http://inner:8080/p?q', (string) $request->getUri());
         self::assertSame($trusted, $request->hasHeader('Forwarded'));
     }
@@ -168,7 +203,10 @@ final class TrustedProxiesTest extends TestCase
     public function testANetworkHasTheAddressesThatItHas(string $network, string $peer, bool $trusted): void
     {
         $handler = new Handler();
-        (new TrustedProxies([$network], ProxyHeaders::Forwarded))->process(self::request(['Forwarded' => 'for=1.2.3.4'], $peer), $handler);
+        (new TrustedProxies([$network], ProxyHeaders::Forwarded))->process(
+            self::request(['Forwarded' => 'for=1.2.3.4'], $peer),
+            $handler,
+        );
 
         self::assertSame($trusted ? '1.2.3.4' : $peer, $handler->got()->getAttribute('client-ip'));
     }
@@ -203,48 +241,114 @@ final class TrustedProxiesTest extends TestCase
         yield 'nothing' => [['Forwarded' => 'for=1.2.3.4'], 'http://inner:8080/p?q'];
         yield 'the scheme' => [['Forwarded' => 'for=1.2.3.4;proto=HTTPS'], 'https://inner:8080/p?q'];
         yield 'the host' => [['Forwarded' => 'for=1.2.3.4;host=A.example'], 'http://a.example/p?q'];
-        yield 'host and port' => [['Forwarded' => 'for=1.2.3.4;host="a.example:8443";proto=https'], 'https://a.example:8443/p?q'];
+        yield 'host and port' => [
+            ['Forwarded' => 'for=1.2.3.4;host="a.example:8443";proto=https'],
+            'https://a.example:8443/p?q',
+        ];
         yield "the scheme's own port" => [['Forwarded' => 'host="a.example:443";proto=https'], 'https://a.example/p?q'];
         yield 'IPv6' => [['Forwarded' => 'for=1.2.3.4;host="[2001:db8::1]:81"'], 'http://[2001:db8::1]:81/p?q'];
         yield 'of the proxy that the client came to' => [
-            ['Forwarded' => 'for=6.6.6.6;host=evil.example;proto=http, for=203.0.113.9;host=a.example;proto=https, for=10.2.3.4;host=b.example;proto=http'],
+            [
+                'Forwarded' => 'for=6.6.6.6;host=evil.example;proto=http, for=203.0.113.9;host=a.example;proto=https, for=10.2.3.4;host=b.example;proto=http',
+            ],
             'https://a.example/p?q',
         ];
-        yield 'of the last who is understood' => [['Forwarded' => 'host=evil.example, x, for=10.2.3.4;host=b.example'], 'http://b.example/p?q'];
-        yield 'another scheme' => [['Forwarded' => 'for=1.2.3.4;proto=javascript;host=a.example'], 'http://a.example/p?q'];
+        yield 'of the last who is understood' => [
+            ['Forwarded' => 'host=evil.example, x, for=10.2.3.4;host=b.example'],
+            'http://b.example/p?q',
+        ];
+        yield 'another scheme' => [
+            ['Forwarded' => 'for=1.2.3.4;proto=javascript;host=a.example'],
+            'http://a.example/p?q',
+        ];
         yield 'a host with a path' => [['Forwarded' => 'for=1.2.3.4;host="a.example/x"'], 'http://inner:8080/p?q'];
         yield 'a host with a user' => [['Forwarded' => 'for=1.2.3.4;host="u@a.example"'], 'http://inner:8080/p?q'];
         yield 'a host with a blank' => [['Forwarded' => 'for=1.2.3.4;host="a b"'], 'http://inner:8080/p?q'];
         yield 'a host that is none' => [['Forwarded' => 'for=1.2.3.4;host=""'], 'http://inner:8080/p?q'];
-        yield 'brackets around no address' => [['Forwarded' => 'for=1.2.3.4;host="[1.2.3.4]"'], 'http://inner:8080/p?q'];
+        yield 'brackets around no address' => [
+            ['Forwarded' => 'for=1.2.3.4;host="[1.2.3.4]"'],
+            'http://inner:8080/p?q',
+        ];
         yield 'port 0' => [['Forwarded' => 'for=1.2.3.4;host="a.example:0"'], 'http://inner:8080/p?q'];
         yield 'a port beyond all' => [['Forwarded' => 'for=1.2.3.4;host="a.example:65536"'], 'http://inner:8080/p?q'];
 
-        yield 'a port of many digits' => [['Forwarded' => 'for=1.2.3.4;host="a.example:000081"'], 'http://inner:8080/p?q'];
+        yield 'a port of many digits' => [
+            ['Forwarded' => 'for=1.2.3.4;host="a.example:000081"'],
+            'http://inner:8080/p?q',
+        ];
         yield 'a port of one digit' => [['Forwarded' => 'for=1.2.3.4;host="a.example:9"'], 'http://a.example:9/p?q'];
-        yield 'of a proxy that hides the client' => [['Forwarded' => 'for="_ab:_xyz";host=a.example'], 'http://a.example/p?q'];
-        yield 'beside a client that is neither hidden nor told' => [['Forwarded' => 'for=_a!b;host=evil.example'], 'http://inner:8080/p?q'];
-        yield 'beside a client that is nearly unknown' => [['Forwarded' => 'for=x_unknown;host=evil.example'], 'http://inner:8080/p?q'];
+        yield 'of a proxy that hides the client' => [
+            ['Forwarded' => 'for="_ab:_xyz";host=a.example'],
+            'http://a.example/p?q',
+        ];
+        yield 'beside a client that is neither hidden nor told' => [
+            ['Forwarded' => 'for=_a!b;host=evil.example'],
+            'http://inner:8080/p?q',
+        ];
+        yield 'beside a client that is nearly unknown' => [
+            ['Forwarded' => 'for=x_unknown;host=evil.example'],
+            'http://inner:8080/p?q',
+        ];
         yield 'X: a port of many digits' => [['X-Forwarded-Port' => '000081'], 'http://inner:8080/p?q'];
         yield 'X: nothing' => [['X-Forwarded-For' => '1.2.3.4'], 'http://inner:8080/p?q'];
-        yield 'X: all' => [['X-Forwarded-For' => '1.2.3.4', 'X-Forwarded-Proto' => 'https', 'X-Forwarded-Host' => 'a.example', 'X-Forwarded-Port' => '8443'], 'https://a.example:8443/p?q'];
-        yield 'X: all, with the usual port' => [['X-Forwarded-For' => '1.2.3.4', 'X-Forwarded-Proto' => 'https', 'X-Forwarded-Host' => 'a.example', 'X-Forwarded-Port' => '443'], 'https://a.example/p?q'];
+        yield 'X: all' => [
+            [
+                'X-Forwarded-For' => '1.2.3.4',
+                'X-Forwarded-Proto' => 'https',
+                'X-Forwarded-Host' => 'a.example',
+                'X-Forwarded-Port' => '8443',
+            ],
+            'https://a.example:8443/p?q',
+        ];
+        yield 'X: all, with the usual port' => [
+            [
+                'X-Forwarded-For' => '1.2.3.4',
+                'X-Forwarded-Proto' => 'https',
+                'X-Forwarded-Host' => 'a.example',
+                'X-Forwarded-Port' => '443',
+            ],
+            'https://a.example/p?q',
+        ];
         yield 'X: the scheme alone' => [['X-Forwarded-Proto' => 'https'], 'https://inner:8080/p?q'];
-        yield 'X: the port alone' => [['X-Forwarded-For' => '1.2.3.4', 'X-Forwarded-Port' => '81'], 'http://inner:81/p?q'];
-        yield 'X: two ports' => [['X-Forwarded-Host' => 'a.example:82', 'X-Forwarded-Port' => '81'], 'http://a.example:82/p?q'];
+        yield 'X: the port alone' => [
+            ['X-Forwarded-For' => '1.2.3.4', 'X-Forwarded-Port' => '81'],
+            'http://inner:81/p?q',
+        ];
+        yield 'X: two ports' => [
+            ['X-Forwarded-Host' => 'a.example:82', 'X-Forwarded-Port' => '81'],
+            'http://a.example:82/p?q',
+        ];
         yield 'X: a host without its port' => [['X-Forwarded-Host' => 'a.example'], 'http://a.example/p?q'];
-        yield 'X: a port that is none' => [['X-Forwarded-Proto' => 'https', 'X-Forwarded-Port' => '8e1'], 'https://inner:8080/p?q'];
-        yield 'X: one for all' => [['X-Forwarded-For' => '203.0.113.9, 10.2.3.4', 'X-Forwarded-Proto' => 'https'], 'https://inner:8080/p?q'];
-        yield 'X: one for each' => [['X-Forwarded-For' => '6.6.6.6, 203.0.113.9, 10.2.3.4', 'X-Forwarded-Proto' => 'http, https, http'], 'https://inner:8080/p?q'];
-        yield 'X: fewer than proxies' => [['X-Forwarded-For' => '203.0.113.9, 10.2.3.4, 10.2.3.5', 'X-Forwarded-Proto' => 'http, https'], 'http://inner:8080/p?q'];
-        yield 'X: beside a malformed address' => [['X-Forwarded-For' => 'x', 'X-Forwarded-Proto' => 'https', 'X-Forwarded-Host' => 'evil.example'], 'http://inner:8080/p?q'];
+        yield 'X: a port that is none' => [
+            ['X-Forwarded-Proto' => 'https', 'X-Forwarded-Port' => '8e1'],
+            'https://inner:8080/p?q',
+        ];
+        yield 'X: one for all' => [
+            ['X-Forwarded-For' => '203.0.113.9, 10.2.3.4', 'X-Forwarded-Proto' => 'https'],
+            'https://inner:8080/p?q',
+        ];
+        yield 'X: one for each' => [
+            ['X-Forwarded-For' => '6.6.6.6, 203.0.113.9, 10.2.3.4', 'X-Forwarded-Proto' => 'http, https, http'],
+            'https://inner:8080/p?q',
+        ];
+        yield 'X: fewer than proxies' => [
+            ['X-Forwarded-For' => '203.0.113.9, 10.2.3.4, 10.2.3.5', 'X-Forwarded-Proto' => 'http, https'],
+            'http://inner:8080/p?q',
+        ];
+        yield 'X: beside a malformed address' => [
+            ['X-Forwarded-For' => 'x', 'X-Forwarded-Proto' => 'https', 'X-Forwarded-Host' => 'evil.example'],
+            'http://inner:8080/p?q',
+        ];
     }
 
     /** @param array<string, string> $headers */
     #[DataProvider('locations')]
     public function testTheUriIsTheOneThatTheClientUsed(array $headers, string $uri): void
     {
-        $request = self::passed($headers, isset($headers['Forwarded']) ? ProxyHeaders::Forwarded : ProxyHeaders::XForwarded);
+        $request = self::passed(
+            $headers,
+            isset($headers['Forwarded']) ? ProxyHeaders::Forwarded : ProxyHeaders::XForwarded,
+        );
 
         self::assertSame($uri, (string) $request->getUri());
         self::assertSame($request->getUri()->getAuthority(), $request->getHeaderLine('Host'));
@@ -253,7 +357,14 @@ final class TrustedProxiesTest extends TestCase
 
     public function testOneKindOfFieldsIsBelievedAndTheOtherRemoved(): void
     {
-        $headers = ['Forwarded' => 'for=1.1.1.1', 'X-Forwarded-For' => '2.2.2.2', 'x-forwarded-host' => 'evil.example', 'X-Forwarded-Proto' => 'https', 'X-Forwarded-Port' => '1', 'X-Other' => 'x'];
+        $headers = [
+            'Forwarded' => 'for=1.1.1.1',
+            'X-Forwarded-For' => '2.2.2.2',
+            'x-forwarded-host' => 'evil.example',
+            'X-Forwarded-Proto' => 'https',
+            'X-Forwarded-Port' => '1',
+            'X-Other' => 'x',
+        ];
         $names = static fn(ServerRequestInterface $request): array => array_keys($request->getHeaders());
 
         $request = self::passed($headers);
@@ -273,7 +384,12 @@ final class TrustedProxiesTest extends TestCase
 
     public function testNoFieldThatLooksLikeThatOfAProxyReachesTheHandler(): void
     {
-        $headers = ['X_Forwarded_For' => '6.6.6.6', 'x-forwarded_proto' => 'https', 'X_FORWARDED-Prefix' => '/evil', 'X_Other' => 'x'];
+        $headers = [
+            'X_Forwarded_For' => '6.6.6.6',
+            'x-forwarded_proto' => 'https',
+            'X_FORWARDED-Prefix' => '/evil',
+            'X_Other' => 'x',
+        ];
         foreach (ProxyHeaders::cases() as $told) {
             $request = self::passed($headers, $told);
 
@@ -285,14 +401,20 @@ final class TrustedProxiesTest extends TestCase
     public function testARequestWhosePeerIsNotKnownIsNotTrusted(): void
     {
         $handler = new Handler();
-        (new TrustedProxies(['0.0.0.0/0', '::/0', 'unix'], ProxyHeaders::Forwarded))->process(new ServerRequest('GET', '/', ['Forwarded' => 'for=1.1.1.1']), $handler);
+        (new TrustedProxies(['0.0.0.0/0', '::/0', 'unix'], ProxyHeaders::Forwarded))->process(
+            new ServerRequest('GET', '/', ['Forwarded' => 'for=1.1.1.1']),
+            $handler,
+        );
 
         self::assertSame('', $handler->got()->getAttribute('client-ip'));
     }
 
     /** @param array<string, string|list<string>> $headers */
-    private static function passed(array $headers, ProxyHeaders $told = ProxyHeaders::Forwarded, string $peer = self::PEER): ServerRequestInterface
-    {
+    private static function passed(
+        array $headers,
+        ProxyHeaders $told = ProxyHeaders::Forwarded,
+        string $peer = self::PEER,
+    ): ServerRequestInterface {
         $handler = new Handler();
         (new TrustedProxies(self::PROXIES, $told))->process(self::request($headers, $peer), $handler);
 

@@ -15,8 +15,24 @@ final class EndedProcessTotalsTest extends TestCase
     public function testCountsOfThoseThatAreNoMoreAreSummed(): void
     {
         $past = new EndedProcessTotals();
-        $past->add(FixedOverview::process(pid: 1, answered: [200 => 5], routes: ['/a' => [1, 0.5, 1]], pools: ['db' => ['opened_total' => 2]], durations: [1, 2])->toJson());
-        $past->add(FixedOverview::process(pid: 2, answered: [200 => 1, 404 => 2], routes: ['/a' => [2, 0.5, 0]], pools: ['db' => ['opened_total' => 1]], durations: [2, 3])->toJson());
+        $past->add(
+            FixedOverview::process(
+                pid: 1,
+                answered: [200 => 5],
+                routes: ['/a' => [1, 0.5, 1]],
+                pools: ['db' => ['opened_total' => 2]],
+                durations: [1, 2],
+            )->toJson(),
+        );
+        $past->add(
+            FixedOverview::process(
+                pid: 2,
+                answered: [200 => 1, 404 => 2],
+                routes: ['/a' => [2, 0.5, 0]],
+                pools: ['db' => ['opened_total' => 1]],
+                durations: [2, 3],
+            )->toJson(),
+        );
 
         self::assertSame([200 => 6, 404 => 2], $past->totals()->answered);
         self::assertSame(['/a' => [3, 1.0, 1]], $past->totals()->routes);
@@ -28,7 +44,10 @@ final class EndedProcessTotalsTest extends TestCase
     {
         $past = new EndedProcessTotals();
         $past->add(FixedOverview::process(pid: 1, count: 5, pools: ['db' => ['in_use' => 2]])->toJson());
-        $totals = (new ServerFigures([FixedOverview::process(pid: 2, pools: ['db' => ['in_use' => 1]])], $past->totals()))->totals;
+        $totals = (new ServerFigures(
+            [FixedOverview::process(pid: 2, pools: ['db' => ['in_use' => 1]])],
+            $past->totals(),
+        ))->totals;
 
         self::assertSame([0, 1, ['db' => ['in_use' => 1]]], [$totals->inFlight, $totals->connections, $totals->pools]);
         self::assertSame([], $past->totals()->pools, 'what is added to it later is added to a copy');
@@ -38,7 +57,15 @@ final class EndedProcessTotalsTest extends TestCase
     {
         $past = new EndedProcessTotals();
         for ($pid = 1; $pid <= 50; ++$pid) {
-            $past->add(FixedOverview::process(pid: $pid, routes: array_fill_keys(array_map(static fn(int $n): string => "/{$pid}/{$n}", range(1, 100)), [1, 0.25, 1]))->toJson());
+            $past->add(
+                FixedOverview::process(
+                    pid: $pid,
+                    routes: array_fill_keys(
+                        array_map(static fn(int $n): string => "/{$pid}/{$n}", range(1, 100)),
+                        [1, 0.25, 1],
+                    ),
+                )->toJson(),
+            );
         }
 
         self::assertLessThanOrEqual(501, \count($past->totals()->routes));
@@ -48,7 +75,8 @@ final class EndedProcessTotalsTest extends TestCase
 
     public function testARouteIsCountedAtTheSamePlaceAfterTheEndOfItsProcess(): void
     {
-        $routes = static fn(string $prefix): array => array_fill_keys(array_map(static fn(int $n): string => "/{$prefix}{$n}", range(1, 300)), [5, 0.25, 1]);
+        $routes = static fn(string $prefix): array
+            => array_fill_keys(array_map(static fn(int $n): string => "/{$prefix}{$n}", range(1, 300)), [5, 0.25, 1]);
         $past = new EndedProcessTotals();
         $first = FixedOverview::process(pid: 1, routes: $routes('a'));
         $second = FixedOverview::process(pid: 2, routes: $routes('b'));

@@ -27,7 +27,10 @@ final class FreshCodeTest extends TestCase
 
             FreshCode::prepare();
 
-            self::assertSame(['/mapped.php', $this->path('composer/../added/Thing.php')], [$loader->findFile('Mapped'), $loader->findFile('Added\Thing')]);
+            self::assertSame(
+                ['/mapped.php', $this->path('composer/../added/Thing.php')],
+                [$loader->findFile('Mapped'), $loader->findFile('Added\Thing')],
+            );
         } finally {
             $loader->unregister();
         }

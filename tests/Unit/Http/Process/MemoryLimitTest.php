@@ -26,12 +26,26 @@ final class MemoryLimitTest extends TestCase
         yield 'without php.ini' => ['', '', 4, [], 8_192, '1536M'];
         yield 'one process' => [self::DEBIAN, '', 1, [], 1_024, '768M'];
         yield 'never less than this' => [self::DEBIAN, '', 16, [], 512, '128M'];
-        yield 'room above the size at which a process is replaced' => [self::DEBIAN, '', 4, ['maxMemory' => 1 << 30], 4_096, '2048M'];
+        yield 'room above the size at which a process is replaced' => [
+            self::DEBIAN,
+            '',
+            4,
+            ['maxMemory' => 1 << 30],
+            4_096,
+            '2048M',
+        ];
         yield 'a limit in php.ini' => ["memory_limit = 99M\n", '', 4, [], 8_192, 'null'];
         yield 'a limit on the command line' => [self::DEBIAN, '-d memory_limit=99M', 4, [], 8_192, 'null'];
         yield 'no limit on the command line' => [self::DEBIAN, '-d memory_limit=-1', 4, [], 8_192, 'null'];
         yield 'no limit on the command line, in one word' => [self::DEBIAN, '-dmemory_limit=-1', 4, [], 8_192, 'null'];
-        yield 'a limit that was set at run time' => [self::DEBIAN, '-d auto_prepend_file=prepended.php', 4, [], 8_192, 'null'];
+        yield 'a limit that was set at run time' => [
+            self::DEBIAN,
+            '-d auto_prepend_file=prepended.php',
+            4,
+            [],
+            8_192,
+            'null',
+        ];
         yield 'a machine that does not say' => [self::DEBIAN, '', 4, [], 0, 'null'];
         yield 'an option' => ["memory_limit = 99M\n", '-d memory_limit=98M', 4, ['memoryLimit' => '64M'], 8_192, '64M'];
         yield 'an option without a limit' => [self::DEBIAN, '', 4, ['memoryLimit' => '-1'], 8_192, '-1'];
@@ -39,17 +53,39 @@ final class MemoryLimitTest extends TestCase
 
     /** @param array<string, mixed> $options */
     #[DataProvider('cases')]
-    public function testTheLimitIsTheOneThatWasGivenOrAShare(string $ini, string $php, int $processes, array $options, int $megabytes, string $expected): void
-    {
+    public function testTheLimitIsTheOneThatWasGivenOrAShare(
+        string $ini,
+        string $php,
+        int $processes,
+        array $options,
+        int $megabytes,
+        string $expected,
+    ): void {
         $configuration = $ini === '' ? '-n' : '-c ' . escapeshellarg($this->file('php.ini', $ini));
         mkdir($this->path('proc'));
         $this->file('proc/meminfo', $megabytes === 0 ? '' : 'MemTotal: ' . $megabytes * 1024 . " kB\n");
         $this->file('prepended.php', '<?php ini_set("memory_limit", "97M");');
-        $script = $this->file('script.php', '<?php require ' . var_export(\dirname(__DIR__, 4) . '/vendor/autoload.php', true) . ';'
-            . '$options = new Spindle\Http\SupervisorOptions(...' . var_export($options, true) . ');'
-            . 'echo Spindle\Http\Internal\Process\MemoryLimit::of($options, ' . $processes . ', new Spindle\Internal\UsableMemory(__DIR__)) ?? "null";');
+        $script = $this->file(
+            'script.php',
+            '<?php require ' . var_export(\dirname(__DIR__, 4) . '/vendor/autoload.php', true) . ';'
+                . '$options = new Spindle\Http\SupervisorOptions(...' . var_export($options, true) . ');'
+                . 'echo Spindle\Http\Internal\Process\MemoryLimit::of($options, '
+                    . $processes
+                    . ', new Spindle\Internal\UsableMemory(__DIR__)) ?? "null";',
+        );
 
-        self::assertSame($expected, shell_exec('cd ' . escapeshellarg($this->path()) . '; ' . escapeshellarg(\PHP_BINARY) . " {$configuration} {$php} " . escapeshellarg($script) . ' 2>&1'));
+        self::assertSame(
+            $expected,
+            shell_exec(
+                'cd '
+                    . escapeshellarg($this->path())
+                    . '; '
+                    . escapeshellarg(\PHP_BINARY)
+                    . " {$configuration} {$php} "
+                    . escapeshellarg($script)
+                    . ' 2>&1',
+            ),
+        );
     }
 
     /** @return iterable<string, array{string}> */

@@ -20,7 +20,12 @@ final class ProcessLifetimeTest extends TestCase
     {
         foreach (range(1, 50) as $_) {
             $this->asked = [];
-            $handler = ProcessLifetime::of(static fn(): Response => Response::text('answer'), 100, null, $this->ask(...));
+            $handler = ProcessLifetime::of(
+                static fn(): Response => Response::text('answer'),
+                100,
+                null,
+                $this->ask(...),
+            );
             $count = 0;
             while ($this->asked === [] && $count < 100) {
                 self::assertSame('answer', (string) $handler(new ServerRequest('GET', '/'))->getBody());
@@ -36,21 +41,34 @@ final class ProcessLifetimeTest extends TestCase
 
     public function testALimitOfOneIsOne(): void
     {
-        ProcessLifetime::of(static fn(): Response => Response::text(''), 1, null, $this->ask(...))(new ServerRequest('GET', '/'));
+        ProcessLifetime::of(
+            static fn(): Response => Response::text(''),
+            1,
+            null,
+            $this->ask(...),
+        )(new ServerRequest('GET', '/'));
 
         self::assertSame(['it has had 1 request'], $this->asked);
     }
 
     public function testAProcessAsksWhenItUsesTooMuchMemory(): void
     {
-        $handler = ProcessLifetime::of(static fn(): Response => Response::text(''), null, memory_get_usage() + 10_000_000, $this->ask(...));
+        $handler = ProcessLifetime::of(
+            static fn(): Response => Response::text(''),
+            null,
+            memory_get_usage() + 10_000_000,
+            $this->ask(...),
+        );
         $handler(new ServerRequest('GET', '/'));
         self::assertSame([], $this->asked);
 
         $held = str_repeat('x', 20_000_000);
         $handler(new ServerRequest('GET', '/'));
 
-        self::assertMatchesRegularExpression('/^it uses \d{8,} bytes of memory after 2 requests$/D', implode("\n", $this->asked));
+        self::assertMatchesRegularExpression(
+            '/^it uses \d{8,} bytes of memory after 2 requests$/D',
+            implode("\n", $this->asked),
+        );
         self::assertSame(20_000_000, \strlen($held));
     }
 
@@ -58,7 +76,12 @@ final class ProcessLifetimeTest extends TestCase
     {
         foreach ([10 => true, 11 => false] as $requests => $tooSoon) {
             [$held, $this->tooSoon] = ['', null];
-            $handler = ProcessLifetime::of(static fn(): Response => Response::text(''), null, memory_get_usage() + 10_000_000, $this->ask(...));
+            $handler = ProcessLifetime::of(
+                static fn(): Response => Response::text(''),
+                null,
+                memory_get_usage() + 10_000_000,
+                $this->ask(...),
+            );
             foreach (range(1, $requests) as $request) {
                 self::assertNull($this->tooSoon);
                 $held = str_repeat('x', $request === $requests ? 20_000_000 : 1);
@@ -66,7 +89,12 @@ final class ProcessLifetimeTest extends TestCase
             }
             self::assertSame($tooSoon, $this->tooSoon);
         }
-        ProcessLifetime::of(static fn(): Response => Response::text(''), 1, null, $this->ask(...))(new ServerRequest('GET', '/'));
+        ProcessLifetime::of(
+            static fn(): Response => Response::text(''),
+            1,
+            null,
+            $this->ask(...),
+        )(new ServerRequest('GET', '/'));
         self::assertFalse($this->tooSoon, 'As many requests as it may have are its share');
     }
 

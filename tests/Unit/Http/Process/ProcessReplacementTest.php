@@ -17,7 +17,12 @@ final class ProcessReplacementTest extends TestCase
 
     protected function setUp(): void
     {
-        $slot = static fn(string $name): Slot => new Slot(new ProcessRole($name, [], static fn() => throw new \LogicException('It is not to be started')));
+        $slot = static fn(string $name): Slot
+            => new Slot(new ProcessRole(
+                $name,
+                [],
+                static fn() => throw new \LogicException('It is not to be started'),
+            ));
         [$this->one, $this->two] = [$slot('one'), $slot('two')];
         $this->succession = new ProcessReplacement([$this->one, $this->two]);
     }

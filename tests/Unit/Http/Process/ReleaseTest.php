@@ -75,7 +75,9 @@ final class ReleaseTest extends TestCase
         $this->lead('2');
 
         $this->expectException(AppException::class);
-        $this->expectExceptionMessage("The application is in {$this->root}/2 now, and its working directory can't be {$this->root}/2/var: restart the server");
+        $this->expectExceptionMessage(
+            "The application is in {$this->root}/2 now, and its working directory can't be {$this->root}/2/var: restart the server",
+        );
         $release->follow();
     }
 
@@ -89,7 +91,9 @@ final class ReleaseTest extends TestCase
             $this->lead('2');
 
             $this->expectException(AppException::class);
-            $this->expectExceptionMessage("The application is in {$this->root}/2 now, and its libraries were loaded from {$this->root}/1/vendor, which a reload does not change: restart the server");
+            $this->expectExceptionMessage(
+                "The application is in {$this->root}/2 now, and its libraries were loaded from {$this->root}/1/vendor, which a reload does not change: restart the server",
+            );
             $release->follow();
         } finally {
             $loader->unregister();

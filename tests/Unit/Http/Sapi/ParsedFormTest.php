@@ -16,21 +16,46 @@ use Spindle\Http\Internal\Sapi\SapiExchange;
 
 final class ParsedFormTest extends TestCase
 {
-    private const FILE = ['name' => 'a.txt', 'full_path' => 'a.txt', 'type' => 'text/plain', 'tmp_name' => '/tmp/x', 'error' => 0, 'size' => 3];
+    private const FILE = [
+        'name' => 'a.txt',
+        'full_path' => 'a.txt',
+        'type' => 'text/plain',
+        'tmp_name' => '/tmp/x',
+        'error' => 0,
+        'size' => 3,
+    ];
 
     /** Warnings as PHP 8.2 to 8.4 word them. */
     #[TestWith(['Maximum number of allowable file uploads has been exceeded'])]
-    #[TestWith(['PHP Request Startup: Multipart body parts limit exceeded 1020. To increase the limit change max_multipart_body_parts in php.ini.'])]
-    #[TestWith(['PHP Request Startup: Input variables exceeded 1000. To increase the limit change max_input_vars in php.ini.'])]
-    #[TestWith(['PHP Request Startup: Input variable nesting level exceeded 64. To increase the limit change max_input_nesting_level in php.ini.'])]
+    #[TestWith(
+        [
+            'PHP Request Startup: Multipart body parts limit exceeded 1020. To increase the limit change max_multipart_body_parts in php.ini.',
+        ],
+    )]
+    #[TestWith(
+        ['PHP Request Startup: Input variables exceeded 1000. To increase the limit change max_input_vars in php.ini.'],
+    )]
+    #[TestWith(
+        [
+            'PHP Request Startup: Input variable nesting level exceeded 64. To increase the limit change max_input_nesting_level in php.ini.',
+        ],
+    )]
     public function testWhatPhpHasCutIsTooMuch(string $warning): void
     {
-        self::assertSame(413, self::refusal(static fn() => ParsedForm::of(['a' => '1'], [], self::head(1000), $warning)));
+        self::assertSame(
+            413,
+            self::refusal(static fn() => ParsedForm::of(['a' => '1'], [], self::head(1000), $warning)),
+        );
     }
 
     public function testAFormWithinWhichPhpHasStoppedIsMalformed(): void
     {
-        self::assertSame(400, self::refusal(static fn() => ParsedForm::of(['a' => '1'], [], self::head(1000), 'File Upload Mime headers garbled')));
+        self::assertSame(
+            400,
+            self::refusal(
+                static fn() => ParsedForm::of(['a' => '1'], [], self::head(1000), 'File Upload Mime headers garbled'),
+            ),
+        );
     }
 
     public function testAnyOtherWarningIsNoneOfTheForms(): void
@@ -60,12 +85,27 @@ final class ParsedFormTest extends TestCase
 
     public function testAFileThatIsCutIsMalformed(): void
     {
-        self::assertSame(400, self::refusal(static fn() => ParsedForm::of([], ['f' => ['error' => \UPLOAD_ERR_PARTIAL, 'tmp_name' => ''] + self::FILE], self::head(1000), '')));
+        self::assertSame(
+            400,
+            self::refusal(
+                static fn() => ParsedForm::of(
+                    [],
+                    ['f' => ['error' => \UPLOAD_ERR_PARTIAL, 'tmp_name' => ''] + self::FILE],
+                    self::head(1000),
+                    '',
+                ),
+            ),
+        );
     }
 
     public function testAFormThatIsLongerThanPhpTakesIsRefused(): void
     {
-        $exchange = new SapiExchange(self::head(1 << 50), Peer::of('192.0.2.1:1', '192.0.2.2:80', false), 0.0, new FormReader());
+        $exchange = new SapiExchange(
+            self::head(1 << 50),
+            Peer::of('192.0.2.1:1', '192.0.2.2:80', false),
+            0.0,
+            new FormReader(),
+        );
 
         self::assertSame([413, 413], [self::refusal($exchange->form(...)), self::refusal($exchange->form(...))]);
     }

@@ -25,15 +25,33 @@ final class SapiEnvironmentTest extends TestCase
             'argc' => 1,
         ]))->head();
 
-        self::assertSame(['PUT', '/a?b=c', '1.0', 'example.org', 3], [$head->method, $head->target, $head->version, $head->host, $head->length]);
-        self::assertSame("Host: example.org\r\nX-Some: thing\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n", $head->fields);
+        self::assertSame(
+            ['PUT', '/a?b=c', '1.0', 'example.org', 3],
+            [$head->method, $head->target, $head->version, $head->host, $head->length],
+        );
+        self::assertSame(
+            "Host: example.org\r\nX-Some: thing\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n",
+            $head->fields,
+        );
     }
 
     public function testWhatCouldNotBeAHeaderIsLeftOut(): void
     {
-        $head = (new SapiEnvironment(['HTTP_GOOD' => 'a', 'HTTP_BAD' => "a\r\nX: y", 'CONTENT_TYPE' => '', 'CONTENT_LENGTH' => '', 'HTTP_PROXY' => '', 'HTTP_B()' => 'a']))->head();
+        $head = (new SapiEnvironment(
+            [
+                'HTTP_GOOD' => 'a',
+                'HTTP_BAD' => "a\r\nX: y",
+                'CONTENT_TYPE' => '',
+                'CONTENT_LENGTH' => '',
+                'HTTP_PROXY' => '',
+                'HTTP_B()' => 'a',
+            ],
+        ))->head();
 
-        self::assertSame(["Good: a\r\n", 0, 'GET', '/', '1.1'], [$head->fields, $head->length, $head->method, $head->target, $head->version]);
+        self::assertSame(
+            ["Good: a\r\n", 0, 'GET', '/', '1.1'],
+            [$head->fields, $head->length, $head->method, $head->target, $head->version],
+        );
     }
 
     public function testAHeaderMayBeEmpty(): void
@@ -43,10 +61,21 @@ final class SapiEnvironmentTest extends TestCase
 
     public function testTheTwoEndsAreKnown(): void
     {
-        $peer = (new SapiEnvironment(['REMOTE_ADDR' => '::1', 'REMOTE_PORT' => '5', 'SERVER_ADDR' => '192.0.2.1', 'SERVER_PORT' => 443, 'HTTPS' => 'on']))->peer();
+        $peer = (new SapiEnvironment(
+            [
+                'REMOTE_ADDR' => '::1',
+                'REMOTE_PORT' => '5',
+                'SERVER_ADDR' => '192.0.2.1',
+                'SERVER_PORT' => 443,
+                'HTTPS' => 'on',
+            ],
+        ))->peer();
         $plain = (new SapiEnvironment(['HTTPS' => 'off', 'REMOTE_ADDR' => 'unix:']))->peer();
 
-        self::assertSame(['::1', 5, '192.0.2.1', 443, true], [$peer->address, $peer->port, $peer->localAddress, $peer->localPort, $peer->secure]);
+        self::assertSame(
+            ['::1', 5, '192.0.2.1', 443, true],
+            [$peer->address, $peer->port, $peer->localAddress, $peer->localPort, $peer->secure],
+        );
         self::assertSame(['unix:', 0, false], [$plain->address, $plain->port, $plain->secure]);
     }
 
@@ -59,7 +88,14 @@ final class SapiEnvironmentTest extends TestCase
     public function testFilesAreATreeByTheirNames(): void
     {
         $files = UploadedFiles::of([
-            'one' => ['name' => 'a.txt', 'full_path' => 'dir/a.txt', 'type' => 'text/plain', 'tmp_name' => '/tmp/x', 'error' => 0, 'size' => 3],
+            'one' => [
+                'name' => 'a.txt',
+                'full_path' => 'dir/a.txt',
+                'type' => 'text/plain',
+                'tmp_name' => '/tmp/x',
+                'error' => 0,
+                'size' => 3,
+            ],
             'many' => [
                 'name' => ['x' => ['b', '']], 'full_path' => ['x' => ['b', '']], 'type' => ['x' => ['', '']],
                 'tmp_name' => ['x' => ['/tmp/y', '']], 'error' => ['x' => [0, 4]], 'size' => ['x' => [1, 0]],

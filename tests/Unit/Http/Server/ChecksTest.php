@@ -27,7 +27,15 @@ final class ChecksTest extends TestCase
             'suspends' => static fn() => delay(0.01),
         ]);
 
-        self::assertSame(['works' => null, 'fails' => 'no such table', 'is cancelled by itself' => 'The operation was cancelled', 'suspends' => null], $results);
+        self::assertSame(
+            [
+                'works' => null,
+                'fails' => 'no such table',
+                'is cancelled by itself' => 'The operation was cancelled',
+                'suspends' => null,
+            ],
+            $results,
+        );
     }
 
     public function testThoseThatAreLateHoldNobodyUpForLonger(): void

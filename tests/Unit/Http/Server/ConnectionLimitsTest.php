@@ -53,7 +53,10 @@ final class ConnectionLimitsTest extends TestCase
 
     private static function room(): ConnectionLimits
     {
-        return new ConnectionLimits(new HttpServerOptions(maxConnectionsPerAddress: 2), new DiskFiles(static fn(): int => 1, static function (): void {}));
+        return new ConnectionLimits(
+            new HttpServerOptions(maxConnectionsPerAddress: 2),
+            new DiskFiles(static fn(): int => 1, static function (): void {}),
+        );
     }
 
     private static function peer(string $address): Peer

@@ -20,34 +20,104 @@ final class ResponseWriterTest extends TestCase
     public static function answers(): iterable
     {
         $text = Response::text('hello');
-        yield 'as a helper makes it' => [$text, ['HTTP/1.1 200 OK', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 5'], 'hello'];
-        yield 'another body' => [Response::text('other one'), ['HTTP/1.1 200 OK', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 9'], 'other one'];
-        yield 'a status' => [$text->withStatus(404), ['HTTP/1.1 404 Not Found', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 5'], 'hello'];
-        yield 'a status at once' => [Response::text('hello', 404), ['HTTP/1.1 404 Not Found', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 5'], 'hello'];
-        yield 'a reason' => [$text->withStatus(200, 'Fine'), ['HTTP/1.1 200 Fine', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 5'], 'hello'];
-        yield 'a header' => [$text->withHeader('X-A', ['1', '2']), ['HTTP/1.1 200 OK', 'Content-Type: text/plain; charset=utf-8', 'X-A: 1', 'X-A: 2', 'Content-Length: 5'], 'hello'];
-        yield 'a header at once' => [Response::text('hello', headers: ['X-A' => '1']), ['HTTP/1.1 200 OK', 'X-A: 1', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 5'], 'hello'];
-        yield 'a header added' => [$text->withAddedHeader('Content-Type', 'b'), ['HTTP/1.1 200 OK', 'Content-Type: text/plain; charset=utf-8', 'Content-Type: b', 'Content-Length: 5'], 'hello'];
+        yield 'as a helper makes it' => [
+            $text,
+            ['HTTP/1.1 200 OK', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 5'],
+            'hello',
+        ];
+        yield 'another body' => [
+            Response::text('other one'),
+            ['HTTP/1.1 200 OK', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 9'],
+            'other one',
+        ];
+        yield 'a status' => [
+            $text->withStatus(404),
+            ['HTTP/1.1 404 Not Found', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 5'],
+            'hello',
+        ];
+        yield 'a status at once' => [
+            Response::text('hello', 404),
+            ['HTTP/1.1 404 Not Found', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 5'],
+            'hello',
+        ];
+        yield 'a reason' => [
+            $text->withStatus(200, 'Fine'),
+            ['HTTP/1.1 200 Fine', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 5'],
+            'hello',
+        ];
+        yield 'a header' => [
+            $text->withHeader('X-A', ['1', '2']),
+            ['HTTP/1.1 200 OK', 'Content-Type: text/plain; charset=utf-8', 'X-A: 1', 'X-A: 2', 'Content-Length: 5'],
+            'hello',
+        ];
+        yield 'a header at once' => [
+            Response::text('hello', headers: ['X-A' => '1']),
+            ['HTTP/1.1 200 OK', 'X-A: 1', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 5'],
+            'hello',
+        ];
+        yield 'a header added' => [
+            $text->withAddedHeader('Content-Type', 'b'),
+            ['HTTP/1.1 200 OK', 'Content-Type: text/plain; charset=utf-8', 'Content-Type: b', 'Content-Length: 5'],
+            'hello',
+        ];
         yield 'no header' => [$text->withoutHeader('Content-Type'), ['HTTP/1.1 200 OK', 'Content-Length: 5'], 'hello'];
-        yield 'another type' => [Response::binary('hello', 'image/png'), ['HTTP/1.1 200 OK', 'Content-Type: image/png', 'Content-Length: 5'], 'hello'];
-        yield 'a wrong length' => [$text->withHeader('Content-Length', '7'), ['HTTP/1.1 200 OK', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 5'], 'hello'];
-        yield 'fields of the connection' => [$text->withHeader('Transfer-Encoding', 'chunked')->withHeader('Keep-Alive', '5')->withHeader('Upgrade', 'h2c'), ['HTTP/1.1 200 OK', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 5'], 'hello'];
-        yield 'nothing to be said' => [$text->withStatus(204), ['HTTP/1.1 204 No Content', 'Content-Type: text/plain; charset=utf-8'], ''];
-        yield 'content that is reset' => [$text->withStatus(205)->withHeader('Content-Length', '9'), ['HTTP/1.1 205 Reset Content', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 0'], ''];
-        yield 'nothing new' => [$text->withStatus(304)->withHeader('Content-Length', '9'), ['HTTP/1.1 304 Not Modified', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 9'], ''];
+        yield 'another type' => [
+            Response::binary('hello', 'image/png'),
+            ['HTTP/1.1 200 OK', 'Content-Type: image/png', 'Content-Length: 5'],
+            'hello',
+        ];
+        yield 'a wrong length' => [
+            $text->withHeader('Content-Length', '7'),
+            ['HTTP/1.1 200 OK', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 5'],
+            'hello',
+        ];
+        yield 'fields of the connection' => [
+            $text
+                ->withHeader('Transfer-Encoding', 'chunked')
+                ->withHeader('Keep-Alive', '5')
+                ->withHeader('Upgrade', 'h2c'),
+            ['HTTP/1.1 200 OK', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 5'],
+            'hello',
+        ];
+        yield 'nothing to be said' => [
+            $text->withStatus(204),
+            ['HTTP/1.1 204 No Content', 'Content-Type: text/plain; charset=utf-8'],
+            '',
+        ];
+        yield 'content that is reset' => [
+            $text->withStatus(205)->withHeader('Content-Length', '9'),
+            ['HTTP/1.1 205 Reset Content', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 0'],
+            '',
+        ];
+        yield 'nothing new' => [
+            $text->withStatus(304)->withHeader('Content-Length', '9'),
+            ['HTTP/1.1 304 Not Modified', 'Content-Type: text/plain; charset=utf-8', 'Content-Length: 9'],
+            '',
+        ];
     }
 
     /** @param list<string> $lines */
     #[DataProvider('answers')]
     public function testAnAnswerIsWrittenAsItIsNow(Response $response, array $lines, string $body): void
     {
-        $foreign = new ForeignResponse($response->getStatusCode(), $response->getHeaders(), (string) $response->getBody(), reason: $response->getReasonPhrase());
+        $foreign = new ForeignResponse(
+            $response->getStatusCode(),
+            $response->getHeaders(),
+            (string) $response->getBody(),
+            reason: $response->getReasonPhrase(),
+        );
 
         foreach ([$response, $response, $foreign] as $answer) {
             [$written, $keep] = self::write($answer);
-            self::assertSame([self::sorted($lines), $body, true], [self::sorted($written->lines), $written->body, $keep]);
+            self::assertSame(
+                [self::sorted($lines), $body, true],
+                [self::sorted($written->lines), $written->body, $keep],
+            );
             self::assertSame($lines[0], $written->lines[0]);
-            self::assertMatchesRegularExpression('/^Date: \w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT$/', $written->date);
+            self::assertMatchesRegularExpression(
+                '/^Date: \w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT$/',
+                $written->date,
+            );
         }
     }
 
@@ -66,15 +136,36 @@ final class ResponseWriterTest extends TestCase
             $keep = true;
             $head = explode("\r\n\r\n", $writer->whole($response, 'hello', new Head(), $keep, (int) hrtime(true)))[0];
 
-            return array_values(array_filter(explode("\r\n", $head), static fn(string $line): bool => !str_starts_with($line, 'Date: ')));
+            return array_values(array_filter(
+                explode("\r\n", $head),
+                static fn(string $line): bool => !str_starts_with($line, 'Date: '),
+            ));
         };
         foreach ([1, 2] as $ignored) {
-            self::assertSame(['HTTP/1.1 200 OK', 'A: 1', 'Content-Length: 5'], $lines(new ForeignResponse(200, ['A' => '1'])));
-            self::assertSame(['HTTP/1.1 404 Not Found', 'A: 1', 'Content-Length: 5'], $lines(new ForeignResponse(404, ['A' => '1'])));
-            self::assertSame(['HTTP/1.1 404 Lost', 'A: 1', 'Content-Length: 5'], $lines(new ForeignResponse(404, ['A' => '1'], reason: 'Lost')));
-            self::assertSame(['HTTP/1.1 404 Lost', 'A: 2', 'Content-Length: 5'], $lines(new ForeignResponse(404, ['A' => '2'], reason: 'Lost')));
-            self::assertSame(['HTTP/1.1 200 OK', 'A: 1', 'A: 2', 'Content-Length: 5'], $lines(new ForeignResponse(200, ['A' => ['1', '2'], 'Content-Length' => '5'])));
-            self::assertSame(['HTTP/1.1 200 OK', 'A: 1', 'A: 2', 'Content-Length: 5'], $lines(new ForeignResponse(200, ['A' => ['1', '2'], 'Content-Length' => '6'])));
+            self::assertSame(
+                ['HTTP/1.1 200 OK', 'A: 1', 'Content-Length: 5'],
+                $lines(new ForeignResponse(200, ['A' => '1'])),
+            );
+            self::assertSame(
+                ['HTTP/1.1 404 Not Found', 'A: 1', 'Content-Length: 5'],
+                $lines(new ForeignResponse(404, ['A' => '1'])),
+            );
+            self::assertSame(
+                ['HTTP/1.1 404 Lost', 'A: 1', 'Content-Length: 5'],
+                $lines(new ForeignResponse(404, ['A' => '1'], reason: 'Lost')),
+            );
+            self::assertSame(
+                ['HTTP/1.1 404 Lost', 'A: 2', 'Content-Length: 5'],
+                $lines(new ForeignResponse(404, ['A' => '2'], reason: 'Lost')),
+            );
+            self::assertSame(
+                ['HTTP/1.1 200 OK', 'A: 1', 'A: 2', 'Content-Length: 5'],
+                $lines(new ForeignResponse(200, ['A' => ['1', '2'], 'Content-Length' => '5'])),
+            );
+            self::assertSame(
+                ['HTTP/1.1 200 OK', 'A: 1', 'A: 2', 'Content-Length: 5'],
+                $lines(new ForeignResponse(200, ['A' => ['1', '2'], 'Content-Length' => '6'])),
+            );
         }
     }
 
@@ -120,7 +211,16 @@ final class ResponseWriterTest extends TestCase
     {
         [$written, $keep] = self::write(Response::text('')->withHeader('Connection', $values));
 
-        self::assertSame([$kept, $kept ? [] : ['Connection: close']], [$keep, array_values(array_filter($written->lines, static fn(string $line): bool => str_starts_with($line, 'Connection')))]);
+        self::assertSame(
+            [$kept, $kept ? [] : ['Connection: close']],
+            [
+                $keep,
+                array_values(array_filter(
+                    $written->lines,
+                    static fn(string $line): bool => str_starts_with($line, 'Connection'),
+                )),
+            ],
+        );
     }
 
     public function testHeadIsToldTheLengthAndGetsNoBody(): void
@@ -147,13 +247,26 @@ final class ResponseWriterTest extends TestCase
     private static function write(ResponseInterface $response, Head $request = new Head(), bool $keep = true): array
     {
         $body = $response instanceof Response ? $response->body() : null;
-        $bytes = (new ResponseWriter())->whole($response, \is_string($body) ? $body : (string) $response->getBody(), $request, $keep, (int) hrtime(true));
+        $bytes = (new ResponseWriter())->whole(
+            $response,
+            \is_string($body) ? $body : (string) $response->getBody(),
+            $request,
+            $keep,
+            (int) hrtime(true),
+        );
         [$head, $body] = explode("\r\n\r\n", $bytes, 2);
         $lines = explode("\r\n", $head);
         $dates = array_filter($lines, static fn(string $line): bool => str_starts_with($line, 'Date:'));
         self::assertCount(1, $dates);
 
-        return [(object) ['lines' => array_values(array_diff($lines, $dates)), 'date' => implode('', $dates), 'body' => $body], $keep];
+        return [
+            (object) [
+                'lines' => array_values(array_diff($lines, $dates)),
+                'date' => implode('', $dates),
+                'body' => $body,
+            ],
+            $keep,
+        ];
     }
 
     /**

@@ -16,7 +16,11 @@ trait OwnEnvironment
     #[Before]
     protected function clearEnvironment(): void
     {
-        $this->environment = array_filter(getenv(), static fn(string $name): bool => str_starts_with($name, 'PG') || $name === 'HOME', \ARRAY_FILTER_USE_KEY);
+        $this->environment = array_filter(
+            getenv(),
+            static fn(string $name): bool => str_starts_with($name, 'PG') || $name === 'HOME',
+            \ARRAY_FILTER_USE_KEY,
+        );
         array_map(putenv(...), array_keys($this->environment));
     }
 

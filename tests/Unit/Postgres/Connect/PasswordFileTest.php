@@ -34,7 +34,8 @@ final class PasswordFileTest extends TestCase
     public function testTheFirstLineThatFitsGivesThePassword(): void
     {
         $file = $this->file('pgpass', self::CONTENT, 0o600);
-        $find = static fn(string $host, string $database = 'shop', string $user = 'app') => PasswordFile::find($file, PostgresHost::of($host), $database, $user);
+        $find = static fn(string $host, string $database = 'shop', string $user = 'app')
+            => PasswordFile::find($file, PostgresHost::of($host), $database, $user);
 
         self::assertSame('first', $find('db'));
         self::assertSame('any:port\\', $find('db:7', user: 'other'));

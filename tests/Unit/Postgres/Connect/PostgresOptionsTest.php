@@ -26,35 +26,77 @@ final class PostgresOptionsTest extends TestCase
     /** @return iterable<string, array{string, array<string, mixed>}> */
     public static function dsns(): iterable
     {
-        yield 'a URI' => ['postgres://app:secret@db:5433/shop', ['hosts' => 'db:5433', 'user' => 'app', 'password' => 'secret', 'database' => 'shop']];
+        yield 'a URI' => [
+            'postgres://app:secret@db:5433/shop',
+            ['hosts' => 'db:5433', 'user' => 'app', 'password' => 'secret', 'database' => 'shop'],
+        ];
         yield 'the other scheme' => ['postgresql://db', ['hosts' => 'db:5432']];
         yield 'the database is named as the user' => ['postgres://app@db', ['user' => 'app', 'database' => 'app']];
-        yield 'percent-encoding' => ['postgres://a%40b:p%3Aw%2F%25%3F@db/d%20b', ['user' => 'a@b', 'password' => 'p:w/%?', 'database' => 'd b']];
+        yield 'percent-encoding' => [
+            'postgres://a%40b:p%3Aw%2F%25%3F@db/d%20b',
+            ['user' => 'a@b', 'password' => 'p:w/%?', 'database' => 'd b'],
+        ];
         yield 'a plus is a plus' => ['postgres://u:a+b@db', ['password' => 'a+b']];
         yield 'hosts' => ['postgres://u@h1:1,h2,h3:3/db', ['hosts' => 'h1:1 h2:5432 h3:3']];
         yield 'IPv6' => ['postgres://u@[::1]:5433,[2001:db8::1]/db', ['hosts' => '[::1]:5433 [2001:db8::1]:5432']];
-        yield 'a socket in the place of the host' => ['postgres://u@%2Fvar%2Frun/db', ['hosts' => '/var/run/.s.PGSQL.5432']];
-        yield 'a socket in the query' => ['postgres:///db?host=/tmp&port=6432&user=u', ['hosts' => '/tmp/.s.PGSQL.6432', 'database' => 'db', 'user' => 'u']];
+        yield 'a socket in the place of the host' => [
+            'postgres://u@%2Fvar%2Frun/db',
+            ['hosts' => '/var/run/.s.PGSQL.5432'],
+        ];
+        yield 'a socket in the query' => [
+            'postgres:///db?host=/tmp&port=6432&user=u',
+            ['hosts' => '/tmp/.s.PGSQL.6432', 'database' => 'db', 'user' => 'u'],
+        ];
         yield 'the query' => [
             'postgres://u@h/db?sslmode=verify-ca&target_session_attrs=read-write&connect_timeout=3&application_name=my%20app&channel_binding=require',
-            ['tls' => TlsMode::VerifyCa, 'targetSession' => TargetSession::ReadWrite, 'connectTimeout' => 3.0, 'applicationName' => 'my app', 'channelBinding' => ChannelBinding::Require],
+            [
+                'tls' => TlsMode::VerifyCa,
+                'targetSession' => TargetSession::ReadWrite,
+                'connectTimeout' => 3.0,
+                'applicationName' => 'my app',
+                'channelBinding' => ChannelBinding::Require,
+            ],
         ];
-        yield 'the options' => ['postgres://u@h?options=-c%20search_path%3Da%2Cb%20--work-mem%3D4MB%20-cx.y%3Da%5C%20b', ['settings' => ['search_path' => 'a,b', 'work_mem' => '4MB', 'x.y' => 'a b']]];
+        yield 'the options' => [
+            'postgres://u@h?options=-c%20search_path%3Da%2Cb%20--work-mem%3D4MB%20-cx.y%3Da%5C%20b',
+            ['settings' => ['search_path' => 'a,b', 'work_mem' => '4MB', 'x.y' => 'a b']],
+        ];
         yield 'no limit of time' => ['postgres://u@h?connect_timeout=0', ['connectTimeout' => \INF]];
         yield 'as JDBC asks for TLS' => ['postgres://u@h?ssl=true', ['tls' => TlsMode::Require]];
         yield 'allow is prefer' => ['postgres://u@h?sslmode=allow', ['tls' => TlsMode::Prefer]];
-        yield "the system's authorities" => ['postgres://u@h?sslrootcert=system', ['tls' => TlsMode::VerifyFull, 'tlsRootCertificate' => null]];
-        yield 'authentication' => ['postgres://u@h?require_auth=md5,password', ['authentication' => [AuthenticationMethod::Md5, AuthenticationMethod::Password]]];
-        yield 'less authentication' => ['postgres://u@h?require_auth=!none,!gss', ['authentication' => [AuthenticationMethod::Scram]]];
-        yield 'what is done anyway' => ['postgres://u@h?client_encoding=UTF8&gssencmode=disable', ['hosts' => 'h:5432']];
-        yield 'pairs' => ['host=db port=5433 user=app password=secret dbname=shop', ['hosts' => 'db:5433', 'user' => 'app', 'password' => 'secret', 'database' => 'shop']];
-        yield 'pairs with quotes' => ["user = 'a b' password='it\\'s \\\\' host=db", ['user' => 'a b', 'password' => "it's \\", 'hosts' => 'db:5432']];
+        yield "the system's authorities" => [
+            'postgres://u@h?sslrootcert=system',
+            ['tls' => TlsMode::VerifyFull, 'tlsRootCertificate' => null],
+        ];
+        yield 'authentication' => [
+            'postgres://u@h?require_auth=md5,password',
+            ['authentication' => [AuthenticationMethod::Md5, AuthenticationMethod::Password]],
+        ];
+        yield 'less authentication' => [
+            'postgres://u@h?require_auth=!none,!gss',
+            ['authentication' => [AuthenticationMethod::Scram]],
+        ];
+        yield 'what is done anyway' => [
+            'postgres://u@h?client_encoding=UTF8&gssencmode=disable',
+            ['hosts' => 'h:5432'],
+        ];
+        yield 'pairs' => [
+            'host=db port=5433 user=app password=secret dbname=shop',
+            ['hosts' => 'db:5433', 'user' => 'app', 'password' => 'secret', 'database' => 'shop'],
+        ];
+        yield 'pairs with quotes' => [
+            "user = 'a b' password='it\\'s \\\\' host=db",
+            ['user' => 'a b', 'password' => "it's \\", 'hosts' => 'db:5432'],
+        ];
         yield 'pairs with a backslash' => ['user=a\ b password=x\\\'y host=db', ['user' => 'a b', 'password' => "x'y"]];
         yield 'an empty value' => ["host=db user=app password='' dbname=", ['password' => null, 'database' => 'app']];
         yield 'lists' => ['host=a,b,c port=1,2,3 user=u', ['hosts' => 'a:1 b:2 c:3']];
         yield 'one port for all' => ['host=a,b port=7 user=u', ['hosts' => 'a:7 b:7']];
         yield 'the default among ports' => ['host=a,b port=7, user=u', ['hosts' => 'a:7 b:5432']];
-        yield 'an address beside the name' => ['host=db hostaddr=10.0.0.1 user=u', ['hosts' => 'db:5432', 'addresses' => ['10.0.0.1']]];
+        yield 'an address beside the name' => [
+            'host=db hostaddr=10.0.0.1 user=u',
+            ['hosts' => 'db:5432', 'addresses' => ['10.0.0.1']],
+        ];
         yield 'an address alone' => ['hostaddr=10.0.0.1,::1 user=u', ['hosts' => '10.0.0.1:5432 [::1]:5432']];
         yield 'spaces around' => ["  host = db \n user=u  ", ['hosts' => 'db:5432', 'user' => 'u']];
     }
@@ -80,7 +122,10 @@ final class PostgresOptionsTest extends TestCase
         $password = rawurlencode(self::PASSWORD);
         yield 'an unknown key' => ["postgres://u:{$password}@h?sslmod=require", "'sslmod'"];
         yield 'an unknown key in a pair' => ["host=h password={$password} nonsense=1", "'nonsense'"];
-        yield 'an unknown value' => ["postgres://u:{$password}@h?sslmode=strict", "'sslmode' must be disable or prefer or require or verify-ca or verify-full, not \"strict\""];
+        yield 'an unknown value' => [
+            "postgres://u:{$password}@h?sslmode=strict",
+            "'sslmode' must be disable or prefer or require or verify-ca or verify-full, not \"strict\"",
+        ];
         yield 'an encoding' => ["postgres://u:{$password}@h?client_encoding=LATIN1", "'client_encoding' can only be"];
         yield 'another scheme' => ["mysql://u:{$password}@h", 'begins with postgres://'];
         yield 'no pair' => ["host=h user=u {$password}", "what follows 'user'"];
@@ -134,9 +179,24 @@ final class PostgresOptionsTest extends TestCase
         $options = PostgresOptions::of('');
 
         self::assertSame('h1:7 h2:7', implode(' ', $options->hosts));
-        self::assertSame(['app', 'secret', 'shop', 2.0, 'me'], [$options->user, $options->password(), $options->database, $options->connectTimeout, $options->applicationName]);
-        self::assertSame([TlsMode::Require, TargetSession::Standby, ChannelBinding::Disable], [$options->tls, $options->targetSession, $options->channelBinding]);
-        self::assertSame([$file, $file, $file, $file], [$options->tlsRootCertificate, $options->tlsCertificate, $options->tlsKey, $options->passwordFile]);
+        self::assertSame(
+            ['app', 'secret', 'shop', 2.0, 'me'],
+            [
+                $options->user,
+                $options->password(),
+                $options->database,
+                $options->connectTimeout,
+                $options->applicationName,
+            ],
+        );
+        self::assertSame(
+            [TlsMode::Require, TargetSession::Standby, ChannelBinding::Disable],
+            [$options->tls, $options->targetSession, $options->channelBinding],
+        );
+        self::assertSame(
+            [$file, $file, $file, $file],
+            [$options->tlsRootCertificate, $options->tlsCertificate, $options->tlsKey, $options->passwordFile],
+        );
         self::assertSame([['a' => 'b'], [AuthenticationMethod::Md5]], [$options->settings, $options->authentication]);
     }
 
@@ -149,7 +209,10 @@ final class PostgresOptionsTest extends TestCase
 
         $options = PostgresOptions::of('host=db user=u password=mine');
 
-        self::assertSame(['db:7', null, 'mine'], [(string) $options->hosts[0], $options->hosts[0]->address, $options->password()]);
+        self::assertSame(
+            ['db:7', null, 'mine'],
+            [(string) $options->hosts[0], $options->hosts[0]->address, $options->password()],
+        );
     }
 
     public function testHostAndAddressOfTheEnvironmentBelongTogether(): void
@@ -157,7 +220,10 @@ final class PostgresOptionsTest extends TestCase
         putenv('PGHOST=db');
         putenv('PGHOSTADDR=10.0.0.1');
 
-        self::assertSame(['db', '10.0.0.1'], [PostgresOptions::of('user=u')->hosts[0]->host, PostgresOptions::of('user=u')->hosts[0]->address]);
+        self::assertSame(
+            ['db', '10.0.0.1'],
+            [PostgresOptions::of('user=u')->hosts[0]->host, PostgresOptions::of('user=u')->hosts[0]->address],
+        );
     }
 
     public function testAServiceIsNotPassedOverInSilence(): void
@@ -182,14 +248,23 @@ final class PostgresOptionsTest extends TestCase
     {
         $name = posix_getpwuid(posix_geteuid())['name'] ?? null;
 
-        self::assertSame([$name, $name], [PostgresOptions::of('host=db')->user, PostgresOptions::of('host=db')->database]);
+        self::assertSame(
+            [$name, $name],
+            [PostgresOptions::of('host=db')->user, PostgresOptions::of('host=db')->database],
+        );
     }
 
     public function testThePasswordIsShownNowhere(): void
     {
-        $options = PostgresOptions::of('postgres://u:' . rawurlencode(self::PASSWORD) . '@h')->with(['password' => self::PASSWORD, 'connectTimeout' => 1.0]);
+        $options = PostgresOptions::of('postgres://u:' . rawurlencode(self::PASSWORD) . '@h')->with(
+            ['password' => self::PASSWORD, 'connectTimeout' => 1.0],
+        );
 
-        $shown = print_r($options, true) . var_export($options, true) . json_encode($options) . print_r((array) $options, true) . print_r(get_object_vars($options), true);
+        $shown = print_r($options, true)
+            . var_export($options, true)
+            . json_encode($options)
+            . print_r((array) $options, true)
+            . print_r(get_object_vars($options), true);
         ob_start();
         var_dump($options);
         $shown .= ob_get_clean();
@@ -211,7 +286,10 @@ final class PostgresOptionsTest extends TestCase
 
         $copy = $options->with(['user' => 'v', 'hosts' => 'a,b:7', 'driver' => PostgresDriver::ExtPgsql]);
 
-        self::assertSame(['v', 'shop', self::PASSWORD, 0, PostgresDriver::ExtPgsql], [$copy->user, $copy->database, $copy->password(), $copy->statementCache, $copy->driver]);
+        self::assertSame(
+            ['v', 'shop', self::PASSWORD, 0, PostgresDriver::ExtPgsql],
+            [$copy->user, $copy->database, $copy->password(), $copy->statementCache, $copy->driver],
+        );
         self::assertSame(['a:5432 b:7', 'u'], [implode(' ', $copy->hosts), $options->user]);
     }
 
@@ -228,18 +306,26 @@ final class PostgresOptionsTest extends TestCase
             (new PostgresOptions(user: 'u'))->with(['password' => self::PASSWORD, 'connectTimeout' => -1.0]);
             self::fail('It was taken');
         } catch (\ValueError $error) {
-            self::assertStringNotContainsString(self::PASSWORD, $error->getMessage() . print_r(self::frames($error), true));
+            self::assertStringNotContainsString(
+                self::PASSWORD,
+                $error->getMessage() . print_r(self::frames($error), true),
+            );
         }
     }
 
     public function testNothingButAValueErrorComesOfRandomText(): void
     {
         mt_srand(Scale::seed());
-        $valid = ['postgres://u:p%20w@h1:5432,[::1]/db?sslmode=require&options=-c%20a%3Db', "host=a,b port=1 user='x \\' y' options='-c a=b'"];
+        $valid = [
+            'postgres://u:p%20w@h1:5432,[::1]/db?sslmode=require&options=-c%20a%3Db',
+            "host=a,b port=1 user='x \\' y' options='-c a=b'",
+        ];
         for ($i = 0; $i < 3000; ++$i) {
             $text = $valid[$i % 2];
             for ($change = mt_rand(1, 6); $change > 0; --$change) {
-                $text[mt_rand(0, \strlen($text) - 1)] = mt_rand(0, 3) === 0 ? \chr(mt_rand(0, 255)) : "@:/?&=%'\\ ,[]#"[mt_rand(0, 13)];
+                $text[mt_rand(0, \strlen($text) - 1)] = mt_rand(0, 3) === 0
+                    ? \chr(mt_rand(0, 255))
+                    : "@:/?&=%'\\ ,[]#"[mt_rand(0, 13)];
             }
             try {
                 PostgresOptions::of($text);
@@ -252,24 +338,66 @@ final class PostgresOptionsTest extends TestCase
     /** @return iterable<string, array{\Closure(): PostgresOptions, string}> */
     public static function outOfRange(): iterable
     {
-        yield 'connectTimeout 0' => [static fn() => new PostgresOptions(user: 'u', connectTimeout: 0.0), 'connectTimeout must be more than 0'];
-        yield 'a connectTimeout that is no number' => [static fn() => new PostgresOptions(user: 'u', connectTimeout: \NAN), 'connectTimeout must be more than 0'];
-        yield 'statementTimeout 0' => [static fn() => new PostgresOptions(user: 'u', statementTimeout: 0.0), 'statementTimeout must be more than 0'];
-        yield 'a statementTimeout beyond the server' => [static fn() => new PostgresOptions(user: 'u', statementTimeout: \INF), 'statementTimeout must be at most'];
-        yield 'readTimeout below 0' => [static fn() => new PostgresOptions(user: 'u', readTimeout: -1.0), 'readTimeout must be more than 0'];
-        yield 'statementCache below 0' => [static fn() => new PostgresOptions(user: 'u', statementCache: -1), 'statementCache must be 0 or more'];
+        yield 'connectTimeout 0' => [
+            static fn() => new PostgresOptions(user: 'u', connectTimeout: 0.0),
+            'connectTimeout must be more than 0',
+        ];
+        yield 'a connectTimeout that is no number' => [
+            static fn() => new PostgresOptions(user: 'u', connectTimeout: \NAN),
+            'connectTimeout must be more than 0',
+        ];
+        yield 'statementTimeout 0' => [
+            static fn() => new PostgresOptions(user: 'u', statementTimeout: 0.0),
+            'statementTimeout must be more than 0',
+        ];
+        yield 'a statementTimeout beyond the server' => [
+            static fn() => new PostgresOptions(user: 'u', statementTimeout: \INF),
+            'statementTimeout must be at most',
+        ];
+        yield 'readTimeout below 0' => [
+            static fn() => new PostgresOptions(user: 'u', readTimeout: -1.0),
+            'readTimeout must be more than 0',
+        ];
+        yield 'statementCache below 0' => [
+            static fn() => new PostgresOptions(user: 'u', statementCache: -1),
+            'statementCache must be 0 or more',
+        ];
         yield 'no user' => [static fn() => new PostgresOptions(user: ''), 'user must not be empty'];
-        yield 'no database' => [static fn() => new PostgresOptions(user: 'u', database: ''), 'database must not be empty'];
+        yield 'no database' => [
+            static fn() => new PostgresOptions(user: 'u', database: ''),
+            'database must not be empty',
+        ];
         yield 'a NUL in the user' => [static fn() => new PostgresOptions(user: "u\0v"), 'user must not contain NUL'];
-        yield 'a NUL in a setting' => [static fn() => new PostgresOptions(user: 'u', settings: ['a' => "\0"]), 'a must not contain NUL'];
-        yield 'a name that is no setting' => [static fn() => new PostgresOptions(user: 'u', settings: ["a'b" => '']), "\"a'b\" is not"];
-        yield 'no authentication at all' => [static fn() => new PostgresOptions(user: 'u', authentication: []), 'at least'];
-        yield 'a key without a certificate' => [static fn() => new PostgresOptions(user: 'u', tlsKey: __FILE__), 'tlsKey is of no use'];
-        yield 'a certificate that is not there' => [static fn() => new PostgresOptions(user: 'u', tlsCertificate: '/not/there'), 'tlsCertificate is not there'];
+        yield 'a NUL in a setting' => [
+            static fn() => new PostgresOptions(user: 'u', settings: ['a' => "\0"]),
+            'a must not contain NUL',
+        ];
+        yield 'a name that is no setting' => [
+            static fn() => new PostgresOptions(user: 'u', settings: ["a'b" => '']),
+            "\"a'b\" is not",
+        ];
+        yield 'no authentication at all' => [
+            static fn() => new PostgresOptions(user: 'u', authentication: []),
+            'at least',
+        ];
+        yield 'a key without a certificate' => [
+            static fn() => new PostgresOptions(user: 'u', tlsKey: __FILE__),
+            'tlsKey is of no use',
+        ];
+        yield 'a certificate that is not there' => [
+            static fn() => new PostgresOptions(user: 'u', tlsCertificate: '/not/there'),
+            'tlsCertificate is not there',
+        ];
         yield 'a host that is empty' => [static fn() => new PostgresOptions([''], user: 'u'), 'must be a name'];
         yield 'a host with a space' => [static fn() => new PostgresOptions('a b', user: 'u'), 'must be a name'];
-        yield 'a host with a port twice' => [static fn() => new PostgresOptions('a:1:2', user: 'u'), 'neither host nor host:port'];
-        yield 'an address that is none' => [static fn() => new PostgresOptions([new PostgresHost('db', address: 'db')], user: 'u'), 'no IP address'];
+        yield 'a host with a port twice' => [
+            static fn() => new PostgresOptions('a:1:2', user: 'u'),
+            'neither host nor host:port',
+        ];
+        yield 'an address that is none' => [
+            static fn() => new PostgresOptions([new PostgresHost('db', address: 'db')], user: 'u'),
+            'no IP address',
+        ];
     }
 
     /** @param \Closure(): PostgresOptions $make */
@@ -294,7 +422,10 @@ final class PostgresOptionsTest extends TestCase
         yield 'a socket' => ['host=/tmp sslmode=require', TlsMode::Disable];
         yield 'what was asked for' => ['host=db sslmode=disable', TlsMode::Disable];
         yield 'authorities on this machine' => ['host=localhost sslrootcert=' . __FILE__, TlsMode::VerifyFull];
-        yield 'authorities that must be asked' => ['host=db sslmode=require sslrootcert=' . __FILE__, TlsMode::VerifyCa];
+        yield 'authorities that must be asked' => [
+            'host=db sslmode=require sslrootcert=' . __FILE__,
+            TlsMode::VerifyCa,
+        ];
     }
 
     #[DataProvider('tlsModes')]

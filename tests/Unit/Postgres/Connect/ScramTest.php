@@ -30,7 +30,10 @@ final class ScramTest extends TestCase
 
         self::assertSame([Scram::PLAIN, 'n,,n=,r=' . self::NONCE], [$scram->mechanism, $scram->first()]);
         $scram->challenge(self::CHALLENGE);
-        self::assertSame('c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=qvT2SWdEH5Q06albL+hjSYuUhCG7VndFyzIb7CK4n9k=', $scram->compute());
+        self::assertSame(
+            'c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=qvT2SWdEH5Q06albL+hjSYuUhCG7VndFyzIb7CK4n9k=',
+            $scram->compute(),
+        );
         $scram->verify('v=3HO6Qt1M4MKJrmlKaoOqLAI0/0TV0HZe7J9H3MBtSOg=');
     }
 
@@ -48,7 +51,10 @@ final class ScramTest extends TestCase
     {
         $salted = new SaltedPasswords();
         $credentials = new LoginCredentials('user', 'db', new \SensitiveParameterValue('pencil'), salted: $salted);
-        [$first, $second] = [Scram::begin([Scram::PLAIN], $credentials, self::NONCE), Scram::begin([Scram::PLAIN], $credentials, self::NONCE)];
+        [$first, $second] = [
+            Scram::begin([Scram::PLAIN], $credentials, self::NONCE),
+            Scram::begin([Scram::PLAIN], $credentials, self::NONCE),
+        ];
         $challenge = str_replace('i=4096', 'i=9000', self::CHALLENGE);
         $first->challenge($challenge);
         $second->challenge($challenge);
@@ -68,7 +74,10 @@ final class ScramTest extends TestCase
     public function testTheWorkOfALoginThatIsGivenUpIsDoneByAnother(): void
     {
         $credentials = self::credentials();
-        [$first, $second] = [Scram::begin([Scram::PLAIN], $credentials, self::NONCE), Scram::begin([Scram::PLAIN], $credentials, self::NONCE)];
+        [$first, $second] = [
+            Scram::begin([Scram::PLAIN], $credentials, self::NONCE),
+            Scram::begin([Scram::PLAIN], $credentials, self::NONCE),
+        ];
         foreach ([$first, $second] as $scram) {
             $scram->challenge(str_replace('i=4096', 'i=9000', self::CHALLENGE));
         }
@@ -90,8 +99,14 @@ final class ScramTest extends TestCase
         yield 'no iterations' => ['r=' . self::NONCE . 'x,s=QQ==,i=0', "can't be understood"];
         yield 'fewer than none' => ['r=' . self::NONCE . 'x,s=QQ==,i=-1', "can't be understood"];
         yield 'absurdly many' => ['r=' . self::NONCE . 'x,s=QQ==,i=2147483647', '2147483647 SCRAM iterations'];
-        yield 'more than a number holds' => ['r=' . self::NONCE . 'x,s=QQ==,i=' . str_repeat('9', 500), ' SCRAM iterations'];
-        yield 'an extension that has to be understood' => ['m=x,r=' . self::NONCE . 'x,s=QQ==,i=4096', "can't be understood"];
+        yield 'more than a number holds' => [
+            'r=' . self::NONCE . 'x,s=QQ==,i=' . str_repeat('9', 500),
+            ' SCRAM iterations',
+        ];
+        yield 'an extension that has to be understood' => [
+            'm=x,r=' . self::NONCE . 'x,s=QQ==,i=4096',
+            "can't be understood",
+        ];
     }
 
     #[DataProvider('hostileChallenges')]
@@ -137,23 +152,59 @@ final class ScramTest extends TestCase
     {
         $both = [Scram::PLUS, Scram::PLAIN];
         yield 'bound' => [ChannelBinding::Prefer, true, 'hash', $both, 'SCRAM-SHA-256-PLUS p=tls-server-end-point,,'];
-        yield 'bound by need' => [ChannelBinding::Require, true, 'hash', [Scram::PLUS], 'SCRAM-SHA-256-PLUS p=tls-server-end-point,,'];
-        yield 'could be bound, and says so' => [ChannelBinding::Prefer, true, 'hash', [Scram::PLAIN], 'SCRAM-SHA-256 y,,'];
+        yield 'bound by need' => [
+            ChannelBinding::Require,
+            true,
+            'hash',
+            [Scram::PLUS],
+            'SCRAM-SHA-256-PLUS p=tls-server-end-point,,',
+        ];
+        yield 'could be bound, and says so' => [
+            ChannelBinding::Prefer,
+            true,
+            'hash',
+            [Scram::PLAIN],
+            'SCRAM-SHA-256 y,,',
+        ];
         yield 'not to be bound' => [ChannelBinding::Disable, true, 'hash', $both, 'SCRAM-SHA-256 n,,'];
         yield 'not encrypted' => [ChannelBinding::Prefer, false, null, [Scram::PLAIN], 'SCRAM-SHA-256 n,,'];
         yield 'a certificate without a hash' => [ChannelBinding::Prefer, true, null, $both, 'SCRAM-SHA-256 n,,'];
         yield 'needed, not encrypted' => [ChannelBinding::Require, false, null, [Scram::PLAIN], '! not encrypted'];
         yield 'needed, not offered' => [ChannelBinding::Require, true, 'hash', [Scram::PLAIN], '! does not offer it'];
         yield 'needed, no hash' => [ChannelBinding::Require, true, null, $both, '! no hash'];
-        yield 'nothing known' => [ChannelBinding::Prefer, false, null, ['SCRAM-SHA-512'], '! no SASL mechanism that is known: SCRAM-SHA-512'];
-        yield 'nothing but bound, not encrypted' => [ChannelBinding::Prefer, false, null, [Scram::PLUS], '! no SASL mechanism'];
+        yield 'nothing known' => [
+            ChannelBinding::Prefer,
+            false,
+            null,
+            ['SCRAM-SHA-512'],
+            '! no SASL mechanism that is known: SCRAM-SHA-512',
+        ];
+        yield 'nothing but bound, not encrypted' => [
+            ChannelBinding::Prefer,
+            false,
+            null,
+            [Scram::PLUS],
+            '! no SASL mechanism',
+        ];
     }
 
     /** @param list<string> $offered */
     #[DataProvider('bindings')]
-    public function testTheChannelIsBoundWhereItCanBe(ChannelBinding $binding, bool $tls, ?string $hash, array $offered, string $expected): void
-    {
-        $credentials = new LoginCredentials('u', 'd', new \SensitiveParameterValue('pencil'), channelBinding: $binding, tls: $tls, certificateHash: $hash);
+    public function testTheChannelIsBoundWhereItCanBe(
+        ChannelBinding $binding,
+        bool $tls,
+        ?string $hash,
+        array $offered,
+        string $expected,
+    ): void {
+        $credentials = new LoginCredentials(
+            'u',
+            'd',
+            new \SensitiveParameterValue('pencil'),
+            channelBinding: $binding,
+            tls: $tls,
+            certificateHash: $hash,
+        );
         if ($expected[0] === '!') {
             $this->expectExceptionObject(AttemptFailedException::authentication(substr($expected, 2)));
         }
@@ -165,11 +216,20 @@ final class ScramTest extends TestCase
 
     public function testTheChannelsDataIsPartOfTheProof(): void
     {
-        $credentials = new LoginCredentials('u', 'd', new \SensitiveParameterValue('pencil'), tls: true, certificateHash: "\1\2\3");
+        $credentials = new LoginCredentials(
+            'u',
+            'd',
+            new \SensitiveParameterValue('pencil'),
+            tls: true,
+            certificateHash: "\1\2\3",
+        );
         $scram = Scram::begin([Scram::PLUS], $credentials, self::NONCE);
         $scram->challenge(self::CHALLENGE);
 
-        self::assertStringStartsWith('c=' . base64_encode("p=tls-server-end-point,,\1\2\3") . ',', (string) $scram->compute());
+        self::assertStringStartsWith(
+            'c=' . base64_encode("p=tls-server-end-point,,\1\2\3") . ',',
+            (string) $scram->compute(),
+        );
     }
 
     private static function credentials(): LoginCredentials

@@ -16,7 +16,11 @@ use Spindle\Tests\Postgres\Message;
 
 final class SessionSetupTest extends TestCase
 {
-    private const NEW = ['server_version' => '15.2 (Debian)', 'in_hot_standby' => 'off', 'default_transaction_read_only' => 'off'];
+    private const NEW = [
+        'server_version' => '15.2 (Debian)',
+        'in_hot_standby' => 'off',
+        'default_transaction_read_only' => 'off',
+    ];
 
     private const OLD = ['server_version' => '13.4'];
 
@@ -25,27 +29,45 @@ final class SessionSetupTest extends TestCase
         $setup = new SessionSetup(new PostgresOptions(user: 'u'), TargetSession::ReadWrite, self::NEW, 4711);
 
         self::assertCount(1, $setup->statements());
-        self::assertSame("select pg_catalog.pg_backend_pid() = 4711, pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time()), case when pg_catalog.pg_backend_pid() = 4711 and pg_catalog.current_setting('client_connection_check_interval', true) = '0' then pg_catalog.set_config(E'client_connection_check_interval', E'2000', false) end", $setup->statements()[0]);
+        self::assertSame(
+            "select pg_catalog.pg_backend_pid() = 4711, pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time()), case when pg_catalog.pg_backend_pid() = 4711 and pg_catalog.current_setting('client_connection_check_interval', true) = '0' then pg_catalog.set_config(E'client_connection_check_interval', E'2000', false) end",
+            $setup->statements()[0],
+        );
     }
 
     public function testAnOldServerIsAskedForNothingByItself(): void
     {
-        self::assertSame([], (new SessionSetup(new PostgresOptions(user: 'u'), TargetSession::Any, self::OLD, 1))->statements());
+        self::assertSame(
+            [],
+            (new SessionSetup(new PostgresOptions(user: 'u'), TargetSession::Any, self::OLD, 1))->statements(),
+        );
     }
 
     public function testSettingsAreQuoted(): void
     {
-        $options = new PostgresOptions(user: 'u', statementTimeout: 0.0001, settings: ['search_path' => "a'b\\", 'client_connection_check_interval' => '5s']);
+        $options = new PostgresOptions(
+            user: 'u',
+            statementTimeout: 0.0001,
+            settings: ['search_path' => "a'b\\", 'client_connection_check_interval' => '5s'],
+        );
 
         self::assertSame(
-            ["select pg_catalog.pg_backend_pid() = 1, pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())", "select pg_catalog.set_config(E'search_path', E'a''b\\\\', false), pg_catalog.set_config(E'client_connection_check_interval', E'5s', false), pg_catalog.set_config(E'statement_timeout', E'1', false)"],
+            [
+                "select pg_catalog.pg_backend_pid() = 1, pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())",
+                "select pg_catalog.set_config(E'search_path', E'a''b\\\\', false), pg_catalog.set_config(E'client_connection_check_interval', E'5s', false), pg_catalog.set_config(E'statement_timeout', E'1', false)",
+            ],
             (new SessionSetup($options, TargetSession::Any, self::NEW, 1))->statements(),
         );
     }
 
     public function testAServerBeforeTwelveGivesFloatsInFull(): void
     {
-        $statements = (new SessionSetup(new PostgresOptions(user: 'u'), TargetSession::Any, ['server_version' => '11.2'], 1))->statements();
+        $statements = (new SessionSetup(
+            new PostgresOptions(user: 'u'),
+            TargetSession::Any,
+            ['server_version' => '11.2'],
+            1,
+        ))->statements();
 
         self::assertSame(["select pg_catalog.set_config(E'extra_float_digits', E'3', false)"], $statements);
     }
@@ -54,7 +76,11 @@ final class SessionSetupTest extends TestCase
     public static function roles(): iterable
     {
         foreach (TargetSession::cases() as $target) {
-            foreach (['a primary' => ['off', 'off'], 'a primary that is read-only' => ['off', 'on'], 'a standby' => ['on', 'on']] as $what => [$standby, $readOnly]) {
+            foreach ([
+                'a primary' => ['off', 'off'],
+                'a primary that is read-only' => ['off', 'on'],
+                'a standby' => ['on', 'on'],
+            ] as $what => [$standby, $readOnly]) {
                 $suits = match ($target) {
                     TargetSession::Any, TargetSession::PreferStandby => true,
                     TargetSession::ReadWrite => $what === 'a primary',
@@ -68,13 +94,29 @@ final class SessionSetupTest extends TestCase
     }
 
     #[DataProvider('roles')]
-    public function testTheKindOfSessionIsJudged(TargetSession $target, string $standby, string $readOnly, bool $suits): void
-    {
+    public function testTheKindOfSessionIsJudged(
+        TargetSession $target,
+        string $standby,
+        string $readOnly,
+        bool $suits,
+    ): void {
         $options = new PostgresOptions(user: 'u');
-        $new = new SessionSetup($options, $target, ['server_version' => '15', 'in_hot_standby' => $standby, 'default_transaction_read_only' => $readOnly], 1);
+        $new = new SessionSetup(
+            $options,
+            $target,
+            ['server_version' => '15', 'in_hot_standby' => $standby, 'default_transaction_read_only' => $readOnly],
+            1,
+        );
         $old = new SessionSetup($options, $target, self::OLD, 1);
         $answers = new SimpleQueries($old->statements(), '');
-        $answers->receive($old->statements() === [] ? '' : Message::rowDescription(['a' => 16, 'b' => 25]) . Message::dataRow($standby === 'on' ? 't' : 'f', $readOnly) . Message::commandComplete('SELECT 1') . Message::readyForQuery());
+        $answers->receive(
+            $old->statements() === []
+                ? ''
+                : Message::rowDescription(['a' => 16, 'b' => 25])
+                . Message::dataRow($standby === 'on' ? 't' : 'f', $readOnly)
+                . Message::commandComplete('SELECT 1')
+                . Message::readyForQuery(),
+        );
 
         self::assertSame([$suits, $suits], [self::judge($new, new SimpleQueries([], '')), self::judge($old, $answers)]);
     }
@@ -95,13 +137,23 @@ final class SessionSetupTest extends TestCase
     public function testParametersThatChangeMeanwhileAreTold(): void
     {
         $queries = new SimpleQueries(['select 1', 'select 2'], Message::parameterStatus('a', 'old'));
-        foreach (str_split(Message::dataRow('x', null, '') . Message::readyForQuery() . Message::parameterStatus('a', 'new') . Message::noticeResponse('00000', '') . Message::dataRow() . Message::readyForQuery()) as $byte) {
+        foreach (str_split(
+            Message::dataRow('x', null, '')
+                . Message::readyForQuery()
+                . Message::parameterStatus('a', 'new')
+                . Message::noticeResponse('00000', '')
+                . Message::dataRow()
+                . Message::readyForQuery(),
+        ) as $byte) {
             self::assertFalse($queries->isDone());
             $queries->receive($byte);
         }
 
         self::assertTrue($queries->isDone());
-        self::assertSame([['a' => 'new'], [['x', null, '']], [[]], null], [$queries->parameters(), $queries->rows(0), $queries->rows(1), $queries->error(0)]);
+        self::assertSame(
+            [['a' => 'new'], [['x', null, '']], [[]], null],
+            [$queries->parameters(), $queries->rows(0), $queries->rows(1), $queries->error(0)],
+        );
     }
 
     /** @return iterable<string, array{string, string}> */
@@ -134,7 +186,11 @@ final class SessionSetupTest extends TestCase
     public function testAServerThatEndsTheSessionIsHeard(): void
     {
         $this->expectExceptionObject(AttemptFailedException::because('terminating connection (57P01)'));
-        (new SimpleQueries(['select 1'], ''))->receive(Message::errorResponse('57P01', 'terminating connection', severity: 'FATAL'));
+        (new SimpleQueries(['select 1'], ''))->receive(Message::errorResponse(
+            '57P01',
+            'terminating connection',
+            severity: 'FATAL',
+        ));
     }
 
     private static function judge(SessionSetup $setup, SimpleQueries $answers): bool

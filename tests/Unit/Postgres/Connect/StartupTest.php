@@ -19,7 +19,12 @@ use Spindle\Tests\Postgres\ScramServer;
 
 final class StartupTest extends TestCase
 {
-    private const ANY = [AuthenticationMethod::None, AuthenticationMethod::Scram, AuthenticationMethod::Md5, AuthenticationMethod::Password];
+    private const ANY = [
+        AuthenticationMethod::None,
+        AuthenticationMethod::Scram,
+        AuthenticationMethod::Md5,
+        AuthenticationMethod::Password,
+    ];
 
     public function testItBeginsWithWhatEveryServerAndPoolerTakes(): void
     {
@@ -44,7 +49,16 @@ final class StartupTest extends TestCase
     {
         $startup = new Startup(self::credentials());
 
-        self::assertSame('', self::feed($startup, Message::noticeResponse('00000', 'hello') . Message::welcome(17, 4) . Message::parameterStatus('a', 'b'), $size));
+        self::assertSame(
+            '',
+            self::feed(
+                $startup,
+                Message::noticeResponse('00000', 'hello')
+                    . Message::welcome(17, 4)
+                    . Message::parameterStatus('a', 'b'),
+                $size,
+            ),
+        );
 
         self::assertTrue($startup->isReady());
         self::assertSame([17, "\0\0\0\4"], [$startup->pid(), $startup->secretKey()]);
@@ -59,7 +73,11 @@ final class StartupTest extends TestCase
         $server = new ScramServer('secret', iterations: 10_000);
 
         $first = self::feed($startup, Message::authenticationSasl(Scram::PLUS, Scram::PLAIN), $size);
-        $final = self::feed($startup, Message::authenticationSaslContinue($server->challenge(self::sasl($first, initial: true))), $size);
+        $final = self::feed(
+            $startup,
+            Message::authenticationSaslContinue($server->challenge(self::sasl($first, initial: true))),
+            $size,
+        );
         self::assertTrue($server->accepts($proof = self::sasl($final)));
         self::feed($startup, Message::authenticationSaslFinal($server->signature($proof)) . Message::welcome(), $size);
 
@@ -69,7 +87,11 @@ final class StartupTest extends TestCase
     public function testLongerSecretKeysAreKept(): void
     {
         $startup = new Startup(self::credentials());
-        $startup->receive(Message::authenticationOk() . Message::of('K', pack('N', 1) . str_repeat('k', 32)) . Message::readyForQuery());
+        $startup->receive(
+            Message::authenticationOk()
+                . Message::of('K', pack('N', 1) . str_repeat('k', 32))
+                . Message::readyForQuery(),
+        );
 
         self::assertSame(str_repeat('k', 32), $startup->secretKey());
     }
@@ -77,7 +99,9 @@ final class StartupTest extends TestCase
     public function testAnOlderMinorVersionIsTaken(): void
     {
         $startup = new Startup(self::credentials());
-        $startup->receive(Message::negotiateProtocolVersion(0) . Message::negotiateProtocolVersion(3 << 16) . Message::welcome());
+        $startup->receive(
+            Message::negotiateProtocolVersion(0) . Message::negotiateProtocolVersion(3 << 16) . Message::welcome(),
+        );
 
         self::assertTrue($startup->isReady());
     }
@@ -87,7 +111,10 @@ final class StartupTest extends TestCase
         $md5 = new Startup(self::credentials(self::ANY));
         $password = new Startup(self::credentials(self::ANY));
 
-        self::assertSame(Message::of('p', 'md5' . md5(md5('secretapp') . "\1\2\3\4") . "\0"), $md5->receive(Message::authenticationMd5("\1\2\3\4")));
+        self::assertSame(
+            Message::of('p', 'md5' . md5(md5('secretapp') . "\1\2\3\4") . "\0"),
+            $md5->receive(Message::authenticationMd5("\1\2\3\4")),
+        );
         self::assertSame(Message::of('p', "secret\0"), $password->receive(Message::authenticationCleartext()));
         $md5->receive(Message::welcome());
         $password->receive(Message::welcome());
@@ -97,10 +124,26 @@ final class StartupTest extends TestCase
     /** @return iterable<string, array{list<AuthenticationMethod>, string, string}> */
     public static function demands(): iterable
     {
-        yield 'MD5' => [[AuthenticationMethod::Scram], Message::authenticationMd5('salt'), "'md5' authentication, which is not allowed (allowed: scram-sha-256)"];
-        yield 'the password' => [[AuthenticationMethod::Scram, AuthenticationMethod::Md5], Message::authenticationCleartext(), "'password' authentication, which is not allowed"];
-        yield 'nothing' => [[AuthenticationMethod::Scram], Message::authenticationOk(), "'none' authentication, which is not allowed"];
-        yield 'SCRAM' => [[AuthenticationMethod::None], Message::authenticationSasl(Scram::PLAIN), "'scram-sha-256' authentication, which is not allowed"];
+        yield 'MD5' => [
+            [AuthenticationMethod::Scram],
+            Message::authenticationMd5('salt'),
+            "'md5' authentication, which is not allowed (allowed: scram-sha-256)",
+        ];
+        yield 'the password' => [
+            [AuthenticationMethod::Scram, AuthenticationMethod::Md5],
+            Message::authenticationCleartext(),
+            "'password' authentication, which is not allowed",
+        ];
+        yield 'nothing' => [
+            [AuthenticationMethod::Scram],
+            Message::authenticationOk(),
+            "'none' authentication, which is not allowed",
+        ];
+        yield 'SCRAM' => [
+            [AuthenticationMethod::None],
+            Message::authenticationSasl(Scram::PLAIN),
+            "'scram-sha-256' authentication, which is not allowed",
+        ];
         yield 'GSSAPI' => [self::ANY, Message::authentication(7), 'not known here: GSSAPI'];
         yield 'SSPI' => [self::ANY, Message::authentication(9), 'not known here: SSPI'];
         yield 'something new' => [self::ANY, Message::authentication(99), 'not known here: number 99'];
@@ -119,8 +162,21 @@ final class StartupTest extends TestCase
 
     public function testWhereTheChannelHasToBeBoundNothingElseWillDo(): void
     {
-        foreach ([Message::authenticationOk(), Message::authenticationMd5('salt'), Message::authenticationCleartext(), Message::authenticationSasl(Scram::PLAIN)] as $demand) {
-            $startup = new Startup(new LoginCredentials('app', 'shop', new \SensitiveParameterValue('secret'), methods: self::ANY, channelBinding: ChannelBinding::Require, tls: true, certificateHash: 'x'));
+        foreach ([
+            Message::authenticationOk(),
+            Message::authenticationMd5('salt'),
+            Message::authenticationCleartext(),
+            Message::authenticationSasl(Scram::PLAIN),
+        ] as $demand) {
+            $startup = new Startup(new LoginCredentials(
+                'app',
+                'shop',
+                new \SensitiveParameterValue('secret'),
+                methods: self::ANY,
+                channelBinding: ChannelBinding::Require,
+                tls: true,
+                certificateHash: 'x',
+            ));
             try {
                 $startup->receive($demand);
                 self::fail('It was given');
@@ -132,13 +188,20 @@ final class StartupTest extends TestCase
 
     public function testAPasswordThatIsMissingIsTold(): void
     {
-        foreach ([Message::authenticationMd5('salt'), Message::authenticationCleartext(), Message::authenticationSasl(Scram::PLAIN)] as $demand) {
+        foreach ([
+            Message::authenticationMd5('salt'),
+            Message::authenticationCleartext(),
+            Message::authenticationSasl(Scram::PLAIN),
+        ] as $demand) {
             $startup = new Startup(new LoginCredentials('app', 'shop', null, ': here is why', self::ANY));
             try {
                 $startup->receive($demand);
                 self::fail('There was one');
             } catch (AttemptFailedException $failure) {
-                self::assertStringContainsString("a password of the user 'app', and none is given: here is why", $failure->getMessage());
+                self::assertStringContainsString(
+                    "a password of the user 'app', and none is given: here is why",
+                    $failure->getMessage(),
+                );
                 self::assertTrue($failure->isAuthentication);
             }
         }
@@ -168,7 +231,11 @@ final class StartupTest extends TestCase
         $startup = new Startup(self::credentials());
         $server = new ScramServer('other');
         $first = $startup->receive(Message::authenticationSasl(Scram::PLAIN));
-        self::feed($startup, Message::authenticationSaslContinue($server->challenge(self::sasl($first, initial: true))), 100);
+        self::feed(
+            $startup,
+            Message::authenticationSaslContinue($server->challenge(self::sasl($first, initial: true))),
+            100,
+        );
 
         $this->expectExceptionObject(AttemptFailedException::authentication('did not prove'));
         $startup->receive(Message::authenticationSaslFinal('v=' . base64_encode(random_bytes(32))));
@@ -177,11 +244,17 @@ final class StartupTest extends TestCase
     /** @return iterable<string, array{string, string}> */
     public static function nonsense(): iterable
     {
-        yield 'HTTP' => ["HTTP/1.1 400 Bad Request\r\n", "it answers, but not as PostgreSQL: 'HTTP/1.1 400 Bad Request"];
+        yield 'HTTP' => [
+            "HTTP/1.1 400 Bad Request\r\n",
+            "it answers, but not as PostgreSQL: 'HTTP/1.1 400 Bad Request",
+        ];
         yield 'SSH' => ["SSH-2.0-OpenSSH_9\r\n", "not as PostgreSQL: 'SSH-2.0"];
         yield 'MySQL' => ["\x4a\0\0\0\x0a8.0.1", "not as PostgreSQL: 'J\\000"];
         yield 'an error that is none' => ["ERROR\r\nwhat?\r\n", "not as PostgreSQL: 'ERROR"];
-        yield 'a server that has no memory to spare' => ["Ecould not fork new process\n\0", "not as PostgreSQL: 'Ecould not fork"];
+        yield 'a server that has no memory to spare' => [
+            "Ecould not fork new process\n\0",
+            "not as PostgreSQL: 'Ecould not fork",
+        ];
         yield 'a message without length' => ["R\0\0\0\0\0\0\0\0", "not as PostgreSQL: 'R"];
         $notice = Message::noticeResponse('00000', '');
         yield 'a length of 0' => ["{$notice}R\0\0\0\0\0\0\0\0", 'a length of 0'];
@@ -189,22 +262,55 @@ final class StartupTest extends TestCase
         yield 'a length below 0' => ["{$notice}R\xff\xff\xff\xff\0\0\0\0", 'a length of 4294967295'];
         yield 'a message too long' => ["{$notice}R\0\1\0\1", 'a length of 65537'];
         yield 'parameters before the login' => [Message::parameterStatus('a', 'b'), "not as PostgreSQL: 'S"];
-        yield 'parameters before the end of the login' => [Message::noticeResponse('00000', '') . Message::parameterStatus('a', 'b'), "type 'S' before the login was done"];
-        yield 'readiness before the login' => [Message::noticeResponse('00000', '') . Message::readyForQuery(), "type 'Z' before the login was done"];
-        yield 'notices without end' => [str_repeat(Message::noticeResponse('00000', str_repeat('x', 1000)), 70), 'the server sends much'];
-        yield 'parameters without end' => [Message::authenticationOk() . str_repeat(Message::parameterStatus('a', str_repeat('x', 60_000)), 20), 'the server sends much'];
-        yield 'a login twice' => [Message::authenticationOk() . Message::authenticationOk(), "type 'R' before the server was ready"];
+        yield 'parameters before the end of the login' => [
+            Message::noticeResponse('00000', '') . Message::parameterStatus('a', 'b'),
+            "type 'S' before the login was done",
+        ];
+        yield 'readiness before the login' => [
+            Message::noticeResponse('00000', '') . Message::readyForQuery(),
+            "type 'Z' before the login was done",
+        ];
+        yield 'notices without end' => [
+            str_repeat(Message::noticeResponse('00000', str_repeat('x', 1000)), 70),
+            'the server sends much',
+        ];
+        yield 'parameters without end' => [
+            Message::authenticationOk() . str_repeat(Message::parameterStatus('a', str_repeat('x', 60_000)), 20),
+            'the server sends much',
+        ];
+        yield 'a login twice' => [
+            Message::authenticationOk() . Message::authenticationOk(),
+            "type 'R' before the server was ready",
+        ];
         yield 'rows' => [Message::authenticationOk() . Message::dataRow('x'), "type 'D' before the server was ready"];
-        yield 'a parameter without a value' => [Message::authenticationOk() . Message::of('S', "a\0"), 'without a name and a value'];
+        yield 'a parameter without a value' => [
+            Message::authenticationOk() . Message::of('S', "a\0"),
+            'without a name and a value',
+        ];
         yield 'a parameter without an end' => [Message::authenticationOk() . Message::of('S', "a\0b"), 'does not end'];
         yield 'no number' => [Message::of('R', "\0\0"), 'a number has to follow'];
-        yield 'a key without a process' => [Message::authenticationOk() . Message::of('K', ''), 'a number has to follow'];
-        yield 'a challenge out of turn' => [Message::authenticationSaslContinue('r=x,s=QQ==,i=1'), 'with 11, which is not its turn'];
+        yield 'a key without a process' => [
+            Message::authenticationOk() . Message::of('K', ''),
+            'a number has to follow',
+        ];
+        yield 'a challenge out of turn' => [
+            Message::authenticationSaslContinue('r=x,s=QQ==,i=1'),
+            'with 11, which is not its turn',
+        ];
         yield 'an end out of turn' => [Message::authenticationSaslFinal('v='), 'with 12, which is not its turn'];
         yield 'a salt too short' => [Message::authenticationMd5('x'), 'must have 4 bytes'];
-        yield 'the password twice' => [Message::authenticationCleartext() . Message::authenticationCleartext(), 'with 3, which is not its turn'];
-        yield 'the password after SCRAM' => [Message::authenticationSasl(Scram::PLAIN) . Message::authenticationCleartext(), 'with 3, which is not its turn'];
-        yield 'SCRAM twice' => [Message::authenticationSasl(Scram::PLAIN) . Message::authenticationSasl(Scram::PLAIN), 'with 10, which is not its turn'];
+        yield 'the password twice' => [
+            Message::authenticationCleartext() . Message::authenticationCleartext(),
+            'with 3, which is not its turn',
+        ];
+        yield 'the password after SCRAM' => [
+            Message::authenticationSasl(Scram::PLAIN) . Message::authenticationCleartext(),
+            'with 3, which is not its turn',
+        ];
+        yield 'SCRAM twice' => [
+            Message::authenticationSasl(Scram::PLAIN) . Message::authenticationSasl(Scram::PLAIN),
+            'with 10, which is not its turn',
+        ];
         yield 'mechanisms without an end' => [Message::authentication(10, 'SCRAM'), 'does not end'];
     }
 
@@ -237,12 +343,25 @@ final class StartupTest extends TestCase
 
     public function testRefusalsHaveTheirSqlState(): void
     {
-        foreach ([['28P01', true], ['28000', true], ['53300', false], ['57P03', false], ['3D000', false]] as [$state, $isAuthentication]) {
+        foreach ([
+            ['28P01', true],
+            ['28000', true],
+            ['53300', false],
+            ['57P03', false],
+            ['3D000', false],
+        ] as [$state, $isAuthentication]) {
             try {
-                (new Startup(self::credentials()))->receive(Message::errorResponse($state, "no\x1b[31m way", severity: 'FATAL'));
+                (new Startup(self::credentials()))->receive(Message::errorResponse(
+                    $state,
+                    "no\x1b[31m way",
+                    severity: 'FATAL',
+                ));
                 self::fail('It was taken');
             } catch (AttemptFailedException $failure) {
-                self::assertSame(["no\\033[31m way ({$state})", $state, $isAuthentication], [$failure->getMessage(), $failure->sqlState, $failure->isAuthentication]);
+                self::assertSame(
+                    ["no\\033[31m way ({$state})", $state, $isAuthentication],
+                    [$failure->getMessage(), $failure->sqlState, $failure->isAuthentication],
+                );
             }
         }
     }
@@ -250,13 +369,18 @@ final class StartupTest extends TestCase
     public function testARefusalAfterTheLoginIsOneToo(): void
     {
         $this->expectExceptionMessage('too many (53300)');
-        (new Startup(self::credentials()))->receive(Message::authenticationOk() . Message::errorResponse('53300', 'too many', severity: 'FATAL'));
+        (new Startup(self::credentials()))->receive(
+            Message::authenticationOk() . Message::errorResponse('53300', 'too many', severity: 'FATAL'),
+        );
     }
 
     public function testNothingButItsOwnExceptionsComeOfRandomBytes(): void
     {
         mt_srand(\Spindle\Tests\Scale::seed());
-        $valid = Message::authenticationSasl(Scram::PLAIN) . Message::authenticationSaslContinue('r=x,s=QQ==,i=1') . Message::authenticationSaslFinal('v=') . Message::welcome();
+        $valid = Message::authenticationSasl(Scram::PLAIN)
+            . Message::authenticationSaslContinue('r=x,s=QQ==,i=1')
+            . Message::authenticationSaslFinal('v=')
+            . Message::welcome();
         for ($i = 0; $i < 2000; ++$i) {
             $bytes = $valid;
             for ($change = mt_rand(1, 5); $change > 0; --$change) {
@@ -271,8 +395,9 @@ final class StartupTest extends TestCase
     }
 
     /** @param list<AuthenticationMethod> $methods */
-    private static function credentials(array $methods = [AuthenticationMethod::None, AuthenticationMethod::Scram]): LoginCredentials
-    {
+    private static function credentials(
+        array $methods = [AuthenticationMethod::None, AuthenticationMethod::Scram],
+    ): LoginCredentials {
         return new LoginCredentials('app', 'shop', new \SensitiveParameterValue('secret'), methods: $methods);
     }
 

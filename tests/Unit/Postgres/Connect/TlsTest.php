@@ -22,11 +22,21 @@ final class TlsTest extends TestCase
     public function testAChannelIsBoundToTheHashOfTheCertificateByItsOwnSignature(): void
     {
         $certificates = new Certificates($this->path());
-        foreach (['sha1' => 'sha256', 'sha224' => 'sha224', 'sha256' => 'sha256', 'sha384' => 'sha384', 'sha512' => 'sha512'] as $digest => $expected) {
+        foreach ([
+            'sha1' => 'sha256',
+            'sha224' => 'sha224',
+            'sha256' => 'sha256',
+            'sha384' => 'sha384',
+            'sha512' => 'sha512',
+        ] as $digest => $expected) {
             [$file] = $certificates->forServer('db', $digest);
             $certificate = openssl_x509_read((string) file_get_contents($file));
             self::assertInstanceOf(\OpenSSLCertificate::class, $certificate);
-            self::assertSame(bin2hex((string) openssl_x509_fingerprint($certificate, $expected, true)), bin2hex((string) Tls::endPoint($certificate)), $digest);
+            self::assertSame(
+                bin2hex((string) openssl_x509_fingerprint($certificate, $expected, true)),
+                bin2hex((string) Tls::endPoint($certificate)),
+                $digest,
+            );
         }
         self::assertNull(Tls::endPoint(null));
     }
@@ -53,9 +63,15 @@ final class TlsTest extends TestCase
     /** @return list<mixed> */
     private static function options(TlsMode $mode, string $host): array
     {
-        $options = stream_context_get_options((new Tls($mode, new PostgresHost($host), new PostgresOptions(user: 'u')))->context())['ssl'] ?? [];
+        $options = stream_context_get_options(
+            (new Tls($mode, new PostgresHost($host), new PostgresOptions(user: 'u')))->context(),
+        )['ssl']
+            ?? [];
         self::assertIsArray($options);
 
-        return array_map(static fn(string $name): mixed => $options[$name] ?? null, ['verify_peer', 'verify_peer_name', 'allow_self_signed', 'peer_name', 'SNI_enabled']);
+        return array_map(
+            static fn(string $name): mixed => $options[$name] ?? null,
+            ['verify_peer', 'verify_peer_name', 'allow_self_signed', 'peer_name', 'SNI_enabled'],
+        );
     }
 }

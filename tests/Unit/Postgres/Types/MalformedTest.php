@@ -17,7 +17,9 @@ final class MalformedTest extends TestCase
 {
     protected function setUp(): void
     {
-        set_error_handler(static fn(int $level, string $message): never => throw new \ErrorException($message, 0, $level));
+        set_error_handler(
+            static fn(int $level, string $message): never => throw new \ErrorException($message, 0, $level),
+        );
     }
 
     protected function tearDown(): void
@@ -51,14 +53,120 @@ final class MalformedTest extends TestCase
             16 => ['', 'true', '1', 'tf'],
             17 => ['\x0', '\x0g', '\x 0', '\x0a ', "\\x\0\0", '\xx61'],
             3802 => ['', '{', '[1,]', "\xFF", '"\ud800"', "'a'", str_repeat('[', 5000) . str_repeat(']', 5000)],
-            1082 => ['', 'now', 'tomorrow', '@0', '2024-01', '2024-13-01', '01/02/2024', '2024-01-02 ', "2024-01-02\n", '99999999-01-01', '24-01-02', 'INFINITY', 'NaN'],
-            1114 => ['2024-02-30 25:00:00', '2024-01-01 00:00', '2024-01-01T00:00:00', '2024-01-01 00:00:00.1234567', 'Tue Feb 29 12:00:00 2024', '2024-01-01 00:00:00 AD'],
-            1184 => ['2024-01-01 00:00:00 Europe/Berlin', '2024-01-01 00:00:00+', '2024-01-01 00:00:00+2', '2024-01-01 00:00:00+99:99:99:99', '2024-01-01 00:00:00+99:99'],
-            1186 => ['', 'P', 'PT', '1', '@ 1 day ago', '1-2', '1 day 1', '1 year 2 years', '--1 days', 'P1', 'PT1', 'PT.5S', 'P1DT', '1:2:3'],
-            1007 => ['', '{', '}', '{1', '1}', '{1,', '{1,}', '{,1}', '{,}', '{1}}', '{{1}', '{1}{2}', '{1 ,2}', '[1:2]', '[1:2]=', '[', '{a}', '{{{{{{{1}}}}}}}', '{1}x', '{null}'],
-            1009 => ['{"a}', '{"a\\}', '{"a\\"}', '{"a"b}', '{a"b"}', '{a\\b}', '{"a",}', '{"a""b"}', '{"', '{"\\', '{"\\"', '{a{b}}', '{"a";"b"}'],
-            3904 => ['', '[', '[1', '[1,', '[1,2', '1,2)', '[1,2)x', '[1,2,3)', '["1,2)', '[1,"2)', '[,', 'EMPTY', '[a,b)', '["1"2,3)', '(1;2)', '{[1,2)}'],
-            4451 => ['', '{', '}', '{[1,2)', '{[1,2),}', '{,[1,2)}', '{[1,2)[3,4)}', '{[1,2)}}', '{empty}', '{1}', '[1,2)'],
+            1082 => [
+                '',
+                'now',
+                'tomorrow',
+                '@0',
+                '2024-01',
+                '2024-13-01',
+                '01/02/2024',
+                '2024-01-02 ',
+                "2024-01-02\n",
+                '99999999-01-01',
+                '24-01-02',
+                'INFINITY',
+                'NaN',
+            ],
+            1114 => [
+                '2024-02-30 25:00:00',
+                '2024-01-01 00:00',
+                '2024-01-01T00:00:00',
+                '2024-01-01 00:00:00.1234567',
+                'Tue Feb 29 12:00:00 2024',
+                '2024-01-01 00:00:00 AD',
+            ],
+            1184 => [
+                '2024-01-01 00:00:00 Europe/Berlin',
+                '2024-01-01 00:00:00+',
+                '2024-01-01 00:00:00+2',
+                '2024-01-01 00:00:00+99:99:99:99',
+                '2024-01-01 00:00:00+99:99',
+            ],
+            1186 => [
+                '',
+                'P',
+                'PT',
+                '1',
+                '@ 1 day ago',
+                '1-2',
+                '1 day 1',
+                '1 year 2 years',
+                '--1 days',
+                'P1',
+                'PT1',
+                'PT.5S',
+                'P1DT',
+                '1:2:3',
+            ],
+            1007 => [
+                '',
+                '{',
+                '}',
+                '{1',
+                '1}',
+                '{1,',
+                '{1,}',
+                '{,1}',
+                '{,}',
+                '{1}}',
+                '{{1}',
+                '{1}{2}',
+                '{1 ,2}',
+                '[1:2]',
+                '[1:2]=',
+                '[',
+                '{a}',
+                '{{{{{{{1}}}}}}}',
+                '{1}x',
+                '{null}',
+            ],
+            1009 => [
+                '{"a}',
+                '{"a\\}',
+                '{"a\\"}',
+                '{"a"b}',
+                '{a"b"}',
+                '{a\\b}',
+                '{"a",}',
+                '{"a""b"}',
+                '{"',
+                '{"\\',
+                '{"\\"',
+                '{a{b}}',
+                '{"a";"b"}',
+            ],
+            3904 => [
+                '',
+                '[',
+                '[1',
+                '[1,',
+                '[1,2',
+                '1,2)',
+                '[1,2)x',
+                '[1,2,3)',
+                '["1,2)',
+                '[1,"2)',
+                '[,',
+                'EMPTY',
+                '[a,b)',
+                '["1"2,3)',
+                '(1;2)',
+                '{[1,2)}',
+            ],
+            4451 => [
+                '',
+                '{',
+                '}',
+                '{[1,2)',
+                '{[1,2),}',
+                '{,[1,2)}',
+                '{[1,2)[3,4)}',
+                '{[1,2)}}',
+                '{empty}',
+                '{1}',
+                '[1,2)',
+            ],
         ] as $oid => $texts) {
             foreach ($texts as $text) {
                 yield [$oid, $text];
@@ -70,11 +178,16 @@ final class MalformedTest extends TestCase
     {
         $types = self::withTypesOfItsOwn();
         $values = new RandomValues(Scale::seed());
-        $oids = [...array_keys(BuiltIn::SCALARS + BuiltIn::ARRAYS + BuiltIn::RANGES + BuiltIn::MULTIRANGES), ...range(20_000, 20_010)];
+        $oids = [
+            ...array_keys(BuiltIn::SCALARS + BuiltIn::ARRAYS + BuiltIn::RANGES + BuiltIn::MULTIRANGES),
+            ...range(20_000, 20_010),
+        ];
         $refused = 0;
         for ($i = Scale::of(500_000); $i > 0; --$i) {
             $oid = $oids[$values->below(\count($oids))];
-            $text = $values->bool() && $oid < 20_000 ? self::mutated((string) $types->encode($oid, $values->of($oid), 1), $values) : $values->bytes(30);
+            $text = $values->bool() && $oid < 20_000
+                ? self::mutated((string) $types->encode($oid, $values->of($oid), 1), $values)
+                : $values->bytes(30);
             try {
                 $types->decode($oid, $text);
             } catch (ProtocolException) {
@@ -93,7 +206,13 @@ final class MalformedTest extends TestCase
             $rows = [];
             for ($oid = 20_000; $oid < 20_005; ++$oid) {
                 $base = [20_000 + $values->below(6), 23, 25, 3904, 1009, 0][$values->below(6)];
-                $rows[] = [(string) $oid, ['array', 'domain', 'range', 'multirange', null, 'x'][$values->below(6)], (string) $base, 'name', ['', ',', '{', '"', '\\', 'NULL', null][$values->below(7)]];
+                $rows[] = [
+                    (string) $oid,
+                    ['array', 'domain', 'range', 'multirange', null, 'x'][$values->below(6)],
+                    (string) $base,
+                    'name',
+                    ['', ',', '{', '"', '\\', 'NULL', null][$values->below(7)],
+                ];
             }
             $types->learn($rows);
             for ($oid = 20_000; $oid < 20_005; ++$oid) {

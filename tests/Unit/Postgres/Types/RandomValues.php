@@ -49,7 +49,32 @@ final class RandomValues
     /** Returns UTF-8 without NUL, with many characters that have a meaning in some format. */
     public function text(): string
     {
-        return implode('', $this->times(fn(): string => ['a', 'NULL', '"', '\\', '{', '}', ',', ' ', "\n", "\t", '(', ']', ';', '""', '\\\\', 'ä', "\u{1F600}", '\\x', '='][$this->below(19)]));
+        return implode(
+            '',
+            $this->times(
+                fn(): string => [
+                    'a',
+                    'NULL',
+                    '"',
+                    '\\',
+                    '{',
+                    '}',
+                    ',',
+                    ' ',
+                    "\n",
+                    "\t",
+                    '(',
+                    ']',
+                    ';',
+                    '""',
+                    '\\\\',
+                    'ä',
+                    "\u{1F600}",
+                    '\\x',
+                    '=',
+                ][$this->below(19)],
+            ),
+        );
     }
 
     public function bool(): bool
@@ -67,7 +92,12 @@ final class RandomValues
             114, 3802 => $this->times(fn(): mixed => $this->json(3)),
             1082 => $this->date(),
             1114 => $this->timestamp(),
-            1184 => $this->timestamp()->setTimezone(new \DateTimeZone(\sprintf('%s%02d:%02d', $this->bool() ? '+' : '-', $this->below(15), $this->below(60)))),
+            1184 => $this->timestamp()->setTimezone(new \DateTimeZone(\sprintf(
+                '%s%02d:%02d',
+                $this->bool() ? '+' : '-',
+                $this->below(15),
+                $this->below(60),
+            ))),
             1186 => $this->interval(),
             default => $this->text(),
         };
@@ -110,14 +140,23 @@ final class RandomValues
     {
         return $this->below(9) === 0
             ? ($this->bool() ? \INF : -\INF)
-            : (new \DateTimeImmutable('2000-01-01 UTC'))->setDate($this->year(), 1 + $this->below(12), 1 + $this->below(31));
+            : (new \DateTimeImmutable('2000-01-01 UTC'))->setDate(
+                $this->year(),
+                1 + $this->below(12),
+                1 + $this->below(31),
+            );
     }
 
     private function timestamp(): \DateTimeImmutable
     {
         return (new \DateTimeImmutable('2000-01-01 UTC'))
             ->setDate($this->year(), 1 + $this->below(12), 1 + $this->below(31))
-            ->setTime($this->below(24), $this->below(60), $this->below(60), $this->bool() ? 0 : $this->below(1_000_000));
+            ->setTime(
+                $this->below(24),
+                $this->below(60),
+                $this->below(60),
+                $this->bool() ? 0 : $this->below(1_000_000),
+            );
     }
 
     private function year(): int
@@ -145,7 +184,10 @@ final class RandomValues
         if ($this->below(8) === 0) {
             return Range::empty();
         }
-        [$lower, $upper] = [$this->below(5) === 0 ? null : $this->of($bound), $this->below(5) === 0 ? null : $this->of($bound)];
+        [$lower, $upper] = [
+            $this->below(5) === 0 ? null : $this->of($bound),
+            $this->below(5) === 0 ? null : $this->of($bound),
+        ];
 
         return new Range($lower, $upper, $this->bool(), $this->bool());
     }
@@ -155,7 +197,10 @@ final class RandomValues
     {
         $bound = BuiltIn::RANGES[$range][1];
 
-        return array_values(array_filter($this->times(fn(): Range => $this->range($bound)), static fn(Range $range): bool => !$range->empty));
+        return array_values(array_filter(
+            $this->times(fn(): Range => $this->range($bound)),
+            static fn(Range $range): bool => !$range->empty,
+        ));
     }
 
     /** @return list<mixed> */

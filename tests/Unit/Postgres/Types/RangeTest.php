@@ -13,7 +13,10 @@ final class RangeTest extends TestCase
     {
         $range = new Range(1, 5);
 
-        self::assertSame([1, 5, true, false, false], [$range->lower, $range->upper, $range->lowerInclusive, $range->upperInclusive, $range->empty]);
+        self::assertSame(
+            [1, 5, true, false, false],
+            [$range->lower, $range->upper, $range->lowerInclusive, $range->upperInclusive, $range->empty],
+        );
     }
 
     public function testWhatHasNoBoundDoesNotIncludeIt(): void

@@ -93,7 +93,10 @@ final class TypesTest extends TestCase
     {
         self::assertSame(
             "1\t\\N\ta\\tb\\nc\\rd\\\\N\t\\\\x0a\t{\"\\\\\\\\x0a\"}\tt\n",
-            (new Types())->copyRow([23, 25, 25, 17, 1001, 16], ['id' => 1, 'b' => null, 'c' => "a\tb\nc\rd\\N", 'd' => "\n", 'e' => ["\n"], 'f' => true]),
+            (new Types())->copyRow(
+                [23, 25, 25, 17, 1001, 16],
+                ['id' => 1, 'b' => null, 'c' => "a\tb\nc\rd\\N", 'd' => "\n", 'e' => ["\n"], 'f' => true],
+            ),
         );
     }
 
@@ -180,7 +183,10 @@ final class TypesTest extends TestCase
         $time = (new Types())->decode(1184, '1900-01-01 00:09:21.25+00:09:21');
 
         self::assertInstanceOf(\DateTimeImmutable::class, $time);
-        self::assertSame('1900-01-01 00:00:00.250000', $time->setTimezone(new \DateTimeZone('UTC'))->format('Y-m-d H:i:s.u'));
+        self::assertSame(
+            '1900-01-01 00:00:00.250000',
+            $time->setTimezone(new \DateTimeZone('UTC'))->format('Y-m-d H:i:s.u'),
+        );
         self::assertSame('1900-01-01 00:00:00.250000+00:00', (new Types())->encode(1184, $time, 1));
     }
 
