@@ -20,8 +20,17 @@ final class ProcessQueries
     private int $begun = 0;
 
     /**
-     * @var array<int, array{asker: Child, number: int, question: string, children: array<int, Child>, answers:
-     *      array<int, string>, missing: array<int, true>, until: int}> by number of the question; its lists are by pid
+     * Open queries by number; their lists are by process id.
+     *
+     * @var array<int, array{
+     *     asker: Child,
+     *     number: int,
+     *     question: string,
+     *     children: array<int, Child>,
+     *     answers: array<int, string>,
+     *     missing: array<int, true>,
+     *     until: int,
+     * }>
      */
     private array $open = [];
 
