@@ -16,7 +16,7 @@ final class Boundaries
 
     /** Capabilities that a capability may use; none by default. */
     private const MAY_USE = [
-        'Remote' => ['Worker', 'Command', 'Http'],
+        'Remote' => ['Worker', 'Command'],
         'Cli' => self::CAPABILITIES,
     ];
 

@@ -11,7 +11,7 @@ namespace Spindle\Internal\Launcher;
  *
  * Integers are little-endian, floats little-endian IEEE 754 doubles. Strings for the operating system (arguments,
  * paths, environment) are separated by NUL, which they can't contain. Output and input are raw bytes after their
- * length. ARCHITECTURE.md describes the payload of each frame and the order of frames.
+ * length. docs/architecture/commands.md describes the payload of each frame and the order of frames.
  */
 final class LauncherProtocol
 {

@@ -12,7 +12,7 @@ use Spindle\Internal\Launcher\LauncherProtocol as LauncherProtocol;
  * Frames on a Unix socket, split by {@see \Spindle\Internal\FrameReader}: `u32 length of the rest | u8 type | u32 id |
  * payload`, integers little-endian. Frames of a worker begin with {@see self::MAGIC}, except its greeting.
  *
- * ARCHITECTURE.md describes the payload of each frame and their order.
+ * docs/architecture/tasks.md describes the payload of each frame and their order.
  *
  * The first frame in each direction proves that its sender knows the pool's token. The token itself is never sent,
  * because another process may have taken the name of the socket.
