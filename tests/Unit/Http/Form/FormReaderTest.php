@@ -126,15 +126,12 @@ final class FormReaderTest extends TestCase
     {
         $large = str_repeat("\0line\r\n", 20_000);
         $form = self::read(self::MULTIPART, self::multipart([
-            [
-                'a',
-                null,
-                '1',
-            ], [
-                'f[]',
-                'one.txt',
-                'ONE',
-            ], ['f[]', '../two', $large], ['g.h[x y]', 'é.bin', ''], ['none', '', ''], ['a', 'a', 'A'],
+            ['a', null, '1'],
+            ['f[]', 'one.txt', 'ONE'],
+            ['f[]', '../two', $large],
+            ['g.h[x y]', 'é.bin', ''],
+            ['none', '', ''],
+            ['a', 'a', 'A'],
         ]));
 
         self::assertSame(['a' => '1'], $form->fields);
