@@ -131,7 +131,7 @@ final class FaultyProxy
     }
 
     /**
-     * Drops all bytes, as if the network were down. When one side closes its connection, the other side does not notice.
+     * Drops all bytes, as if the network were down. If one side closes its connection, the other side does not notice.
      */
     public function swallow(): void
     {
