@@ -29,7 +29,13 @@ trait LeavesNothing
     private string $mark = '';
 
     /**
-     * @var array{descriptors: array<string>, children: array<string>, files: array<string>, watchers: array<string>, memory: array<string>}
+     * @var array{
+     *     descriptors: array<string>,
+     *     children: array<string>,
+     *     files: array<string>,
+     *     watchers: array<string>,
+     *     memory: array<string>,
+     * }
      */
     protected array $before = ['descriptors' => [], 'children' => [], 'files' => [], 'watchers' => [], 'memory' => []];
 
@@ -117,7 +123,13 @@ trait LeavesNothing
     }
 
     /**
-     * @return array{descriptors: array<string>, children: array<string>, files: array<string>, watchers: array<string>, memory: array<string>}
+     * @return array{
+     *     descriptors: array<string>,
+     *     children: array<string>,
+     *     files: array<string>,
+     *     watchers: array<string>,
+     *     memory: array<string>,
+     * }
      */
     protected function surroundings(): array
     {

@@ -10,7 +10,16 @@ namespace Spindle\Bench\Aircraft;
  * One process with one stream_select() serves all clients, because they share a core with the database. wrk needs a
  * thread per independent client, and three times the CPU time.
  *
- * @phpstan-type Figures array{cycles: int, requests: int, seconds: float, p50: float, p99: float, p999: float, longest: float, errors: array<string, int>}
+ * @phpstan-type Figures array{
+ *     cycles: int,
+ *     requests: int,
+ *     seconds: float,
+ *     p50: float,
+ *     p99: float,
+ *     p999: float,
+ *     longest: float,
+ *     errors: array<string, int>,
+ * }
  */
 final class CrudClients
 {

@@ -39,7 +39,16 @@ final readonly class LoadResult
             throw new \RuntimeException('The clients said no figures: ' . trim($output));
         }
         /**
-         * @var array{cycles: int, requests: int, seconds: float, p50: float, p99: float, p999: float, longest: float, errors: array<string, int>} $said
+         * @var array{
+         *     cycles: int,
+         *     requests: int,
+         *     seconds: float,
+         *     p50: float,
+         *     p99: float,
+         *     p999: float,
+         *     longest: float,
+         *     errors: array<string, int>,
+         * } $said
          */
         return new self(...$said);
     }

@@ -33,7 +33,12 @@ final readonly class Target
     public static function given(): self
     {
         /**
-         * @var array{parameters: array<string, string>, tls: array<string, string>|null, schema: string, postmaster: int|null} $given
+         * @var array{
+         *     parameters: array<string, string>,
+         *     tls: array<string, string>|null,
+         *     schema: string,
+         *     postmaster: int|null,
+         * } $given
          */
         $given = json_decode((string) getenv(self::VARIABLE), true, flags: \JSON_THROW_ON_ERROR);
 

@@ -30,7 +30,16 @@ final readonly class Throughput
     }
 
     /**
-     * @return array{rate: float, seconds: float, cpu: float, server: float|null, results: int, count: int, done: int, right: bool}
+     * @return array{
+     *     rate: float,
+     *     seconds: float,
+     *     cpu: float,
+     *     server: float|null,
+     *     results: int,
+     *     count: int,
+     *     done: int,
+     *     right: bool,
+     * }
      */
     private function ofClient(Load $load): array
     {
@@ -55,7 +64,16 @@ final readonly class Throughput
     }
 
     /**
-     * @return array{rate: float, seconds: float, cpu: float, server: float|null, results: int, count: int, done: int, right: bool}
+     * @return array{
+     *     rate: float,
+     *     seconds: float,
+     *     cpu: float,
+     *     server: float|null,
+     *     results: int,
+     *     count: int,
+     *     done: int,
+     *     right: bool,
+     * }
      */
     private function ofPgbench(Load $load): array
     {

@@ -126,7 +126,14 @@ final class Series
     }
 
     /**
-     * @return array{label: string, context: string, values: array<int, float>, statistics: Statistics|null, problems: list<string>, raw: list<array<string, mixed>>}
+     * @return array{
+     *     label: string,
+     *     context: string,
+     *     values: array<int, float>,
+     *     statistics: Statistics|null,
+     *     problems: list<string>,
+     *     raw: list<array<string, mixed>>,
+     * }
      */
     public function toArray(): array
     {

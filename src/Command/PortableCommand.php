@@ -53,7 +53,17 @@ final class PortableCommand
     public static function decode(#[\SensitiveParameter] string $bytes): self
     {
         /**
-         * @var array{list<string>, string|null, float|null, float|null, array<array-key, string|null>, string|null, string|null, bool, bool} $parts
+         * @var array{
+         *     list<string>,
+         *     string|null,
+         *     float|null,
+         *     float|null,
+         *     array<array-key, string|null>,
+         *     string|null,
+         *     string|null,
+         *     bool,
+         *     bool,
+         * } $parts
          */
         $parts = unserialize($bytes, ['allowed_classes' => false]);
         [

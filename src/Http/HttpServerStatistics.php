@@ -83,7 +83,29 @@ final readonly class HttpServerStatistics
     public static function fromJson(string $json): self
     {
         /**
-         * @var array{pid: int, started: float, stopping: bool, inFlight: int, connections: int, accepted: int, rejected: int, evicted: int, maxConnections: int, full: bool, handshakesFailed: int, answered: array<int, int>, refused: array<int, int>, abandoned: int, durations: list<int>, duration: float, routes: array<string, array{int, float, int}>, lag: float, maxLag: float, memory: int, pools: array<string, array<string, int|float>>} $figures
+         * @var array{
+         *     pid: int,
+         *     started: float,
+         *     stopping: bool,
+         *     inFlight: int,
+         *     connections: int,
+         *     accepted: int,
+         *     rejected: int,
+         *     evicted: int,
+         *     maxConnections: int,
+         *     full: bool,
+         *     handshakesFailed: int,
+         *     answered: array<int, int>,
+         *     refused: array<int, int>,
+         *     abandoned: int,
+         *     durations: list<int>,
+         *     duration: float,
+         *     routes: array<string, array{int, float, int}>,
+         *     lag: float,
+         *     maxLag: float,
+         *     memory: int,
+         *     pools: array<string, array<string, int|float>>,
+         * } $figures
          */
         $figures = json_decode($json, true, flags: \JSON_THROW_ON_ERROR);
 

@@ -112,7 +112,10 @@ final class LoadedFiles
             return $loaded;
         }
         /**
-         * @var array{preload_statistics?: array{scripts?: list<string>}, opcache_statistics?: array<string, int>} $status
+         * @var array{
+         *     preload_statistics?: array{scripts?: list<string>},
+         *     opcache_statistics?: array<string, int>,
+         * } $status
          */
         $status = (array) @opcache_get_status(false);
         $preloaded = $status['preload_statistics']['scripts'] ?? [];

@@ -69,7 +69,14 @@ final readonly class CodeBlock
     }
 
     /**
-     * @return array{file?: string, skipped?: string, exitStatus?: int, serves?: string, folder?: string, isServed?: bool}
+     * @return array{
+     *     file?: string,
+     *     skipped?: string,
+     *     exitStatus?: int,
+     *     serves?: string,
+     *     folder?: string,
+     *     isServed?: bool,
+     * }
      */
     private static function directives(string $text, int $line): array
     {

@@ -5,12 +5,12 @@ declare(strict_types=1);
 namespace Spindle\Tests\Postgres;
 
 /**
- * A certificate authority for one test: its own certificate, and those that it issues, as files in a directory of the
+ * A certificate authority for one test. Its own certificate and those that it issues are files in a directory of the
  * test.
  */
 final class Certificates
 {
-    /** The file of the authority's own certificate. */
+    /** File of the authority's own certificate. */
     public readonly string $authority;
 
     private readonly \OpenSSLCertificate $certificate;
@@ -29,7 +29,7 @@ final class Certificates
     }
 
     /**
-     * @param string $host an address or a name, *.example.test included
+     * @param string $host an IP address or a name, also with a wildcard such as *.example.test
      *
      * @return array{string, string} the files of the certificate and of its key
      */
@@ -39,8 +39,7 @@ final class Certificates
     }
 
     /**
-     * @return array{string, string} the files of a certificate that was valid for the moment when it was made, and of
-     *                               its key
+     * @return array{string, string} the files of a certificate that expires at the moment it is made, and of its key
      */
     public function expiredForServer(string $host): array
     {

@@ -9,11 +9,12 @@ use Spindle\Postgres\Testing\TemporaryCluster;
 use Spindle\Postgres\Testing\TemporaryClusterOptions;
 
 /**
- * The one PostgreSQL cluster that all tests of a run share, started when the first one needs it and gone with the
- * process. What a test creates in it has names of its own, or is in a database of its own. A test that ends the server,
- * or needs other settings, starts a cluster of its own with {@see start()}.
+ * The PostgreSQL cluster that all tests of a run share. It starts when the first test needs it and ends with the
+ * process.
  *
- * A test class that uses it has {@see UsesCluster}.
+ * A test gives unique names to what it creates in the cluster, or uses a new database. A test that ends the server or
+ * needs other settings starts its own cluster by {@see start()}. Test classes with the shared cluster use
+ * {@see UsesCluster}.
  */
 final class Cluster
 {
@@ -29,7 +30,7 @@ final class Cluster
     }
 
     /**
-     * Starts a cluster of a test's own, like TemporaryCluster::start(), but from a copy of data that initdb made once.
+     * Starts a cluster for one test, like TemporaryCluster::start(), but from a copy of data that initdb made once.
      *
      * @param array<string, string|int|float|bool> $settings of postgresql.conf
      */
@@ -41,7 +42,7 @@ final class Cluster
     }
 
     /**
-     * What the server answers to one statement, over a connection of its own: a look from outside.
+     * Returns the result of one statement over a new ext-pgsql connection, without the code under test.
      *
      * @return list<array<array-key, string|null>> rows by column
      */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Postgres;
 
-/** Where bytes go that pass a {@see FaultyProxy}. */
+/** Direction of bytes that pass through a {@see FaultyProxy}. */
 enum Direction: string
 {
     case ToServer = 'to server';

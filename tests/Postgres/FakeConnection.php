@@ -8,7 +8,7 @@ use PHPUnit\Framework\Assert;
 
 use function Amp\delay;
 
-/** A client's connection to a {@see FakeServer}, as the server's script sees it. All of it suspends. */
+/** A client's connection to a {@see FakeServer}, as the server's script sees it. Reads and writes suspend the fiber. */
 final class FakeConnection
 {
     public const STARTUP = 196_608; // protocol 3.0
@@ -22,9 +22,9 @@ final class FakeConnection
     public function __construct(public readonly Wire $wire, public readonly int $number) {}
 
     /**
-     * What a client begins with, whatever it is.
+     * Reads a client's first message, which has a code but no type byte.
      *
-     * @return array{int, string} the code, such as SSL_REQUEST, and what follows it
+     * @return array{int, string} the code, such as SSL_REQUEST, and the payload
      *
      * @throws HungUpException
      */
@@ -37,7 +37,7 @@ final class FakeConnection
     }
 
     /**
-     * Declines encryption for as long as it is asked for.
+     * Declines all requests for encryption, and reads the StartupMessage.
      *
      * @return array<string, string> the parameters of the StartupMessage, such as user
      *
@@ -57,7 +57,7 @@ final class FakeConnection
     }
 
     /**
-     * Takes the client in without asking who it is.
+     * Accepts the client without authentication.
      *
      * @return array<string, string> the parameters of its StartupMessage
      *
@@ -72,7 +72,7 @@ final class FakeConnection
     }
 
     /**
-     * @return array{string, string} type and payload of the next message
+     * @return array{string, string} type byte and payload of the next message
      *
      * @throws HungUpException
      */
@@ -84,9 +84,9 @@ final class FakeConnection
     }
 
     /**
-     * Skips messages until one of this type has come, such as 'S', Sync.
+     * Reads messages up to the first one of this type, such as 'S' (Sync).
      *
-     * @return list<array{string, string}> all of them, this one included
+     * @return list<array{string, string}> all of them, including the last one
      *
      * @throws HungUpException
      */
@@ -101,7 +101,7 @@ final class FakeConnection
     }
 
     /**
-     * @return string the payload of the next message, which has to be of this type
+     * @return string payload of the next message, which must have this type
      *
      * @throws HungUpException
      */
@@ -113,7 +113,7 @@ final class FakeConnection
         return $payload;
     }
 
-    /** @throws HungUpException when the client has closed the connection before */
+    /** @throws HungUpException when the client closes the connection before all bytes have arrived */
     public function readBytes(int $length): string
     {
         while (\strlen($this->unread) < $length) {
@@ -129,7 +129,7 @@ final class FakeConnection
         return $bytes;
     }
 
-    /** Reads whatever comes until the client closes the connection. */
+    /** Reads all bytes until the client closes the connection. */
     public function readToEnd(): string
     {
         $all = $this->unread;
@@ -150,7 +150,7 @@ final class FakeConnection
     }
 
     /**
-     * So many bytes at once, with a turn of the loop after each.
+     * Writes pieces of `$size` bytes, with a turn of the event loop after each piece.
      *
      * @throws HungUpException
      */
@@ -162,7 +162,7 @@ final class FakeConnection
         }
     }
 
-    /** After 'S' as the answer to an SSL_REQUEST, which it writes; false when the client does not agree. */
+    /** Accepts an SSL_REQUEST and performs the TLS handshake. Returns false when the handshake fails. */
     public function startTls(string $certificate, string $key, ?string $authority = null): bool
     {
         $this->write('S');
@@ -170,7 +170,7 @@ final class FakeConnection
         return $this->wire->startTls($certificate, $key, $authority);
     }
 
-    /** Neither reads nor writes any more, until the server is stopped. */
+    /** Suspends, without reading or writing, until the server is stopped. */
     public function stall(): void
     {
         $this->wire->stall();
@@ -181,7 +181,7 @@ final class FakeConnection
         $this->wire->close();
     }
 
-    /** The client gets ECONNRESET. */
+    /** Closes the connection with a TCP reset: the client gets ECONNRESET. */
     public function reset(): void
     {
         $this->wire->reset();

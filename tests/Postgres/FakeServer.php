@@ -10,16 +10,17 @@ use Spindle\Tests\Async;
 use function Amp\delay;
 
 /**
- * A PostgreSQL server that says what its script says, in the same event loop as the client. Each connection has a fiber
- * of its own; it is closed when its script returns. A script ends by itself when the client hangs up; what else it
- * throws, such as a failed assertion, {@see stop()} throws.
+ * A PostgreSQL server that follows scripts, in the same event loop as the client.
+ *
+ * Each connection has its own fiber, which calls its script, and is closed when the script returns. A script ends when
+ * its client closes the connection. {@see stop()} throws any other exception of a script, such as a failed assertion.
  */
 final class FakeServer
 {
-    /** How many clients have connected so far. */
+    /** Number of clients that have connected so far. */
     public int $connections = 0;
 
-    /** @var array<int, FakeConnection> those whose scripts run */
+    /** @var array<int, FakeConnection> connections with a running script, by number */
     private array $open = [];
 
     private ?\Throwable $failure = null;
@@ -56,7 +57,7 @@ final class FakeServer
     }
 
     /**
-     * On a Unix socket, in a directory of the test.
+     * Starts a server on a Unix socket in a directory of the test.
      *
      * @param \Closure(FakeConnection): void ...$scripts one for each client, in order; the last one for all others
      */
@@ -70,7 +71,7 @@ final class FakeServer
         );
     }
 
-    /** @param string ...$parameters by name, beyond or instead of its own */
+    /** @param string ...$parameters by name, added to the server's own or replacing them */
     public function dsn(string ...$parameters): string
     {
         $parameters = [
@@ -91,7 +92,7 @@ final class FakeServer
         );
     }
 
-    /** How many scripts are not done. */
+    /** Returns the number of running scripts. */
     public function running(): int
     {
         return \count($this->open);
@@ -100,12 +101,12 @@ final class FakeServer
     /**
      * Closes all connections and the server.
      *
-     * @throws \Throwable what a script has thrown first
+     * @throws \Throwable the first exception of a script
      */
     public function stop(): void
     {
         $this->close();
-        delay(0); // scripts that waited for their client end
+        delay(0); // lets scripts end that waited for their client
         if ($this->failure !== null) {
             [$failure, $this->failure] = [$this->failure, null];
 

@@ -15,8 +15,10 @@ use Spindle\Tests\Scale;
 use function Amp\delay;
 
 /**
- * A network that misbehaves as told: stands between clients and a server, in the same event loop as the client, and by
- * itself passes on what it gets. What it is told holds for all connections from then on, those that are open included.
+ * A proxy between clients and a server that simulates network faults, in the same event loop as the client.
+ *
+ * Without a fault, the proxy passes on all bytes. A fault applies to all connections, including open ones, unless its
+ * method says otherwise.
  */
 final class FaultyProxy
 {
@@ -24,15 +26,15 @@ final class FaultyProxy
 
     public readonly int $port;
 
-    /** How many clients have connected so far. */
+    /** Number of clients that have connected so far. */
     public int $connections = 0;
 
-    /** @var array<string, int> bytes that were passed on, by direction, of all connections */
+    /** @var array<string, int> bytes passed on by all connections, by direction */
     private array $passed = ['to server' => 0, 'to client' => 0];
 
     private int $lastPassed = 0;
 
-    /** @var array<int, ProxiedConnection> those that are open, on one side at least */
+    /** @var array<int, ProxiedConnection> connections that are open on at least one side, by number */
     private array $open = [];
 
     private ?Randomizer $random = null;
@@ -40,7 +42,7 @@ final class FaultyProxy
     private float $delay = 0.0;
     private bool $swallows = false;
 
-    /** What comes on connections with a lower number vanishes. */
+    /** Bytes on connections with a lower number are dropped. */
     private int $swallowedBelow = 0;
     private bool $mutes = false;
     private bool $refuses = false;
@@ -50,8 +52,7 @@ final class FaultyProxy
     private array $waiting = [];
 
     /**
-     * @var array<string, array{int, bool}> by direction, after how many bytes of a connection it is cut, and whether by
-     *                                      a reset
+     * @var array<string, array{int, bool}> by direction: bytes after which a connection is cut, and whether by a reset
      */
     private array $cuts = [];
 
@@ -92,72 +93,70 @@ final class FaultyProxy
         return new self("tcp://127.0.0.1:{$cluster->port}");
     }
 
-    /** How many connections are open, on one side at least. */
+    /** Returns the number of connections that are open on at least one side. */
     public function open(): int
     {
         return \count($this->open);
     }
 
-    /** Bytes that were passed on, of all connections. */
+    /** Returns the bytes passed on by all connections. */
     public function passed(Direction $direction): int
     {
         return $this->passed[$direction->value];
     }
 
-    /** When the last bytes were passed on, of any connection, as hrtime() tells it; 0 before the first ones. */
+    /** Returns the time in nanoseconds, as of hrtime(), when any connection last passed on bytes; 0 if none has. */
     public function lastPassed(): int
     {
         return $this->lastPassed;
     }
 
-    /** At most so many bytes are passed on at once, and the loop turns before the next ones. */
+    /** Passes on at most `$bytes` at once, with a turn of the event loop before the next ones. */
     public function slice(int $bytes): void
     {
         [$this->slice, $this->random] = [max(1, $bytes), null];
     }
 
-    /** The same with random sizes, from 1 to so many bytes. */
+    /** Does the same with random sizes from 1 to `$most` bytes. */
     public function sliceRandomly(int $most, ?int $seed = null): void
     {
         $this->slice($most);
         $this->random = new Randomizer(new Mt19937($seed ?? Scale::seed()));
     }
 
-    /** Each piece takes so many seconds, one after another. */
+    /** Delays each piece; later pieces of the same direction wait for it. */
     public function delay(float $seconds): void
     {
         $this->delay = $seconds;
     }
 
     /**
-     * What comes from now on, on either side, vanishes, also that a side closes its connection: the network is down.
+     * Drops all bytes, as if the network were down. If one side closes its connection, the other side does not notice.
      */
     public function swallow(): void
     {
         $this->swallows = true;
     }
 
-    /** The same for the connections that are open now: a firewall has forgotten them. */
+    /** Does the same for good, but only for connections open now, as if a firewall had forgotten them. */
     public function swallowOpen(): void
     {
         $this->swallowedBelow = $this->connections;
     }
 
-    /** What the server says from now on vanishes; what it is told gets there. */
+    /** Drops all bytes from the server. Bytes from the client still reach the server. */
     public function mute(): void
     {
         $this->mutes = true;
     }
 
-    /**
-     * Nothing is read from now on, so that both sides find that they can't write any more when all buffers are full.
-     */
+    /** Stops reading, so that both sides can no longer write once all buffers are full. */
     public function pause(): void
     {
         $this->isPaused = true;
     }
 
-    /** Passes on again what it gets, at once and in one piece; what it was told to cut it cuts. */
+    /** Ends all faults but those of {@see swallowOpen()}, {@see closeAfter()} and {@see resetAfter()}. */
     public function resume(): void
     {
         $this->isPaused = $this->swallows = $this->mutes = $this->refuses = false;
@@ -168,25 +167,25 @@ final class FaultyProxy
         }
     }
 
-    /** Clients that connect from now on find their connection closed. */
+    /** Closes connections of new clients at once. */
     public function refuse(): void
     {
         $this->refuses = true;
     }
 
-    /** A connection is closed when exactly so many bytes of it were passed on in this direction. */
+    /** Closes each connection after it has passed on exactly `$bytes` in this direction. */
     public function closeAfter(int $bytes, Direction $direction): void
     {
         $this->cuts[$direction->value] = [$bytes, false];
     }
 
-    /** The same by a reset: both sides get ECONNRESET. */
+    /** Does the same by a reset: both sides get ECONNRESET. */
     public function resetAfter(int $bytes, Direction $direction): void
     {
         $this->cuts[$direction->value] = [$bytes, true];
     }
 
-    /** Cuts no connection any more. */
+    /** Revokes {@see closeAfter()} and {@see resetAfter()}. */
     public function cutNone(): void
     {
         $this->cuts = [];
@@ -200,7 +199,7 @@ final class FaultyProxy
         }
     }
 
-    /** The same by a reset: both sides get ECONNRESET. */
+    /** Does the same by a reset: both sides get ECONNRESET. */
     public function reset(): void
     {
         foreach ($this->open as $connection) {
@@ -208,7 +207,7 @@ final class FaultyProxy
         }
     }
 
-    /** Closes all connections and takes no more. */
+    /** Closes all connections and accepts no more. */
     public function stop(): void
     {
         EventLoop::cancel($this->accepting);
@@ -262,7 +261,7 @@ final class FaultyProxy
         }
     }
 
-    /** False when the connection is cut. */
+    /** Returns false when the connection is cut. */
     private function pass(int $number, string $piece, ProxiedConnection $connection, Direction $direction): bool
     {
         $this->holdUp();

@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Postgres;
 
-/** The client has closed the connection while the script of a {@see FakeServer} wanted something of it. */
+/** Thrown when a client closes its connection while the script of a {@see FakeServer} reads or writes. */
 final class HungUpException extends \RuntimeException {}

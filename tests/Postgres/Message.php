@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Tests\Postgres;
 
 /**
- * Messages of a server, as bytes; see "Message Formats" in PostgreSQL's documentation.
+ * Encodes messages of a server; see "Message Formats" in PostgreSQL's documentation.
  *
- * They are made here once more, from the documentation and not from what is tested.
+ * The methods follow the documentation and share no code with the classes under test.
  */
 final class Message
 {
@@ -65,7 +65,7 @@ final class Message
         return self::of('K', pack('NN', $pid, $secret));
     }
 
-    /** @param string $status I: idle, T: in a transaction, E: in a failed one */
+    /** @param string $status I: idle, T: in a transaction, E: in a failed transaction */
     public static function readyForQuery(string $status = 'I'): string
     {
         return self::of('Z', $status);
@@ -100,7 +100,7 @@ final class Message
         );
     }
 
-    /** @param array<string, int> $columns types by name */
+    /** @param array<string, int> $columns type OIDs by name */
     public static function rowDescription(array $columns): string
     {
         $fields = '';
@@ -137,7 +137,7 @@ final class Message
         return self::of('s');
     }
 
-    /** @param array<string, string> $fields further ones, by their letter */
+    /** @param array<string, string> $fields further fields, by letter */
     public static function errorResponse(
         string $code,
         string $message,
@@ -150,7 +150,7 @@ final class Message
         );
     }
 
-    /** @param array<string, string> $fields further ones, by their letter */
+    /** @param array<string, string> $fields further fields, by letter */
     public static function noticeResponse(string $code, string $message, array $fields = []): string
     {
         return self::of(
@@ -194,7 +194,7 @@ final class Message
         );
     }
 
-    /** All that a server says from the authentication to its first ReadyForQuery. */
+    /** Returns all messages from AuthenticationOk to the first ReadyForQuery. */
     public static function welcome(int $pid = 4711, int $secret = 815): string
     {
         $parameters = [

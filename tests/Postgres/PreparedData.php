@@ -12,15 +12,16 @@ use Spindle\Postgres\Testing\Internal\ServerUser;
 use Spindle\Postgres\Testing\TemporaryClusterOptions;
 
 /**
- * Copies data that initdb made once, which takes a tenth of initdb's time. The prepared data are in .cache/tests/ of
- * the project, one folder for each version of PostgreSQL, arguments of initdb, and users of the tests and the server.
+ * Copies data that initdb made once. That takes a tenth of the time of initdb. The prepared data are in .cache/tests/
+ * of the project. Each combination of PostgreSQL binary, initdb arguments and users (of the tests and of the server)
+ * has its own folder.
  *
- * A folder is made under another name and renamed when it is complete, under a lock that several processes share. Where
- * it can't be made, initdb runs each time.
+ * Under a lock that all processes share, a folder is made under another name and renamed when it is complete. If the
+ * folder cannot be made, initdb runs each time.
  */
 final class PreparedData implements DataSource
 {
-    /** The version of the prepared folders' content; another one makes them anew. */
+    /** Version of the prepared folders' content. A change causes new folders to be made. */
     private const FORMAT = 1;
 
     public function __construct(private readonly string $folder = __DIR__ . '/../../.cache/tests') {}
@@ -62,7 +63,7 @@ final class PreparedData implements DataSource
         if ($lock !== false) {
             flock($lock, \LOCK_EX);
             if (!is_dir($prepared)) {
-                self::run('rm', '-rf', "{$prepared}.new"); // of a process that was killed
+                self::run('rm', '-rf', "{$prepared}.new"); // left by a process that was killed
                 mkdir("{$prepared}.new", 0o700);
                 self::run('cp', '-a', "{$directory->path}/data", "{$prepared}.new");
                 file_put_contents("{$prepared}.new/password", $password);

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Postgres;
 
-/** A client's connection to a {@see FaultyProxy}, and the proxy's one to the server. */
+/** A client's connection to a {@see FaultyProxy}, and the proxy's own connection to the server. */
 final class ProxiedConnection
 {
     /** @var array<string, int> bytes by direction */
@@ -28,13 +28,13 @@ final class ProxiedConnection
         $this->target($direction)->write($bytes);
     }
 
-    /** The source has closed its side, which the target learns unless it is kept from it. */
+    /** Passes on that the source has closed its side. With `$silently`, the target does not notice. */
     public function end(Direction $direction, bool $silently): void
     {
         if ($silently) {
             $this->source($direction)->close();
         } elseif ($direction === Direction::ToClient) {
-            $this->close(); // a server that hangs up reads no more
+            $this->close(); // a server that has closed its side reads no more
         } else {
             $this->server->finish();
         }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Postgres;
 
-/** The server's side of SCRAM-SHA-256, made here once more, from the RFC and not from what is tested. */
+/** The server's side of SCRAM-SHA-256 by RFC 5802 and RFC 7677, without code of the classes under test. */
 final class ScramServer
 {
     private readonly string $salt;
@@ -22,7 +22,7 @@ final class ScramServer
         $this->salted = hash_pbkdf2('sha256', $password, $this->salt, $iterations, 32, true);
     }
 
-    /** server-first-message, of the client's first one, with its header. */
+    /** Returns the server-first-message for a client-first-message, which includes its GS2 header. */
     public function challenge(string $clientFirst): string
     {
         $this->clientFirst = (string) preg_replace('~^[^,]*,[^,]*,~', '', $clientFirst);
@@ -31,7 +31,7 @@ final class ScramServer
         return $this->challenge = "r={$nonce},s=" . base64_encode($this->salt) . ",i={$this->iterations}";
     }
 
-    /** Whether the client knows the password. */
+    /** Returns whether the proof in a client-final-message is right. */
     public function accepts(string $clientFinal): bool
     {
         $key = hash_hmac('sha256', 'Client Key', $this->salted, true);
@@ -40,7 +40,7 @@ final class ScramServer
         return $proof === ($key ^ hash_hmac('sha256', $this->signed($clientFinal), hash('sha256', $key, true), true));
     }
 
-    /** server-final-message. */
+    /** Returns the server-final-message. */
     public function signature(string $clientFinal): string
     {
         return 'v=' . base64_encode(hash_hmac(

@@ -8,7 +8,7 @@ use Spindle\Postgres\Internal\Columns;
 use Spindle\Postgres\Internal\Rows;
 use Spindle\Postgres\Internal\Types\Types;
 
-/** Rows whose values are PostgreSQL's text. */
+/** Rows whose values are in PostgreSQL's text format. */
 final readonly class TextRows implements Rows
 {
     private const BATCH = 256;

@@ -7,8 +7,9 @@ namespace Spindle\Tests\Postgres;
 use Spindle\Postgres\Range;
 
 /**
- * Values of every type, as data for the tests of whatever sends and reads them. They want {@see self::SETUP} to have
- * run once in the database, and the session's TimeZone to be UTC; what came is compared after
+ * Values of every type, as data for tests that send and read them.
+ *
+ * Tests execute {@see self::SETUP} once in the database, set the session's TimeZone to UTC, and compare values by
  * {@see self::comparable()}.
  */
 final class TypeCases
@@ -29,9 +30,9 @@ final class TypeCases
         SQL;
 
     /**
-     * For `SELECT $1::type`.
+     * Returns cases for `SELECT $1::type`.
      *
-     * @return iterable<string, array{string, mixed, mixed}> the type, a parameter, what comes
+     * @return iterable<string, array{string, mixed, mixed}> the type, a parameter, the result
      */
     public static function roundTrips(): iterable
     {
@@ -50,7 +51,7 @@ final class TypeCases
         }
     }
 
-    /** @return iterable<string, array{string, mixed}> an expression, what comes */
+    /** @return iterable<string, array{string, mixed}> an expression, its result */
     public static function outputs(): iterable
     {
         yield 'NULL' => ['NULL', null];
@@ -87,7 +88,7 @@ final class TypeCases
 
     /**
      * @return iterable<string, array{string, string, string, mixed}> a setting of the session, its value, an
-     *                                                                expression, what comes
+     *                                                                expression, its result
      */
     public static function settings(): iterable
     {
@@ -146,8 +147,7 @@ final class TypeCases
     }
 
     /**
-     * @return iterable<string, array{string, mixed}> a type, and a parameter that can't be sent as one: nothing reaches
-     *                                                the server
+     * @return iterable<string, array{string, mixed}> a type, and a parameter that is refused for it before it is sent
      */
     public static function refused(): iterable
     {
@@ -178,8 +178,8 @@ final class TypeCases
     }
 
     /**
-     * The same for two values when all of them that matters is the same: NAN is itself, dates are instants with
-     * offsets, and types count.
+     * Returns a form of the value for assertSame(). NAN equals itself, dates are compared by local time and offset, and
+     * types count.
      */
     public static function comparable(mixed $value): mixed
     {
@@ -212,7 +212,7 @@ final class TypeCases
         foreach (['y' => $y, 'm' => $m, 'd' => $d, 'h' => $h, 'i' => $i, 's' => $s] as $property => $value) {
             $interval->{$property} = $value;
         }
-        $interval->f = ($microseconds + ($microseconds <=> 0) * 0.1) / 1e6; // PHP cuts off what is no whole microsecond
+        $interval->f = ($microseconds + ($microseconds <=> 0) * 0.1) / 1e6; // PHP truncates to whole microseconds
 
         return $interval;
     }
@@ -495,7 +495,7 @@ final class TypeCases
     }
 
     /**
-     * Types of the database's own.
+     * Returns cases for types that {@see self::SETUP} creates.
      *
      * @return iterable<string, array{0: string, 1: mixed, 2?: mixed}>
      */
@@ -531,7 +531,7 @@ final class TypeCases
     }
 
     /**
-     * jsonb puts keys in an order of its own.
+     * Sorts keys, because jsonb changes their order.
      *
      * @param array<mixed> $value
      *

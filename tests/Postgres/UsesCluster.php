@@ -6,7 +6,7 @@ namespace Spindle\Tests\Postgres;
 
 use PHPUnit\Framework\Attributes\BeforeClass;
 
-/** Starts the shared cluster before any test of the class looks around, so that none takes it for something it left. */
+/** Starts the shared cluster before the first test of the class, so that `LeavesNothing` does not report it. */
 trait UsesCluster
 {
     #[BeforeClass]

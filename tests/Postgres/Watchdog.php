@@ -6,17 +6,17 @@ namespace Spindle\Tests\Postgres;
 
 use Revolt\EventLoop;
 
-/** Measures for how long the event loop stands still: what blocks shows as a gap between two turns. */
+/** Measures how long the event loop is blocked. Blocking code shows as a gap between two turns. */
 final class Watchdog
 {
     private const PERIOD = 0.001;
 
     /**
-     * Does the work in the calling fiber, and watches meanwhile.
+     * Calls `$work` in the calling fiber, while a timer measures the gaps.
      *
      * @param \Closure(): mixed $work
      *
-     * @return float seconds of the longest gap; at least about a millisecond, for so often it looks
+     * @return float longest gap in seconds; at least about the timer's period of a millisecond
      */
     public static function during(\Closure $work): float
     {

@@ -7,15 +7,15 @@ namespace Spindle\Tests\Postgres;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 
-/** A connected socket whose reads and writes suspend the fiber, and that can end in every way a connection ends. */
+/** A connected socket whose reads and writes suspend the fiber. It can be half-closed, closed and reset. */
 final class Wire
 {
     private const READ_SIZE = 65_536;
 
-    /** @var array<string, Suspension<null>> by the watcher that would resume it */
+    /** @var array<string, Suspension<null>> by the watcher that resumes it */
     private array $waiting = [];
 
-    /** @param resource|null $socket null when it is closed */
+    /** @param resource|null $socket null when closed */
     public function __construct(private mixed $socket)
     {
         \assert($socket !== null);
@@ -29,7 +29,7 @@ final class Wire
         $this->close();
     }
 
-    /** @throws \RuntimeException when nobody listens there */
+    /** @throws \RuntimeException when no server listens there */
     public static function connect(string $address): self
     {
         $context = stream_context_create(['socket' => ['tcp_nodelay' => true]]);
@@ -44,7 +44,8 @@ final class Wire
     }
 
     /**
-     * What there is, as soon as there is something; '' when the other side has closed or reset it, or this side has.
+     * Returns bytes as soon as some have arrived. Returns '' when either side has closed the connection or the other
+     * side has reset it.
      */
     public function read(int $most = self::READ_SIZE): string
     {
@@ -62,7 +63,7 @@ final class Wire
         return '';
     }
 
-    /** Returns when the kernel has taken it all; false when it can't any more, for the connection is gone. */
+    /** Returns true when the kernel has accepted all bytes, and false when the connection is gone. */
     public function write(string $bytes): bool
     {
         while ($bytes !== '' && $this->socket !== null) {
@@ -79,7 +80,7 @@ final class Wire
         return $bytes === '';
     }
 
-    /** As a server; false when the other side does not agree. */
+    /** Performs the TLS handshake as a server. Returns false when it fails. */
     public function startTls(string $certificate, string $key, ?string $authority = null): bool
     {
         if ($this->socket === null) {
@@ -96,7 +97,7 @@ final class Wire
             ['ssl' => $authority === null ? $options : [...$options, 'cafile' => $authority]],
         );
         $done = 0;
-        while ($done === 0 && $this->socket !== null) { // it takes messages to and fro
+        while ($done === 0 && $this->socket !== null) { // the handshake needs several messages in each direction
             $done = @stream_socket_enable_crypto($this->socket, true, \STREAM_CRYPTO_METHOD_TLS_SERVER);
             if ($done === 0) {
                 $this->wait(EventLoop::onReadable(...));
@@ -106,7 +107,7 @@ final class Wire
         return $done === true;
     }
 
-    /** Suspends until this side closes it. */
+    /** Suspends until this side closes the socket. */
     public function stall(): void
     {
         while ($this->socket !== null) {
@@ -117,7 +118,7 @@ final class Wire
         }
     }
 
-    /** Says that this side writes no more, and goes on reading. */
+    /** Closes the sending direction. Reading continues. */
     public function finish(): void
     {
         if ($this->socket !== null) {
@@ -125,7 +126,7 @@ final class Wire
         }
     }
 
-    /** What waits for it goes on, as if the other side had closed it. */
+    /** Closes the socket. Fibers that wait for it continue as if the other side had closed it. */
     public function close(): void
     {
         if ($this->socket === null) {
@@ -141,14 +142,14 @@ final class Wire
         $this->socket = null;
     }
 
-    /** Closes it so that the other side gets ECONNRESET, by TCP; what is under way is lost. Needs ext-sockets. */
+    /** Closes the socket with a TCP reset. The other side gets ECONNRESET; unsent bytes are lost. Needs ext-sockets. */
     public function reset(): void
     {
         if ($this->socket !== null) {
             $socket = socket_import_stream($this->socket);
             \assert($socket !== false);
             socket_set_option($socket, \SOL_SOCKET, \SO_LINGER, ['l_onoff' => 1, 'l_linger' => 0]);
-            unset($socket); // it holds the descriptor open
+            unset($socket); // the Socket object keeps the descriptor open
             $this->close();
         }
     }

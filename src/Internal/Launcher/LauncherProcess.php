@@ -266,8 +266,11 @@ final class LauncherProcess
     /**
      * @param list<string> $command
      *
-     * @return array{resource, array{pid: int, running: bool, signaled: bool, exitcode: int, termsig: int}, array{resource, resource}}
-     *         the process, its status and the pipes
+     * @return array{
+     *     resource,
+     *     array{pid: int, running: bool, signaled: bool, exitcode: int, termsig: int},
+     *     array{resource, resource},
+     * } the process, its status and the pipes
      *
      * @throws LauncherException
      */

@@ -62,7 +62,16 @@ final class TaskBody
             throw new \ValueError('it is too short');
         }
         /**
-         * @var array{tries: int, crashes: int, delay: float, factor: float, maxDelay: float, jitter: float, timeout: float, size: int} $head
+         * @var array{
+         *     tries: int,
+         *     crashes: int,
+         *     delay: float,
+         *     factor: float,
+         *     maxDelay: float,
+         *     jitter: float,
+         *     timeout: float,
+         *     size: int,
+         * } $head
          */
         $head = unpack(self::HEAD, $body);
         $end = self::SIZE + $head['size'];

@@ -92,7 +92,7 @@ final class Stream
                 if ($counted === 0) {
                     $this->took($size);
                 } else {
-                    // by then the reader has said whether it keeps the item
+                    // deferred, so that a reader that keeps the item can occupy its bytes first
                     EventLoop::defer(fn() => $this->budget->release($counted));
                 }
                 /** @var array{mixed, mixed} $item */

@@ -13,28 +13,25 @@ use Spindle\Tests\Http\ReceivedResponse;
 
 use function Amp\delay;
 
-/** Clients that add, read, change and delete aircraft, and keep a journal of what they were told of each. */
+/** Clients that add, read, change and delete aircraft, and record what the answers promise for each one. */
 final class CrudLoad
 {
-    /** Requests that were answered as they should be. */
+    /** Number of requests with the expected answer. */
     public int $acknowledged = 0;
 
-    /** @var list<array{int, string}> when those requests were sent that were answered with 503, and the answers */
+    /** @var list<array{int, string}> hrtime() when a request was sent that got a 503, and the answer */
     public array $refused = [];
 
-    /** @var list<string> answers that nobody should get */
+    /** @var list<string> answers that are neither expected nor a refusal, with their requests */
     public array $wrong = [];
 
-    /** @var array<int, list<string>> how it went for requests that had no answer, by the client */
+    /** @var array<int, list<string>> requests without an answer and their errors, by client */
     public array $unanswered = [];
 
-    /** @var array<int, RawClient> by the client */
+    /** @var array<int, RawClient> by client */
     public array $connections = [];
 
-    /**
-     * @var array<string, non-empty-list<string|null>> the titles that each aircraft may have; null where it may not be
-     *                                                 there
-     */
+    /** @var array<string, non-empty-list<string|null>> titles that each aircraft may have; null if it may be absent */
     private array $may = [];
 
     private bool $stopping = false;
@@ -52,7 +49,7 @@ final class CrudLoad
     }
 
     /**
-     * Returns when all requests are answered.
+     * Waits until all requests are answered.
      *
      * @throws CancelledException when that takes longer than a minute
      */
@@ -66,9 +63,9 @@ final class CrudLoad
     }
 
     /**
-     * @param array<array-key, mixed> $titles of what is in the table, by number
+     * @param array<array-key, mixed> $titles titles in the table, by number
      *
-     * @return list<string> where that is not what clients were told
+     * @return list<string> where the table contradicts the answers
      */
     public function contradictions(array $titles): array
     {
@@ -95,7 +92,7 @@ final class CrudLoad
                 && $this->change($client, $number, 'PUT', "/aircraft/{$number}", 'changed', 200)
                 && ($turn % 2 === 0 || $this->change($client, $number, 'DELETE', "/aircraft/{$number}", null, 204));
             if (!$went) {
-                delay(0.005); // a client that is refused does not come again at once
+                delay(0.005); // a refused client does not retry at once
             }
         }
         $this->leave($client);
@@ -103,7 +100,7 @@ final class CrudLoad
         return null;
     }
 
-    /** @return bool whether it was acknowledged */
+    /** @return bool whether the change was acknowledged */
     private function change(
         int $client,
         string $number,
@@ -138,7 +135,7 @@ final class CrudLoad
         return $answer?->status === 200;
     }
 
-    /** @return ReceivedResponse|null null when there was none */
+    /** @return ReceivedResponse|null null without an answer */
     private function ask(int $client, string $method, string $target, string $body, int $status): ?ReceivedResponse
     {
         $sent = (int) hrtime(true);

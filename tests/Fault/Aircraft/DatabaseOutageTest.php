@@ -19,7 +19,7 @@ use Spindle\Tests\Scale;
 use Spindle\Tests\WebServer;
 use Symfony\Component\Process\Process;
 
-/** PostgreSQL is restarted, or killed and started again, while clients write. */
+/** Tests restarts of PostgreSQL, some after a kill, while clients write. */
 final class DatabaseOutageTest extends TestCase
 {
     use AircraftCode;
@@ -64,7 +64,7 @@ final class DatabaseOutageTest extends TestCase
         $this->goThroughOutages("tcp://{$address}", $dsn);
     }
 
-    /** @return string its DSN */
+    /** @return string the cluster's DSN */
     private function startDatabase(): string
     {
         $this->program = Host::start(OutageProgram::class . '::run', [$this->path(), Scale::of(20)]);

@@ -18,7 +18,7 @@ use Spindle\Tests\Http\RunsServe;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Postgres\Cluster;
 
-/** PostgreSQL is there, and would not. */
+/** Tests with a running PostgreSQL that refuses connections or changes, or is too slow. */
 #[RequiresPhpExtension('pcntl')]
 final class DatabaseRefusalsTest extends TestCase
 {
@@ -48,7 +48,7 @@ final class DatabaseRefusalsTest extends TestCase
                 $others[] = PostgresConnection::connect($cluster->dsn());
             }
         } catch (ConnectionFailedException) {
-            // No more than these.
+            // The server has no connections left.
         }
         $clients = array_map(
             fn(int $i)
@@ -137,7 +137,7 @@ final class DatabaseRefusalsTest extends TestCase
     {
         $this->serve($this->aircraft(['AIRCRAFT_CONNECTIONS' => '10']), ['--processes', '1']);
         $sleeping = fn(): int => $this->underWay("query LIKE '%pg_sleep%'");
-        $client = $this->client()->get('/sleep?n=100'); // ten seconds of them
+        $client = $this->client()->get('/sleep?n=100'); // 100 sleeps of 1 s on ten connections: ten seconds
         Eventually::holds(static fn(): bool => $sleeping() === 10, 'ten sleep');
         $resets ? $client->reset() : $client->close();
 
@@ -157,7 +157,7 @@ final class DatabaseRefusalsTest extends TestCase
         );
     }
 
-    /** @param string $condition on statements of others that are under way */
+    /** @param string $condition SQL condition on active statements of other sessions */
     private function underWay(string $condition): int
     {
         $count = $this->database()

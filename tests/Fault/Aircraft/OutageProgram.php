@@ -9,12 +9,17 @@ use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Processes;
 
 /**
- * A cluster that goes down and comes back, in a process of its own so that its clients see all of it; see
- * {@see \Spindle\Tests\Host}.
+ * A cluster that goes down and comes back. It runs in a separate process, since restarts block and its clients must not
+ * be blocked; see {@see \Spindle\Tests\Host}.
  */
 final class OutageProgram
 {
-    /** Starts it, has it go down so many times, each time that it is told to by a file, and stops it then. */
+    /**
+     * Starts the cluster, takes it down `$outages` times, and stops it.
+     *
+     * Files in the directory synchronize it with the test. The test creates go1, go2, … for the outages and stop for
+     * the end. This process creates dsn after the start and back1, back2, … after the outages.
+     */
     public static function run(string $directory, int $outages): int
     {
         $cluster = Cluster::start(['max_connections' => 40]);
@@ -37,7 +42,7 @@ final class OutageProgram
         foreach ($all as $pid) {
             posix_kill($pid, \SIGKILL);
         }
-        usleep(700_000); // the length of the outage, which clients go through
+        usleep(700_000); // length of the outage
         $cluster->restart();
     }
 

@@ -14,7 +14,7 @@ use Spindle\Tests\Http\RunsServe;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Scale;
 
-/** Several processes serve: what one suffers or does, and the others. */
+/** Tests several server processes: the death of one does not affect the others, and events reach all of them. */
 #[RequiresPhpExtension('pcntl')]
 final class ServerProcessTest extends TestCase
 {

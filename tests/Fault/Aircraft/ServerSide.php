@@ -8,13 +8,13 @@ use Spindle\Tests\Http\RawClient;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Text;
 
-/** What is to be known of the processes that serve, from outside. */
+/** Reads facts about server processes from /proc. */
 final class ServerSide
 {
     private function __construct() {}
 
     /**
-     * Which of the processes has accepted a connection; null as long as none has.
+     * Returns the process that has accepted the client's connection, or null while none has.
      *
      * @param list<int> $processes
      *
@@ -44,7 +44,7 @@ final class ServerSide
         return null;
     }
 
-    /** @return int bytes of memory: what it has, or the most that it ever had */
+    /** @return int resident memory in bytes: the current value, or with `$most` the peak */
     public static function memory(int $pid, bool $most = false): int
     {
         preg_match(
@@ -56,7 +56,11 @@ final class ServerSide
         return (int) ($match[1] ?? 0) * 1024;
     }
 
-    /** @return array<int, int> ticks of CPU used so far by each process of a pool of workers that computes just now */
+    /**
+     * Finds workers among the descendants of a process by their positive niceness, which the application sets.
+     *
+     * @return array<int, int> CPU ticks used so far by workers that compute now, by process id
+     */
     public static function computing(int $pid): array
     {
         $found = [];

@@ -14,7 +14,7 @@ use Spindle\Tests\Http\RunsServe;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Scale;
 
-/** Rows by the million: what they cost the server, and clients that are slow or leave. */
+/** Tests imports and exports of a million rows: the server's memory, slow clients, and clients that disconnect. */
 #[RequiresPhpExtension('pcntl')]
 final class TransferTest extends TestCase
 {
@@ -23,10 +23,10 @@ final class TransferTest extends TestCase
     use RunsAircraft;
     use RunsServe;
 
-    /** Bytes that the server may have more than when it is idle. */
+    /** Bytes by which the server's peak memory may exceed its idle memory. */
     private const MORE = 16 << 20;
 
-    /** So long that a tenth of the rows is more than that, and more than sockets hold. */
+    /** Bytes of a title. With it, a tenth of the rows exceeds MORE and the sockets' buffers. */
     private const TITLE = 200;
 
     protected function deadline(): int
@@ -119,7 +119,7 @@ final class TransferTest extends TestCase
         return $csv;
     }
 
-    /** Without having all of it in memory. */
+    /** Counts the lines of a chunked body without holding the body in memory. */
     private function readLines(RawClient $client): int
     {
         $client->until("\r\n\r\n");
@@ -132,7 +132,7 @@ final class TransferTest extends TestCase
         return $lines;
     }
 
-    /** @param string $condition on statements of others */
+    /** @param string $condition SQL condition on active statements of other sessions */
     private function underWay(string $condition): int
     {
         $count = $this->database()

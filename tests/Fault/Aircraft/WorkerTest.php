@@ -13,7 +13,7 @@ use Spindle\Tests\Http\RunsServe;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Processes;
 
-/** A worker dies while it renders a certificate. */
+/** Tests that kill a worker while it renders a certificate. */
 #[RequiresPhpExtension('pcntl')]
 final class WorkerTest extends TestCase
 {
@@ -22,7 +22,7 @@ final class WorkerTest extends TestCase
     use RunsAircraft;
     use RunsServe;
 
-    /** Hundredths of a second of CPU; a certificate needs several times as many. */
+    /** Hundredths of a second of CPU time that identify a rendering worker. Rendering needs several times as many. */
     private const TICKS = 4;
 
     protected function deadline(): int
@@ -79,15 +79,15 @@ final class WorkerTest extends TestCase
     {
         $victim = $this->findTheWorker();
         posix_kill($victim, \SIGKILL);
-        // Otherwise it may still be taken for one that computes.
+        // Until then it may still count as a process that computes.
         Eventually::holds(static fn(): bool => !Processes::isAlive($victim), 'it is gone');
 
         return $victim;
     }
 
     /**
-     * Returns the process that renders. It has used more CPU than the end of its start needs: a pool does not try a
-     * task again whose worker ended while it started.
+     * Returns the process that renders. It has used more CPU time than the rest of its startup needs: if a worker
+     * ends during startup, the pool does not retry its task.
      */
     private function findTheWorker(): int
     {

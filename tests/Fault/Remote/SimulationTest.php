@@ -29,7 +29,14 @@ final class SimulationTest extends TestCase
         $jobs = self::jobs();
         $arguments = [Scale::seed(), Scale::of(1000), $jobs];
         /**
-         * @var array{results: int, failures: int, faults: list<string>, runs: int, seconds: float, figures: array<string, int>} $seen
+         * @var array{
+         *     results: int,
+         *     failures: int,
+         *     faults: list<string>,
+         *     runs: int,
+         *     seconds: float,
+         *     figures: array<string, int>,
+         * } $seen
          */
         $seen = Host::call(Program::class . '::run', $arguments, timeout: $this->deadline());
         $figures = $seen['figures'];

@@ -81,7 +81,11 @@ final class MultipartSplitsTest extends TestCase
     }
 
     /**
-     * @return array{string, string, list<array{name: string, filename: string|null, type: string|null, data: string, ended: bool}>}
+     * @return array{
+     *     string,
+     *     string,
+     *     list<array{name: string, filename: string|null, type: string|null, data: string, ended: bool}>,
+     * }
      */
     private static function form(): array
     {

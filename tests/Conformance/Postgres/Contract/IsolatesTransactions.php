@@ -148,7 +148,7 @@ trait IsolatesTransactions
                         cancellation: $source->getCancellation(),
                     );
                 } catch (CancelledException) {
-                    // Where it came too late, nothing is cancelled.
+                    // Not thrown for steps at which the cancellation comes too late.
                 }
                 $transaction->execute("INSERT INTO {$table} VALUES (2)");
             });
