@@ -42,20 +42,31 @@ final class PlainLanguage
         'meanwhile' => '"while …"',
     ];
 
+    private const FOLDERS = ['src', 'tests', 'bench', 'examples', 'tools', 'docs'];
+
+    /** Files that are not checked, with the reason. */
+    private const EXCEPTIONS = [
+        'examples/aircraft/routes.php' => 'Symfony generates it',
+        'docs/contributing/glossary.md' => 'it quotes words',
+    ];
+
     public function __construct(private readonly string $root) {}
 
-    /** @return iterable<string> paths of PHP and Markdown files in Git, relative to the root */
-    public function files(): iterable
+    /** @return list<string> PHP files and pages of Markdown, relative to the root, in order */
+    public function files(): array
     {
-        exec('git -C ' . escapeshellarg($this->root) . " ls-files -- '*.php' '*.md'", $files, $status);
-        if ($status !== 0) {
-            throw new \RuntimeException("Git can not list the files of {$this->root}");
-        }
-        foreach ($files as $file) {
-            if (is_file("{$this->root}/{$file}")) {
-                yield $file;
+        $files = (array) glob("{$this->root}/*.md");
+        foreach (self::FOLDERS as $folder) {
+            if (is_dir("{$this->root}/{$folder}")) {
+                $tree = new \RecursiveDirectoryIterator("{$this->root}/{$folder}", \FilesystemIterator::SKIP_DOTS);
+                $texts = new \RegexIterator(new \RecursiveIteratorIterator($tree), '~\.(?:php|md)$~D');
+                $files = [...$files, ...array_keys(iterator_to_array($texts))];
             }
         }
+        $relative = array_map(fn(mixed $file): string => substr((string) $file, \strlen($this->root) + 1), $files);
+        sort($relative);
+
+        return array_values(array_diff($relative, array_keys(self::EXCEPTIONS)));
     }
 
     /** @return list<array{line: int, rule: string, text: string}> sorted by line */
@@ -78,7 +89,7 @@ final class PlainLanguage
     {
         $names = [];
         foreach ($this->files() as $file) {
-            if (str_starts_with($file, 'src/') && str_ends_with($file, '.php')) {
+            if (preg_match('~^src/(?:.*/)?[A-Z]\w*\.php$~D', $file) === 1) {
                 $names[basename($file, '.php')][] = $file;
             }
         }

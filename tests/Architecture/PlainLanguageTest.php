@@ -66,6 +66,21 @@ final class PlainLanguageTest extends TestCase
         );
     }
 
+    public function testNoCommentOfTheProjectIsReported(): void
+    {
+        $language = new PlainLanguage(\dirname(__DIR__, 2));
+        $reports = [];
+        foreach ($language->files() as $file) {
+            foreach (str_ends_with($file, '.php') ? $language->check($file) : [] as $found) {
+                if ($found['rule'] !== 'long line') {
+                    $reports[] = "{$file}:{$found['line']}: {$found['rule']}: {$found['text']}";
+                }
+            }
+        }
+
+        self::assertSame([], $reports);
+    }
+
     /** @return list<array{line: int, rule: string, text: string}> */
     private function check(string $file, string $text): array
     {
