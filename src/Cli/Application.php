@@ -26,10 +26,10 @@ use Symfony\Component\Console\Output\OutputInterface;
 final class Application extends ConsoleApplication
 {
     /** Commands whose options end at the first word, with their short options that the definition can't have. */
-    private const OWN_ORDER = ['run' => ['0' => 'null', 'P' => 'jobs']];
+    private const EXTRA_SHORT_OPTIONS = ['run' => ['0' => 'null', 'P' => 'jobs']];
 
     /** Options that can be given once, by command, with the reason and what to do instead. */
-    private const ONCE = [
+    private const SINGLE_USE_OPTIONS = [
         'run' => [
             'arg-file' => 'spindle run does not combine inputs. Give one file after the other by:'
                 . ' cat FILE FILE | spindle run ...',
@@ -37,7 +37,7 @@ final class Application extends ConsoleApplication
     ];
 
     /** Variables that Symfony's Application sets for its own use. Commands run without these changes. */
-    private const VARIABLES = ['COLUMNS', 'LINES', 'SHELL_VERBOSITY'];
+    private const SYMFONY_VARIABLES = ['COLUMNS', 'LINES', 'SHELL_VERBOSITY'];
 
     /** @var array<string, string|false> */
     private array $environment = [];
@@ -54,7 +54,7 @@ final class Application extends ConsoleApplication
     {
         // PHP's own messages must not get into the output of jobs.
         ini_set('display_errors', 'stderr');
-        foreach (self::VARIABLES as $name) {
+        foreach (self::SYMFONY_VARIABLES as $name) {
             $this->environment[$name] = getenv($name, true);
         }
         try {
@@ -136,10 +136,14 @@ final class Application extends ConsoleApplication
             if ($position === 0 || str_starts_with($word, '-')) {
                 continue;
             }
-            if (isset(self::OWN_ORDER[$word])) {
+            if (isset(self::EXTRA_SHORT_OPTIONS[$word])) {
                 $command = $this->find($word);
                 $command->mergeApplicationDefinition();
-                $order = new ArgumentOrder($command->getDefinition(), self::OWN_ORDER[$word], self::ONCE[$word]);
+                $order = new ArgumentOrder(
+                    $command->getDefinition(),
+                    self::EXTRA_SHORT_OPTIONS[$word],
+                    self::SINGLE_USE_OPTIONS[$word],
+                );
                 array_splice(
                     $arguments,
                     $position + 1,

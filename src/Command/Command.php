@@ -12,7 +12,7 @@ namespace Spindle\Command;
  */
 final class Command
 {
-    private const VARIABLE_NAME = '/^[^=\0]+$/D';
+    private const VARIABLE_NAME_PATTERN = '/^[^=\0]+$/D';
 
     /**
      * @param list<string>               $arguments   the program first; empty for a shell line
@@ -107,7 +107,7 @@ final class Command
     public function withEnvironment(#[\SensitiveParameter] array $variables): self
     {
         foreach ($variables as $name => $value) {
-            if (preg_match(self::VARIABLE_NAME, (string) $name) !== 1) {
+            if (preg_match(self::VARIABLE_NAME_PATTERN, (string) $name) !== 1) {
                 throw new \ValueError(\sprintf(
                     "'%s' can't name an environment variable: it must not be empty or hold '=' or NUL",
                     addcslashes((string) $name, "\0..\37\177..\377"),

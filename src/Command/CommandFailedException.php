@@ -10,7 +10,7 @@ use Spindle\SpindleException;
 final class CommandFailedException extends \RuntimeException implements SpindleException
 {
     /** Bytes of the end of standard error that go into the message. */
-    private const TAIL = 2000;
+    private const TAIL_BYTES = 2000;
 
     private function __construct(public readonly CommandResult $result, string $message)
     {
@@ -21,7 +21,7 @@ final class CommandFailedException extends \RuntimeException implements SpindleE
     {
         $stream = $result->stderrStream();
         $length = fstat($stream)['size'] ?? 0;
-        fseek($stream, max(0, $length - self::TAIL));
+        fseek($stream, max(0, $length - self::TAIL_BYTES));
         $tail = trim((string) stream_get_contents($stream));
 
         return new self($result, $result->describe() . ($tail === '' ? '' : "\n{$tail}"));

@@ -13,7 +13,7 @@ namespace Spindle\Command;
 final class HaltPolicy
 {
     /** Minimum number of failures or successes before their share counts. */
-    private const MINIMUM = 3;
+    private const MIN_EVENTS = 3;
 
     private function __construct(
         public readonly bool $now,
@@ -79,6 +79,6 @@ final class HaltPolicy
 
         return $this->share === null
             ? $events >= $this->count
-            : $events >= self::MINIMUM && $events >= $this->share * ($succeeded + $failed);
+            : $events >= self::MIN_EVENTS && $events >= $this->share * ($succeeded + $failed);
     }
 }

@@ -9,7 +9,7 @@ use Spindle\SpindleException;
 /** A file that should return an application could not be used. */
 final class AppException extends \RuntimeException implements SpindleException
 {
-    private const WANTED = 'it has to return a Psr\Http\Server\RequestHandlerInterface (such as a Spindle\Http\Application), a closure that takes a request and returns a response,'
+    private const EXPECTED_RETURN = 'it has to return a Psr\Http\Server\RequestHandlerInterface (such as a Spindle\Http\Application), a closure that takes a request and returns a response,'
         . ' a Psr\Container\ContainerInterface that has a RequestHandlerInterface, or a closure without parameters that returns one of these';
 
     private function __construct(public readonly string $app, string $message, ?\Throwable $previous = null)
@@ -58,7 +58,7 @@ final class AppException extends \RuntimeException implements SpindleException
             default => get_debug_type($value),
         };
 
-        return new self($app, "{$who} returned {$what}: " . self::WANTED);
+        return new self($app, "{$who} returned {$what}: " . self::EXPECTED_RETURN);
     }
 
     /**
@@ -69,7 +69,7 @@ final class AppException extends \RuntimeException implements SpindleException
      */
     public static function noHandler(string $app, string $who, string $reason): self
     {
-        return new self($app, "{$who} returned a closure that {$reason}: " . self::WANTED);
+        return new self($app, "{$who} returned a closure that {$reason}: " . self::EXPECTED_RETURN);
     }
 
     /**

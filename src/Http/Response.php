@@ -27,13 +27,13 @@ final class Response implements ResponseInterface
 {
     use HasFields;
 
-    private const ANY = 'application/octet-stream';
+    private const DEFAULT_TYPE = 'application/octet-stream';
     private const TEXT = 'text/plain; charset=utf-8';
     private const HTML = 'text/html; charset=utf-8';
     private const JSON = 'application/json';
 
     /** Maximum number of media types for which a template is kept. Clients may influence the types. */
-    private const TYPES = 16;
+    private const MAX_TEMPLATES = 16;
 
     /** @var array<string, self> empty responses to be cloned, by type */
     private static array $empty = [];
@@ -105,8 +105,12 @@ final class Response implements ResponseInterface
     }
 
     /** @param array<string, string|list<string>> $headers */
-    public static function binary(string $bytes, string $type = self::ANY, int $status = 200, array $headers = []): self
-    {
+    public static function binary(
+        string $bytes,
+        string $type = self::DEFAULT_TYPE,
+        int $status = 200,
+        array $headers = [],
+    ): self {
         return self::of($type, $bytes, $status, $headers);
     }
 
@@ -141,7 +145,7 @@ final class Response implements ResponseInterface
      */
     public static function stream(
         iterable $chunks,
-        string $type = self::ANY,
+        string $type = self::DEFAULT_TYPE,
         int $status = 200,
         array $headers = [],
     ): self {
@@ -302,7 +306,7 @@ final class Response implements ResponseInterface
     {
         $response = new self(200, ['Content-Type' => $type]);
         $response->plainHead();
-        if (\count(self::$empty) < self::TYPES) {
+        if (\count(self::$empty) < self::MAX_TEMPLATES) {
             self::$empty[$type] = $response;
         }
 

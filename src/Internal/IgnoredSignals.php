@@ -12,8 +12,8 @@ namespace Spindle\Internal;
  */
 final class IgnoredSignals
 {
-    private const KILL = 9;
-    private const NEEDED = ['pcntl_fork', 'pcntl_waitpid', 'pcntl_wtermsig', 'posix_kill'];
+    private const SIGKILL = 9;
+    private const REQUIRED_FUNCTIONS = ['pcntl_fork', 'pcntl_waitpid', 'pcntl_wtermsig', 'posix_kill'];
 
     private function __construct() {}
 
@@ -24,7 +24,7 @@ final class IgnoredSignals
      */
     public static function among(array $signals): array
     {
-        if (array_filter(self::NEEDED, \function_exists(...)) !== self::NEEDED) {
+        if (array_filter(self::REQUIRED_FUNCTIONS, \function_exists(...)) !== self::REQUIRED_FUNCTIONS) {
             return [];
         }
         $forks = array_map(self::fork(...), $signals);
@@ -38,7 +38,7 @@ final class IgnoredSignals
         $pid = pcntl_fork();
         if ($pid === 0) {
             posix_kill((int) getmypid(), $signal);
-            posix_kill((int) getmypid(), self::KILL);
+            posix_kill((int) getmypid(), self::SIGKILL);
         }
 
         return $pid;
@@ -49,6 +49,6 @@ final class IgnoredSignals
         return $pid > 0
             && pcntl_waitpid($pid, $status) === $pid
             && \is_int($status)
-            && pcntl_wtermsig($status) === self::KILL;
+            && pcntl_wtermsig($status) === self::SIGKILL;
     }
 }

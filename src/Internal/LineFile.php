@@ -8,11 +8,11 @@ namespace Spindle\Internal;
 final class LineFile
 {
     /** Bytes that fit into a ready pipe: PIPE_BUF of pipe(7). Sockets take more. */
-    private const PIECE = 4096;
+    private const PIPE_BUF_BYTES = 4096;
 
-    private const TYPE = 0o170000;
-    private const PIPE = 0o010000;
-    private const SOCKET = 0o140000;
+    private const S_IFMT = 0o170000;
+    private const S_IFIFO = 0o010000;
+    private const S_IFSOCK = 0o140000;
 
     /** Whether the last line is incomplete, so that a line break must precede the next one. */
     private bool $torn = false;
@@ -26,10 +26,12 @@ final class LineFile
     /** Opens standard error, unchanged for others: a pipe is reopened, non-blocking. Only a terminal can block. */
     public static function standardError(): self
     {
-        $type = (fstat(\STDERR)['mode'] ?? 0) & self::TYPE;
-        $own = $type === self::PIPE ? @fopen('/proc/self/fd/2', 'ane') : false;
+        $type = (fstat(\STDERR)['mode'] ?? 0) & self::S_IFMT;
+        $own = $type === self::S_IFIFO ? @fopen('/proc/self/fd/2', 'ane') : false;
 
-        return $own !== false ? new self($own) : new self(\STDERR, \in_array($type, [self::PIPE, self::SOCKET], true));
+        return $own !== false
+            ? new self($own)
+            : new self(\STDERR, \in_array($type, [self::S_IFIFO, self::S_IFSOCK], true));
     }
 
     /** @return string|null why the line was not written; null on success */
@@ -55,7 +57,7 @@ final class LineFile
     private function writeWhatFits(string $bytes): int
     {
         $written = 0;
-        foreach (str_split($bytes, self::PIECE) as $piece) {
+        foreach (str_split($bytes, self::PIPE_BUF_BYTES) as $piece) {
             [$none, $writable] = [null, [$this->stream]];
             $sent = (int) @stream_select($none, $writable, $none, 0) > 0 ? (int) @fwrite($this->stream, $piece) : 0;
             $written += $sent;

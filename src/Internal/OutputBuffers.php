@@ -12,10 +12,10 @@ namespace Spindle\Internal;
  */
 final class OutputBuffers
 {
-    private const PLAIN = 'default output handler';
+    private const DEFAULT_HANDLER = 'default output handler';
 
     /** The class that runs callbacks of the event loop in a fiber. */
-    private const LOOP = 'Revolt\EventLoop\Internal\AbstractDriver';
+    private const LOOP_DRIVER_CLASS = 'Revolt\EventLoop\Internal\AbstractDriver';
 
     /** Number of outermost buffers that all fibers share; null when nothing is kept apart. */
     public static ?int $shared = null;
@@ -33,7 +33,7 @@ final class OutputBuffers
         /** @var list<array{name: string, flags: int}> $buffers */
         $buffers = ob_get_status(true);
         foreach (\array_slice($buffers, self::$shared) as $buffer) {
-            if ($buffer['name'] !== self::PLAIN || ($buffer['flags'] & \PHP_OUTPUT_HANDLER_REMOVABLE) === 0) {
+            if ($buffer['name'] !== self::DEFAULT_HANDLER || ($buffer['flags'] & \PHP_OUTPUT_HANDLER_REMOVABLE) === 0) {
                 throw new \LogicException(
                     'This fiber can not wait while an output buffer is open that has a callback or can not be removed (ob_start() with arguments):'
                         . ' what other fibers print would get into it. Wait before the buffer is opened, or use ob_start() without arguments',
@@ -54,7 +54,7 @@ final class OutputBuffers
         $inner = [];
         foreach (debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS) as $frame) {
             if (($frame['class'] ?? '') === \Fiber::class) {
-                return ($inner['class'] ?? '') === self::LOOP; // the fiber's function
+                return ($inner['class'] ?? '') === self::LOOP_DRIVER_CLASS; // the fiber's function
             }
             $inner = $frame;
         }

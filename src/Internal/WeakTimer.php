@@ -10,7 +10,7 @@ use Revolt\EventLoop;
 final class WeakTimer
 {
     /** Maximum of the loop, in seconds. */
-    private const LONGEST = 1e9;
+    private const MAX_DELAY_SECONDS = 1e9;
 
     /**
      * Calls the callback once after a number of seconds, if the owner still exists then.
@@ -27,7 +27,7 @@ final class WeakTimer
         $weak = \WeakReference::create($owner);
 
         return EventLoop::unreference(EventLoop::delay(
-            max(0.0, min($seconds, self::LONGEST)),
+            max(0.0, min($seconds, self::MAX_DELAY_SECONDS)),
             static function () use ($weak, $callback): void {
                 $owner = $weak->get();
                 if ($owner !== null) {

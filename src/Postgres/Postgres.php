@@ -8,7 +8,7 @@ namespace Spindle\Postgres;
 final class Postgres
 {
     /** Bytes of a name that the server keeps in its usual build. */
-    private const LONGEST = 63;
+    private const MAX_NAME_BYTES = 63;
 
     /**
      * Quotes a name: identifier('my "table"') is "my ""table""", identifier('schema', 'table') is "schema"."table".
@@ -20,10 +20,10 @@ final class Postgres
     public static function identifier(string $name, string ...$names): string
     {
         return implode('.', array_map(static function (string $one): string {
-            if ($one === '' || \strlen($one) > self::LONGEST || str_contains($one, "\0")) {
+            if ($one === '' || \strlen($one) > self::MAX_NAME_BYTES || str_contains($one, "\0")) {
                 throw new \ValueError(\sprintf(
                     'A name in SQL has 1 to %d bytes and no NUL byte: %s',
-                    self::LONGEST,
+                    self::MAX_NAME_BYTES,
                     json_encode($one, \JSON_INVALID_UTF8_SUBSTITUTE),
                 ));
             }

@@ -28,15 +28,15 @@ final class Agent implements Statistics
      * Seconds that a command has to end, at most. Like that of tasks, it is at most a third of the margin. So
      * everything ends before the guard kills all processes of this agent, those of other queues included.
      */
-    private const GRACE = 2.0;
-    private const SHARE_OF_MARGIN = 3;
+    private const MAX_GRACE_SECONDS = 2.0;
+    private const MARGIN_DIVISOR = 3;
 
     /** Divisor of memory_limit for the size of all results, which are copied several times. Without a limit, bytes. */
-    private const SHARE_OF_MEMORY = 8;
-    private const MAX_RESULTS = 128 << 20;
+    private const MEMORY_DIVISOR = 8;
+    private const DEFAULT_RESULTS_BYTES = 128 << 20;
 
     /** Bytes of overhead in a result. */
-    private const BESIDE_RESULT = 1024;
+    private const RESULT_OVERHEAD_BYTES = 1024;
 
     private readonly JobRunner $workshop;
     private readonly LoggerInterface $logger;
@@ -67,9 +67,9 @@ final class Agent implements Statistics
         $this->logger = $logger ?? new NullLogger();
         $budget = $options->pool->budget ?? self::budget($options);
         $this->maxResult = min($options->maxResult, $options->pool->maxResult ?? \PHP_INT_MAX, $budget->bytes);
-        $grace = $options->margin / self::SHARE_OF_MARGIN;
+        $grace = $options->margin / self::MARGIN_DIVISOR;
         $ofPool = [
-            'maxResult' => $this->maxResult + self::BESIDE_RESULT,
+            'maxResult' => $this->maxResult + self::RESULT_OVERHEAD_BYTES,
             'budget' => $budget,
             'grace' => min($options->pool->grace, $grace),
         ];
@@ -77,7 +77,7 @@ final class Agent implements Statistics
             $pool ?? static fn(\Closure $report): WorkerPool
                 => new WorkerPool($workers, 0, $options->pool->with(...$ofPool, onReport: $report)),
             $workers,
-            min(self::GRACE, $grace),
+            min(self::MAX_GRACE_SECONDS, $grace),
             $budget,
             $options->guard && $pool === null,
         );
@@ -96,7 +96,7 @@ final class Agent implements Statistics
         $memory = ini_parse_quantity(\ini_get('memory_limit'));
 
         return new ResultBudget(
-            $memory > 0 ? intdiv($memory, self::SHARE_OF_MEMORY) : max(self::MAX_RESULTS, $options->maxResult),
+            $memory > 0 ? intdiv($memory, self::MEMORY_DIVISOR) : max(self::DEFAULT_RESULTS_BYTES, $options->maxResult),
         );
     }
 

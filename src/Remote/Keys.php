@@ -11,7 +11,7 @@ namespace Spindle\Remote;
 final class Keys
 {
     /** Minimum length of a secret in bytes. */
-    private const SHORTEST = 32;
+    private const MIN_SECRET_BYTES = 32;
 
     /** @var array<string, \SensitiveParameterValue> derived keys by their names in frames; the first one signs */
     private array $secrets = [];
@@ -27,8 +27,8 @@ final class Keys
             throw KeyFileException::notUsable();
         }
         foreach ($secrets as $secret) {
-            if (\strlen($secret) < self::SHORTEST) {
-                throw KeyFileException::tooShort(self::SHORTEST);
+            if (\strlen($secret) < self::MIN_SECRET_BYTES) {
+                throw KeyFileException::tooShort(self::MIN_SECRET_BYTES);
             }
             $this->secrets[substr(
                 hash('sha256', "spindle key name\0{$secret}", true),

@@ -21,16 +21,16 @@ use Spindle\Remote\Internal\Redis\Mailbox;
 final class RedisBroker implements Broker
 {
     /** Fraction of a lease after which an unanswered renewal is sent on another connection. */
-    private const RENEWAL = 0.125;
+    private const RENEWAL_RETRY_FRACTION = 0.125;
 
     /** No limit, as a number of seconds or dead letters. */
-    private const NEVER = 10 ** 11;
+    private const UNLIMITED = 10 ** 11;
 
     /** Largest size of unsent reports in bytes. Further ones are lost: a task may report faster than the engine. */
-    private const REPORTS = 1 << 20;
+    private const MAX_UNSENT_REPORT_BYTES = 1 << 20;
 
     /** Memory overhead of an unsent report in bytes, because each waits in a fiber. */
-    private const REPORT = 1024;
+    private const REPORT_OVERHEAD_BYTES = 1024;
 
     private readonly Engine $engine;
 
@@ -144,15 +144,15 @@ final class RedisBroker implements Broker
         float $oldestDead = \INF,
     ): ?float {
         $answer = $this->engine->runInTime(
-            $lease * self::RENEWAL,
+            $lease * self::RENEWAL_RETRY_FRACTION,
             'beat',
             $queue,
             $owner,
             (string) (int) ($lease * 1000),
             $joins ? '1' : '0',
             $about,
-            (string) min(self::NEVER, $mostDead),
-            (string) (int) min(self::NEVER, ceil($oldestDead)),
+            (string) min(self::UNLIMITED, $mostDead),
+            (string) (int) min(self::UNLIMITED, ceil($oldestDead)),
         );
         if ($answer === 'gone') {
             throw LeaseLostException::of($owner);
@@ -221,17 +221,17 @@ final class RedisBroker implements Broker
 
     public function report(string $queue, string $owner, string $id, int $number, string $frame): void
     {
-        if ($this->reports > self::REPORTS) {
+        if ($this->reports > self::MAX_UNSENT_REPORT_BYTES) {
             return;
         }
-        $this->reports += self::REPORT + \strlen($frame);
+        $this->reports += self::REPORT_OVERHEAD_BYTES + \strlen($frame);
         EventLoop::queue(function () use ($queue, $owner, $id, $number, $frame): void {
             try {
                 $this->engine->run('report', $queue, $owner, $id, (string) $number, $frame);
             } catch (BrokerException) {
                 // The report is lost.
             } finally {
-                $this->reports -= self::REPORT + \strlen($frame);
+                $this->reports -= self::REPORT_OVERHEAD_BYTES + \strlen($frame);
             }
         });
     }

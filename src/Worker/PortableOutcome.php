@@ -14,7 +14,7 @@ use Spindle\Worker\Internal\WorkerProtocol;
 final class PortableOutcome
 {
     private const CRASHED = 8;
-    private const LATE = 9;
+    private const TIMED_OUT = 9;
     private const TOO_LARGE = 10;
 
     /** Prefix of THROWN when the task could not be decoded and has not run. */
@@ -86,7 +86,7 @@ final class PortableOutcome
                     $failure->memoryPeak,
                 ],
             )
-            : \chr(self::LATE) . serialize($timeout);
+            : \chr(self::TIMED_OUT) . serialize($timeout);
     }
 
     /** Returns what the task threw; null for any other outcome. Unserializes no object except {@see Thrown}. */
@@ -136,7 +136,7 @@ final class PortableOutcome
                 $key,
             );
         }
-        if ($kind === self::LATE) {
+        if ($kind === self::TIMED_OUT) {
             /** @var float $timeout */
             $timeout = unserialize($rest, ['allowed_classes' => false]);
 

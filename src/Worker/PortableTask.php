@@ -23,7 +23,7 @@ final class PortableTask
     private const KEY = 'the signature of the whole counts';
 
     /** Number of cached callables. All tasks of a map have the same code. */
-    private const KEPT = 16;
+    private const MAX_CACHED_CALLABLES = 16;
 
     /** @var array<string, \Closure> */
     private static array $callables = [];
@@ -153,7 +153,7 @@ final class PortableTask
         if (isset(self::$callables[$this->code])) {
             return self::$callables[$this->code];
         }
-        if (\count(self::$callables) >= self::KEPT) {
+        if (\count(self::$callables) >= self::MAX_CACHED_CALLABLES) {
             self::$callables = [];
         }
 

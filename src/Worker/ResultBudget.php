@@ -16,7 +16,7 @@ use Spindle\Internal\WeakTimer;
 final class ResultBudget
 {
     /** Seconds without any release after which the next reservation is granted: a stopped worker may hold the room. */
-    private const PATIENCE = 5.0;
+    private const RELEASE_TIMEOUT = 5.0;
 
     private int $used = 0;
 
@@ -112,7 +112,7 @@ final class ResultBudget
     private function startTimer(): void
     {
         if ($this->timer === null && !$this->waiting->isEmpty()) {
-            $this->timer = WeakTimer::after(self::PATIENCE, $this, static function (self $budget): void {
+            $this->timer = WeakTimer::after(self::RELEASE_TIMEOUT, $this, static function (self $budget): void {
                 $budget->timer = null;
                 $budget->admit();
                 $budget->startTimer();

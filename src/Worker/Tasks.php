@@ -18,7 +18,7 @@ use Revolt\EventLoop\Suspension;
 final class Tasks
 {
     /** Tasks that the executor has at once. Each costs a future; a waiting task costs only its callable. */
-    private const WINDOW = 1024;
+    private const MAX_RUNNING_TASKS = 1024;
 
     /** @var \SplQueue<Task<mixed>> */
     private \SplQueue $waiting;
@@ -115,7 +115,7 @@ final class Tasks
         if ($cancellation?->isRequested() === true) {
             $this->waiting = new \SplQueue();
         }
-        while ($this->running < self::WINDOW && !$this->waiting->isEmpty()) {
+        while ($this->running < self::MAX_RUNNING_TASKS && !$this->waiting->isEmpty()) {
             $task = $this->waiting->dequeue();
             ++$this->running;
             try {

@@ -32,7 +32,7 @@ use Spindle\Worker\Internal\WorkerSettings;
 final class WorkerPool implements Executor, Statistics
 {
     /** Deepest nesting of pools that are created by tasks. */
-    private const DEPTH = 4;
+    private const MAX_POOL_DEPTH = 4;
 
     private readonly TaskDispatcher $dispatcher;
     private readonly WorkerSettings $settings;
@@ -53,10 +53,10 @@ final class WorkerPool implements Executor, Statistics
         WorkerPoolOptions $options = new WorkerPoolOptions(),
     ) {
         $size = self::atLeastOne($workers ?? max(1, intdiv((new CpuCount())->usable(), WorkerBoot::siblings())));
-        if (WorkerBoot::depth() >= self::DEPTH) {
+        if (WorkerBoot::depth() >= self::MAX_POOL_DEPTH) {
             throw WorkerStartException::impossible(
                 'this task runs in a pool that was made by a task that runs in a pool, and so on: '
-                    . self::DEPTH
+                    . self::MAX_POOL_DEPTH
                     . ' is as deep as it may be',
             );
         }

@@ -9,7 +9,7 @@ use Symfony\Component\Console\Input\InputInterface;
 /** The option --admin-host, which may be given several times. */
 final class AdminHosts
 {
-    private const NAME = '/^(?:[a-z0-9_](?:[a-z0-9_.\-]*[a-z0-9_])?|\*)$/Di';
+    private const HOST_PATTERN = '/^(?:[a-z0-9_](?:[a-z0-9_.\-]*[a-z0-9_])?|\*)$/Di';
 
     private function __construct() {}
 
@@ -23,7 +23,7 @@ final class AdminHosts
         /** @var list<string> $names */
         $names = $input->getOption('admin-host');
         foreach ($names as $name) {
-            if (preg_match(self::NAME, $name) !== 1) {
+            if (preg_match(self::HOST_PATTERN, $name) !== 1) {
                 throw UsageException::option(
                     '--admin-host',
                     $name,

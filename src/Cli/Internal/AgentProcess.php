@@ -29,10 +29,10 @@ use function Amp\Future\awaitFirst;
 final class AgentProcess
 {
     // Signal numbers: without pcntl its constants do not exist.
-    private const HUP = 1;
-    private const INT = 2;
-    private const TERM = 15;
-    private const SIGNALS = [self::HUP, self::INT, self::TERM];
+    private const SIGHUP = 1;
+    private const SIGINT = 2;
+    private const SIGTERM = 15;
+    private const SIGNALS = [self::SIGHUP, self::SIGINT, self::SIGTERM];
 
     /** @var non-empty-array<string, Agent> by queue */
     private readonly array $agents;
@@ -150,7 +150,7 @@ final class AgentProcess
      */
     private function hear(): array
     {
-        $ignored = IgnoredSignals::among([self::INT, self::TERM]);
+        $ignored = IgnoredSignals::among([self::SIGINT, self::SIGTERM]);
         $hear = fn(int $signal): string => EventLoop::onSignal($signal, fn() => $this->signalled($signal));
         try {
             return array_map(EventLoop::unreference(...), array_map($hear, array_diff(self::SIGNALS, $ignored)));
@@ -162,12 +162,12 @@ final class AgentProcess
     private function signalled(int $signal): void
     {
         match (true) {
-            !$this->stop->isCancelled() => $signal === self::HUP && !$this->terminal->isGone()
+            !$this->stop->isCancelled() => $signal === self::SIGHUP && !$this->terminal->isGone()
                 ? $this->reload()
                 : $this->drain(),
-            $signal === self::HUP => null,
+            $signal === self::SIGHUP => null,
             !$this->end->isCancelled() => $this->end(
-                $signal === self::INT ? ExitStatus::INTERRUPTED : ExitStatus::TERMINATED,
+                $signal === self::SIGINT ? ExitStatus::INTERRUPTED : ExitStatus::TERMINATED,
             ),
             !$this->ended->isComplete() => $this->ended->complete($this->status),
             default => null,

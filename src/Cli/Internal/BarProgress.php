@@ -10,11 +10,11 @@ use Symfony\Component\Console\Output\BufferedOutput;
 /** A progress bar that is redrawn in the last line of a terminal. */
 final class BarProgress implements Progress
 {
-    private const KNOWN = '%current%/%max% [%bar%] %percent:3s%%  %rate%/s  ETA %eta%  failed %failed%';
-    private const UNKNOWN = '%current% [%bar%]  %rate%/s  %time%  failed %failed%';
+    private const KNOWN_TOTAL_FORMAT = '%current%/%max% [%bar%] %percent:3s%%  %rate%/s  ETA %eta%  failed %failed%';
+    private const UNKNOWN_TOTAL_FORMAT = '%current% [%bar%]  %rate%/s  %time%  failed %failed%';
 
     /** Shortest time between two redraws, in nanoseconds. */
-    private const INTERVAL = 100_000_000;
+    private const MIN_REDRAW_NANOSECONDS = 100_000_000;
 
     /**
      * Escape sequence by which a bar sets the progress in some taskbars, since symfony/console 8.1. Only a full bar
@@ -22,7 +22,7 @@ final class BarProgress implements Progress
      *
      * @see https://conemu.github.io/en/AnsiEscapeCodes.html#ConEmu_specific_OSC
      */
-    private const TASKBAR = '/\e\]9;4;[\d;]*\e\\\\/';
+    private const TASKBAR_PATTERN = '/\e\]9;4;[\d;]*\e\\\\/';
 
     private readonly BufferedOutput $output;
     private readonly ProgressBar $bar;
@@ -35,13 +35,13 @@ final class BarProgress implements Progress
         // "Decorated" means here: with codes that move the cursor. The bar has no colours.
         $this->output = new BufferedOutput(decorated: true);
         $this->bar = new ProgressBar($this->output, 0, 0.0);
-        $this->bar->setFormat(self::UNKNOWN);
+        $this->bar->setFormat(self::UNKNOWN_TOTAL_FORMAT);
         $this->bar->setRedrawFrequency(\PHP_INT_MAX);
     }
 
     public function update(RunStatistics $figures): void
     {
-        if (hrtime(true) - $this->drawn >= self::INTERVAL) {
+        if (hrtime(true) - $this->drawn >= self::MIN_REDRAW_NANOSECONDS) {
             $this->show($figures);
         }
     }
@@ -59,7 +59,7 @@ final class BarProgress implements Progress
     {
         if ($figures->total !== null && $this->bar->getMaxSteps() !== $figures->total) {
             $this->bar->setMaxSteps($figures->total);
-            $this->bar->setFormat(self::KNOWN);
+            $this->bar->setFormat(self::KNOWN_TOTAL_FORMAT);
         }
         $remaining = $figures->remaining();
         $this->bar->setMessage(\sprintf('%.1f', $figures->rate()), 'rate');
@@ -83,6 +83,6 @@ final class BarProgress implements Progress
 
     private function write(): void
     {
-        fwrite($this->terminal, (string) preg_replace(self::TASKBAR, '', $this->output->fetch()));
+        fwrite($this->terminal, (string) preg_replace(self::TASKBAR_PATTERN, '', $this->output->fetch()));
     }
 }

@@ -13,21 +13,21 @@ namespace Spindle\Cli\Internal;
  */
 final class CanonicalQuotes
 {
-    private const TOKEN = <<<'REGEX'
+    private const TOKEN_PATTERN = <<<'REGEX'
         ~\G(?: '(?<single>[^']*+)' | "(?<double>(?:[^"\\]++|\\.)*+)" | \\(?<escaped>[^\0\n]) | (?<bare>[^'"\\]++) )~xs
         REGEX;
 
     /** Unquoted text after which quotes have another meaning. */
-    private const OBSTACLE = '~(?:^|[\s\0;&|()])#|<<|`|\$\{|\$$~D';
-    private const OBSTACLE_IN_DOUBLE = '~`|\$[({]~';
+    private const OBSTACLE_PATTERN = '~(?:^|[\s\0;&|()])#|<<|`|\$\{|\$$~D';
+    private const DOUBLE_OBSTACLE_PATTERN = '~`|\$[({]~';
 
     /** Characters whose meaning depends on quoting; all others mean the same with quotes and without. */
-    private const NOT_PLAIN = '~[^\w@%+:./,\x80-\xff-]~';
+    private const NOT_PLAIN_PATTERN = '~[^\w@%+:./,\x80-\xff-]~';
 
     /** Marks: QUOTED stands before each quoted character, EMPTY stands for quotes with nothing between them. */
     private const QUOTED = "\1";
     private const EMPTY = "\2";
-    private const NEEDLESS_EMPTY = '~(?<=[^\s\0;&|<>()])\x02|\x02(?=[^\s\0;&|<>()])~';
+    private const NEEDLESS_EMPTY_PATTERN = '~(?<=[^\s\0;&|<>()])\x02|\x02(?=[^\s\0;&|<>()])~';
 
     private function __construct() {}
 
@@ -40,7 +40,7 @@ final class CanonicalQuotes
         $form = '';
         $at = 0;
         $length = \strlen($line);
-        while ($at < $length && preg_match(self::TOKEN, $line, $token, \PREG_UNMATCHED_AS_NULL, $at) === 1) {
+        while ($at < $length && preg_match(self::TOKEN_PATTERN, $line, $token, \PREG_UNMATCHED_AS_NULL, $at) === 1) {
             $part = self::part($token);
             if ($part === null) {
                 return $line;
@@ -49,7 +49,7 @@ final class CanonicalQuotes
             $at += \strlen($token[0]);
         }
 
-        return $at < $length ? $line : (string) preg_replace(self::NEEDLESS_EMPTY, '', $form);
+        return $at < $length ? $line : (string) preg_replace(self::NEEDLESS_EMPTY_PATTERN, '', $form);
     }
 
     /**
@@ -61,14 +61,14 @@ final class CanonicalQuotes
     {
         $bare = $token['bare'] ?? null;
         if ($bare !== null) {
-            return preg_match(self::OBSTACLE, $bare) === 1 ? null : $bare;
+            return preg_match(self::OBSTACLE_PATTERN, $bare) === 1 ? null : $bare;
         }
         $double = $token['double'] ?? null;
         if ($double !== null && strpbrk($double, '$`\\') !== false) {
-            return preg_match(self::OBSTACLE_IN_DOUBLE, $double) === 1 ? null : "\"{$double}\"";
+            return preg_match(self::DOUBLE_OBSTACLE_PATTERN, $double) === 1 ? null : "\"{$double}\"";
         }
         $value = $double ?? $token['single'] ?? $token['escaped'] ?? '';
 
-        return $value === '' ? self::EMPTY : preg_replace(self::NOT_PLAIN, self::QUOTED . '$0', $value);
+        return $value === '' ? self::EMPTY : preg_replace(self::NOT_PLAIN_PATTERN, self::QUOTED . '$0', $value);
     }
 }

@@ -15,30 +15,30 @@ use Spindle\Command\Command;
  */
 final class CommandTemplate
 {
-    private const REPLACEMENT = '~\{(//|/\.|/|\.|#|%|)\}~';
+    private const REPLACEMENT_PATTERN = '~\{(//|/\.|/|\.|#|%|)\}~';
 
     /** Replacement strings of GNU parallel that are not supported, including those of its --plus: see parallel(1). */
-    private const UNSUPPORTED = '~\{(?:-?\d+(?:/\.|//|/|\.)?|/?\.{2,3}|\+(?:/|\.{1,3})|0[#%]|\#\#|=.*?=)\}~s';
+    private const UNSUPPORTED_PATTERN = '~\{(?:-?\d+(?:/\.|//|/|\.)?|/?\.{2,3}|\+(?:/|\.{1,3})|0[#%]|\#\#|=.*?=)\}~s';
 
     /** Words that a shell would interpret instead of passing them to a program. */
-    private const OPERATOR = '~^(?:\d?(?:>>?|<|>\||[<>]&[\d-]|>>?/dev/null)|&>>?|\|&?|\|\||&&?|;)$~D';
-    private const OF_THE_SHELL = "~[\\s|&;<>()$`\\\\\"'*?[\\]#\\~!]~";
+    private const OPERATOR_PATTERN = '~^(?:\d?(?:>>?|<|>\||[<>]&[\d-]|>>?/dev/null)|&>>?|\|&?|\|\||&&?|;)$~D';
+    private const SHELL_CHARACTER_PATTERN = "~[\\s|&;<>()$`\\\\\"'*?[\\]#\\~!]~";
     private const SLOT = '%';
 
     /** Replacement strings whose values are numbers or {%}, which a shell can't take for code. */
-    private const NUMBERS = ['#', self::SLOT];
+    private const NUMERIC_REPLACEMENTS = ['#', self::SLOT];
 
     /** Values that need no quotes, if the characters around them allow it. */
-    private const PLAIN = '~^[\w@%+:./-]+$~D';
-    private const RESERVED = '~^(?:if|then|else|elif|fi|do|done|case|esac|while|until|for|in|function|select|time|coproc)$~D';
-    private const BEFORE_PLAIN = '~[\s/.:=-]$|^$~D';
-    private const AFTER_PLAIN = '~^[\s/.:;|)-]|^$~D';
+    private const PLAIN_PATTERN = '~^[\w@%+:./-]+$~D';
+    private const RESERVED_WORD_PATTERN = '~^(?:if|then|else|elif|fi|do|done|case|esac|while|until|for|in|function|select|time|coproc)$~D';
+    private const BEFORE_PLAIN_PATTERN = '~[\s/.:=-]$|^$~D';
+    private const AFTER_PLAIN_PATTERN = '~^[\s/.:;|)-]|^$~D';
 
     /** Start of a bracket expression, which matches one of several characters. [ and [[ alone are commands. */
-    private const BRACKET = '~\[(?!\[?\s)~';
+    private const BRACKET_PATTERN = '~\[(?!\[?\s)~';
 
     /** A line feed is excluded: after a backslash the shell removes it, and the value would join the name before it. */
-    private const BEFORE_PLAIN_IN_DOUBLE = '~[ \t"/.:=,-]$~D';
+    private const BEFORE_IN_DOUBLE_PATTERN = '~[ \t"/.:=,-]$~D';
 
     /** Stands for the number of the slot in the job log. */
     private const ANY_SLOT = '{%}';
@@ -62,16 +62,19 @@ final class CommandTemplate
     public static function fromWords(array $words): self
     {
         foreach ($words as $word) {
-            if (preg_match(self::UNSUPPORTED, $word, $match) === 1) {
+            if (preg_match(self::UNSUPPORTED_PATTERN, $word, $match) === 1) {
                 throw self::unsupported($match[0]);
             }
-            if (\count($words) > 1 && preg_match(self::OPERATOR, $word) === 1) {
+            if (\count($words) > 1 && preg_match(self::OPERATOR_PATTERN, $word) === 1) {
                 throw self::forNoShell($word);
             }
         }
         $isShellLine = \count($words) === 1
-            && preg_match(self::OF_THE_SHELL, (string) preg_replace(self::REPLACEMENT, '', $words[0])) === 1;
-        if (preg_match(self::REPLACEMENT, implode(' ', $words)) !== 1) {
+            && preg_match(
+                self::SHELL_CHARACTER_PATTERN,
+                (string) preg_replace(self::REPLACEMENT_PATTERN, '', $words[0]),
+            ) === 1;
+        if (preg_match(self::REPLACEMENT_PATTERN, implode(' ', $words)) !== 1) {
             $isShellLine ? $words[0] .= ' {}' : $words[] = '{}';
         }
 
@@ -87,7 +90,7 @@ final class CommandTemplate
     /** Returns whether a text has a replacement string, supported or not. */
     public static function isIn(string $text): bool
     {
-        return preg_match(self::REPLACEMENT, $text) === 1 || preg_match(self::UNSUPPORTED, $text) === 1;
+        return preg_match(self::REPLACEMENT_PATTERN, $text) === 1 || preg_match(self::UNSUPPORTED_PATTERN, $text) === 1;
     }
 
     public function isShellLine(): bool
@@ -142,7 +145,7 @@ final class CommandTemplate
         for ($i = 1, $count = \count($parts); $i < $count; $i += 2) {
             $quoting[] = $line->here();
             $place = $line->obstacle();
-            if ($place === 'directly after $' || !\in_array($parts[$i], self::NUMBERS, true)) {
+            if ($place === 'directly after $' || !\in_array($parts[$i], self::NUMERIC_REPLACEMENTS, true)) {
                 $refused[] = ["{{$parts[$i]}}", $place];
             }
             $line->skipValue();
@@ -185,13 +188,13 @@ final class CommandTemplate
     /** @param list<string> $parts texts and replacements; the value replaces the one at $i */
     private static function quote(string $value, Quoting $quoting, array $parts, int $i): string
     {
-        $isPlain = preg_match(self::PLAIN, $value) === 1;
+        $isPlain = preg_match(self::PLAIN_PATTERN, $value) === 1;
         $quoted = "'" . str_replace("'", "'\\''", $value) . "'";
 
         return match ($quoting) {
             Quoting::None => $isPlain && self::mayStayPlain($value, $parts, $i) ? $value : $quoted,
             Quoting::Single => $isPlain ? $value : "'{$quoted}'",
-            Quoting::Double => $isPlain && preg_match(self::BEFORE_PLAIN_IN_DOUBLE, $parts[$i - 1]) === 1
+            Quoting::Double => $isPlain && preg_match(self::BEFORE_IN_DOUBLE_PATTERN, $parts[$i - 1]) === 1
                 ? $value
                 : "\"{$quoted}\"",
             Quoting::Refused => $value,
@@ -207,13 +210,13 @@ final class CommandTemplate
      */
     private static function mayStayPlain(string $value, array $parts, int $i): bool
     {
-        return preg_match(self::RESERVED, $value) !== 1
+        return preg_match(self::RESERVED_WORD_PATTERN, $value) !== 1
             && !str_ends_with($value, '-')
-            && preg_match(self::BRACKET, implode('', \array_slice($parts, 0, $i))) !== 1
+            && preg_match(self::BRACKET_PATTERN, implode('', \array_slice($parts, 0, $i))) !== 1
             && ($parts[$i - 1] !== '' || $i === 1)
             && ($parts[$i + 1] !== '' || $i + 2 === \count($parts))
-            && preg_match(self::BEFORE_PLAIN, $parts[$i - 1]) === 1
-            && preg_match(self::AFTER_PLAIN, $parts[$i + 1]) === 1;
+            && preg_match(self::BEFORE_PLAIN_PATTERN, $parts[$i - 1]) === 1
+            && preg_match(self::AFTER_PLAIN_PATTERN, $parts[$i + 1]) === 1;
     }
 
     private static function value(string $replacement, string $input, int $sequence, string $slot): string
@@ -245,7 +248,7 @@ final class CommandTemplate
     /** @return list<string> */
     private static function parse(string $word): array
     {
-        $parts = preg_split(self::REPLACEMENT, $word, -1, \PREG_SPLIT_DELIM_CAPTURE);
+        $parts = preg_split(self::REPLACEMENT_PATTERN, $word, -1, \PREG_SPLIT_DELIM_CAPTURE);
 
         return $parts === false ? [$word] : $parts;
     }

@@ -10,13 +10,15 @@ namespace Spindle\Cli\Internal;
  */
 final class FinishedJobs
 {
-    private const PAGE = 1 << 10;
-    private const ENTRY = 8;
+    private const JOBS_PER_PAGE = 1 << 10;
+    private const ENTRY_BYTES = 8;
     private const SUCCEEDED = "\1";
     private const FAILED = "\2";
-    private const LINE = '/^(\d{1,18})\t[^\t]*\t[^\t]*\t[^\t]*\t[^\t]*\t[^\t]*\t(-?\d+)\t(\d+)\t(.*)\n$/Ds';
+    private const LINE_PATTERN = '/^(\d{1,18})\t[^\t]*\t[^\t]*\t[^\t]*\t[^\t]*\t[^\t]*\t(-?\d+)\t(\d+)\t(.*)\n$/Ds';
 
-    /** @var array<int, string> entries of PAGE consecutive jobs, by the page's number; NUL bytes for no entry */
+    /**
+     * @var array<int, string> entries of JOBS_PER_PAGE consecutive jobs, by the page's number; NUL bytes for no entry
+     */
     private array $pages = [];
     private int $last = 0;
 
@@ -95,29 +97,29 @@ final class FinishedJobs
 
     private function add(string $line, int $number): void
     {
-        if (preg_match(self::LINE, $line, $match) !== 1 || $match[1] === '0') {
+        if (preg_match(self::LINE_PATTERN, $line, $match) !== 1 || $match[1] === '0') {
             throw new UsageException("option --joblog: line {$number} of '{$this->path}' is no line of a job log");
         }
         $sequence = (int) $match[1];
-        $page = intdiv($sequence, self::PAGE);
-        $this->pages[$page] ??= str_repeat("\0", self::PAGE * self::ENTRY);
+        $page = intdiv($sequence, self::JOBS_PER_PAGE);
+        $this->pages[$page] ??= str_repeat("\0", self::JOBS_PER_PAGE * self::ENTRY_BYTES);
         $entry = ($match[2] === '0' && $match[3] === '0' ? self::SUCCEEDED : self::FAILED) . self::hash($match[4]);
         $this->pages[$page] = substr_replace(
             $this->pages[$page],
             $entry,
-            $sequence % self::PAGE * self::ENTRY,
-            self::ENTRY,
+            $sequence % self::JOBS_PER_PAGE * self::ENTRY_BYTES,
+            self::ENTRY_BYTES,
         );
         $this->last = max($this->last, $sequence);
     }
 
     private function entry(int $sequence): ?string
     {
-        $page = $this->pages[intdiv($sequence, self::PAGE)] ?? null;
+        $page = $this->pages[intdiv($sequence, self::JOBS_PER_PAGE)] ?? null;
         if ($page === null) {
             return null;
         }
-        $entry = substr($page, $sequence % self::PAGE * self::ENTRY, self::ENTRY);
+        $entry = substr($page, $sequence % self::JOBS_PER_PAGE * self::ENTRY_BYTES, self::ENTRY_BYTES);
 
         return $entry[0] === "\0" ? null : $entry;
     }
@@ -127,7 +129,7 @@ final class FinishedJobs
         $text = '';
         $file = fopen($this->path, 'r');
         while ($file !== false && ($line = fgets($file)) !== false) {
-            if (preg_match(self::LINE, $line, $match) === 1 && (int) $match[1] === $sequence) {
+            if (preg_match(self::LINE_PATTERN, $line, $match) === 1 && (int) $match[1] === $sequence) {
                 $text = strtr($match[4], "\0", "\n");
             }
         }
@@ -137,6 +139,6 @@ final class FinishedJobs
 
     private static function hash(string $text): string
     {
-        return substr(hash('xxh64', CanonicalQuotes::of($text), true), 0, self::ENTRY - 1);
+        return substr(hash('xxh64', CanonicalQuotes::of($text), true), 0, self::ENTRY_BYTES - 1);
     }
 }

@@ -15,7 +15,7 @@ final class GivenOptions
     private const LIST = ':::';
 
     /** GNU parallel's words for several lists of arguments. Without a check they would be read as arguments. */
-    private const LISTS = ['::::', ':::+', '::::+'];
+    private const UNSUPPORTED_SEPARATORS = ['::::', ':::+', '::::+'];
 
     public function __construct(private readonly InputInterface $input) {}
 
@@ -29,7 +29,7 @@ final class GivenOptions
         /** @var list<string> $words */
         $words = $this->input->getArgument(self::WORDS);
         foreach ($words as $word) {
-            if (\in_array($word, self::LISTS, true)) {
+            if (\in_array($word, self::UNSUPPORTED_SEPARATORS, true)) {
                 throw self::oneList($word);
             }
         }

@@ -19,7 +19,7 @@ final class GivenQueue
     private const PACKAGES = ['predis/predis', 'amphp/socket'];
 
     /** Largest size of a broker file that is read, in bytes; addresses are shorter. */
-    private const LONGEST = 8192;
+    private const MAX_FILE_BYTES = 8192;
 
     private function __construct() {}
 
@@ -140,7 +140,7 @@ final class GivenQueue
                 $mode & 0o777,
             ));
         }
-        $content = $mode === false ? false : @file_get_contents($file, length: self::LONGEST);
+        $content = $mode === false ? false : @file_get_contents($file, length: self::MAX_FILE_BYTES);
         if ($content === false) {
             throw new UsageException("option --broker-file: '{$file}' can't be read");
         }

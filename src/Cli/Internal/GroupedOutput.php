@@ -9,10 +9,10 @@ use Spindle\Command\CommandResult;
 /** Writes a job's whole standard output, then its whole standard error. */
 final class GroupedOutput implements ResultWriter
 {
-    private const PIECE = 1 << 18;
+    private const MAX_PIECE_BYTES = 1 << 18;
 
     /** Largest size of a piece with its tags, in bytes. A tag may be as long as a line of the input. */
-    private const TAGGED = 16 << 20;
+    private const MAX_TAGGED_BYTES = 16 << 20;
 
     public function __construct(private readonly Console $console, private readonly bool $tag) {}
 
@@ -35,7 +35,7 @@ final class GroupedOutput implements ResultWriter
     {
         $length = 0;
         $tag = $this->tag ? new LineTag($job->input) : null;
-        $size = min(self::PIECE, $tag?->pieceSize(self::TAGGED) ?? self::PIECE);
+        $size = min(self::MAX_PIECE_BYTES, $tag?->pieceSize(self::MAX_TAGGED_BYTES) ?? self::MAX_PIECE_BYTES);
         while (($piece = (string) stream_get_contents($from, $size)) !== '') {
             $length += \strlen($piece);
             $write($tag === null ? $piece : $tag->piece($piece));

@@ -8,8 +8,8 @@ namespace Spindle\Cli\Internal;
 final class InputSource
 {
     private const READ_SIZE = 1 << 16;
-    private const TYPE = 0o170000;
-    private const FILE = 0o100000;
+    private const S_IFMT = 0o170000;
+    private const S_IFREG = 0o100000;
     private const ADVICE = 'give input by a pipe, by a file (-a FILE, -a - for the terminal) or as arguments (::: ARGUMENT...)';
 
     /**
@@ -185,7 +185,7 @@ final class InputSource
     /** @param resource $stream */
     private static function isFile(mixed $stream): bool
     {
-        return ((fstat($stream)['mode'] ?? 0) & self::TYPE) === self::FILE;
+        return ((fstat($stream)['mode'] ?? 0) & self::S_IFMT) === self::S_IFREG;
     }
 
     private static function reason(string $otherwise): string

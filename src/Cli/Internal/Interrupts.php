@@ -16,9 +16,9 @@ use Spindle\Internal\LoopTurn;
 final class Interrupts
 {
     // Signal numbers, because SIGINT and SIGTERM are constants of pcntl. SIGUSR1 differs between systems.
-    private const INT = 2;
-    private const TERM = 15;
-    private const USR1 = \PHP_OS_FAMILY === 'Linux' ? 10 : 30;
+    private const SIGINT = 2;
+    private const SIGTERM = 15;
+    private const SIGUSR1 = \PHP_OS_FAMILY === 'Linux' ? 10 : 30;
 
     private ?int $status = null;
 
@@ -35,7 +35,11 @@ final class Interrupts
         private readonly \Closure $end,
         \Closure $list,
     ) {
-        $handlers = [self::INT => $this->interrupted(...), self::TERM => $this->terminated(...), self::USR1 => $list];
+        $handlers = [
+            self::SIGINT => $this->interrupted(...),
+            self::SIGTERM => $this->terminated(...),
+            self::SIGUSR1 => $list,
+        ];
         try {
             $ignored = IgnoredSignals::among(array_keys($handlers));
             foreach (array_diff_key($handlers, array_flip($ignored)) as $signal => $handler) {

@@ -13,14 +13,14 @@ use Spindle\Command\CommandResult;
 final class JobLog
 {
     public const HEADER = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n";
-    private const HERE = ':';
-    private const TYPE = 0o170000;
-    private const FILE = 0o100000;
-    private const PIPE = 0o010000;
+    private const LOCAL_HOST = ':';
+    private const S_IFMT = 0o170000;
+    private const S_IFREG = 0o100000;
+    private const S_IFIFO = 0o010000;
 
     /** How long to wait until another process reads a named pipe: attempts, and microseconds between them. */
-    private const PIPE_TRIES = 100;
-    private const PIPE_PAUSE = 10_000;
+    private const MAX_PIPE_ATTEMPTS = 100;
+    private const PIPE_PAUSE_MICROSECONDS = 10_000;
 
     /** @param resource $file open for appending */
     private function __construct(private readonly mixed $file, private readonly string $path) {}
@@ -121,7 +121,7 @@ final class JobLog
         return \sprintf(
             "%d\t%s\t%.3f\t%10.3f\t0\t%d\t%d\t%d\t%s\n",
             $job->sequence,
-            self::HERE,
+            self::LOCAL_HOST,
             $result->startedAt,
             $result->duration,
             $received,
@@ -159,11 +159,11 @@ final class JobLog
     {
         error_clear_last();
         $stat = @stat($path);
-        $type = $stat === false ? self::FILE : $stat['mode'] & self::TYPE;
+        $type = $stat === false ? self::S_IFREG : $stat['mode'] & self::S_IFMT;
         $file = match (true) {
-            $type === self::FILE => @fopen($path, 'a+e'),
+            $type === self::S_IFREG => @fopen($path, 'a+e'),
             InputSource::openable($path) !== $path => @fopen(InputSource::openable($path), 'a'),
-            $type === self::PIPE => self::openPipe($path),
+            $type === self::S_IFIFO => self::openPipe($path),
             default => @fopen($path, 'ae'),
         };
         if ($file === false) {
@@ -189,14 +189,14 @@ final class JobLog
      */
     private static function openPipe(string $path): mixed
     {
-        for ($try = 0; $try < self::PIPE_TRIES; ++$try) {
+        for ($try = 0; $try < self::MAX_PIPE_ATTEMPTS; ++$try) {
             $file = @fopen($path, 'ane');
             if ($file !== false) {
                 stream_set_blocking($file, true);
 
                 return $file;
             }
-            usleep(self::PIPE_PAUSE);
+            usleep(self::PIPE_PAUSE_MICROSECONDS);
         }
 
         return str_contains(error_get_last()['message'] ?? '', 'No such device or address')
@@ -207,6 +207,6 @@ final class JobLog
     /** @param resource $file */
     private static function isRegular(mixed $file): bool
     {
-        return ((fstat($file)['mode'] ?? 0) & self::TYPE) === self::FILE;
+        return ((fstat($file)['mode'] ?? 0) & self::S_IFMT) === self::S_IFREG;
     }
 }

@@ -11,10 +11,10 @@ namespace Spindle\Cli\Internal;
  */
 final class JsonLines
 {
-    private const ENCODE = \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRESERVE_ZERO_FRACTION | \JSON_THROW_ON_ERROR;
+    private const ENCODE_FLAGS = \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRESERVE_ZERO_FRACTION | \JSON_THROW_ON_ERROR;
 
     /** Size of the pieces in which output is encoded, in bytes. A multiple of 3, so that pieces of base64 join. */
-    private const PIECE = 3 << 18;
+    private const PIECE_BYTES = 3 << 18;
 
     /**
      * Decodes a task. Unknown members are ignored.
@@ -65,7 +65,7 @@ final class JsonLines
             $base64[] = 'id';
             $id = base64_encode($id);
         }
-        yield '{"id":' . json_encode($id, self::ENCODE) . ",\"status\":{$status}";
+        yield '{"id":' . json_encode($id, self::ENCODE_FLAGS) . ",\"status\":{$status}";
         foreach (['stdout' => $stdout, 'stderr' => $stderr] as $key => $stream) {
             yield ",\"{$key}\":\"";
             if (self::isTextStream($stream)) {
@@ -76,7 +76,7 @@ final class JsonLines
             }
             yield '"';
         }
-        yield $base64 === [] ? "}\n" : ',"base64":' . json_encode($base64, self::ENCODE) . "}\n";
+        yield $base64 === [] ? "}\n" : ',"base64":' . json_encode($base64, self::ENCODE_FLAGS) . "}\n";
     }
 
     /** @param array<mixed> $task */
@@ -123,7 +123,7 @@ final class JsonLines
     private static function textPieces(mixed $stream): \Generator
     {
         foreach (self::characters($stream) as $piece) {
-            yield substr(json_encode($piece, self::ENCODE), 1, -1);
+            yield substr(json_encode($piece, self::ENCODE_FLAGS), 1, -1);
         }
     }
 
@@ -134,7 +134,7 @@ final class JsonLines
      */
     private static function binaryPieces(mixed $stream): \Generator
     {
-        while (($piece = (string) stream_get_contents($stream, self::PIECE)) !== '') {
+        while (($piece = (string) stream_get_contents($stream, self::PIECE_BYTES)) !== '') {
             yield base64_encode($piece);
         }
     }
@@ -147,7 +147,7 @@ final class JsonLines
     private static function characters(mixed $stream): \Generator
     {
         $cut = '';
-        while (($bytes = (string) stream_get_contents($stream, self::PIECE)) !== '') {
+        while (($bytes = (string) stream_get_contents($stream, self::PIECE_BYTES)) !== '') {
             $piece = $cut . $bytes;
             $cut = '';
             // An incomplete character in the last three bytes.

@@ -9,7 +9,7 @@ use Spindle\Command\CommandResult;
 /** Prints one line of JSON per job. */
 final class JsonOutput implements ResultWriter
 {
-    private const PIECE = 1 << 18;
+    private const MAX_BUFFER_BYTES = 1 << 18;
 
     /** Status of timeout(1): the job exceeded its time and then ended with exit code 0. */
     private const TIMED_OUT = 124;
@@ -22,7 +22,7 @@ final class JsonOutput implements ResultWriter
         $buffer = '';
         foreach (JsonLines::encodeResult($job->id, self::status($result), $stdout, $result->stderrStream()) as $piece) {
             $buffer .= $piece;
-            if (\strlen($buffer) > self::PIECE) {
+            if (\strlen($buffer) > self::MAX_BUFFER_BYTES) {
                 $this->console->out($buffer);
                 $buffer = '';
             }

@@ -10,10 +10,10 @@ namespace Spindle\Cli\Internal;
  */
 final class MedianRuntime
 {
-    private const WIDTH = 1.01;
+    private const CLASS_WIDTH_FACTOR = 1.01;
 
     /** Shorter runtimes count as this many seconds. */
-    private const SHORTEST = 1e-4;
+    private const MIN_SECONDS = 1e-4;
 
     /** @var array<int, int> count by class */
     private array $classes = [];
@@ -21,7 +21,7 @@ final class MedianRuntime
 
     public function add(float $seconds): void
     {
-        $class = (int) round(log(max($seconds, self::SHORTEST), self::WIDTH));
+        $class = (int) round(log(max($seconds, self::MIN_SECONDS), self::CLASS_WIDTH_FACTOR));
         $this->classes[$class] = ($this->classes[$class] ?? 0) + 1;
         ++$this->count;
     }
@@ -39,7 +39,7 @@ final class MedianRuntime
         foreach ($this->classes as $class => $count) {
             $before += $count;
             if ($before * 2 >= $this->count) {
-                return self::WIDTH ** $class;
+                return self::CLASS_WIDTH_FACTOR ** $class;
             }
         }
 

@@ -11,11 +11,11 @@ use Spindle\Command\SpoolException;
 final class OutputOrder
 {
     /** Waiting results, and bytes of their inputs and commands, at which the input waits too. */
-    private const MOST = 1000;
-    private const MOST_BYTES = 16 << 20;
+    private const MAX_WAITING_RESULTS = 1000;
+    private const MAX_WAITING_BYTES = 16 << 20;
 
     /** Large results per temporary file. More would save descriptors, fewer would save disk space. */
-    private const SHARING = 50;
+    private const MAX_RESULTS_PER_FILE = 50;
 
     /** @var \SplQueue<InputJob> jobs whose result was not returned yet, in order */
     private \SplQueue $jobs;
@@ -35,7 +35,7 @@ final class OutputOrder
 
     public function isFull(): bool
     {
-        return \count($this->early) >= self::MOST || $this->bytes >= self::MOST_BYTES;
+        return \count($this->early) >= self::MAX_WAITING_RESULTS || $this->bytes >= self::MAX_WAITING_BYTES;
     }
 
     public function expect(InputJob $job): void
@@ -74,7 +74,7 @@ final class OutputOrder
             return;
         }
         try {
-            if ($this->file === null || $this->sharing >= self::SHARING) {
+            if ($this->file === null || $this->sharing >= self::MAX_RESULTS_PER_FILE) {
                 $this->file = TemporaryFile::open();
                 stream_set_write_buffer($this->file, 0);
                 $this->sharing = 0;

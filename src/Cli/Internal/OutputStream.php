@@ -15,11 +15,11 @@ use Revolt\EventLoop\Suspension;
  */
 final class OutputStream
 {
-    private const TYPE = 0o170000;
-    private const FILE = 0o100000;
+    private const S_IFMT = 0o170000;
+    private const S_IFREG = 0o100000;
 
     /** Bytes that a writable pipe accepts without blocking: PIPE_BUF on Linux; see pipe(7). */
-    private const PIECE = 4096;
+    private const PIPE_BUF_BYTES = 4096;
 
     private readonly bool $isFile;
 
@@ -34,7 +34,7 @@ final class OutputStream
     /** @param resource $stream */
     public function __construct(private readonly mixed $stream, private readonly string $name)
     {
-        $this->isFile = ((fstat($stream)['mode'] ?? 0) & self::TYPE) === self::FILE;
+        $this->isFile = ((fstat($stream)['mode'] ?? 0) & self::S_IFMT) === self::S_IFREG;
         stream_set_write_buffer($stream, 0);
         $this->turns = new \SplQueue();
     }
@@ -93,7 +93,7 @@ final class OutputStream
                 throw new OutputClosedException("{$this->name} is given up");
             }
             error_clear_last();
-            $piece = $this->isFile ? $length : self::PIECE;
+            $piece = $this->isFile ? $length : self::PIPE_BUF_BYTES;
             $written = @fwrite($this->stream, $at === 0 && $length <= $piece ? $bytes : substr($bytes, $at, $piece));
             if ($written === false) {
                 $written = 0;

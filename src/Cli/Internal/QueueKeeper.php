@@ -11,7 +11,7 @@ use Spindle\Remote\JobStatus;
 /** An operator's actions on a queue, in batches so that other clients of the engine are not delayed. */
 final class QueueKeeper
 {
-    private const BATCH = 500;
+    private const MAX_BATCH_JOBS = 500;
 
     public function __construct(private readonly Broker $broker, private readonly string $queue) {}
 
@@ -65,7 +65,7 @@ final class QueueKeeper
     {
         $gone = 0;
         for ($left = $this->broker->figures($this->queue)['waiting'] ?? 0; $left > 0; $left -= \count($ids)) {
-            $ids = self::ids($this->broker->list($this->queue, JobStatus::Waiting, min($left, self::BATCH)));
+            $ids = self::ids($this->broker->list($this->queue, JobStatus::Waiting, min($left, self::MAX_BATCH_JOBS)));
             if ($ids === []) {
                 break;
             }
@@ -84,10 +84,10 @@ final class QueueKeeper
     private function ofDead(?array $ids, \Closure $do): int
     {
         if ($ids !== null) {
-            return array_sum(array_map($do, array_chunk($ids, self::BATCH)));
+            return array_sum(array_map($do, array_chunk($ids, self::MAX_BATCH_JOBS)));
         }
         [$done, $seen] = [0, []];
-        for ($most = self::BATCH; ; $most += self::BATCH * (int) ($new === [])) {
+        for ($most = self::MAX_BATCH_JOBS; ; $most += self::MAX_BATCH_JOBS * (int) ($new === [])) {
             $dead = self::ids($this->broker->list($this->queue, JobStatus::Dead, $most));
             // a job that has died again since stays dead
             $new = array_values(array_filter($dead, static fn(string $id): bool => !isset($seen[$id])));

@@ -12,12 +12,12 @@ use Symfony\Component\Console\Input\InputInterface;
 /** The validated options of `spindle queue`. No connection was opened yet. */
 final class QueueOptions
 {
-    private const MOST = 50;
+    private const DEFAULT_JOBS = 50;
 
     /** Largest number of jobs to list. More would keep the engine busy for too long. */
-    private const LARGEST = 10_000;
+    private const MAX_JOBS = 10_000;
 
-    private const LISTED = [
+    private const STATUS_BY_NAME = [
         'waiting' => JobStatus::Waiting,
         'running' => JobStatus::Running,
         'delayed' => JobStatus::Delayed,
@@ -25,7 +25,7 @@ final class QueueOptions
     ];
 
     /** @var list<JobStatus> statuses shown by default */
-    private const SHOWN = [JobStatus::Running, JobStatus::Delayed, JobStatus::Dead];
+    private const DEFAULT_STATUSES = [JobStatus::Running, JobStatus::Delayed, JobStatus::Dead];
 
     /**
      * @param list<string>|null $ids      null for all dead letters
@@ -131,24 +131,24 @@ final class QueueOptions
         /** @var list<string> $names */
         $names = $input->getOption('status');
         $statuses = array_map(
-            static fn(string $name): JobStatus => self::LISTED[$name] ?? throw UsageException::option(
+            static fn(string $name): JobStatus => self::STATUS_BY_NAME[$name] ?? throw UsageException::option(
                 '--status',
                 $name,
-                implode(', ', array_keys(self::LISTED)),
+                implode(', ', array_keys(self::STATUS_BY_NAME)),
             ),
             array_values(array_unique($names)),
         );
 
-        return $statuses === [] ? self::SHOWN : $statuses;
+        return $statuses === [] ? self::DEFAULT_STATUSES : $statuses;
     }
 
     /** @throws UsageException */
     private static function most(GivenOptions $given): int
     {
-        $allowed = 'a number of jobs from 1 to ' . self::LARGEST;
-        $most = $given->number('most', $allowed) ?? self::MOST;
+        $allowed = 'a number of jobs from 1 to ' . self::MAX_JOBS;
+        $most = $given->number('most', $allowed) ?? self::DEFAULT_JOBS;
 
-        return $most >= 1 && $most <= self::LARGEST
+        return $most >= 1 && $most <= self::MAX_JOBS
             ? $most
             : throw UsageException::option('--most', (string) $most, $allowed);
     }

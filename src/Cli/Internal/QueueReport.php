@@ -9,7 +9,7 @@ use Spindle\Remote\JobStatus;
 /** The report of `spindle queue`, as text or as JSON. Control characters in values are escaped. */
 final class QueueReport
 {
-    private const TIMES = ['since', 'due', 'died'];
+    private const TIME_COLUMNS = ['since', 'due', 'died'];
 
     /** Columns after the id, by status. A value that may contain spaces is last. */
     private const COLUMNS = [
@@ -109,7 +109,7 @@ final class QueueReport
     private static function cell(string $column, int|float|string $value): string
     {
         return match (true) {
-            \in_array($column, self::TIMES, true) && !\is_string($value) => gmdate(
+            \in_array($column, self::TIME_COLUMNS, true) && !\is_string($value) => gmdate(
                 'Y-m-d\TH:i:s\Z',
                 (int) ($value / 1000),
             ),

@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal;
 /** Keeps records in an unnamed temporary file, which disappears with the process. */
 final class RecordSpool
 {
-    private const HEAD = 12;
+    private const HEAD_BYTES = 12;
 
     /** @var resource|null */
     private mixed $file = null;
@@ -30,7 +30,7 @@ final class RecordSpool
             return;
         }
         rewind($this->file);
-        while (\strlen($head = (string) stream_get_contents($this->file, self::HEAD)) === self::HEAD) {
+        while (\strlen($head = (string) stream_get_contents($this->file, self::HEAD_BYTES)) === self::HEAD_BYTES) {
             /** @var array{number: int, length: int} $entry */
             $entry = unpack('Jnumber/Nlength', $head);
             yield $entry['number'] => $entry['length'] === 0

@@ -21,10 +21,10 @@ use Spindle\SpindleException;
 final class Runner
 {
     /** Seconds between two reads of the file of --jobs, and between two updates of the progress. */
-    private const INTERVAL = 1.0;
+    private const UPDATE_INTERVAL = 1.0;
 
     /** Nanoseconds after a read of that file before a result causes the next one. */
-    private const REREAD = 100_000_000;
+    private const MIN_REREAD_NANOSECONDS = 100_000_000;
 
     private readonly InputWait $wait;
     private readonly RunStatistics $figures;
@@ -153,10 +153,10 @@ final class Runner
         $timers = [];
         if ($this->options->progress !== ProgressMode::None) {
             $this->figures->total = $this->options->source->count();
-            $timers[] = EventLoop::repeat(self::INTERVAL, $this->console->showProgress(...));
+            $timers[] = EventLoop::repeat(self::UPDATE_INTERVAL, $this->console->showProgress(...));
         }
         if ($this->options->concurrency->isFile()) {
-            $timers[] = EventLoop::repeat(self::INTERVAL, $this->rereadConcurrency(...));
+            $timers[] = EventLoop::repeat(self::UPDATE_INTERVAL, $this->rereadConcurrency(...));
         }
 
         return array_map(EventLoop::unreference(...), $timers);
@@ -249,7 +249,7 @@ final class Runner
         }
         $this->considerHalt();
         $this->record($job, $isDone ? $result : null);
-        if ($this->options->concurrency->isFile() && hrtime(true) - $this->reread > self::REREAD) {
+        if ($this->options->concurrency->isFile() && hrtime(true) - $this->reread > self::MIN_REREAD_NANOSECONDS) {
             $this->rereadConcurrency();
         }
     }

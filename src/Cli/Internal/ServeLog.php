@@ -27,7 +27,7 @@ final class ServeLog extends AbstractLogger
      * Maximum bytes of a message and of an exception. They may contain data from clients, and all requests wait for the
      * write.
      */
-    private const LONGEST = 16_384;
+    private const MAX_TEXT_BYTES = 16_384;
 
     private readonly LineFile $file;
 
@@ -64,8 +64,8 @@ final class ServeLog extends AbstractLogger
     /** Removes the middle. The class of an exception is at the beginning, and its trace at the end. */
     private static function shorten(string $text): string
     {
-        $more = \strlen($text) - self::LONGEST;
-        [$begin, $end] = [intdiv(self::LONGEST, 4), intdiv(self::LONGEST, 4) * 3];
+        $more = \strlen($text) - self::MAX_TEXT_BYTES;
+        [$begin, $end] = [intdiv(self::MAX_TEXT_BYTES, 4), intdiv(self::MAX_TEXT_BYTES, 4) * 3];
 
         return $more <= 0
             ? $text

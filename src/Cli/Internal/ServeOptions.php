@@ -11,11 +11,11 @@ use Symfony\Component\Console\Input\InputInterface;
 final class ServeOptions
 {
     private const DEFAULT_ADDRESS = '127.0.0.1:8080';
-    private const ADDRESS = '~^(?:(?:tcp://|tls://)?(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):(\d{1,5})|unix://.+)$~Ds';
-    private const LAST_PORT = 65_535;
+    private const ADDRESS_PATTERN = '~^(?:(?:tcp://|tls://)?(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):(\d{1,5})|unix://.+)$~Ds';
+    private const MAX_PORT = 65_535;
 
     /** Minimum seconds. With less, a busy process would look like one that hangs. */
-    private const SHORTEST = 0.1;
+    private const MIN_SECONDS = 0.1;
     private const UNITS = ['' => 1, 'K' => 1 << 10, 'M' => 1 << 20, 'G' => 1 << 30];
 
     /**
@@ -74,11 +74,11 @@ final class ServeOptions
     /** @throws UsageException */
     private static function check(string $option, string $address, ?string $certificate): void
     {
-        if (preg_match(self::ADDRESS, $address, $match) !== 1) {
+        if (preg_match(self::ADDRESS_PATTERN, $address, $match) !== 1) {
             throw UsageException::option($option, $address, 'host:port, [IPv6]:port, tls://host:port or unix:///path');
         }
-        if ((int) ($match[1] ?? 0) > self::LAST_PORT) {
-            throw UsageException::option($option, $address, 'a port from 0 to ' . self::LAST_PORT);
+        if ((int) ($match[1] ?? 0) > self::MAX_PORT) {
+            throw UsageException::option($option, $address, 'a port from 0 to ' . self::MAX_PORT);
         }
         if (str_starts_with($address, 'tls://') && $certificate === null) {
             throw new UsageException(
@@ -175,11 +175,11 @@ final class ServeOptions
     {
         $seconds = $given->duration($name);
 
-        return $seconds !== null && $seconds < self::SHORTEST
+        return $seconds !== null && $seconds < self::MIN_SECONDS
             ? throw UsageException::option(
                 "--{$name}",
                 (string) $given->text($name),
-                Duration::FORM . ', from ' . self::SHORTEST . ' on',
+                Duration::FORM . ', from ' . self::MIN_SECONDS . ' on',
             )
             : $seconds;
     }

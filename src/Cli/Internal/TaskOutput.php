@@ -13,11 +13,11 @@ use Psr\Log\LoggerInterface;
 final class TaskOutput
 {
     /** Bytes that fit into a pipe with any room: PIPE_BUF in https://man7.org/linux/man-pages/man7/pipe.7.html */
-    private const PIECE = 4096;
+    private const PIPE_BUF_BYTES = 4096;
 
-    private const TYPE = 0o170000;
-    private const PIPE = 0o010000;
-    private const SOCKET = 0o140000;
+    private const S_IFMT = 0o170000;
+    private const S_IFIFO = 0o010000;
+    private const S_IFSOCK = 0o140000;
 
     /** @var array<int, int> bytes dropped since the last successful write, by descriptor */
     private array $dropped = [1 => 0, 2 => 0];
@@ -48,11 +48,11 @@ final class TaskOutput
      */
     private static function put(mixed $stream, string $bytes): int
     {
-        if (!\in_array((fstat($stream)['mode'] ?? 0) & self::TYPE, [self::PIPE, self::SOCKET], true)) {
+        if (!\in_array((fstat($stream)['mode'] ?? 0) & self::S_IFMT, [self::S_IFIFO, self::S_IFSOCK], true)) {
             return (int) @fwrite($stream, $bytes);
         }
         $written = 0;
-        foreach (str_split($bytes, self::PIECE) as $piece) {
+        foreach (str_split($bytes, self::PIPE_BUF_BYTES) as $piece) {
             [$none, $writable] = [null, [$stream]];
             $sent = (int) @stream_select($none, $writable, $none, 0) > 0 ? (int) @fwrite($stream, $piece) : 0;
             $written += $sent;

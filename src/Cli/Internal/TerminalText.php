@@ -8,7 +8,7 @@ namespace Spindle\Cli\Internal;
 final class TerminalText
 {
     /** Unicode control characters outside ASCII. A terminal interprets U+009B like ESC with "[". */
-    private const C1 = '/\xc2[\x80-\x9f]/';
+    private const C1_PATTERN = '/\xc2[\x80-\x9f]/';
 
     private function __construct() {}
 
@@ -18,7 +18,7 @@ final class TerminalText
         $last = preg_match('//u', $text) === 1 ? "\177" : "\377"; // bytes that are not UTF-8 may mean anything
 
         return (string) preg_replace_callback(
-            self::C1,
+            self::C1_PATTERN,
             static fn(array $c1): string => addcslashes($c1[0], "\177..\377"),
             addcslashes($text, "\0..\37\177..{$last}"),
         );
@@ -28,7 +28,7 @@ final class TerminalText
     public static function escapeJson(string $json): string
     {
         return (string) preg_replace_callback(
-            self::C1,
+            self::C1_PATTERN,
             static fn(array $c1): string => '\u00' . bin2hex($c1[0][1]),
             $json,
         );

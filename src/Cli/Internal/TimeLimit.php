@@ -10,10 +10,10 @@ final class TimeLimit
     private const ALLOWED = Duration::FORM . ', or a percentage of the median runtime such as 200%';
 
     /** Number of successful jobs before a percentage applies, as in GNU parallel. */
-    private const ENOUGH = 3;
+    private const MIN_JOBS = 3;
 
     /** Smallest limit from a percentage, in seconds. Such limits are rounded to milliseconds. */
-    private const LEAST = 0.001;
+    private const MIN_SECONDS = 0.001;
 
     private readonly MedianRuntime $median;
 
@@ -44,9 +44,9 @@ final class TimeLimit
             return $this->seconds;
         }
 
-        return $this->median->count() < self::ENOUGH
+        return $this->median->count() < self::MIN_JOBS
             ? null
-            : max(self::LEAST, round($this->share * $this->median->seconds(), 3));
+            : max(self::MIN_SECONDS, round($this->share * $this->median->seconds(), 3));
     }
 
     /** Returns whether the limit depends on earlier jobs. */

@@ -14,14 +14,14 @@ use Symfony\Component\Console\Input\InputInterface;
 /** The validated options of `spindle work`. Nothing has been opened or started yet. */
 final class WorkOptions
 {
-    private const ADDRESS = '~^(?:(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):(\d{1,5})|unix://.+)$~Ds';
-    private const BYTES = 'a number of bytes from 1 on';
+    private const ADDRESS_PATTERN = '~^(?:(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):(\d{1,5})|unix://.+)$~Ds';
+    private const ALLOWED_BYTES = 'a number of bytes from 1 on';
 
     /** Default in seconds, shorter than the default stop timeouts of Kubernetes and systemd. */
-    private const STOP_TIMEOUT = 25.0;
+    private const DEFAULT_STOP_TIMEOUT = 25.0;
 
-    private const LAST_PORT = 65_535;
-    private const MEMORY = '/^(?:-1|[1-9]\d{0,9}[KMG]?)$/D';
+    private const MAX_PORT = 65_535;
+    private const MEMORY_LIMIT_PATTERN = '/^(?:-1|[1-9]\d{0,9}[KMG]?)$/D';
 
     /**
      * @param non-empty-array<array-key, positive-int> $queues workers by queue name
@@ -140,7 +140,7 @@ final class WorkOptions
             );
         }
         $memory = $given->text('memory-limit');
-        if ($memory !== null && preg_match(self::MEMORY, $memory) !== 1) {
+        if ($memory !== null && preg_match(self::MEMORY_LIMIT_PATTERN, $memory) !== 1) {
             throw UsageException::option(
                 '--memory-limit',
                 $memory,
@@ -166,8 +166,8 @@ final class WorkOptions
                 $beat,
                 $margin,
                 $given->duration('retention') ?? $defaults->retention,
-                $given->number('max-result', self::BYTES) ?? $defaults->maxResult,
-                $given->duration('stop-timeout') ?? self::STOP_TIMEOUT,
+                $given->number('max-result', self::ALLOWED_BYTES) ?? $defaults->maxResult,
+                $given->duration('stop-timeout') ?? self::DEFAULT_STOP_TIMEOUT,
                 !$given->flag('no-guard'),
                 $given->number('max-dead', 'a number of dead letters from 1 on') ?? $defaults->maxDead,
                 $given->duration('dead-age') ?? $defaults->deadRetention,
@@ -185,12 +185,12 @@ final class WorkOptions
         $address = $given->text('admin');
         if (
             $address !== null
-            && (preg_match(self::ADDRESS, $address, $match) !== 1 || (int) ($match[1] ?? 0) > self::LAST_PORT)
+            && (preg_match(self::ADDRESS_PATTERN, $address, $match) !== 1 || (int) ($match[1] ?? 0) > self::MAX_PORT)
         ) {
             throw UsageException::option(
                 '--admin',
                 $address,
-                'host:port, [IPv6]:port, with a port from 0 to ' . self::LAST_PORT . ', or unix:///path',
+                'host:port, [IPv6]:port, with a port from 0 to ' . self::MAX_PORT . ', or unix:///path',
             );
         }
 

@@ -9,7 +9,7 @@ use Spindle\Command\SpoolException;
 /** One output of a command: in memory while it is small, else in an unlinked temporary file. */
 final class Capture
 {
-    private const PIECE = 1 << 18;
+    private const PIECE_BYTES = 1 << 18;
 
     private string $bytes = '';
 
@@ -95,7 +95,7 @@ final class Capture
         fseek($shared->stream, 0, \SEEK_END);
         $start = (int) ftell($shared->stream);
         $at = 0;
-        while (($bytes = (string) stream_get_contents($this->file, self::PIECE, $at)) !== '') {
+        while (($bytes = (string) stream_get_contents($this->file, self::PIECE_BYTES, $at)) !== '') {
             $this->store->write($shared->stream, $bytes);
             $at += \strlen($bytes);
         }

@@ -11,14 +11,14 @@ use Spindle\Internal\UnlinkedFile;
 final class CaptureStore
 {
     /** Maximum bytes in memory, of one output and of all outputs of a pool. */
-    private const EACH = 1 << 20;
-    private const ALL = 64 << 20;
+    private const MAX_OUTPUT_MEMORY_BYTES = 1 << 20;
+    private const MAX_POOL_MEMORY_BYTES = 64 << 20;
 
     /** Files per pool, after which it pulls no input ahead and moves results to shared files, to save descriptors. */
-    private const FILES = 64;
+    private const FILES_THRESHOLD = 64;
 
     /** Maximum size of a shared file, in bytes. All of its space is in use as long as one of its results is kept. */
-    private const SHARED_SIZE = 256 << 20;
+    private const MAX_SHARED_FILE_BYTES = 256 << 20;
 
     private int $held = 0;
     private int $files = 0;
@@ -38,13 +38,13 @@ final class CaptureStore
 
     public function isFull(): bool
     {
-        return $this->held > self::ALL || $this->files > self::FILES;
+        return $this->held > self::MAX_POOL_MEMORY_BYTES || $this->files > self::FILES_THRESHOLD;
     }
 
     /** @return bool false when the output must go to a file */
     public function hold(int $bytes, int $length): bool
     {
-        if ($length > self::EACH || $this->held + $bytes > self::ALL) {
+        if ($length > self::MAX_OUTPUT_MEMORY_BYTES || $this->held + $bytes > self::MAX_POOL_MEMORY_BYTES) {
             return false;
         }
         $this->held += $bytes;
@@ -74,7 +74,7 @@ final class CaptureStore
     /** Moves complete outputs to a shared file, if the pool has too many files. */
     public function share(Capture ...$captures): void
     {
-        if ($this->files <= self::FILES) {
+        if ($this->files <= self::FILES_THRESHOLD) {
             return;
         }
         try {
@@ -107,7 +107,7 @@ final class CaptureStore
     private function sharedFile(): SharedFile
     {
         $shared = $this->shared?->get();
-        if ($shared === null || (fstat($shared->stream)['size'] ?? 0) >= self::SHARED_SIZE) {
+        if ($shared === null || (fstat($shared->stream)['size'] ?? 0) >= self::MAX_SHARED_FILE_BYTES) {
             $shared = new SharedFile($this->create());
             $this->shared = \WeakReference::create($shared);
         }

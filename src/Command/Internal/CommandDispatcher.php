@@ -24,13 +24,13 @@ use Spindle\LauncherException;
 final class CommandDispatcher
 {
     /** Seconds before a command is tried again after processes or descriptors were exhausted. */
-    private const REFUSED_FOR = 0.05;
+    private const EXHAUSTED_PAUSE_SECONDS = 0.05;
 
     /** Nanoseconds after which such commands fail, if no command runs that could free processes or descriptors. */
-    private const STUCK_FOR = 1_000_000_000;
+    private const STUCK_TIMEOUT_NANOSECONDS = 1_000_000_000;
 
     /** A command fails when more than this number of launchers died while they ran it. */
-    private const DEATHS = 3;
+    private const MAX_LAUNCHER_DEATHS = 3;
 
     /** @var array<int, self> those with pending commands; their fibers may have no other reference */
     private static array $busy = [];
@@ -491,9 +491,9 @@ final class CommandDispatcher
             // A command of another launcher or another process on this machine may free what is missing.
             if (
                 !$this->launchers->areStuck()
-                || hrtime(true) - ($this->stuckSince ??= hrtime(true)) < self::STUCK_FOR
+                || hrtime(true) - ($this->stuckSince ??= hrtime(true)) < self::STUCK_TIMEOUT_NANOSECONDS
             ) {
-                $this->pauses->add($ticket, self::REFUSED_FOR);
+                $this->pauses->add($ticket, self::EXHAUSTED_PAUSE_SECONDS);
 
                 return;
             }
@@ -534,7 +534,8 @@ final class CommandDispatcher
         }
         $suspects = array_filter(
             $tickets,
-            static fn(PendingCommand $ticket): bool => $ticket->started && ++$ticket->deaths > self::DEATHS,
+            static fn(PendingCommand $ticket): bool
+                => $ticket->started && ++$ticket->deaths > self::MAX_LAUNCHER_DEATHS,
         );
         $this->lose(
             $suspects,

@@ -11,10 +11,10 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 final class CommandRequest
 {
     /** Maximum bytes of arguments and variables, to save memory. Linux refuses more than 6 MiB (execve(2)). */
-    private const LARGEST = 8 << 20;
+    private const MAX_STRINGS_BYTES = 8 << 20;
 
     /** Bytes that the system adds for each string. */
-    private const POINTER = 8;
+    private const POINTER_BYTES = 8;
 
     /** Returns the frame for a command whose sinks and feeder exist. */
     public static function run(PendingCommand $ticket): string
@@ -33,7 +33,7 @@ final class CommandRequest
             array_push($changes, ...self::whereItIs($directory, $command->environment + $ticket->environment));
         }
         $strings = implode("\0", [$directory, $line ?? '', ...$changes, ...$arguments]);
-        if (\strlen($strings) + self::POINTER * (\count($changes) + \count($arguments)) > self::LARGEST) {
+        if (\strlen($strings) + self::POINTER_BYTES * (\count($changes) + \count($arguments)) > self::MAX_STRINGS_BYTES) {
             [$flags, $strings, $changes] = [LauncherProtocol::TOO_LARGE, "\0", []];
         }
 

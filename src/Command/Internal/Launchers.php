@@ -20,16 +20,19 @@ use Spindle\LauncherException;
  */
 final class Launchers implements CommandBackend
 {
-    /** One launcher for each SLOTS commands at once, limited by MOST and by the number of usable CPUs. */
-    private const SLOTS = 4;
-    private const MOST = 4;
+    /**
+     * One launcher for each COMMANDS_PER_LAUNCHER commands at once, limited by MAX_LAUNCHERS and by the number of
+     * usable CPUs.
+     */
+    private const COMMANDS_PER_LAUNCHER = 4;
+    private const MAX_LAUNCHERS = 4;
 
     /** Maximum deaths per launcher without a finished command in between. After more, no launcher is started. */
-    private const DEATHS = 3;
+    private const MAX_DEATHS_PER_LAUNCHER = 3;
 
     /** Maximum deaths before being ready, per launcher and within this time in nanoseconds. */
-    private const FAILED_STARTS = 5;
-    private const FAILED_STARTS_WITHIN = 10_000_000_000;
+    private const MAX_FAILED_STARTS = 5;
+    private const START_WINDOW_NANOSECONDS = 10_000_000_000;
 
     /** @var list<Launcher> */
     private array $launchers = [];
@@ -250,7 +253,7 @@ final class Launchers implements CommandBackend
     public function died(Launcher $launcher, string $how): bool
     {
         $this->log->write('A launcher died: {how}', ['how' => $how]);
-        $isReplaceable = ++$this->deaths <= self::DEATHS * $this->wanted
+        $isReplaceable = ++$this->deaths <= self::MAX_DEATHS_PER_LAUNCHER * $this->wanted
             && ($launcher->isReady || $this->mayFailToStart());
         $this->remove($launcher, $isReplaceable ? null : LauncherException::died($how, []));
 
@@ -375,15 +378,18 @@ final class Launchers implements CommandBackend
         $this->failedStarts[] = $now;
         $this->failedStarts = array_values(array_filter(
             $this->failedStarts,
-            static fn(int|float $at): bool => $at > $now - self::FAILED_STARTS_WITHIN,
+            static fn(int|float $at): bool => $at > $now - self::START_WINDOW_NANOSECONDS,
         ));
 
-        return \count($this->failedStarts) <= self::FAILED_STARTS * $this->wanted;
+        return \count($this->failedStarts) <= self::MAX_FAILED_STARTS * $this->wanted;
     }
 
     private static function countFor(int $concurrency): int
     {
-        return max(1, min(self::MOST, (new CpuCount())->usable(), intdiv($concurrency, self::SLOTS)));
+        return max(
+            1,
+            min(self::MAX_LAUNCHERS, (new CpuCount())->usable(), intdiv($concurrency, self::COMMANDS_PER_LAUNCHER)),
+        );
     }
 
     /** Sends each launcher the number of commands that it may run. */

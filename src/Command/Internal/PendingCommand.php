@@ -13,7 +13,7 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 final class PendingCommand
 {
     /** Maximum bytes of input that are sent with the command. */
-    private const INLINE = 1 << 16;
+    private const MAX_INLINE_BYTES = 1 << 16;
 
     public int $attempts = 0;
     public Capture $stdout;
@@ -94,7 +94,7 @@ final class PendingCommand
         }
         $input = $this->command->input;
         $this->feeder?->stop();
-        if ($input !== null && (!\is_string($input) || \strlen($input) > self::INLINE)) {
+        if ($input !== null && (!\is_string($input) || \strlen($input) > self::MAX_INLINE_BYTES)) {
             $this->feeder = new InputFeeder(
                 $input,
                 fn(string $bytes) => $this->tell(LauncherProtocol::INPUT, $bytes),

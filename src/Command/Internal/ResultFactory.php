@@ -15,18 +15,22 @@ final class ResultFactory
     private const STATUS_LOST = 'its exit status is lost, because SIGCHLD is ignored here and ext-pcntl is missing to change that';
 
     /** The size of EXITED's payload before the output, in bytes. */
-    private const HEAD = 37;
+    private const EXITED_HEAD_BYTES = 37;
 
     /** Makes a result from the payload of EXITED, which contains the end of the output; counts the attempt. */
     public static function ofExit(PendingCommand $ticket, string $bytes, int $at, int $length): CommandResult
     {
         /** @var array{ending: int, code: int, signal: int, start: float, duration: float, peak: int, out: int} $exit */
         $exit = unpack('Cending/lcode/lsignal/estart/eduration/Ppeak/Vout', $bytes, $at);
-        $from = $at + self::HEAD;
+        $from = $at + self::EXITED_HEAD_BYTES;
         try {
             if ($ticket->error === null) {
                 $ticket->stdout->finish(substr($bytes, $from, $exit['out']));
-                $ticket->stderr->finish(substr($bytes, $from + $exit['out'], $length - self::HEAD - $exit['out']));
+                $ticket->stderr->finish(substr(
+                    $bytes,
+                    $from + $exit['out'],
+                    $length - self::EXITED_HEAD_BYTES - $exit['out'],
+                ));
             }
         } catch (SpoolException $failed) {
             $ticket->error = $failed->getMessage();

@@ -21,10 +21,10 @@ use Spindle\Internal\LoopTurn;
 final class Run implements PendingCommandOwner
 {
     /** Nanoseconds after which a pull, or a sequence of results, yields to the event loop. */
-    private const SLICE = 1_000_000;
+    private const SLICE_NANOSECONDS = 1_000_000;
 
     /** Bytes of commands and their inputs in the window above which the lookahead is 0. */
-    private const ROOM = 16 << 20;
+    private const MAX_LOOKAHEAD_BYTES = 16 << 20;
 
     /** @var array<int, PendingCommand> pending commands, by id */
     private array $tickets = [];
@@ -141,7 +141,7 @@ final class Run implements PendingCommandOwner
         while (true) {
             $now = hrtime(true);
             if (!$this->ready->isEmpty()) {
-                if ($now - $this->gaveWay < self::SLICE) {
+                if ($now - $this->gaveWay < self::SLICE_NANOSECONDS) {
                     return $this->ready->dequeue();
                 }
                 // The caller's loop body took some time. Serve the pool before the next result.
@@ -192,7 +192,7 @@ final class Run implements PendingCommandOwner
     private function lookahead(): int
     {
         return $this->dispatcher->options->halt === null
-            && $this->untakenBytes < self::ROOM
+            && $this->untakenBytes < self::MAX_LOOKAHEAD_BYTES
             && !$this->dispatcher->store->isFull()
             ? $this->dispatcher->options->lookahead
             : 0;
@@ -202,7 +202,7 @@ final class Run implements PendingCommandOwner
     {
         // Runs when the input suspends, so that commands pulled before do not wait for it.
         EventLoop::queue($this->dispatcher->flush(...));
-        $end = hrtime(true) + self::SLICE;
+        $end = hrtime(true) + self::SLICE_NANOSECONDS;
         try {
             while (!$this->inputEnded && $this->room() > 0) {
                 $this->pullOne();

@@ -14,15 +14,15 @@ namespace Spindle\Command\Internal;
 final class ShellLine
 {
     /** Words of literal unquoted characters, of '...', and of "..." without expansions. */
-    private const PLAIN = '~^[ \t]*(?:(?:[\w@%+=:,./-]|\'[^\']*+\'|"[^"$`\\\\]*+")++[ \t]*)++$~D';
+    private const PLAIN_LINE_PATTERN = '~^[ \t]*(?:(?:[\w@%+=:,./-]|\'[^\']*+\'|"[^"$`\\\\]*+")++[ \t]*)++$~D';
 
-    private const WORD = '~(?:[\w@%+=:,./-]|\'[^\']*+\'|"[^"]*+")++~';
+    private const WORD_PATTERN = '~(?:[\w@%+=:,./-]|\'[^\']*+\'|"[^"]*+")++~';
 
     /** A first word that starts a program: not an assignment, a job number, or only digits before a redirection. */
-    private const PROGRAM = '~^[a-zA-Z_./@+][\w@%+:,./-]*$~D';
+    private const PROGRAM_PATTERN = '~^[a-zA-Z_./@+][\w@%+:,./-]*$~D';
 
     /** Reserved words and built-ins of dash and bash in POSIX mode, including doubtful ones. */
-    private const OF_THE_SHELL = [
+    private const SHELL_WORDS = [
         'alias' => 1, 'bg' => 1, 'bind' => 1, 'break' => 1, 'builtin' => 1, 'caller' => 1, 'case' => 1, 'cd' => 1,
         'chdir' => 1, 'command' => 1, 'compgen' => 1, 'complete' => 1, 'compopt' => 1, 'continue' => 1, 'coproc' => 1,
         'declare' => 1, 'dirs' => 1, 'disown' => 1, 'do' => 1, 'done' => 1, 'echo' => 1, 'elif' => 1, 'else' => 1,
@@ -39,20 +39,20 @@ final class ShellLine
     /** @return non-empty-list<string>|null the program and its arguments; null when a shell must run the line */
     public static function split(string $line): ?array
     {
-        if (preg_match(self::PLAIN, $line) !== 1) {
+        if (preg_match(self::PLAIN_LINE_PATTERN, $line) !== 1) {
             return null;
         }
         if (strpbrk($line, '\'"') === false) {
             $words = preg_split('/[ \t]+/', trim($line, " \t"));
         } else {
-            preg_match_all(self::WORD, $line, $matches);
+            preg_match_all(self::WORD_PATTERN, $line, $matches);
             $words = array_map(self::unquote(...), $matches[0]);
         }
         if (
             $words === false
             || $words === []
-            || isset(self::OF_THE_SHELL[$words[0]])
-            || preg_match(self::PROGRAM, $words[0]) !== 1
+            || isset(self::SHELL_WORDS[$words[0]])
+            || preg_match(self::PROGRAM_PATTERN, $words[0]) !== 1
         ) {
             return null;
         }

@@ -16,7 +16,7 @@ use Spindle\Http\Internal\Middleware\Body;
 final readonly class AccessLine
 {
     /** Bytes that could end a line or a quoted field, or control a terminal. */
-    private const UNSAFE = '/[^\x20\x21\x23-\x5b\x5d-\x7e]/';
+    private const UNSAFE_BYTE_PATTERN = '/[^\x20\x21\x23-\x5b\x5d-\x7e]/';
 
     /** Unix time of the request. */
     private float $time;
@@ -109,7 +109,7 @@ final readonly class AccessLine
     private static function escape(string $text): string
     {
         return (string) preg_replace_callback(
-            self::UNSAFE,
+            self::UNSAFE_BYTE_PATTERN,
             static fn(array $byte): string => '\x' . bin2hex($byte[0]),
             $text,
         );

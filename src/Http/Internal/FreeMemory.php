@@ -7,9 +7,9 @@ namespace Spindle\Http\Internal;
 /** Memory that bodies may use: PHP's memory_limit except an eighth for everything else. */
 final readonly class FreeMemory
 {
-    private const SHARE_OF_OTHERS = 8;
+    private const RESERVED_DIVISOR = 8;
 
-    private const SHARE_OF_ONE = 0.75;
+    private const MAX_REQUEST_SHARE = 0.75;
 
     /** Bytes. */
     private int $usable;
@@ -18,7 +18,7 @@ final readonly class FreeMemory
     public function __construct(?int $limit = null)
     {
         $limit ??= ini_parse_quantity(\ini_get('memory_limit'));
-        $this->usable = $limit <= 0 ? \PHP_INT_MAX >> 1 : $limit - intdiv($limit, self::SHARE_OF_OTHERS);
+        $this->usable = $limit <= 0 ? \PHP_INT_MAX >> 1 : $limit - intdiv($limit, self::RESERVED_DIVISOR);
     }
 
     public function allows(int $bytes): bool
@@ -34,6 +34,6 @@ final readonly class FreeMemory
     /** Returns whether a request may have this many bytes when there are no other requests. */
     public function couldAllow(int $bytes): bool
     {
-        return $bytes <= $this->usable * self::SHARE_OF_ONE;
+        return $bytes <= $this->usable * self::MAX_REQUEST_SHARE;
     }
 }

@@ -29,18 +29,18 @@ use Spindle\Http\Internal\Middleware\Vary;
 final readonly class Compression implements MiddlewareInterface
 {
     /** Bytes. A smaller body fits into one packet without compression. */
-    private const SMALLEST = 1024;
+    private const MIN_BODY_BYTES = 1024;
 
     /** Maximum bytes that are compressed at once. */
-    private const AT_ONCE = 65_536;
+    private const MAX_SINGLE_PASS_BYTES = 65_536;
 
     private const LEVEL = 5;
 
-    private const TYPES = '@^(?:text/(?!event-stream)[\w.+\-]++|[\w.\-]++/[\w.+\-]*\+(?:json|xml)|font/(?:otf|ttf)|image/(?:bmp|x-icon|vnd\.microsoft\.icon)'
+    private const TYPE_PATTERN = '@^(?:text/(?!event-stream)[\w.+\-]++|[\w.\-]++/[\w.+\-]*\+(?:json|xml)|font/(?:otf|ttf)|image/(?:bmp|x-icon|vnd\.microsoft\.icon)'
         . '|application/(?:json|xml|javascript|x-javascript|ecmascript|wasm|x-ndjson|jsonl|graphql|openmetrics-text|rtf|vnd\.ms-fontobject))[ \t]*+(?:;|$)@Di';
 
     /** Fields of a response that is already encoded, is a part, or has a checksum of its bytes. */
-    private const FIXED = [
+    private const EXCLUDING_FIELDS = [
         'Content-Encoding',
         'Content-Range',
         'Content-Digest',
@@ -49,7 +49,7 @@ final readonly class Compression implements MiddlewareInterface
         'Content-MD5',
     ];
 
-    private const NEVER = [204, 205, 206];
+    private const EXCLUDED_STATUSES = [204, 205, 206];
 
     public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
     {
@@ -76,13 +76,13 @@ final readonly class Compression implements MiddlewareInterface
         }
         // 304 refers to the client's copy and usually has no Content-Type.
         if ($status === 304) {
-            return $type === '' || preg_match(self::TYPES, $type) === 1;
+            return $type === '' || preg_match(self::TYPE_PATTERN, $type) === 1;
         }
 
-        return !\in_array($status, self::NEVER, true)
-            && preg_match(self::TYPES, $type) === 1
-            && array_filter(self::FIXED, $response->hasHeader(...)) === []
-            && (Body::size($response) ?? self::SMALLEST) >= self::SMALLEST
+        return !\in_array($status, self::EXCLUDED_STATUSES, true)
+            && preg_match(self::TYPE_PATTERN, $type) === 1
+            && array_filter(self::EXCLUDING_FIELDS, $response->hasHeader(...)) === []
+            && (Body::size($response) ?? self::MIN_BODY_BYTES) >= self::MIN_BODY_BYTES
             && !self::isUsedUp(Body::of($response));
     }
 
@@ -98,7 +98,7 @@ final readonly class Compression implements MiddlewareInterface
         $body = Body::of($response);
         $size = \is_string($body) ? \strlen($body) : Body::size($response);
         $response = self::weakened($response)->withHeader('Content-Encoding', 'gzip')->withoutHeader('Accept-Ranges');
-        if ($isHead || $size === null || $size > self::AT_ONCE) {
+        if ($isHead || $size === null || $size > self::MAX_SINGLE_PASS_BYTES) {
             return $response->withoutHeader('Content-Length')->withBody(new GzipStream(
                 \is_string($body) ? Stream::create($body) : $body,
                 $size,

@@ -22,9 +22,9 @@ use Spindle\Http\Response;
  */
 final readonly class Cors implements MiddlewareInterface
 {
-    private const ORIGIN = '@^([a-z][a-z0-9+.\-]*+)://([a-z0-9._\-]++|\[[0-9a-f:.]++\])(?::(\d{1,5}))?$@D';
-    private const TOKEN = '@^[!#$%&\'*+\-.^_`|~0-9A-Za-z]++$@D';
-    private const PORTS = ['http' => 80, 'https' => 443];
+    private const ORIGIN_PATTERN = '@^([a-z][a-z0-9+.\-]*+)://([a-z0-9._\-]++|\[[0-9a-f:.]++\])(?::(\d{1,5}))?$@D';
+    private const TOKEN_PATTERN = '@^[!#$%&\'*+\-.^_`|~0-9A-Za-z]++$@D';
+    private const DEFAULT_PORTS = ['http' => 80, 'https' => 443];
 
     private bool $any;
 
@@ -113,7 +113,7 @@ final readonly class Cors implements MiddlewareInterface
     private static function check(array $tokens, ?int $maxAge): void
     {
         foreach ($tokens as $token) {
-            if (preg_match(self::TOKEN, $token) !== 1) {
+            if (preg_match(self::TOKEN_PATTERN, $token) !== 1) {
                 throw new \ValueError(
                     'A method or header of CORS is a name without blanks, not '
                         . json_encode($token, \JSON_INVALID_UTF8_SUBSTITUTE),
@@ -161,10 +161,10 @@ final readonly class Cors implements MiddlewareInterface
     /** Returns the origin in lower case, without its scheme's default port; null for "null" and non-origins. */
     private static function normalized(string $origin): ?string
     {
-        if (preg_match(self::ORIGIN, strtolower($origin), $part) !== 1) {
+        if (preg_match(self::ORIGIN_PATTERN, strtolower($origin), $part) !== 1) {
             return null;
         }
-        $port = (int) ($part[3] ?? self::PORTS[$part[1]] ?? 0);
+        $port = (int) ($part[3] ?? self::DEFAULT_PORTS[$part[1]] ?? 0);
 
         return "{$part[1]}://{$part[2]}:{$port}";
     }

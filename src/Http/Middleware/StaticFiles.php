@@ -28,10 +28,10 @@ use Spindle\Http\Response;
  */
 final readonly class StaticFiles implements MiddlewareInterface
 {
-    private const ENCODED = '@^(?:[^%]|%[0-9A-Fa-f]{2})*+$@D';
-    private const NAME = '@^(?!\.)[^\x00-\x1f\x7f/\\\\]++$@Du';
+    private const PERCENT_ENCODING_PATTERN = '@^(?:[^%]|%[0-9A-Fa-f]{2})*+$@D';
+    private const NAME_PATTERN = '@^(?!\.)[^\x00-\x1f\x7f/\\\\]++$@Du';
     private const WELL_KNOWN = '.well-known';
-    private const CODE = '@\.(?:ph(?:p\d?|ps|t|tml|ar)|inc)(?:[._-]?(?:bak|backup|copy|dist|old|orig|rej|save?|swp|tmp|~?\d+~?)|[~#])*+$@Di';
+    private const SOURCE_CODE_PATTERN = '@\.(?:ph(?:p\d?|ps|t|tml|ar)|inc)(?:[._-]?(?:bak|backup|copy|dist|old|orig|rej|save?|swp|tmp|~?\d+~?)|[~#])*+$@Di';
 
     /** The directory with links resolved. */
     private string $root;
@@ -110,7 +110,7 @@ final readonly class StaticFiles implements MiddlewareInterface
             return $this->root;
         }
         $below = substr($uri, \strlen($this->prefix));
-        if (!str_starts_with($uri, $this->prefix) || preg_match(self::ENCODED, $below) !== 1) {
+        if (!str_starts_with($uri, $this->prefix) || preg_match(self::PERCENT_ENCODING_PATTERN, $below) !== 1) {
             return null;
         }
         $names = array_map(rawurldecode(...), explode('/', $below));
@@ -119,14 +119,14 @@ final readonly class StaticFiles implements MiddlewareInterface
         $checked = $this->prefix === '/' && ($names[0] ?? '') === self::WELL_KNOWN ? \array_slice($names, 1) : $names;
 
         // preg_grep() does not match invalid UTF-8.
-        return \count((array) preg_grep(self::NAME, $checked)) === \count($checked)
+        return \count((array) preg_grep(self::NAME_PATTERN, $checked)) === \count($checked)
             ? implode('/', [$this->root, ...$names]) . $slash
             : null;
     }
 
     private function open(string $path): ?OpenFile
     {
-        if (preg_match(self::CODE, $path) === 1) {
+        if (preg_match(self::SOURCE_CODE_PATTERN, $path) === 1) {
             return null;
         }
         try {
@@ -136,7 +136,7 @@ final readonly class StaticFiles implements MiddlewareInterface
         }
         $name = $file->nameBelow($this->root);
 
-        return $name === null || preg_match(self::CODE, $name) === 1 ? null : $file;
+        return $name === null || preg_match(self::SOURCE_CODE_PATTERN, $name) === 1 ? null : $file;
     }
 
     /** Redirects to a relative target. It keeps a path prefix of a proxy and can't lead to another host. */

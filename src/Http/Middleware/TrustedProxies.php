@@ -33,7 +33,7 @@ use Spindle\Http\Internal\Middleware\XForwardedFields;
  */
 final readonly class TrustedProxies implements MiddlewareInterface
 {
-    private const X_FORWARDED = 'x-forwarded-';
+    private const X_FORWARDED_PREFIX = 'x-forwarded-';
 
     private Networks $trusted;
 
@@ -110,7 +110,7 @@ final readonly class TrustedProxies implements MiddlewareInterface
     {
         foreach (array_keys($request->getHeaders()) as $name) {
             $isDisguised = str_contains((string) $name, '_')
-                && str_starts_with(strtr(strtolower((string) $name), '_', '-'), self::X_FORWARDED);
+                && str_starts_with(strtr(strtolower((string) $name), '_', '-'), self::X_FORWARDED_PREFIX);
             $request = $isDisguised ? $request->withoutHeader((string) $name) : $request;
         }
 

@@ -25,8 +25,8 @@ use Spindle\Http\Response;
  */
 final class Client
 {
-    private const SERVER = '127.0.0.1:80';
-    private const CLIENT = '127.0.0.1:40000';
+    private const SERVER_ADDRESS = '127.0.0.1:80';
+    private const CLIENT_ADDRESS = '127.0.0.1:40000';
 
     private readonly Service $service;
     private readonly FailureLog $failures;
@@ -65,7 +65,11 @@ final class Client
             stream_set_blocking($stream, false);
             stream_set_read_buffer($stream, 0);
         }
-        $connection = new Connection($pair[0], $this->service, Peer::of(self::CLIENT, self::SERVER, false));
+        $connection = new Connection(
+            $pair[0],
+            $this->service,
+            Peer::of(self::CLIENT_ADDRESS, self::SERVER_ADDRESS, false),
+        );
         try {
             return (new TestConversation($pair[1]))->ask($method, $target, $headers, $body);
         } finally {

@@ -10,10 +10,10 @@ use Spindle\Internal\Launcher\Process\Files;
 final class Descriptors
 {
     /** The last of the descriptors that the launcher is given on purpose. */
-    private const GIVEN = 3;
+    private const LAST_GIVEN_DESCRIPTOR = 3;
 
     /** Descriptors that stay free for the launcher's pipes and other files that PHP opens. */
-    private const SPARE = 16;
+    private const SPARE_DESCRIPTORS = 16;
 
     /**
      * Returns descriptors of this process's own files and sockets, which are /dev/null in the launcher. Each needs one
@@ -34,7 +34,7 @@ final class Descriptors
             ++$open;
             $descriptor = (int) $entry;
             if (
-                $descriptor <= self::GIVEN
+                $descriptor <= self::LAST_GIVEN_DESCRIPTOR
                 || $descriptor >= $limit
                 || $target === '/dev/null'
                 || self::closesOnExec($descriptor)
@@ -48,7 +48,7 @@ final class Descriptors
             }
         }
 
-        return \array_slice([...$sockets, ...$others], 0, max(0, $limit - $open - self::SPARE));
+        return \array_slice([...$sockets, ...$others], 0, max(0, $limit - $open - self::SPARE_DESCRIPTORS));
     }
 
     private static function limit(): int

@@ -8,7 +8,7 @@ namespace Spindle\Internal\Launcher;
 final class Environment
 {
     /** Bytes of a variable that are sent. Longer ones may be cut, because Linux refuses more than 2 MiB (execve(2)). */
-    private const LONGEST = 4 << 20;
+    private const MAX_VARIABLE_BYTES = 4 << 20;
 
     /**
      * Returns the variables of the system and of putenv(). Under FPM and similar SAPIs, a list would contain variables
@@ -39,7 +39,7 @@ final class Environment
     {
         $entries = [];
         foreach ($variables as $name => $value) {
-            $entries[] = substr("{$name}={$value}", 0, self::LONGEST);
+            $entries[] = substr("{$name}={$value}", 0, self::MAX_VARIABLE_BYTES);
         }
 
         return LauncherProtocol::frame(LauncherProtocol::ENVIRONMENT, 0, implode("\0", $entries));

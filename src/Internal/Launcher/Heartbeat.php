@@ -15,7 +15,7 @@ use Revolt\EventLoop;
 final class Heartbeat
 {
     /** Seconds between two checks. */
-    private const INTERVAL = 1.0;
+    private const CHECK_INTERVAL = 1.0;
 
     /** Unanswered checks after which a launcher is dead, if it is stopped (SIGSTOP), and otherwise. */
     private const STOPPED_CHECKS = 3;
@@ -36,7 +36,7 @@ final class Heartbeat
     /** @param \Closure(): void $check called for each check; must not refer to the launcher */
     public function __construct(\Closure $check)
     {
-        $this->timer = EventLoop::disable(EventLoop::unreference(EventLoop::repeat(self::INTERVAL, $check)));
+        $this->timer = EventLoop::disable(EventLoop::unreference(EventLoop::repeat(self::CHECK_INTERVAL, $check)));
     }
 
     /** Sets whether the launcher has work, so that checks go on. */

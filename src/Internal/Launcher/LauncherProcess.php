@@ -18,25 +18,25 @@ use Spindle\LauncherException;
 final class LauncherProcess
 {
     /** Maximum bytes of a frame. The launcher sends no longer ones, so another program has written it. */
-    private const LONGEST = 64 << 20;
+    private const MAX_FRAME_BYTES = 64 << 20;
 
     private const READ_SIZE = 1 << 16;
 
     /** Bytes per write: the capacity of a pipe. */
-    private const PIECE = 1 << 16;
+    private const MAX_WRITE_BYTES = 1 << 16;
 
     /** Functions that a launcher needs and that disable_functions in php.ini may have removed. */
-    private const FUNCTIONS = [
+    private const REQUIRED_FUNCTIONS = [
         'getenv', 'getmypid', 'proc_close', 'proc_get_status', 'proc_open', 'readlink', 'scandir', 'stream_select',
         'stream_set_blocking', 'umask', 'usleep',
     ];
 
     /** How long to wait for the launcher to exit after hanging up, before it is killed, in nanoseconds. */
-    private const CLOSE_TIMEOUT = 5_000_000_000;
+    private const CLOSE_TIMEOUT_NANOSECONDS = 5_000_000_000;
 
     /** First and longest interval between two checks of a launcher that is about to exit, in microseconds. */
-    private const FIRST_EXIT_POLL = 100;
-    private const LONGEST_EXIT_POLL = 5_000;
+    private const MIN_EXIT_POLL_MICROSECONDS = 100;
+    private const MAX_EXIT_POLL_MICROSECONDS = 5_000;
 
     /** Exit code of a process that could not become PHP. */
     private const NOT_EXECUTED = 127;
@@ -120,7 +120,7 @@ final class LauncherProcess
         stream_set_blocking($this->out, false);
         stream_set_read_buffer($this->out, 0);
         stream_set_write_buffer($this->in, 0);
-        $this->frames = new FrameReader($frame, self::LONGEST);
+        $this->frames = new FrameReader($frame, self::MAX_FRAME_BYTES);
         EventLoop::cancel(EventLoop::onWritable($this->in, static fn() => null)); // loads classes for a full pipe
         // The callback holds only a weak reference, so that a pool without any other reference is destroyed.
         $weak = \WeakReference::create($this);
@@ -255,7 +255,10 @@ final class LauncherProcess
     /** @throws LauncherException */
     private static function checkFunctions(): void
     {
-        $missing = array_filter(self::FUNCTIONS, static fn(string $function): bool => !\function_exists($function));
+        $missing = array_filter(
+            self::REQUIRED_FUNCTIONS,
+            static fn(string $function): bool => !\function_exists($function),
+        );
         if ($missing !== []) {
             $functions = implode('(), ', $missing);
 
@@ -394,10 +397,13 @@ final class LauncherProcess
         if ($this->isLeftToOwner()) {
             return;
         }
-        $isShort = $this->written === 0 && \strlen($this->unsent) <= self::PIECE;
+        $isShort = $this->written === 0 && \strlen($this->unsent) <= self::MAX_WRITE_BYTES;
         $written = $this->unsent === ''
             ? 0
-            : @fwrite($this->in, $isShort ? $this->unsent : substr($this->unsent, $this->written, self::PIECE));
+            : @fwrite(
+                $this->in,
+                $isShort ? $this->unsent : substr($this->unsent, $this->written, self::MAX_WRITE_BYTES),
+            );
         // On a failure, reading notices the launcher's death, after its last frames.
         $this->written = $written === false ? \strlen($this->unsent) : $this->written + $written;
         if ($this->written * 2 >= \strlen($this->unsent)) {
@@ -442,8 +448,8 @@ final class LauncherProcess
      */
     private function awaitExit(): void
     {
-        $deadline = hrtime(true) + self::CLOSE_TIMEOUT;
-        $pause = self::FIRST_EXIT_POLL;
+        $deadline = hrtime(true) + self::CLOSE_TIMEOUT_NANOSECONDS;
+        $pause = self::MIN_EXIT_POLL_MICROSECONDS;
         while (proc_get_status($this->process)['running']) {
             if (hrtime(true) > $deadline) {
                 Signals::send($this->pid, self::SIGKILL);
@@ -451,11 +457,11 @@ final class LauncherProcess
 
                 return;
             }
-            if ($pause === self::LONGEST_EXIT_POLL && ProcessTree::state($this->pid) === 'T') {
+            if ($pause === self::MAX_EXIT_POLL_MICROSECONDS && ProcessTree::state($this->pid) === 'T') {
                 Signals::send($this->pid, self::SIGCONT);
             }
             usleep($pause);
-            $pause = min(2 * $pause, self::LONGEST_EXIT_POLL);
+            $pause = min(2 * $pause, self::MAX_EXIT_POLL_MICROSECONDS);
         }
     }
 

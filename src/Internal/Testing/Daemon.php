@@ -13,9 +13,9 @@ final class Daemon
     private const SIGCONT = 18;
 
     /** Maximum seconds that the kernel needs to end a killed process. */
-    private const DEATH = 2.0;
+    private const KILL_TIMEOUT = 2.0;
 
-    private const LOG_LINES = 20;
+    private const MAX_LOG_LINES = 20;
 
     /** @var resource|null the last process, until it is known to have ended */
     private mixed $process = null;
@@ -92,7 +92,7 @@ final class Daemon
     public function kill(): void
     {
         $this->signal(self::SIGKILL);
-        Wait::until(fn(): bool => !$this->isRunning(), self::DEATH);
+        Wait::until(fn(): bool => !$this->isRunning(), self::KILL_TIMEOUT);
     }
 
     /**
@@ -112,7 +112,7 @@ final class Daemon
     {
         return implode(
             "\n",
-            \array_slice(explode("\n", trim((string) @file_get_contents($this->logFile))), -self::LOG_LINES),
+            \array_slice(explode("\n", trim((string) @file_get_contents($this->logFile))), -self::MAX_LOG_LINES),
         );
     }
 

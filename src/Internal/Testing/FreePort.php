@@ -8,9 +8,9 @@ namespace Spindle\Internal\Testing;
 final class FreePort
 {
     /** Range that Linux does not use for outgoing connections, so that a free port stays free. */
-    private const PORTS = [10_240, 32_000];
+    private const PORT_RANGE = [10_240, 32_000];
 
-    private const ATTEMPTS = 20;
+    private const MAX_ATTEMPTS = 20;
 
     /**
      * Returns a free port, which another process may take at any time.
@@ -19,8 +19,8 @@ final class FreePort
      */
     public static function find(): int
     {
-        for ($i = 0; $i < self::ATTEMPTS; ++$i) {
-            $port = random_int(...self::PORTS);
+        for ($i = 0; $i < self::MAX_ATTEMPTS; ++$i) {
+            $port = random_int(...self::PORT_RANGE);
             $socket = @stream_socket_server("tcp://127.0.0.1:{$port}");
             if ($socket !== false) {
                 fclose($socket);
@@ -49,7 +49,7 @@ final class FreePort
             try {
                 return $start(self::find());
             } catch (ServerException $failure) {
-                if ($attempt === self::ATTEMPTS || !str_contains($failure->output, 'Address already in use')) {
+                if ($attempt === self::MAX_ATTEMPTS || !str_contains($failure->output, 'Address already in use')) {
                     throw $failure;
                 }
             }

@@ -8,7 +8,7 @@ namespace Spindle\Internal\Testing;
 final class PrivateDirectory
 {
     /** A Unix socket's path is limited to 107 bytes, on some systems to 103. */
-    private const LONGEST_PATH = 85;
+    private const MAX_PATH_BYTES = 85;
 
     public readonly string $path;
 
@@ -16,7 +16,7 @@ final class PrivateDirectory
     public function __construct(string $kind)
     {
         $temporary = realpath(sys_get_temp_dir());
-        $this->path = ($temporary === false || \strlen($temporary) > self::LONGEST_PATH ? '/tmp' : $temporary)
+        $this->path = ($temporary === false || \strlen($temporary) > self::MAX_PATH_BYTES ? '/tmp' : $temporary)
             . "/spindle-{$kind}-"
             . bin2hex(random_bytes(6));
     }

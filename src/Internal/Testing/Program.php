@@ -12,16 +12,16 @@ use Spindle\Internal\Launcher\Descriptors;
  */
 final class Program
 {
-    private const NULL = ['file', '/dev/null', 'r+'];
+    private const NULL_DEVICE = ['file', '/dev/null', 'r+'];
 
     /** Variables that are passed on, in addition to a plain locale. */
-    private const VARIABLES = ['PATH', 'LD_LIBRARY_PATH'];
+    private const PASSED_VARIABLES = ['PATH', 'LD_LIBRARY_PATH'];
 
     /** In its own session if setsid exists, so that signals of a terminal do not reach it. */
-    private const DETACHED = 'command -v setsid >/dev/null && exec setsid "$@"; exec "$@"';
+    private const DETACH_SCRIPT = 'command -v setsid >/dev/null && exec setsid "$@"; exec "$@"';
 
     /** Ignores signals of a key or a closed terminal, because the guardian must clean up after this process. */
-    private const DEAF = 'trap "" HUP INT QUIT TERM; ';
+    private const IGNORE_SIGNALS_SCRIPT = 'trap "" HUP INT QUIT TERM; ';
 
     /**
      * Runs a program and waits for its end.
@@ -51,7 +51,7 @@ final class Program
      */
     public static function start(array $command, string $output): mixed
     {
-        return self::open($command, self::DETACHED, [1 => ['file', $output, 'a'], 2 => ['file', $output, 'a']])[0];
+        return self::open($command, self::DETACH_SCRIPT, [1 => ['file', $output, 'a'], 2 => ['file', $output, 'a']])[0];
     }
 
     /**
@@ -63,7 +63,11 @@ final class Program
      */
     public static function startGuardian(array $command): array
     {
-        [$process, [$pipe]] = self::open($command, self::DEAF . self::DETACHED, [0 => ['pipe', 'r']]);
+        [$process, [$pipe]] = self::open(
+            $command,
+            self::IGNORE_SIGNALS_SCRIPT . self::DETACH_SCRIPT,
+            [0 => ['pipe', 'r']],
+        );
 
         return [$process, $pipe];
     }
@@ -77,7 +81,7 @@ final class Program
     private static function open(array $command, string $shell, array $descriptors): array
     {
         foreach ([0, 1, 2, 3, ...Descriptors::toReplace()] as $descriptor) {
-            $descriptors[$descriptor] ??= self::NULL;
+            $descriptors[$descriptor] ??= self::NULL_DEVICE;
         }
         error_clear_last();
         $process = @proc_open(
@@ -102,7 +106,7 @@ final class Program
     private static function environment(): array
     {
         $environment = ['LC_ALL' => 'C'];
-        foreach (self::VARIABLES as $name) {
+        foreach (self::PASSED_VARIABLES as $name) {
             $value = getenv($name);
             if ($value !== false) {
                 $environment[$name] = $value;

@@ -11,10 +11,10 @@ use Spindle\Internal\Launcher\Process\Signals;
 final class TestServerState
 {
     /** Maximum seconds for the removal of both. */
-    private const REMOVAL = 0.7;
+    private const REMOVAL_TIMEOUT = 0.7;
 
     /** Maximum seconds for the end of killed processes. */
-    private const DEATH = 5.0;
+    private const KILL_TIMEOUT = 5.0;
 
     private const SIGKILL = 9;
 
@@ -60,7 +60,7 @@ final class TestServerState
             $this->signal(self::SIGKILL);
 
             return $this->processes() === [];
-        }, self::DEATH);
+        }, self::KILL_TIMEOUT);
     }
 
     /**
@@ -79,6 +79,6 @@ final class TestServerState
             clearstatcache();
 
             return !file_exists($this->directory);
-        }, self::REMOVAL);
+        }, self::REMOVAL_TIMEOUT);
     }
 }

@@ -8,7 +8,7 @@ namespace Spindle\Internal\Testing;
 final class Wait
 {
     /** Seconds between two checks. */
-    private const LOOK = 0.005;
+    private const CHECK_INTERVAL = 0.005;
 
     /**
      * @param \Closure(): bool $condition
@@ -17,7 +17,7 @@ final class Wait
      */
     public static function until(\Closure $condition, float $seconds): bool
     {
-        for ($end = hrtime(true) + (int) ($seconds * 1e9); !$condition(); usleep((int) (self::LOOK * 1e6))) {
+        for ($end = hrtime(true) + (int) ($seconds * 1e9); !$condition(); usleep((int) (self::CHECK_INTERVAL * 1e6))) {
             if (hrtime(true) >= $end) {
                 return false;
             }

@@ -16,7 +16,7 @@ final readonly class Columns
     public const BYTES = 13;
 
     /** Types that are smaller or faster to read in binary format: kind by OID. */
-    private const BINARY = [17 => self::BYTES, 20 => self::INT8, 23 => self::INT4, 701 => self::FLOAT8];
+    private const BINARY_KINDS = [17 => self::BYTES, 20 => self::INT8, 23 => self::INT4, 701 => self::FLOAT8];
 
     /** @var list<int> how to decode each column when all values are text: {@see Types::kind()} */
     public array $kinds;
@@ -38,11 +38,11 @@ final readonly class Columns
     {
         $this->kinds = array_map(Types::kind(...), $oids);
         $this->binaryKinds = array_map(
-            static fn(int $oid, int $kind): int => self::BINARY[$oid] ?? $kind,
+            static fn(int $oid, int $kind): int => self::BINARY_KINDS[$oid] ?? $kind,
             $oids,
             $this->kinds,
         );
-        $formats = array_map(static fn(int $oid): int => isset(self::BINARY[$oid]) ? 1 : 0, $oids);
+        $formats = array_map(static fn(int $oid): int => isset(self::BINARY_KINDS[$oid]) ? 1 : 0, $oids);
         $this->formats = pack('n*', \count($formats), ...$formats);
         $unique = array_unique($names);
         $this->twice = \count($unique) === \count($names) ? null : array_values(array_diff_key($names, $unique))[0];

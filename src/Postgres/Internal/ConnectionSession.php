@@ -17,7 +17,7 @@ use Spindle\Postgres\Result;
 final class ConnectionSession implements SessionLender
 {
     /** Seconds of waiting for another fiber after which a warning is logged. */
-    private const LONG = 10;
+    private const WARN_AFTER_SECONDS = 10;
 
     private readonly FairMutex $turn;
 
@@ -209,7 +209,7 @@ final class ConnectionSession implements SessionLender
     {
         $this->ensureOurs();
         if ($this->turn->taken) {
-            $warning = EventLoop::unreference(EventLoop::delay(self::LONG, $this->warn(...)));
+            $warning = EventLoop::unreference(EventLoop::delay(self::WARN_AFTER_SECONDS, $this->warn(...)));
             try {
                 // The borrower that gets the turn next waits for this statement.
                 $this->turn->take($cancellation);
@@ -227,7 +227,7 @@ final class ConnectionSession implements SessionLender
     {
         error_log(\sprintf(
             'Spindle: a statement of a fiber has waited for %d s for a %s of another fiber on the same connection. Should that one wait for this fiber, both wait for ever',
-            self::LONG,
+            self::WARN_AFTER_SECONDS,
             $this->isTransaction ? 'nested transaction or a COPY' : 'transaction, a stream or a COPY',
         ));
     }

@@ -9,7 +9,7 @@ use Spindle\Postgres\Internal\Types\Types;
 /** The data of a COPY … FROM STDIN. Strings are sent unchanged, arrays as rows in COPY's text format. */
 final class CopyRows
 {
-    private const STATEMENT = '~^\s*COPY\s+(?<table>(?:"(?:[^"]|"")*"|[^\s("]+)+)\s*(?<columns>\((?:"(?:[^"]|"")*"|[^")])*\))?\s+FROM\s+STDIN\s*(?<options>.*?)[\s;]*$~isD';
+    private const STATEMENT_PATTERN = '~^\s*COPY\s+(?<table>(?:"(?:[^"]|"")*"|[^\s("]+)+)\s*(?<columns>\((?:"(?:[^"]|"")*"|[^")])*\))?\s+FROM\s+STDIN\s*(?<options>.*?)[\s;]*$~isD';
 
     /**
      * Encodes the items lazily. Reads the first item at once, before anything is sent.
@@ -37,7 +37,7 @@ final class CopyRows
     /** Returns a query whose columns are those that the statement fills. */
     private static function columns(string $sql): string
     {
-        if (preg_match(self::STATEMENT, $sql, $match) !== 1 || $match['options'] !== '') {
+        if (preg_match(self::STATEMENT_PATTERN, $sql, $match) !== 1 || $match['options'] !== '') {
             throw new \LogicException(
                 'Rows as arrays go with COPY table FROM STDIN or COPY table (columns) FROM STDIN, without options; give strings in the format that is wanted',
             );

@@ -23,10 +23,10 @@ use function Amp\delay;
 final class Listening
 {
     /** Notifications that may wait for the reader. When there are more, reading pauses. */
-    private const MOST = 1_000;
+    private const MAX_PENDING_NOTIFICATIONS = 1_000;
 
     /** The longest name in bytes, as servers are usually built: NAMEDATALEN minus one. */
-    private const LONGEST = 63;
+    private const MAX_CHANNEL_BYTES = 63;
 
     /** @var array<int, self> listeners that wait */
     private static array $held = [];
@@ -59,10 +59,10 @@ final class Listening
         }
         foreach ($channels as $channel) {
             // The server truncates longer names, so no notification would ever arrive under the full name.
-            if ($channel === '' || \strlen($channel) > self::LONGEST) {
+            if ($channel === '' || \strlen($channel) > self::MAX_CHANNEL_BYTES) {
                 throw new \ValueError(\sprintf(
                     'The name of a channel has 1 to %d bytes, not %d: %s',
-                    self::LONGEST,
+                    self::MAX_CHANNEL_BYTES,
                     \strlen($channel),
                     json_encode($channel, \JSON_INVALID_UTF8_SUBSTITUTE),
                 ));
@@ -169,7 +169,7 @@ final class Listening
     private function arrive(Notification $notification): void
     {
         $this->arrived[] = $notification;
-        if ($this->isAnswered && \count($this->arrived) >= self::MOST) {
+        if ($this->isAnswered && \count($this->arrived) >= self::MAX_PENDING_NOTIFICATIONS) {
             $this->session?->pause(true);
         }
         $this->wake();

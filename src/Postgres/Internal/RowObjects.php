@@ -14,7 +14,7 @@ use Spindle\Postgres\UnexpectedResultException;
 final class RowObjects
 {
     /** Combinations of class and columns to cache, because reflection takes longer than creating an object. */
-    private const MOST = 256;
+    private const MAX_CACHE_ENTRIES = 256;
 
     /** @var array<string, self<object>> instances by class and columns */
     private static array $known = [];
@@ -77,7 +77,9 @@ final class RowObjects
         $known = self::$known[$kind] ?? null;
         if ($known === null) {
             $known = new self($class, $columns);
-            self::$known = \count(self::$known) < self::MOST ? self::$known + [$kind => $known] : [$kind => $known];
+            self::$known = \count(self::$known) < self::MAX_CACHE_ENTRIES
+                ? self::$known + [$kind => $known]
+                : [$kind => $known];
         }
 
         /** @var self<C> $known */

@@ -15,7 +15,7 @@ final readonly class ServerError
     public const LONGEST = 0x1_0000;
 
     /** Shorter values (in bytes) are hidden only inside quotes, because a message may contain them by chance. */
-    private const TELLING = 4;
+    private const MIN_DISTINCTIVE_BYTES = 4;
 
     /** Fields by their letters, hidden from dumps because they quote values. */
     private \SensitiveParameterValue $fields;
@@ -120,7 +120,7 @@ final readonly class ServerError
         $hidden = [];
         foreach ($values as $index => $texts) {
             foreach ((array) $texts as $part => $text) {
-                $isTelling = \strlen($text) >= self::TELLING;
+                $isTelling = \strlen($text) >= self::MIN_DISTINCTIVE_BYTES;
                 if ($isTelling || $part === 0 && $text !== '') {
                     $hidden["\"{$text}\""] ??= '$' . ($index + 1);
                 }
@@ -178,12 +178,12 @@ final readonly class ServerError
         $fields = explode("\t", $data);
         $values = preg_split('/\s*[\t,;|":{}[\]]+\s*/', $data);
         $parts = [...$fields, ...array_map(stripcslashes(...), $fields), ...($values === false ? [] : $values)];
-        $telling = array_filter($parts, static fn(string $part): bool => \strlen($part) >= self::TELLING);
+        $telling = array_filter($parts, static fn(string $part): bool => \strlen($part) >= self::MIN_DISTINCTIVE_BYTES);
         if ($isShortened) {
             // The end of the last field is unknown, because it may contain the separator.
             $last = array_filter(
                 [$fields[\count($fields) - 1], $parts[\count($parts) - 1]],
-                static fn(string $part): bool => \strlen($part) >= self::TELLING,
+                static fn(string $part): bool => \strlen($part) >= self::MIN_DISTINCTIVE_BYTES,
             );
             foreach ($last as $part) {
                 $message = (string) preg_replace('/' . preg_quote($part, '/') . '.*/s', '…', $message);

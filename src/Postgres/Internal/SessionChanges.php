@@ -12,13 +12,13 @@ namespace Spindle\Postgres\Internal;
 final class SessionChanges
 {
     /** Start of a statement. */
-    private const BEGINNING = SqlText::COMMENT . '^(?:' . SqlText::BLANK . '|;)*+';
+    private const STATEMENT_START = SqlText::COMMENT . '^(?:' . SqlText::BLANK . '|;)*+';
 
     /** Text after SET of a change for the transaction only. In "SET local.tenant = 1", local is part of a name. */
     private const TRANSACTION_LOCAL = '\s+(?:LOCAL|TRANSACTION|CONSTRAINTS)\s+[\w"]';
 
-    private const SUSPECT = '~'
-        . self::BEGINNING
+    private const SUSPECT_PATTERN = '~'
+        . self::STATEMENT_START
         . '(?:SET(?!'
         . self::TRANSACTION_LOCAL
         . ')|RESET|LISTEN|DECLARE|LOAD|DO|CALL'
@@ -26,36 +26,36 @@ final class SessionChanges
         . '|\b(?:set_config|setseed|dblink_connect\w*|pg_(?:try_)?advisory_(?:lock|unlock)\w*|TEMP|TEMPORARY|pg_temp)\b|\bU&"~is';
 
     /** Settings that decide what a statement's text means. */
-    private const MEANING = 'search_path|role|session_authorization|standard_conforming_strings|transform_null_equals';
+    private const MEANING_SETTINGS = 'search_path|role|session_authorization|standard_conforming_strings|transform_null_equals';
 
     /** Text after SET or RESET that clearly names another setting. */
     private const OTHER_SETTING = '\s+(?:(?:LOCAL|SESSION)\s+)?(?:'
-        . '(?!(?:' . self::MEANING . '|ALL|AUTHORIZATION)\b)[a-z_][\w$.]*+\s*+(?:=|TO\b|;|$)'
+        . '(?!(?:' . self::MEANING_SETTINGS . '|ALL|AUTHORIZATION)\b)[a-z_][\w$.]*+\s*+(?:=|TO\b|;|$)'
         . '|TIME\s+ZONE\b|(?:TRANSACTION|CONSTRAINTS|CHARACTERISTICS)\s+[\w"])';
 
-    private const CHANGES_MEANING = '~'
-        . self::BEGINNING
+    private const MEANING_CHANGE_PATTERN = '~'
+        . self::STATEMENT_START
         . '(?:(?:SET|RESET)(?!'
         . self::OTHER_SETTING
         . ')|DISCARD|DO)\b'
-        . '|\bset_config\b(?!\s*+\(\s*+\'(?!(?:' . self::MEANING . ')\')[\w.]+\'\s*+,)'
+        . '|\bset_config\b(?!\s*+\(\s*+\'(?!(?:' . self::MEANING_SETTINGS . ')\')[\w.]+\'\s*+,)'
         . '|\b(?:CREATE|INTO|LOCAL|GLOBAL|REPLACE)' . SqlText::BLANK . '+TEMP(?:ORARY)?\b|\bpg_temp\b|\bU&"~is';
 
-    private const TRANSACTIONAL = '~'
-        . self::BEGINNING
+    private const TRANSACTION_PATTERN = '~'
+        . self::STATEMENT_START
         . '(?:BEGIN|START|COMMIT|END|ROLLBACK|ABORT|SAVEPOINT|RELEASE|PREPARE)\b~i';
 
-    private const ROLLBACK = '~' . self::BEGINNING . '(?:ROLLBACK|ABORT)\b~i';
+    private const ROLLBACK_PATTERN = '~' . self::STATEMENT_START . '(?:ROLLBACK|ABORT)\b~i';
 
-    private const CHAIN = '~'
-        . self::BEGINNING
+    private const CHAIN_PATTERN = '~'
+        . self::STATEMENT_START
         . '(?:COMMIT|END|ROLLBACK|ABORT)\b.*\bAND'
         . SqlText::BLANK
         . '++CHAIN\b~is';
 
-    private const PREPARED = '~\b(?:PREPARE|DEALLOCATE|DISCARD\s+ALL)\b~i';
+    private const PREPARED_PATTERN = '~\b(?:PREPARE|DEALLOCATE|DISCARD\s+ALL)\b~i';
 
-    private const UNDO = 'SET SESSION AUTHORIZATION DEFAULT; RESET ALL; CLOSE ALL; UNLISTEN *; SELECT pg_catalog.pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES';
+    private const UNDO_STATEMENTS = 'SET SESSION AUTHORIZATION DEFAULT; RESET ALL; CLOSE ALL; UNLISTEN *; SELECT pg_catalog.pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES';
 
     private bool $any = false;
 
@@ -68,7 +68,7 @@ final class SessionChanges
 
     public static function suspects(string $sql): bool
     {
-        return preg_match(self::SUSPECT, $sql) !== 0;
+        return preg_match(self::SUSPECT_PATTERN, $sql) !== 0;
     }
 
     /**
@@ -77,31 +77,31 @@ final class SessionChanges
      */
     public static function changesMeaning(string $sql): bool
     {
-        return preg_match(self::CHANGES_MEANING, $sql) !== 0;
+        return preg_match(self::MEANING_CHANGE_PATTERN, $sql) !== 0;
     }
 
     /** Whether the statement begins or ends a transaction or a savepoint. */
     public static function controlsTransaction(string $sql): bool
     {
-        return preg_match(self::TRANSACTIONAL, $sql) !== 0;
+        return preg_match(self::TRANSACTION_PATTERN, $sql) !== 0;
     }
 
     /** Whether the statement rolls back a transaction or a savepoint. */
     public static function rollsBack(string $sql): bool
     {
-        return preg_match(self::ROLLBACK, $sql) !== 0;
+        return preg_match(self::ROLLBACK_PATTERN, $sql) !== 0;
     }
 
     /** Whether the statement ends a transaction and begins another at once. */
     public static function chains(string $sql): bool
     {
-        return stripos($sql, 'chain') !== false && preg_match(self::CHAIN, $sql) !== 0;
+        return stripos($sql, 'chain') !== false && preg_match(self::CHAIN_PATTERN, $sql) !== 0;
     }
 
     /** Whether the statement may prepare or deallocate statements. */
     public static function concernsPrepared(string $sql): bool
     {
-        return preg_match(self::PREPARED, $sql) === 1;
+        return preg_match(self::PREPARED_PATTERN, $sql) === 1;
     }
 
     /** Records a statement that was sent. Without text, any change is possible. */
@@ -134,7 +134,10 @@ final class SessionChanges
     {
         $seed = \sprintf('SELECT pg_catalog.setseed(%.9F)', random_int(-999_999_999, 999_999_999) / 1e9);
 
-        return implode('; ', [self::UNDO, $seed, ...($this->prepared ? ['DEALLOCATE ALL'] : []), ...$this->setup]);
+        return implode(
+            '; ',
+            [self::UNDO_STATEMENTS, $seed, ...($this->prepared ? ['DEALLOCATE ALL'] : []), ...$this->setup],
+        );
     }
 
     public function forget(): void

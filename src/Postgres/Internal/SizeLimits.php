@@ -11,8 +11,8 @@ final readonly class SizeLimits
     public const FLOOR = 0x10_0000;
 
     /** Divisors of memory_limit. While a value is read, up to three copies of it exist. */
-    private const OF_ROW = 4;
-    private const OF_RESULT = 2;
+    private const ROW_DIVISOR = 4;
+    private const RESULT_DIVISOR = 2;
 
     /** @param int|null $maxValueBytes null for a share of memory_limit */
     public function __construct(private ?int $maxValueBytes = null) {}
@@ -20,13 +20,13 @@ final readonly class SizeLimits
     /** Returns the limit of one row, or of one row of a COPY, in bytes. */
     public function row(): int
     {
-        return $this->maxValueBytes ?? max(self::FLOOR, intdiv(self::memory(), self::OF_ROW));
+        return $this->maxValueBytes ?? max(self::FLOOR, intdiv(self::memory(), self::ROW_DIVISOR));
     }
 
     /** Returns the limit of all rows that are held for one statement, in bytes. */
     public static function result(): int
     {
-        return max(self::FLOOR, intdiv(self::memory(), self::OF_RESULT));
+        return max(self::FLOOR, intdiv(self::memory(), self::RESULT_DIVISOR));
     }
 
     private static function memory(): int

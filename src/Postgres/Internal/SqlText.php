@@ -20,10 +20,10 @@ final class SqlText
     public const MOST_KEPT = 0x4000;
 
     /** Characters of a statement that identify it in a message. */
-    private const EXCERPT = 60;
+    private const MAX_EXCERPT_BYTES = 60;
 
     /** Tokens in which a semicolon does not end a statement. */
-    private const TOKEN = <<<'REGEX'
+    private const TOKEN_PATTERN = <<<'REGEX'
         ~(?:
             --[^\n\r]*+
           | (?<comment>/\*(?:[^*/]++|\*(?!/)|/(?!\*)|(?&comment))*+\*/)
@@ -41,7 +41,7 @@ final class SqlText
     public const COMMENT = '(?(DEFINE)(?<comment>/\*(?:[^*/]++|\*(?!/)|/(?!\*)|(?&comment))*+\*/))';
 
     /** First keywords of statements that never end a transaction themselves, so an error undoes all they did. */
-    private const REPEATABLE = 'SELECT|VALUES|TABLE|INSERT|UPDATE|DELETE|MERGE|WITH';
+    private const REPEATABLE_KEYWORDS = 'SELECT|VALUES|TABLE|INSERT|UPDATE|DELETE|MERGE|WITH';
 
     /** @throws \LogicException when the text can't be a statement */
     public static function check(string $sql): void
@@ -61,7 +61,7 @@ final class SqlText
     public static function isRepeatable(string $sql): bool
     {
         return preg_match(
-            '~' . self::COMMENT . '^(?:' . self::BLANK . '|\()*+(?:' . self::REPEATABLE . ')\b~i',
+            '~' . self::COMMENT . '^(?:' . self::BLANK . '|\()*+(?:' . self::REPEATABLE_KEYWORDS . ')\b~i',
             $sql,
         ) === 1;
     }
@@ -91,7 +91,7 @@ final class SqlText
      */
     public static function second(string $sql): ?array
     {
-        if (preg_match(self::TOKEN, $sql, $first) !== 1) {
+        if (preg_match(self::TOKEN_PATTERN, $sql, $first) !== 1) {
             return null;
         }
         $start = \strlen($first[0]) + 1;
@@ -108,11 +108,11 @@ final class SqlText
             return null;
         }
         $rest = substr($sql, $start);
-        $text = preg_match(self::TOKEN, $rest, $second) === 1 ? rtrim($second[0]) : $rest;
+        $text = preg_match(self::TOKEN_PATTERN, $rest, $second) === 1 ? rtrim($second[0]) : $rest;
 
         return [
-            \strlen($text) > self::EXCERPT
-                ? preg_replace('/[\xC0-\xFF]?[\x80-\xBF]*$/D', '', substr($text, 0, self::EXCERPT)) . '…'
+            \strlen($text) > self::MAX_EXCERPT_BYTES
+                ? preg_replace('/[\xC0-\xFF]?[\x80-\xBF]*$/D', '', substr($text, 0, self::MAX_EXCERPT_BYTES)) . '…'
                 : $text,
             self::characters(substr($sql, 0, $start)) + 1,
         ];

@@ -24,10 +24,10 @@ use function Amp\delay;
 final class TransactionRun
 {
     /** Seconds for pending rows when a stream is left. Then the statement is stopped, and the transaction undone. */
-    private const FETCH_ENDS_WITHIN = 0.1;
+    private const FETCH_TIMEOUT = 0.1;
 
     /** Seconds for a ROLLBACK. If the server hangs, the connection is closed, which rolls back too. */
-    private const ROLLS_BACK_WITHIN = 5.0;
+    private const ROLLBACK_TIMEOUT = 5.0;
 
     /**
      * @template T
@@ -212,7 +212,7 @@ final class TransactionRun
         try {
             $session->settle();
             if ($session->isOpen()) {
-                $session->query("ROLLBACK TO SAVEPOINT {$name}", [], new TimeoutCancellation(self::ROLLS_BACK_WITHIN));
+                $session->query("ROLLBACK TO SAVEPOINT {$name}", [], new TimeoutCancellation(self::ROLLBACK_TIMEOUT));
                 $session->query("RELEASE SAVEPOINT {$name}");
             }
         } catch (PostgresException) {
@@ -246,7 +246,7 @@ final class TransactionRun
     {
         try {
             try {
-                $session->settle(new TimeoutCancellation(self::FETCH_ENDS_WITHIN));
+                $session->settle(new TimeoutCancellation(self::FETCH_TIMEOUT));
             } catch (CancelledException) {
                 $session->stop();
                 $session->settle();
@@ -289,7 +289,7 @@ final class TransactionRun
         try {
             $session->settle();
             if ($session->hasBegun() && $session->isOpen() && $session->transactionStatus() !== 'I') {
-                $session->query('ROLLBACK', [], new TimeoutCancellation(self::ROLLS_BACK_WITHIN));
+                $session->query('ROLLBACK', [], new TimeoutCancellation(self::ROLLBACK_TIMEOUT));
                 if ($session->transactionStatus() !== 'I') {
                     // A server that answers like this does not support transactions.
                     $session->close();

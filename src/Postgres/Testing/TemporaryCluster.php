@@ -30,7 +30,13 @@ use Spindle\Postgres\Testing\Internal\ServerUser;
 final class TemporaryCluster
 {
     /** Settings that the cluster sets itself. */
-    private const ITS_OWN = ['cluster_name', 'data_directory', 'listen_addresses', 'port', 'unix_socket_directories'];
+    private const RESERVED_SETTINGS = [
+        'cluster_name',
+        'data_directory',
+        'listen_addresses',
+        'port',
+        'unix_socket_directories',
+    ];
 
     public readonly string $database;
 
@@ -71,7 +77,7 @@ final class TemporaryCluster
      */
     public static function start(array $settings = [], ?TemporaryClusterOptions $options = null): self
     {
-        TestServerSettings::check($settings, self::ITS_OWN, 'cluster', 'postgresql.conf');
+        TestServerSettings::check($settings, self::RESERVED_SETTINGS, 'cluster', 'postgresql.conf');
 
         return ClusterException::during(
             static fn(): self => self::make($settings, $options ?? new TemporaryClusterOptions()),

@@ -32,23 +32,23 @@ use Spindle\Worker\WorkerCrashedException;
 final class AgentLease
 {
     /** Claim as many jobs as finish in this many seconds, and give the pool as many; at least one per worker. */
-    private const CLAIMED = 0.1;
-    private const HANDED = 0.02;
+    private const CLAIM_SECONDS = 0.1;
+    private const POOL_SECONDS = 0.02;
 
-    private const MOST = 2000;
+    private const MAX_CLAIMED_JOBS = 2000;
 
     /** Added to delays in seconds, because the engine counts milliseconds. */
-    private const ROUNDING = 0.002;
+    private const ROUNDING_SECONDS = 0.002;
 
     /** Largest size of outcomes in one request in bytes; a single outcome may be larger. */
-    private const QUESTION = 4 << 20;
+    private const MAX_REQUEST_BYTES = 4 << 20;
 
     /** Claims without any verifiable job before the agent stops, and seconds of the first pause after such a claim. */
-    private const REFUSALS = 5;
-    private const REFUSED_PAUSE = 1.0;
+    private const MAX_REFUSALS = 5;
+    private const REFUSAL_PAUSE_SECONDS = 1.0;
 
     /** Renewals between two checks for jobs that no agent can find. */
-    private const AUDIT = 5;
+    private const BEATS_PER_REPAIR = 5;
 
     private readonly string $owner;
     private readonly JobSettlement $verdicts;
@@ -302,7 +302,7 @@ final class AgentLease
         $this->unwantedBefore = $this->unwanted;
         $rate = $this->settled / $this->options->beat;
         $this->settled = 0;
-        $this->capacity = (int) max($this->workers, min(self::MOST, $rate * self::CLAIMED));
+        $this->capacity = (int) max($this->workers, min(self::MAX_CLAIMED_JOBS, $rate * self::CLAIM_SECONDS));
         $running = \count($this->jobs) - \count($this->waiting);
         // other agents may be free for them
         foreach (\array_slice($this->waiting, max(0, $this->capacity - $running), null, true) as $job) {
@@ -311,7 +311,7 @@ final class AgentLease
         $this->renewing = true;
         try {
             $this->renewAgain();
-            if (++$this->beats % self::AUDIT === 0) {
+            if (++$this->beats % self::BEATS_PER_REPAIR === 0) {
                 $this->doubts = true;
                 $this->workshop->queue = $this->broker->figures($this->queue);
                 $repaired = $this->broker->repair($this->queue);
@@ -381,13 +381,13 @@ final class AgentLease
     /** Asks for jobs again in $seconds, when the delay of a job is over. One timer waits for the earliest of them. */
     private function pokeIn(float $seconds): void
     {
-        $time = Clock::now() + $seconds + self::ROUNDING;
+        $time = Clock::now() + $seconds + self::ROUNDING_SECONDS;
         if ($this->due !== null && $this->dueAt <= $time) {
             return;
         }
         $this->stopDue();
         $this->dueAt = $time;
-        $this->due = EventLoop::unreference(EventLoop::delay($seconds + self::ROUNDING, function (): void {
+        $this->due = EventLoop::unreference(EventLoop::delay($seconds + self::ROUNDING_SECONDS, function (): void {
             $this->due = null;
             $this->poke();
         }));
@@ -464,7 +464,7 @@ final class AgentLease
                     $this->asked = true;
                     if ($ranOut && \count($settlements) >= $this->workers) {
                         // jobs finish faster than the engine answers: claim more at once
-                        $this->capacity = min(self::MOST, $this->capacity + $this->workers);
+                        $this->capacity = min(self::MAX_CLAIMED_JOBS, $this->capacity + $this->workers);
                     }
                 }
             }
@@ -496,7 +496,7 @@ final class AgentLease
     /** Returns the largest number of jobs in the pool. */
     private function depth(): int
     {
-        return max($this->workers, (int) ($this->capacity * self::HANDED / self::CLAIMED));
+        return max($this->workers, (int) ($this->capacity * self::POOL_SECONDS / self::CLAIM_SECONDS));
     }
 
     /** @return list<Settlement> as many as one request may have; the others stay for the next */
@@ -505,7 +505,7 @@ final class AgentLease
         $size = 0;
         foreach ($this->settlements as $i => $settlement) {
             $size += \strlen($settlement->frame);
-            if ($size > self::QUESTION && $i > 0) {
+            if ($size > self::MAX_REQUEST_BYTES && $i > 0) {
                 $this->asked = true;
 
                 return array_splice($this->settlements, 0, $i);
@@ -602,7 +602,7 @@ final class AgentLease
      */
     private function refuse(array $refusals): void
     {
-        $pause = self::REFUSED_PAUSE * 2 ** $this->refusals;
+        $pause = self::REFUSAL_PAUSE_SECONDS * 2 ** $this->refusals;
         foreach ($refusals as [$delivery, $refused]) { // delayed, so that the next claim gets other jobs
             $this->say(
                 $this->hasVerified
@@ -613,7 +613,7 @@ final class AgentLease
         if ($refusals === [] || $this->hasVerified || $this->draining) {
             return;
         }
-        if (++$this->refusals >= self::REFUSALS) {
+        if (++$this->refusals >= self::MAX_REFUSALS) {
             $this->refusal = $refusals[0][1];
             $this->drain();
 

@@ -23,17 +23,17 @@ use Spindle\Remote\RemoteOptions;
 final class BrokerClient
 {
     /** Largest number of jobs in one request. */
-    private const BATCH = 1000;
+    private const MAX_JOBS_PER_REQUEST = 1000;
 
     /** Seconds between lookups of jobs without an outcome, for letters that were lost. */
-    private const LOOK = 30.0;
+    private const LOOKUP_INTERVAL = 30.0;
 
     /** Seconds until a lookup without an answer is retried. */
-    private const LOOK_AGAIN = 0.5;
+    private const LOOKUP_RETRY_SECONDS = 0.5;
 
     /** Outcomes, and bytes of outcomes, that are read before the engine is asked to drop them. */
-    private const READ = 500;
-    private const READ_SIZE = 4 << 20;
+    private const MAX_READ_OUTCOMES = 500;
+    private const MAX_READ_BYTES = 4 << 20;
 
     /** @var \WeakMap<Broker, \WeakReference<self>>|null */
     private static ?\WeakMap $clients = null;
@@ -219,7 +219,7 @@ final class BrokerClient
     {
         foreach ($this->unsaid as $queue => $ids) {
             foreach ([true, false] as $claimed) {
-                foreach (array_chunk(array_keys($ids, $claimed, true), self::BATCH) as $chunk) {
+                foreach (array_chunk(array_keys($ids, $claimed, true), self::MAX_JOBS_PER_REQUEST) as $chunk) {
                     $these = array_flip($chunk);
                     $this->unsaid[$queue] = array_diff_key($this->unsaid[$queue], $these);
                     $this->saying[$queue] = ($this->saying[$queue] ?? []) + $these;
@@ -407,7 +407,7 @@ final class BrokerClient
         if ($this->isOwn($id)) {
             $this->read[$queue][] = $id;
             $this->readSize += \strlen($frame);
-            if (\count($this->read[$queue]) >= self::READ || $this->readSize >= self::READ_SIZE) {
+            if (\count($this->read[$queue]) >= self::MAX_READ_OUTCOMES || $this->readSize >= self::MAX_READ_BYTES) {
                 $this->readSize = 0;
                 array_map($this->forgetRead(...), array_keys($this->read));
             }
@@ -447,7 +447,7 @@ final class BrokerClient
             return;
         }
         foreach ($this->waiters as $queue => $waiters) {
-            foreach (array_chunk(array_keys($waiters), self::BATCH) as $ids) {
+            foreach (array_chunk(array_keys($waiters), self::MAX_JOBS_PER_REQUEST) as $ids) {
                 if (!$this->lookFor($queue, $ids)) {
                     return;
                 }
@@ -459,7 +459,7 @@ final class BrokerClient
     {
         $ids = $this->attached[$queue];
         unset($this->attached[$queue]);
-        foreach (array_chunk($ids, self::BATCH) as $chunk) {
+        foreach (array_chunk($ids, self::MAX_JOBS_PER_REQUEST) as $chunk) {
             $this->lookFor($queue, $chunk);
         }
     }
@@ -508,10 +508,14 @@ final class BrokerClient
     private function lookAgain(): void
     {
         if ($this->looksAgain === null) {
-            $this->looksAgain = WeakTimer::after(self::LOOK_AGAIN, $this, static function (self $client): void {
-                $client->looksAgain = null;
-                $client->look();
-            });
+            $this->looksAgain = WeakTimer::after(
+                self::LOOKUP_RETRY_SECONDS,
+                $this,
+                static function (self $client): void {
+                    $client->looksAgain = null;
+                    $client->look();
+                },
+            );
         }
     }
 
@@ -523,7 +527,7 @@ final class BrokerClient
     {
         $this->waiting += $more;
         if ($this->waiting > 0 && $this->keeper === null) {
-            $this->keeper = EventLoop::repeat(self::LOOK, $this->look(...));
+            $this->keeper = EventLoop::repeat(self::LOOKUP_INTERVAL, $this->look(...));
         } elseif ($this->waiting === 0 && $this->keeper !== null) {
             EventLoop::cancel($this->keeper);
             $this->keeper = null;

@@ -20,7 +20,7 @@ use Spindle\Remote\Delivery;
 final class ClaimedJob implements Cancellation
 {
     /** Seconds that a generator has to reach its next item and end there, once no more items are wanted. */
-    private const LEFT = 1.0;
+    private const GENERATOR_END_TIMEOUT = 1.0;
 
     /** Number of stored items of a generator; null for other tasks. */
     public ?int $items = null;
@@ -95,7 +95,7 @@ final class ClaimedJob implements Cancellation
     {
         if ($this->watched) {
             $this->over = EventLoop::getSuspension();
-            $timer = EventLoop::delay(self::LEFT, $this->cancel(...));
+            $timer = EventLoop::delay(self::GENERATOR_END_TIMEOUT, $this->cancel(...));
             $this->over->suspend();
             EventLoop::cancel($timer);
         }

@@ -23,7 +23,7 @@ final class Frame
     public const REPORT = 4;
 
     private const VERSION = 1;
-    private const HEAD = 42;
+    private const HEAD_BYTES = 42;
 
     public static function seal(Keys $keys, int $kind, string $queue, string $id, int $number, string $body): string
     {
@@ -39,7 +39,7 @@ final class Frame
      */
     public static function open(Keys $keys, int $kind, string $queue, string $id, string $frame): string
     {
-        if (\strlen($frame) < self::HEAD) {
+        if (\strlen($frame) < self::HEAD_BYTES) {
             throw TamperedFrameException::of($id, 'it is too short');
         }
         if (\ord($frame[0]) !== self::VERSION) {
@@ -48,7 +48,7 @@ final class Frame
                 'it is of version ' . \ord($frame[0]) . ', and this is version ' . self::VERSION,
             );
         }
-        $body = substr($frame, self::HEAD);
+        $body = substr($frame, self::HEAD_BYTES);
         if (
             \ord($frame[1]) !== $kind
             || !$keys->verify(

@@ -13,8 +13,8 @@ use Spindle\Worker\ResultBudget;
 final class ItemStore
 {
     /** Most stored items that are not taken; seconds between checks in case a letter about taken ones is lost. */
-    private const WINDOW = 32;
-    private const LOOK = 1.0;
+    private const MAX_UNTAKEN_ITEMS = 32;
+    private const CHECK_INTERVAL = 1.0;
 
     /**
      * @param \Generator<mixed, mixed, mixed, mixed>|null $items     released to end the task
@@ -65,11 +65,11 @@ final class ItemStore
         foreach ($this->references() as &$item) {
             $untaken = $this->putItem(\is_string($item) ? $item : '');
             $item = null; // frees it in the generator, too
-            for ($late = Clock::now() + $this->retention; $untaken >= self::WINDOW; $untaken = $this->put([])) {
+            for ($late = Clock::now() + $this->retention; $untaken >= self::MAX_UNTAKEN_ITEMS; $untaken = $this->put([])) {
                 if (Clock::now() > $late) {
                     throw new CancelledException();
                 }
-                $this->job->awaitNews(self::LOOK);
+                $this->job->awaitNews(self::CHECK_INTERVAL);
             }
         }
         $result = $this->items?->getReturn();

@@ -17,7 +17,7 @@ final class ItemStream
     private static array $awaited = [];
 
     /** Items in one request. */
-    private const MOST = 32;
+    private const MAX_ITEMS_PER_REQUEST = 32;
 
     private int $taken = 0;
 
@@ -58,8 +58,8 @@ final class ItemStream
         while (true) {
             if ($this->more) {
                 $this->more = false;
-                $frames = $this->sender->takeItems($this->id, $this->taken, self::MOST);
-                if (\count($frames) === self::MOST) {
+                $frames = $this->sender->takeItems($this->id, $this->taken, self::MAX_ITEMS_PER_REQUEST);
+                if (\count($frames) === self::MAX_ITEMS_PER_REQUEST) {
                     $this->more = true;
                 }
                 foreach ($frames as $frame) {

@@ -30,7 +30,7 @@ use function Amp\async;
 final class JobFactory
 {
     /** Seconds to wait for the confirmation of a cancelled task, so that it ends before its future does. */
-    private const CONFIRMS = 1.0;
+    private const CONFIRMATION_TIMEOUT = 1.0;
 
     private BrokerClient $client;
 
@@ -181,7 +181,7 @@ final class JobFactory
             return $sending->await($cancellation);
         } catch (CancelledException $cancelled) {
             try {
-                return $sending->await(new TimeoutCancellation(self::CONFIRMS));
+                return $sending->await(new TimeoutCancellation(self::CONFIRMATION_TIMEOUT));
             } catch (CancelledException) {
                 $submission->fail($cancelled);
                 $sending->map(fn() => $this->withdraw([$job->id]))->ignore();
@@ -217,7 +217,11 @@ final class JobFactory
      */
     public function afterPatience(object $owner, \Closure $callback): string
     {
-        return EventLoop::reference(WeakTimer::after(max(self::CONFIRMS, $this->options->patience), $owner, $callback));
+        return EventLoop::reference(WeakTimer::after(
+            max(self::CONFIRMATION_TIMEOUT, $this->options->patience),
+            $owner,
+            $callback,
+        ));
     }
 
     /** Whether the engine has not yet confirmed the withdrawal of the job. */

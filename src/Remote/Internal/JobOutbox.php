@@ -15,8 +15,8 @@ use Spindle\Remote\SubmitResult;
 /** Jobs that are being submitted to a queue. Jobs that arrive while a request is pending go with the next one. */
 final class JobOutbox
 {
-    private const BATCH = 1000;
-    private const BATCH_SIZE = 4 << 20;
+    private const MAX_BATCH_JOBS = 1000;
+    private const MAX_BATCH_BYTES = 4 << 20;
 
     /** @var list<array{int, list<Job>, bool, Suspension<int>}> */
     private array $parcels = [];
@@ -79,7 +79,10 @@ final class JobOutbox
             $jobs = $taken = [];
             $size = 0;
             foreach ($this->parcels as $i => [$itsLimit, $more, $known]) {
-                if ($i > 0 && (\count($jobs) >= self::BATCH || $size >= self::BATCH_SIZE || $itsLimit !== $limit)) {
+                if (
+                    $i > 0
+                    && (\count($jobs) >= self::MAX_BATCH_JOBS || $size >= self::MAX_BATCH_BYTES || $itsLimit !== $limit)
+                ) {
                     break;
                 }
                 $maybeKnown = $maybeKnown || $known;

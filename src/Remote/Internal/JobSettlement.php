@@ -26,16 +26,16 @@ use Spindle\Worker\WorkerCrashedException;
 /** Makes settlements from the ends of runs: a job is done, is retried, is given back, or is dead. */
 final class JobSettlement
 {
-    private const LOST = 'each of the agents that had it was lost';
+    private const LOST_REASON = 'each of the agents that had it was lost';
 
     /** Messages of PHP and {@see PortableTask} when an agent's code has no such class or function. */
-    private const MISSING = '/^(?:(?:Class|Interface|Trait|Enum) "[^"]+" not found|Call to undefined function |A worker has no )/';
+    private const MISSING_CODE_PATTERN = '/^(?:(?:Class|Interface|Trait|Enum) "[^"]+" not found|Call to undefined function |A worker has no )/';
 
     /** Attempts, at least, for a task that could not be decoded. It has not run, so another agent gets it. */
-    private const UNREADABLE_TRIES = 2;
+    private const MIN_UNREADABLE_ATTEMPTS = 2;
 
     /** Refusals after which a job is dead even if a single agent refused it, because there is no other then. */
-    private const REFUSALS = 4;
+    private const MAX_REFUSALS = 4;
 
     /** @param int $maxResult largest result in bytes */
     public function __construct(
@@ -73,7 +73,7 @@ final class JobSettlement
             $delivery->streamed, $delivery->crashes >= $job->body->policy->crashes => $this->lost(
                 $job,
                 $job->attempt() - 1,
-                self::LOST,
+                self::LOST_REASON,
             ),
             default => null,
         };
@@ -85,7 +85,7 @@ final class JobSettlement
      */
     public function refused(Delivery $delivery, TamperedFrameException $refused): Settlement
     {
-        $policy = new JobRetryPolicy(tries: self::REFUSALS, delay: 0.2);
+        $policy = new JobRetryPolicy(tries: self::MAX_REFUSALS, delay: 0.2);
         $fails = $delivery->fails + 1;
         $kind = $fails < $policy->tries ? SettlementKind::Refused : SettlementKind::Dead;
 
@@ -128,7 +128,7 @@ final class JobSettlement
         $thrown = PortableOutcome::thrown($outcome);
         if (
             $thrown !== null
-            && preg_match(self::MISSING, $thrown->message) === 1
+            && preg_match(self::MISSING_CODE_PATTERN, $thrown->message) === 1
             && ($thrown->isA(\Error::class) || PortableOutcome::isUnreadable($outcome))
         ) {
             return $this->missing($job, $outcome, $thrown);
@@ -273,7 +273,9 @@ final class JobSettlement
     {
         $policy = $job->body->policy;
         $fails = $job->delivery->fails + 1;
-        $tries = PortableOutcome::isUnreadable($outcome) ? max(self::UNREADABLE_TRIES, $policy->tries) : $policy->tries;
+        $tries = PortableOutcome::isUnreadable($outcome)
+            ? max(self::MIN_UNREADABLE_ATTEMPTS, $policy->tries)
+            : $policy->tries;
 
         return !$job->hasItems() && $fails < $tries
             ? $this->settlement(

@@ -12,7 +12,7 @@ use Spindle\Worker\PortableOutcome;
 /** Bodies of outcome frames: u8 kind, u32 attempts, for a generator u32 items, and the outcome's bytes. */
 final class Outcomes
 {
-    private const HEAD = 5;
+    private const HEAD_BYTES = 5;
 
     private const TASK = 1;
     private const CANCELLED = 2;
@@ -75,7 +75,7 @@ final class Outcomes
         /** @var array{kind: int, attempts: int} $head */
         $head = unpack('Ckind/Vattempts', $outcome);
 
-        $rest = substr($outcome, self::HEAD);
+        $rest = substr($outcome, self::HEAD_BYTES);
 
         return match ($head['kind']) {
             self::CANCELLED => throw new CancelledException(),

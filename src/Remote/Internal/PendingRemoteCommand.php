@@ -19,10 +19,10 @@ use Spindle\Remote\QueueFullException;
 final class PendingRemoteCommand implements OutcomeReceiver
 {
     /** Seconds until a full queue is retried. */
-    private const FULL = 0.1;
+    private const FULL_QUEUE_PAUSE_SECONDS = 0.1;
 
     /** Seconds until a withdrawal is repeated, because the letter to the agent may have been lost. */
-    private const AGAIN = 1.0;
+    private const WITHDRAWAL_INTERVAL = 1.0;
 
     /** @var DeferredFuture<string> */
     private readonly DeferredFuture $deferred;
@@ -41,7 +41,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
         $cancellation->throwIfRequested();
         $either = new CompositeCancellation($recall, $cancellation);
         while (!$this->isTakenIn()) {
-            \Amp\delay(self::FULL, true, $either);
+            \Amp\delay(self::FULL_QUEUE_PAUSE_SECONDS, true, $either);
         }
         $recalled = $recall->subscribe($this->recall(...));
         $cancelled = $cancellation->subscribe($this->end(...));
@@ -107,7 +107,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
         for ($late = Clock::now() + $patience; !$this->deferred->isComplete();) {
             $this->sender->withdraw([$this->job->id]);
             try {
-                $this->deferred->getFuture()->await(new TimeoutCancellation(self::AGAIN));
+                $this->deferred->getFuture()->await(new TimeoutCancellation(self::WITHDRAWAL_INTERVAL));
             } catch (\Throwable) {
                 // The failure is thrown in run(), or the wait has timed out.
             }

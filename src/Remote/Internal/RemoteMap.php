@@ -18,20 +18,20 @@ use Spindle\Worker\PortableTask;
 
 /**
  * One call of map() or mapUnordered() on a queue. A callback of the loop pulls the input, and outcomes are kept until
- * the caller's loop takes them. At most WINDOW tasks are between the two. When their bytes exceed ROOM, no more input
- * is pulled, and further outcomes go to a file.
+ * the caller's loop takes them. At most MAX_WINDOW_TASKS tasks are between the two. When their bytes exceed MAX_BYTES,
+ * no more input is pulled, and further outcomes go to a file.
  */
 final class RemoteMap implements OutcomeReceiver
 {
-    private const WINDOW = 4096;
-    private const BATCH = 512;
-    private const ROOM = 16 << 20;
+    private const MAX_WINDOW_TASKS = 4096;
+    private const MAX_BATCH_TASKS = 512;
+    private const MAX_BYTES = 16 << 20;
 
     /** Seconds for which a batch is gathered before an incomplete one is sent. */
-    private const PATIENCE = 0.001;
+    private const GATHER_SECONDS = 0.001;
 
     /** Seconds until a full queue is retried. */
-    private const FULL = 0.1;
+    private const FULL_QUEUE_PAUSE_SECONDS = 0.1;
 
     /** @var array<string, array{int, mixed, int}> number, key and bytes of jobs without an outcome, by id */
     private array $open = [];
@@ -192,7 +192,7 @@ final class RemoteMap implements OutcomeReceiver
         $this->bytes -= $bytes;
         if (!$this->left) {
             $size = \is_string($outcome) ? \strlen($outcome) : 0;
-            if (\is_string($outcome) && $this->held > 0 && $this->held + $size > self::ROOM) {
+            if (\is_string($outcome) && $this->held > 0 && $this->held + $size > self::MAX_BYTES) {
                 $outcome = $this->spill->write($outcome) ?? $outcome;
             }
             $this->done[$this->inOrder ? $number : $this->came++] = [$outcome, $key, $id];
@@ -222,7 +222,7 @@ final class RemoteMap implements OutcomeReceiver
                     $this->held -= \is_string($done[0]) ? \strlen($done[0]) : 0;
                 }
                 $this->bytes -= \is_string($done[0]) ? \strlen($done[0]) : 0;
-                if (\count($this->open) + \count($this->done) <= self::WINDOW - self::BATCH) {
+                if (\count($this->open) + \count($this->done) <= self::MAX_WINDOW_TASKS - self::MAX_BATCH_TASKS) {
                     $this->pullSoon();
                 }
 
@@ -267,16 +267,20 @@ final class RemoteMap implements OutcomeReceiver
     {
         return !$this->left
             && !$this->exhausted
-            && \count($this->open) + \count($this->done) < self::WINDOW
-            && $this->bytes < self::ROOM;
+            && \count($this->open) + \count($this->done) < self::MAX_WINDOW_TASKS
+            && $this->bytes < self::MAX_BYTES;
     }
 
-    /** Pulls the input until a batch is complete or PATIENCE is over. */
+    /** Pulls the input until a batch is complete or GATHER_SECONDS is over. */
     private function gather(): void
     {
-        $late = Clock::now() + self::PATIENCE;
+        $late = Clock::now() + self::GATHER_SECONDS;
         try {
-            while (\count($this->gathered) < self::BATCH && $this->bytes < self::ROOM && Clock::now() < $late) {
+            while (
+                \count($this->gathered) < self::MAX_BATCH_TASKS
+                && $this->bytes < self::MAX_BYTES
+                && Clock::now() < $late
+            ) {
                 if ($this->pulled > 0) {
                     $this->items?->next();
                 }
@@ -358,7 +362,7 @@ final class RemoteMap implements OutcomeReceiver
             }
             $jobs = \array_slice($jobs, $accepted);
             if ($jobs !== []) {
-                \Amp\delay(self::FULL);
+                \Amp\delay(self::FULL_QUEUE_PAUSE_SECONDS);
             }
         }
         foreach ($jobs as $job) {

@@ -12,12 +12,12 @@ use Spindle\Worker\PortableTask;
 /** The body of a job's frame: retry policy and timeout, and the encoded task or command. */
 final class TaskBody
 {
-    private const HEAD = 'vtries/vcrashes/edelay/efactor/emaxDelay/ejitter/etimeout/Vsize';
-    private const SIZE = 48;
+    private const HEAD_FORMAT = 'vtries/vcrashes/edelay/efactor/emaxDelay/ejitter/etimeout/Vsize';
+    private const HEAD_BYTES = 48;
 
     /** Kinds of bodies, by what follows the code. */
-    private const NOTHING = 0;
-    private const ARGUMENT = 1;
+    private const NO_ARGUMENT = 0;
+    private const WITH_ARGUMENT = 1;
     private const COMMAND = 2; // nothing follows, and the code is a command
 
     /** @param float|null $timeout seconds that the task may run */
@@ -47,7 +47,7 @@ final class TaskBody
 
     public static function withArgument(string $head, ?string $argument): string
     {
-        return $argument === null ? $head . \chr(self::NOTHING) : $head . \chr(self::ARGUMENT) . $argument;
+        return $argument === null ? $head . \chr(self::NO_ARGUMENT) : $head . \chr(self::WITH_ARGUMENT) . $argument;
     }
 
     public static function command(#[\SensitiveParameter] string $head): string
@@ -58,7 +58,7 @@ final class TaskBody
     /** @throws \ValueError when the body is malformed or of another version */
     public static function read(string $body): self
     {
-        if (\strlen($body) <= self::SIZE) {
+        if (\strlen($body) <= self::HEAD_BYTES) {
             throw new \ValueError('it is too short');
         }
         /**
@@ -73,8 +73,8 @@ final class TaskBody
          *     size: int,
          * } $head
          */
-        $head = unpack(self::HEAD, $body);
-        $end = self::SIZE + $head['size'];
+        $head = unpack(self::HEAD_FORMAT, $body);
+        $end = self::HEAD_BYTES + $head['size'];
         if (\strlen($body) <= $end) {
             throw new \ValueError('it ends before its code does');
         }
@@ -89,8 +89,8 @@ final class TaskBody
                 $head['jitter'],
             ),
             $head['timeout'] > 0 ? $head['timeout'] : null,
-            substr($body, self::SIZE, $head['size']),
-            \ord($body[$end]) === self::ARGUMENT ? substr($body, $end + 1) : null,
+            substr($body, self::HEAD_BYTES, $head['size']),
+            \ord($body[$end]) === self::WITH_ARGUMENT ? substr($body, $end + 1) : null,
             \ord($body[$end]) === self::COMMAND,
         );
     }

@@ -30,10 +30,10 @@ final class TemporaryRedis
     private const SIGTERM = 15;
 
     /** Seconds that the server has to save its data, by signal. */
-    private const ENDING = [self::SIGTERM => 5.0];
+    private const SIGNAL_TIMEOUTS = [self::SIGTERM => 5.0];
 
     /** Seconds that one readiness check may take; another one follows. */
-    private const LOOK = 1.0;
+    private const READINESS_TIMEOUT = 1.0;
 
     /**
      * @param string   $password  of the default user
@@ -167,7 +167,7 @@ final class TemporaryRedis
     public function restart(): void
     {
         $this->guardian->check('Redis');
-        $this->daemon->end(self::ENDING);
+        $this->daemon->end(self::SIGNAL_TIMEOUTS);
         RedisException::during(fn() => self::launch($this->daemon, $this->directory, $this->password, $this->timeout));
     }
 
@@ -232,7 +232,11 @@ final class TemporaryRedis
         RedisLeftovers::of($directory)->kill(); // a killed server's child writes data that are of no use
         $daemon->start(static function () use ($directory, $password): bool {
             try {
-                return (new TestRedisClient("{$directory}/socket", $password, self::LOOK))->ask('PING') === 'PONG';
+                return (new TestRedisClient(
+                    "{$directory}/socket",
+                    $password,
+                    self::READINESS_TIMEOUT,
+                ))->ask('PING') === 'PONG';
             } catch (RedisException) { // the server does not listen yet, or is loading its data
                 return false;
             }

@@ -13,17 +13,17 @@ namespace Spindle\Worker\Internal;
 final class BatchSizing
 {
     /** Duration of a batch in nanoseconds. */
-    private const BATCH = 1_000_000;
+    private const TARGET_BATCH_NANOSECONDS = 1_000_000;
 
-    private const LARGEST = 4096;
-    private const GROWTH = 8;
+    private const MAX_BATCH_TASKS = 4096;
+    private const MAX_GROWTH_FACTOR = 8;
 
     /** Number of batches that are too few to rely on; and of tasks in a batch that is small because they are slow. */
-    private const FEW = 8;
-    private const SMALL = 16;
+    private const MIN_LEARNT_BATCHES = 8;
+    private const MAX_EAGER_TASKS = 16;
 
     /** Duration of a task in nanoseconds, above which a worker may wait for its next batch. */
-    private const QUICK = 5_000_000;
+    private const QUICK_TASK_NANOSECONDS = 5_000_000;
 
     /** Logarithm of the nanoseconds that a typical task takes. */
     private ?float $typical = null;
@@ -42,24 +42,26 @@ final class BatchSizing
         ++$this->learnt;
         $each = log(max(1, $count > 1 ? ($elapsed - $longest) / ($count - 1) : $elapsed));
         $this->typical = $this->typical === null ? $each : ($this->typical + $each) / 2;
-        $this->largest = min(self::LARGEST, max($this->largest, $count * self::GROWTH));
+        $this->largest = min(self::MAX_BATCH_TASKS, max($this->largest, $count * self::MAX_GROWTH_FACTOR));
     }
 
     /** Returns the number of tasks for the next batch. */
     public function size(): int
     {
-        return $this->typical === null ? 1 : max(1, min($this->largest, (int) (self::BATCH / exp($this->typical))));
+        return $this->typical === null
+            ? 1
+            : max(1, min($this->largest, (int) (self::TARGET_BATCH_NANOSECONDS / exp($this->typical))));
     }
 
     /** Returns whether each result should be sent at once: while durations are unknown, or when tasks are slow. */
     public function isEager(): bool
     {
-        return $this->learnt < self::FEW || $this->size() <= self::SMALL;
+        return $this->learnt < self::MIN_LEARNT_BATCHES || $this->size() <= self::MAX_EAGER_TASKS;
     }
 
     /** Returns whether a worker should get its next batch before it has finished the current one. */
     public function isQuick(): bool
     {
-        return $this->typical !== null && exp($this->typical) < self::QUICK;
+        return $this->typical !== null && exp($this->typical) < self::QUICK_TASK_NANOSECONDS;
     }
 }

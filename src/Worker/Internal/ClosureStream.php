@@ -16,7 +16,7 @@ final class ClosureStream
     private const PROTOCOL = 'spindle-closure';
 
     /** Sources that are cached. */
-    private const KEPT = 1024;
+    private const MAX_CACHED_SOURCES = 1024;
 
     /** Code around the statement that returns the closure, without line breaks, so that line numbers stay the same. */
     private const BEFORE = 'return static function () { \extract((array) \func_get_arg(0), \EXTR_OVERWRITE | \EXTR_REFS); ';
@@ -103,7 +103,7 @@ final class ClosureStream
 
     private static function compile(string $name, SentClosure $sent): \Closure
     {
-        if (\count(self::$sources) >= self::KEPT) {
+        if (\count(self::$sources) >= self::MAX_CACHED_SOURCES) {
             unset(self::$makers[array_key_first(self::$sources)]);
             array_shift(self::$sources);
         }

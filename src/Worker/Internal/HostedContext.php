@@ -15,11 +15,11 @@ final class HostedContext implements Context, ContextEvents
     /** Number of the host, which no worker has. */
     private const HOST = 0;
 
-    private const TERM = 15;
-    private const KILL = 9;
+    private const SIGTERM = 15;
+    private const SIGKILL = 9;
 
     /** Seconds between two checks whether the host is stopped and therefore cannot end a worker. */
-    private const LOOK_INTERVAL = 1.0;
+    private const CHECK_INTERVAL = 1.0;
 
     private readonly ProcessContext $processes;
     private ?WorkerLink $link = null;
@@ -88,11 +88,11 @@ final class HostedContext implements Context, ContextEvents
                 $this->dismissed = true; // the host was not ready, so it has no workers
                 $this->processes->end(self::HOST);
             }
-            $this->events->ended($id, null, self::TERM, 0);
+            $this->events->ended($id, null, self::SIGTERM, 0);
 
             return;
         }
-        $this->link?->send(WorkerProtocol::frame(WorkerProtocol::KILL, $id, pack('V', self::TERM)));
+        $this->link?->send(WorkerProtocol::frame(WorkerProtocol::KILL, $id, pack('V', self::SIGTERM)));
         $this->ends[$id] ??= ++$this->frames;
         $this->timers[$id] ??= WeakTimer::after($this->grace, $this, static function (self $context) use ($id): void {
             $context->force($id);
@@ -105,7 +105,7 @@ final class HostedContext implements Context, ContextEvents
         if ($this->kind === 'thread') {
             $this->processes->end(self::HOST); // a blocked thread can be ended only with its process
         } else {
-            $this->link?->send(WorkerProtocol::frame(WorkerProtocol::KILL, $id, pack('V', self::KILL)));
+            $this->link?->send(WorkerProtocol::frame(WorkerProtocol::KILL, $id, pack('V', self::SIGKILL)));
             $this->lookAfter($id);
         }
     }
@@ -121,7 +121,7 @@ final class HostedContext implements Context, ContextEvents
                 $context->lookAfter($id);
             }
         };
-        $this->timers[$id] = WeakTimer::after(self::LOOK_INTERVAL, $this, $look);
+        $this->timers[$id] = WeakTimer::after(self::CHECK_INTERVAL, $this, $look);
     }
 
     public function disconnected(int $id): void

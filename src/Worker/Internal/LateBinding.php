@@ -16,7 +16,7 @@ final class LateBinding
     private const FUNCTIONS = ['get_called_class', 'forward_static_call', 'forward_static_call_array'];
 
     /** Number of cached answers. */
-    private const KEPT = 256;
+    private const MAX_CACHED_ANSWERS = 256;
 
     /** @var array<string, bool> answers by class and method */
     private static array $known = [];
@@ -65,7 +65,7 @@ final class LateBinding
         }
         $depends = $method->isInternal() || self::readsIt($method, $read + [$name => true]);
         if ($read === []) { // an answer within another method may have skipped that method
-            self::$known = \count(self::$known) < self::KEPT ? self::$known : [];
+            self::$known = \count(self::$known) < self::MAX_CACHED_ANSWERS ? self::$known : [];
             self::$known[$name] = $depends;
         }
 

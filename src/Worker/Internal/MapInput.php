@@ -14,13 +14,13 @@ use Spindle\Worker\UnserializableException;
 final class MapInput
 {
     /** Largest size of the arguments in a batch, in bytes. */
-    private const ROOM = 1 << 18;
+    private const MAX_BATCH_BYTES = 1 << 18;
 
     /** Nanoseconds that reading a batch may take. After that, an incomplete batch is sent. */
-    private const PATIENCE = 1_000_000;
+    private const FILL_TIMEOUT_NANOSECONDS = 1_000_000;
 
     /** Number of tasks between two readings of the clock. */
-    private const LOOK = 16;
+    private const TASKS_PER_CLOCK_CHECK = 16;
 
     /** Number of tasks in batches so far, and the size of their arguments in bytes. */
     public int $pulled = 0;
@@ -213,15 +213,15 @@ final class MapInput
         $tasks = &$this->tasks;
         $keys = &$this->keys;
         $most = $this->pace->size();
-        $until = hrtime(true) + self::PATIENCE;
+        $until = hrtime(true) + self::FILL_TIMEOUT_NANOSECONDS;
         $n = 0;
-        $look = min($most, self::LOOK); // number of values after which size and time are checked
+        $look = min($most, self::TASKS_PER_CLOCK_CHECK); // number of values after which size and time are checked
         foreach ($this->input as $key => $value) {
             if (\is_int($value)) {
                 $tasks[] = $value; // the shortest path, because the smallest tasks are the most numerous
             } else {
                 $this->add($key, $value);
-                $look = $this->size < self::ROOM ? $look : 0;
+                $look = $this->size < self::MAX_BATCH_BYTES ? $look : 0;
             }
             $keys[] = $key;
             if ($this->suspended) {
@@ -240,15 +240,15 @@ final class MapInput
             if (++$n < $look) {
                 continue;
             }
-            if ($n < $most && $this->size < self::ROOM && hrtime(true) < $until) {
-                $look = min($most, $n + self::LOOK);
+            if ($n < $most && $this->size < self::MAX_BATCH_BYTES && hrtime(true) < $until) {
+                $look = min($most, $n + self::TASKS_PER_CLOCK_CHECK);
                 continue;
             }
             yield;
             $most = $this->pace->size();
-            $until = hrtime(true) + self::PATIENCE;
+            $until = hrtime(true) + self::FILL_TIMEOUT_NANOSECONDS;
             $n = 0;
-            $look = min($most, self::LOOK);
+            $look = min($most, self::TASKS_PER_CLOCK_CHECK);
         }
     }
 

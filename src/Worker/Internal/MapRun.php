@@ -24,14 +24,14 @@ final class MapRun implements Source
     private static int $last = 0;
 
     /** Least limit for tasks between the input and the caller's loop; and batches per worker that raise it. */
-    private const WINDOW = 1024;
+    private const MIN_WINDOW_TASKS = 1024;
     private const BATCHES_AHEAD = 4;
 
     /** Limit for the bytes of their arguments and results. */
-    private const ROOM = 16 << 20;
+    private const MAX_BUFFERED_BYTES = 16 << 20;
 
     /** Nanoseconds after which the event loop runs once while the caller reads results. */
-    private const TURN = 500_000;
+    private const LOOP_INTERVAL_NANOSECONDS = 500_000;
 
     private readonly int $id;
     private readonly BatchSizing $pace;
@@ -158,10 +158,10 @@ final class MapRun implements Source
 
     public function hasRoom(): bool
     {
-        $window = max(self::WINDOW, self::BATCHES_AHEAD * $this->dispatcher->size() * $this->pace->size());
+        $window = max(self::MIN_WINDOW_TASKS, self::BATCHES_AHEAD * $this->dispatcher->size() * $this->pace->size());
 
         return $this->input->pulled - $this->delivered < $window
-            && $this->doneBytes + $this->input->bytes - $this->deliveredBytes < self::ROOM;
+            && $this->doneBytes + $this->input->bytes - $this->deliveredBytes < self::MAX_BUFFERED_BYTES;
     }
 
     public function pulled(): void
@@ -276,7 +276,7 @@ final class MapRun implements Source
      */
     private function chunk(): ?array
     {
-        if ($this->turned !== 0 && hrtime(true) - $this->turned > self::TURN) {
+        if ($this->turned !== 0 && hrtime(true) - $this->turned > self::LOOP_INTERVAL_NANOSECONDS) {
             $this->turn();
         }
         while (true) {

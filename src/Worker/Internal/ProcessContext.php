@@ -18,7 +18,7 @@ final class ProcessContext implements Context
     private const UNLIMITED = 0x7FFF_FFFF;
 
     /** Bytes of EXITED's payload before the output. */
-    private const EXITED_HEAD = 37;
+    private const EXITED_HEAD_BYTES = 37;
 
     private ?LauncherProcess $launcher = null;
 
@@ -133,7 +133,7 @@ final class ProcessContext implements Context
     {
         /** @var array{reason: int, code: int, signal: int, peak: int, size: int} $exit */
         $exit = unpack('Creason/lcode/lsignal/estart/eduration/Ppeak/Vsize', $payload);
-        $output = substr($payload, self::EXITED_HEAD);
+        $output = substr($payload, self::EXITED_HEAD_BYTES);
         foreach ([substr($output, 0, $exit['size']), substr($output, $exit['size'])] as $isError => $bytes) {
             if ($bytes !== '') {
                 $this->events->printed($id, $bytes, $isError === 1);

@@ -13,7 +13,7 @@ use Spindle\Worker\WorkerCrashedException;
 final class Results
 {
     /** Bytes of the payload of RESULTS before the results. */
-    private const HEAD = 41;
+    private const RESULTS_HEAD_BYTES = 41;
 
     /** Number of attempts; of those that failed; and of those whose worker ended. */
     public int $run = 0;
@@ -59,8 +59,8 @@ final class Results
             $this->run += $count;
             // Large values are split at once, because each copy of a large one takes time.
             $results = ($flags & WorkerProtocol::PACKED) !== 0
-                ? ValuePacking::split($bytes, $at + self::HEAD)
-                : substr($bytes, $at + self::HEAD, $length - self::HEAD);
+                ? ValuePacking::split($bytes, $at + self::RESULTS_HEAD_BYTES)
+                : substr($bytes, $at + self::RESULTS_HEAD_BYTES, $length - self::RESULTS_HEAD_BYTES);
             if (($flags & WorkerProtocol::FAILURES) === 0 && $worker->streaming < 0 && $worker->ending === null) {
                 $batch->source->succeeded($batch, $from, $count, $results, $length);
             } else {

@@ -32,20 +32,22 @@ final class SharedFlags
      * A key has the name of the memory, and above it a number of extra bytes. Memory of other programs with the same
      * name has another size, which is visible as soon as the name is.
      */
-    private const NAME = 0x7FFF_FFFF;
-    private const SPARE = 4000;
+    private const NAME_MASK = 0x7FFF_FFFF;
+    private const MAX_EXTRA_BYTES = 4000;
 
     private const OWNER = "Spindle\0";
 
     /** Microseconds that the pool waits for the worker and the processor. */
-    private const SETTLING = 50;
+    private const REVOKE_WAIT_MICROSECONDS = 50;
 
     private function __construct(private readonly \Shmop $memory) {}
 
     /** Returns a key for the shared memory of a worker; 0 without ext-shmop. */
     public static function newKey(): int
     {
-        return \function_exists('shmop_open') ? random_int(1, self::NAME) | (random_int(1, self::SPARE) << 31) : 0;
+        return \function_exists('shmop_open')
+            ? random_int(1, self::NAME_MASK) | (random_int(1, self::MAX_EXTRA_BYTES) << 31)
+            : 0;
     }
 
     /** Creates the memory in a worker. The pool removes the name on opening, so no kill leaves the memory behind. */
@@ -54,7 +56,7 @@ final class SharedFlags
         if ($key === 0 || !\function_exists('shmop_open')) {
             return null;
         }
-        $memory = @shmop_open($key & self::NAME, 'n', 0o600, self::size($key));
+        $memory = @shmop_open($key & self::NAME_MASK, 'n', 0o600, self::size($key));
         if ($memory === false) {
             return null;
         }
@@ -78,7 +80,7 @@ final class SharedFlags
                 || $key === 0
                 || $creator < 1
                 || $size < self::size(1 << 31)
-                || $size > self::size(self::SPARE << 31)
+                || $size > self::size(self::MAX_EXTRA_BYTES << 31)
                 || file_exists("/proc/{$creator}")
             ) {
                 continue;
@@ -107,7 +109,7 @@ final class SharedFlags
         if ($key === 0) {
             return null;
         }
-        $memory = @shmop_open($key & self::NAME, 'w', 0, 0);
+        $memory = @shmop_open($key & self::NAME_MASK, 'w', 0, 0);
         if ($memory === false || shmop_size($memory) !== self::size($key)) {
             return null;
         }
@@ -145,7 +147,7 @@ final class SharedFlags
     {
         $started = min($limit, $this->started($batch, $limit));
         shmop_write($this->memory, pack('P', ($batch << 32) | $started), 16 + 8 * ($batch & 1));
-        usleep(self::SETTLING);
+        usleep(self::REVOKE_WAIT_MICROSECONDS);
 
         // A worker resets the mark of a task while it sends earlier results. The limit still allows that task.
         return max($started, min($limit, $this->started($batch, $limit)));

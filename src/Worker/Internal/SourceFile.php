@@ -15,10 +15,10 @@ final class SourceFile
     private const CLOSING = [')' => 1, ']' => 1, '}' => 1];
 
     /** Statements that give other code access to the variables of a closure, and so to its $this. */
-    private const SHARING = [\T_INCLUDE, \T_INCLUDE_ONCE, \T_REQUIRE, \T_REQUIRE_ONCE, \T_EVAL];
+    private const SHARING_TOKENS = [\T_INCLUDE, \T_INCLUDE_ONCE, \T_REQUIRE, \T_REQUIRE_ONCE, \T_EVAL];
 
     /** Statements after which PHP may not reach the rest of the file. */
-    private const LEAVING = [
+    private const BRANCHING_TOKENS = [
         \T_RETURN, \T_EXIT, \T_THROW, \T_GOTO, \T_IF, \T_SWITCH, \T_MATCH, \T_FOR, \T_FOREACH, \T_WHILE, \T_DO, \T_TRY,
     ];
 
@@ -149,7 +149,7 @@ final class SourceFile
                     $this->declared[$kind . strtolower("{$namespace}\\{$named->text}")] = true;
                 }
             } else {
-                $this->isWholly = $this->isWholly && !$token->is(self::LEAVING);
+                $this->isWholly = $this->isWholly && !$token->is(self::BRANCHING_TOKENS);
                 $at = max($at, $this->partners[$at] ?? 0);
             }
         }
@@ -297,7 +297,7 @@ final class SourceFile
             }
             $isWithin = $classBegin < $at && $at < $classEnd; // the arguments of an anonymous class do not belong to it
             $isThis = $token->is(\T_VARIABLE) && $token->text === '$this';
-            $usesThis = $usesThis || (!$isWithin && ($isThis || $token->is(self::SHARING)));
+            $usesThis = $usesThis || (!$isWithin && ($isThis || $token->is(self::SHARING_TOKENS)));
             $mayBeCall = $token->is(\T_DOUBLE_COLON) && ($this->sign($at + 2) === '(' || $this->sign($at + 1) === '{');
             if (!$isWithin && $mayBeCall) {
                 $calls[] = [$this->tokens[$at - 1]->text, $this->tokens[$at + 1]->text];

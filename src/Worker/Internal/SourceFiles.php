@@ -16,10 +16,10 @@ use Spindle\Worker\UnserializableException;
 final class SourceFiles
 {
     /** Number of cached files. */
-    private const KEPT = 256;
+    private const MAX_CACHED_FILES = 256;
 
     /** Pattern of an absolute path or a URL. */
-    private const PATH = '~^(?:/|[a-z]:[/\\\\]|[a-z][a-z0-9+.-]+://)~i';
+    private const PATH_PATTERN = '~^(?:/|[a-z]:[/\\\\]|[a-z][a-z0-9+.-]+://)~i';
 
     /** File name that PHP reports for the code of `php -r`. */
     private const COMMAND_LINE = 'Command line code';
@@ -112,12 +112,12 @@ final class SourceFiles
      */
     private static function capture(string $file, string $path): array
     {
-        self::$files = \count(self::$files) < self::KEPT ? self::$files : [];
+        self::$files = \count(self::$files) < self::MAX_CACHED_FILES ? self::$files : [];
         $text = ClosureStream::source($file) ?? self::commandLine($file);
         if ($text !== null) {
             return self::$files[$file] = [new SourceFile($file, $text), null, 0.0];
         }
-        $isPath = preg_match(self::PATH, $file) === 1; // "Standard input code" is no path
+        $isPath = preg_match(self::PATH_PATTERN, $file) === 1; // "Standard input code" is no path
         $text = $isPath && is_file($file) ? file_get_contents($file) : false;
         if ($text === false) {
             throw UnserializableException::at($path, 'a closure whose source is in no file');

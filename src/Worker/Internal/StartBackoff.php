@@ -14,10 +14,10 @@ final class StartBackoff
     private const MAX_FAILURES = 5;
 
     /** Nanoseconds after giving up in which a single failure is enough to give up again. */
-    private const MEMORY = 10_000_000_000;
+    private const FAILURE_MEMORY_NANOSECONDS = 10_000_000_000;
 
     /** Seconds until another worker is started while others work. */
-    private const PAUSE = 0.5;
+    private const RESTART_PAUSE_SECONDS = 0.5;
 
     private int $failures = 0;
 
@@ -42,7 +42,7 @@ final class StartBackoff
     public function mayTryAgain(): bool
     {
         $now = (int) hrtime(true);
-        if ($this->failures >= self::MAX_FAILURES && $now - $this->failedAt > self::MEMORY) {
+        if ($this->failures >= self::MAX_FAILURES && $now - $this->failedAt > self::FAILURE_MEMORY_NANOSECONDS) {
             $this->failures = 0;
         }
         $this->failedAt = $now;
@@ -69,7 +69,7 @@ final class StartBackoff
 
     public function pause(): void
     {
-        $this->pausing ??= WeakTimer::after(self::PAUSE, $this, static function (self $setbacks): void {
+        $this->pausing ??= WeakTimer::after(self::RESTART_PAUSE_SECONDS, $this, static function (self $setbacks): void {
             $setbacks->pausing = null;
             ($setbacks->over)();
         });

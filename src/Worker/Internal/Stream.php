@@ -16,7 +16,7 @@ final class Stream
     /**
      * Items of this many bytes or more count in the budget, and the worker sends no other before such an item was used.
      */
-    private const LARGE = WorkerProtocol::WINDOW_SIZE;
+    private const MIN_BUDGETED_BYTES = WorkerProtocol::WINDOW_SIZE;
 
     /** @var array<int, self> streams with a waiting reader, whose fiber may be unreachable otherwise */
     private static array $awaited = [];
@@ -132,7 +132,7 @@ final class Stream
 
     private static function counted(string $item): int
     {
-        return \strlen($item) < self::LARGE ? 0 : \strlen($item);
+        return \strlen($item) < self::MIN_BUDGETED_BYTES ? 0 : \strlen($item);
     }
 
     private function wake(): void

@@ -22,12 +22,12 @@ final class TaskCode
     private const INVOKABLE = 'i';
     private const CLOSURE = 'c';
 
-    private const PATH = 'The task';
+    private const ROOT_PATH = 'The task';
 
-    private const MAC = 'sha256';
+    private const MAC_ALGORITHM = 'sha256';
 
     /** Closures whose code is cached. */
-    private const KEPT = 256;
+    private const MAX_CACHED_CLOSURES = 256;
 
     /** @var array<string, string> code of closures without captured values, by source and key */
     private static array $pure = [];
@@ -50,12 +50,12 @@ final class TaskCode
             return self::encodeClosure($task, $key, $isPure);
         }
         if (\is_object($task)) {
-            return ValueSerializer::serialize([self::INVOKABLE, $task], self::PATH);
+            return ValueSerializer::serialize([self::INVOKABLE, $task], self::ROOT_PATH);
         }
         if (\is_array($task)) {
             $isPure = \is_string($task[0]);
 
-            return ValueSerializer::serialize([self::METHOD, $task[0], $task[1]], self::PATH);
+            return ValueSerializer::serialize([self::METHOD, $task[0], $task[1]], self::ROOT_PATH);
         }
         $isPure = true;
 
@@ -117,10 +117,10 @@ final class TaskCode
 
             return self::$pure[$place];
         }
-        $payload = ClosurePacker::serialize($task, self::PATH);
-        $code = serialize([self::CLOSURE, $payload, hash_hmac(self::MAC, $payload, $key, true)]);
+        $payload = ClosurePacker::serialize($task, self::ROOT_PATH);
+        $code = serialize([self::CLOSURE, $payload, hash_hmac(self::MAC_ALGORITHM, $payload, $key, true)]);
         if ($isPure) {
-            self::$pure = \count(self::$pure) < self::KEPT ? self::$pure : [];
+            self::$pure = \count(self::$pure) < self::MAX_CACHED_CLOSURES ? self::$pure : [];
             self::$pure[$place] = $code;
             $same[$task] = [$key => $code];
         }
@@ -131,11 +131,11 @@ final class TaskCode
     /** Encodes a first-class callable: strlen(...), $object->method(...), SomeClass::method(...). */
     private static function encodeNamed(\ReflectionFunction $function): string
     {
-        $target = self::target($function, self::PATH);
+        $target = self::target($function, self::ROOT_PATH);
 
         return $target === null
             ? serialize([self::FUNCTION, $function->getName()])
-            : ValueSerializer::serialize([self::METHOD, $target, $function->getName()], self::PATH);
+            : ValueSerializer::serialize([self::METHOD, $target, $function->getName()], self::ROOT_PATH);
     }
 
     /**
@@ -181,7 +181,7 @@ final class TaskCode
     /** @throws \UnexpectedValueException when the closure was not signed with this key */
     private static function closure(string $payload, string $mac, #[\SensitiveParameter] string $key): \Closure
     {
-        if (!hash_equals(hash_hmac(self::MAC, $payload, $key, true), $mac)) {
+        if (!hash_equals(hash_hmac(self::MAC_ALGORITHM, $payload, $key, true), $mac)) {
             throw new \UnexpectedValueException('The closure was not signed with the key of this pool');
         }
         $sent = ValueSerializer::unserialize($payload, self::MISSING);

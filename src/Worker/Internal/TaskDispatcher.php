@@ -31,10 +31,10 @@ final class TaskDispatcher
     public const LEAVING = 0.02;
 
     /** Largest number of batches that a worker has at once. */
-    private const DEPTH = 2;
+    private const MAX_BATCHES_PER_WORKER = 2;
 
     /** A payload of at least this size, in bytes, is sent separately from its header, so that it is not copied. */
-    private const LARGE = 1 << 16;
+    private const MIN_SEPARATE_BYTES = 1 << 16;
 
     private readonly Workers $workers;
     private readonly Submissions $submissions;
@@ -298,7 +298,7 @@ final class TaskDispatcher
      */
     private function hand(array $workers, bool $mayServe = false): bool
     {
-        for ($depth = 1; $depth <= self::DEPTH; ++$depth) {
+        for ($depth = 1; $depth <= self::MAX_BATCHES_PER_WORKER; ++$depth) {
             foreach ($workers as $worker) {
                 if (\count($worker->batches) >= $depth || ($depth > 1 && $this->overdue->isLate($worker))) {
                     continue;
@@ -382,7 +382,7 @@ final class TaskDispatcher
         }
         [$head, $body] = $batch->payload();
         $head = $code . pack('VCV', \strlen($head) + \strlen($body) + 5, WorkerProtocol::TASKS, $batch->id) . $head;
-        if (\strlen($body) < self::LARGE) {
+        if (\strlen($body) < self::MIN_SEPARATE_BYTES) {
             $worker->link?->send($head . $body);
         } else {
             $worker->link?->send($head);

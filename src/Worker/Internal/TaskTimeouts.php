@@ -18,10 +18,10 @@ use Spindle\Worker\TaskTimeoutException;
 final class TaskTimeouts
 {
     /** Nanoseconds after which a batch is taken to contain a long task. Tasks behind it are taken back. */
-    private const OVERDUE = 3_000_000;
+    private const OVERDUE_NANOSECONDS = 3_000_000;
 
     /** Seconds until the next check of a worker that is between two tasks, or is sending a result. */
-    private const BETWEEN = 0.1;
+    private const BETWEEN_TASKS_INTERVAL = 0.1;
 
     /** Seconds after which a worker that has not begun its batch may have been stopped (SIGSTOP). */
     private const BEGIN_TIMEOUT = 3.0;
@@ -69,7 +69,7 @@ final class TaskTimeouts
     {
         $first = $worker->first();
 
-        return $first !== null && hrtime(true) - $first->since > self::OVERDUE;
+        return $first !== null && hrtime(true) - $first->since > self::OVERDUE_NANOSECONDS;
     }
 
     /**
@@ -95,10 +95,14 @@ final class TaskTimeouts
             }
         }
         if ($waiting && $idle && $this->backlog->count() === 0 && $this->looking === null) {
-            $this->looking = WeakTimer::after(self::OVERDUE / 1e9, $this, static function (self $overdue): void {
-                $overdue->looking = null;
-                ($overdue->freed)();
-            });
+            $this->looking = WeakTimer::after(
+                self::OVERDUE_NANOSECONDS / 1e9,
+                $this,
+                static function (self $overdue): void {
+                    $overdue->looking = null;
+                    ($overdue->freed)();
+                },
+            );
         }
 
         return $this->backlog->count() > 0;
@@ -188,7 +192,7 @@ final class TaskTimeouts
         if ($worker->mark !== null && $worker->mark->read()[0] === $batch->id) {
             $startedAt = $worker->mark->startedAt();
             $since = max($since, $startedAt);
-            $left = $startedAt === 0 ? min($timeout, self::BETWEEN) : null;
+            $left = $startedAt === 0 ? min($timeout, self::BETWEEN_TASKS_INTERVAL) : null;
         }
         $left ??= $timeout - (hrtime(true) - $since) / 1e9;
         if ($left > 0) {

@@ -15,25 +15,25 @@ use Spindle\Worker\UnserializableException;
 final class ValueSerializer
 {
     /** An enum case in the format of serialize(), or text that only looks like one. */
-    private const ENUM = '/(?<![^;{])E:\d+:"([^":]+):(\w+)";/';
+    private const ENUM_PATTERN = '/(?<![^;{])E:\d+:"([^":]+):(\w+)";/';
 
     /** Maximum levels of arrays and objects in a value: PHP's default for unserialize_max_depth. */
     private const MAX_DEPTH = 4096;
 
     /** Number of levels that fit on the stack of any fiber: serialize() needs up to 2 KB of stack for each. */
-    private const SHALLOW = 200;
+    private const MAX_SHALLOW_DEPTH = 200;
 
     /** Bytes of stack for deeper values. The system only provides the pages that are used. */
-    private const LARGE_STACK = 16 << 20;
+    private const LARGE_STACK_BYTES = 16 << 20;
 
     /** Length at which a path is cut off. */
-    private const LONG_PATH = 1000;
+    private const MAX_PATH_BYTES = 1000;
 
     /** Namespace in which classes that forbid clone own processes, connections or servers. */
-    private const OURS = 'Spindle\\';
+    private const OWN_NAMESPACE = 'Spindle\\';
 
     /** PHP classes whose objects lose their contents in serialize() without an error. */
-    private const EMPTIED = [
+    private const EMPTIED_CLASSES = [
         'SplHeap', 'SplPriorityQueue', 'IteratorIterator', 'RecursiveIteratorIterator', 'MultipleIterator', 'XMLReader',
         'XMLWriter', 'XSLTProcessor', 'DOMNodeList', 'DOMNamedNodeMap', 'ZipArchive',
     ];
@@ -83,7 +83,7 @@ final class ValueSerializer
      */
     public static function serializeAtDepth(mixed $value, string $path, int $deepest): string
     {
-        return $deepest > self::SHALLOW && \Fiber::getCurrent() !== null
+        return $deepest > self::MAX_SHALLOW_DEPTH && \Fiber::getCurrent() !== null
             ? self::serializeWithLargeStack($value, $path)
             : self::serializeChecked($value, $path);
     }
@@ -223,7 +223,11 @@ final class ValueSerializer
     private static function kind(object $value): int
     {
         $class = $value::class;
-        if (str_starts_with($class, self::OURS) && !$value instanceof \Throwable && method_exists($class, '__clone')) {
+        if (
+            str_starts_with($class, self::OWN_NAMESPACE)
+            && !$value instanceof \Throwable
+            && method_exists($class, '__clone')
+        ) {
             return self::OF_THIS_PROCESS;
         }
         if ($value instanceof \DateTimeInterface) {
@@ -237,7 +241,7 @@ final class ValueSerializer
         if (method_exists($class, '__sleep') || $value instanceof \Serializable) {
             return self::OWN_METHOD;
         }
-        foreach (self::EMPTIED as $emptied) {
+        foreach (self::EMPTIED_CLASSES as $emptied) {
             if (is_a($value, $emptied)) {
                 return self::EMPTY;
             }
@@ -264,7 +268,7 @@ final class ValueSerializer
      */
     private static function serializeWithLargeStack(mixed $value, string $path): string
     {
-        $before = (string) ini_set('fiber.stack_size', (string) self::LARGE_STACK);
+        $before = (string) ini_set('fiber.stack_size', (string) self::LARGE_STACK_BYTES);
         /** @var \Fiber<mixed, mixed, string, mixed> $fiber */
         $fiber = new \Fiber(static fn(): string => self::serializeChecked($value, $path));
         try {
@@ -304,7 +308,7 @@ final class ValueSerializer
      */
     private static function unserializeEnums(string $bytes, string $missing): mixed
     {
-        if (preg_match_all(self::ENUM, $bytes, $cases, \PREG_SET_ORDER) === 0) {
+        if (preg_match_all(self::ENUM_PATTERN, $bytes, $cases, \PREG_SET_ORDER) === 0) {
             return unserialize($bytes, ['max_depth' => self::MAX_DEPTH]);
         }
         $value = @unserialize($bytes, ['max_depth' => self::MAX_DEPTH]);
@@ -421,6 +425,6 @@ final class ValueSerializer
     /** @return string|null a path that is too long to extend, with an ellipsis; null for a shorter one */
     private static function cut(string $path): ?string
     {
-        return \strlen($path) < self::LONG_PATH ? null : (str_ends_with($path, '…') ? $path : "{$path}…");
+        return \strlen($path) < self::MAX_PATH_BYTES ? null : (str_ends_with($path, '…') ? $path : "{$path}…");
     }
 }

@@ -20,7 +20,7 @@ final class WorkerGroup implements ContextEvents
     public array $workers = [];
 
     /** Nanoseconds between two comparisons of all credentials while the effective user and group stay the same. */
-    private const COMPARISON_INTERVAL = 1_000_000;
+    private const COMPARE_INTERVAL_NANOSECONDS = 1_000_000;
 
     private readonly string $credentials;
     private readonly int $effective;
@@ -55,7 +55,7 @@ final class WorkerGroup implements ContextEvents
     /**
      * Returns whether the effective user or group of this process has changed; for root, whether any credentials have.
      *
-     * For root with the same effective group, other changes are only noticed after {@see COMPARISON_INTERVAL}.
+     * For root with the same effective group, other changes are only noticed after {@see COMPARE_INTERVAL_NANOSECONDS}.
      * Comparing all credentials takes seven system calls, a tenth of the time of a tiny task.
      */
     public function hasOtherUser(): bool
@@ -66,7 +66,7 @@ final class WorkerGroup implements ContextEvents
         if (!$this->isOfRoot() || hrtime(true) < $this->nextComparison) {
             return false;
         }
-        $this->nextComparison = hrtime(true) + self::COMPARISON_INTERVAL;
+        $this->nextComparison = hrtime(true) + self::COMPARE_INTERVAL_NANOSECONDS;
 
         return $this->isOutdated();
     }

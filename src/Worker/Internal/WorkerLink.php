@@ -12,13 +12,13 @@ use Spindle\Worker\ResultBudget;
 /** The pool's end of a socket: sends and receives frames without blocking, and detects the end of the connection. */
 final class WorkerLink
 {
-    private const READ_SIZE = 1 << 16;
+    private const MIN_READ_BYTES = 1 << 16;
 
     /** Largest read, and largest write after the socket was full, in bytes. */
-    private const PIECE = 1 << 18;
+    private const MAX_TRANSFER_BYTES = 1 << 18;
 
     /** A frame with more missing bytes than this is read only when the budget has room for it. */
-    private const LARGE = 1 << 16;
+    private const MAX_UNRESERVED_BYTES = 1 << 16;
 
     private readonly FrameReader $frames;
     private readonly string $reading;
@@ -156,7 +156,10 @@ final class WorkerLink
         if ($this->budget !== null && !$this->mayRead($this->budget)) {
             return false;
         }
-        $bytes = @fread($this->stream, max(self::READ_SIZE, min(self::PIECE, $this->frames->missing())));
+        $bytes = @fread(
+            $this->stream,
+            max(self::MIN_READ_BYTES, min(self::MAX_TRANSFER_BYTES, $this->frames->missing())),
+        );
         if ($bytes === '' || $bytes === false) {
             if (feof($this->stream)) {
                 $this->end(null);
@@ -169,7 +172,7 @@ final class WorkerLink
         } catch (MalformedFrameException $malformed) {
             $this->end($malformed->getMessage());
         }
-        if ($this->reserved > 0 && $this->frames->missing() <= self::LARGE) {
+        if ($this->reserved > 0 && $this->frames->missing() <= self::MAX_UNRESERVED_BYTES) {
             EventLoop::defer($this->release(...)); // deferred, until the receiver has declared how many bytes it keeps
         }
 
@@ -179,7 +182,7 @@ final class WorkerLink
     private function mayRead(ResultBudget $budget): bool
     {
         $missing = $this->frames->missing();
-        if ($this->reserved !== 0 || $missing <= self::LARGE) {
+        if ($this->reserved !== 0 || $missing <= self::MAX_UNRESERVED_BYTES) {
             return $this->reserved >= 0;
         }
         $this->reserved = -1;
@@ -229,9 +232,9 @@ final class WorkerLink
             $rest = \strlen($this->unsent[0]) - $this->sent;
             $sent = @fwrite(
                 $this->stream,
-                $this->sent === 0 && $rest <= self::PIECE
+                $this->sent === 0 && $rest <= self::MAX_TRANSFER_BYTES
                     ? $this->unsent[0]
-                    : substr($this->unsent[0], $this->sent, self::PIECE),
+                    : substr($this->unsent[0], $this->sent, self::MAX_TRANSFER_BYTES),
             );
             if ($sent === false) {
                 $this->unsent = []; // the other end is gone; read() reports this after the last bytes that it sent

@@ -18,22 +18,22 @@ use Spindle\Worker\WorkerStartException;
 final class WorkerListener
 {
     /** Seconds that a connection has for its greeting. */
-    private const PATIENCE = 10.0;
+    private const GREETING_TIMEOUT = 10.0;
 
     /** Largest accepted greeting in bytes. */
-    private const GREETING = WorkerProtocol::NONCE_SIZE + WorkerProtocol::PROOF_SIZE + 64;
+    private const MAX_GREETING_BYTES = WorkerProtocol::NONCE_SIZE + WorkerProtocol::PROOF_SIZE + 64;
 
     /** Largest number of strangers. Another connection replaces the one that has been silent the longest. */
-    private const STRANGERS = 128;
+    private const MAX_STRANGERS = 128;
 
     /** Nanoseconds in which a stranger is not replaced. A worker greets as soon as it has connected. */
-    private const TURN = 100_000_000;
+    private const MIN_STRANGER_NANOSECONDS = 100_000_000;
 
     /** Connections accepted in one turn of the loop. */
-    private const AT_ONCE = 64;
+    private const MAX_ACCEPTS_PER_TURN = 64;
 
     /** Seconds until the next attempt, when no connection can be accepted. */
-    private const PAUSE = 0.05;
+    private const ACCEPT_PAUSE_SECONDS = 0.05;
 
     /** Reason given when no connection could be accepted for one second. */
     private const NO_DESCRIPTOR = 'this process has too few descriptors left for the socket of another one (see ulimit -n)';
@@ -132,8 +132,8 @@ final class WorkerListener
 
             return;
         }
-        for ($i = 0; $i < self::AT_ONCE && \is_resource($this->socket); ++$i) {
-            if (\count($this->strangers) >= self::STRANGERS && !$this->hasOneGiveWay()) {
+        for ($i = 0; $i < self::MAX_ACCEPTS_PER_TURN && \is_resource($this->socket); ++$i) {
+            if (\count($this->strangers) >= self::MAX_STRANGERS && !$this->hasOneGiveWay()) {
                 $this->pause();
 
                 return;
@@ -162,7 +162,7 @@ final class WorkerListener
         }
         $id = ++$this->last;
         $weak = \WeakReference::create($this);
-        $link = new WorkerLink($stream, self::GREETING);
+        $link = new WorkerLink($stream, self::MAX_GREETING_BYTES);
         $link->listen(
             static function (int $type, int $number, string $bytes, int $at, int $length) use ($weak, $id): void {
                 $weak->get()?->greet($id, $type, $number, substr($bytes, $at, $length));
@@ -170,9 +170,9 @@ final class WorkerListener
             static function () use ($weak, $id): void {
                 $weak->get()?->dismiss($id);
             },
-            self::GREETING,
+            self::MAX_GREETING_BYTES,
         );
-        $timer = WeakTimer::after(self::PATIENCE, $this, static function (self $reception) use ($id): void {
+        $timer = WeakTimer::after(self::GREETING_TIMEOUT, $this, static function (self $reception) use ($id): void {
             $reception->dismiss($id)?->close();
         });
         $this->strangers[$id] = [$link, $timer, (int) hrtime(true)];
@@ -183,7 +183,7 @@ final class WorkerListener
     private function hasOneGiveWay(): bool
     {
         $id = array_key_first($this->strangers);
-        if ($id === null || hrtime(true) - $this->strangers[$id][2] < self::TURN) {
+        if ($id === null || hrtime(true) - $this->strangers[$id][2] < self::MIN_STRANGER_NANOSECONDS) {
             return false;
         }
         $this->dismiss($id)?->close();
@@ -194,7 +194,7 @@ final class WorkerListener
     /** Counts a failure to accept for lack of a descriptor. */
     private function refuse(): void
     {
-        if (++$this->refused * self::PAUSE >= 1) {
+        if (++$this->refused * self::ACCEPT_PAUSE_SECONDS >= 1) {
             $this->refused = 0;
             ($this->exhausted)(self::NO_DESCRIPTOR);
         }
@@ -208,7 +208,7 @@ final class WorkerListener
             return; // the callback has closed the socket
         }
         EventLoop::disable($this->accepting);
-        $this->pausing ??= WeakTimer::after(self::PAUSE, $this, static function (self $reception): void {
+        $this->pausing ??= WeakTimer::after(self::ACCEPT_PAUSE_SECONDS, $this, static function (self $reception): void {
             $reception->pausing = null;
             EventLoop::enable($reception->accepting);
         });

@@ -15,8 +15,8 @@ use Spindle\Worker\WorkerPoolOptions;
 final class WorkerSettings
 {
     /** Default limit for a result in bytes, without a memory_limit; and the divisor of memory_limit otherwise. */
-    private const MAX_RESULT = 1 << 30;
-    private const SHARE_OF_MEMORY = 4;
+    private const DEFAULT_MAX_RESULT_BYTES = 1 << 30;
+    private const MEMORY_LIMIT_DIVISOR = 4;
 
     /** Signs closures. */
     public readonly string $key;
@@ -34,7 +34,7 @@ final class WorkerSettings
         $this->key = random_bytes(32);
         LoadedFiles::mark();
         $memory = ini_parse_quantity(\ini_get('memory_limit'));
-        $share = $memory > 0 ? max(1, intdiv($memory, self::SHARE_OF_MEMORY)) : self::MAX_RESULT;
+        $share = $memory > 0 ? max(1, intdiv($memory, self::MEMORY_LIMIT_DIVISOR)) : self::DEFAULT_MAX_RESULT_BYTES;
         $this->maxResult = min($options->maxResult ?? $share, WorkerProtocol::LONGEST_RESULT);
         $this->bootstrap = $options->bootstrap === null ? null : self::absolute($options->bootstrap);
         $this->initialize = $options->initialize === null ? null : TaskCode::encode($options->initialize, $this->key);

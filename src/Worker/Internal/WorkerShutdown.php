@@ -13,7 +13,7 @@ final class WorkerShutdown
     public const FAREWELL = 2.0;
 
     /** Seconds to wait for the exit status after the socket closed, before the worker is ended by force. */
-    private const TELLING = 1.0;
+    private const EXIT_STATUS_TIMEOUT = 1.0;
 
     /** Number of workers that get no more tasks and have not ended. */
     private int $count = 0;
@@ -55,7 +55,7 @@ final class WorkerShutdown
         }
         if ($worker->exit === null) { // otherwise its end is being handled
             $worker->crew->context->disconnected($worker->id);
-            $this->endIn($wrong === null ? self::TELLING : 0.0, $worker);
+            $this->endIn($wrong === null ? self::EXIT_STATUS_TIMEOUT : 0.0, $worker);
         }
     }
 

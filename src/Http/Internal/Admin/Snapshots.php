@@ -15,7 +15,7 @@ use function Amp\delay;
 final readonly class Snapshots
 {
     /** Seconds. */
-    private const INTERVAL = 1;
+    private const INTERVAL_SECONDS = 1;
 
     public function __construct(private ServerOverview $overview) {}
 
@@ -30,7 +30,7 @@ final readonly class Snapshots
     {
         do {
             $figures = $this->overview->figures();
-            yield new ServerSentEvent(self::snapshot($figures), retry: self::INTERVAL * 1000);
+            yield new ServerSentEvent(self::snapshot($figures), retry: self::INTERVAL_SECONDS * 1000);
         } while ($figures->isReady() && self::wait($leaving));
     }
 
@@ -38,7 +38,7 @@ final readonly class Snapshots
     private static function wait(?Cancellation $leaving): bool
     {
         try {
-            delay(self::INTERVAL, cancellation: $leaving);
+            delay(self::INTERVAL_SECONDS, cancellation: $leaving);
 
             return true;
         } catch (CancelledException) {

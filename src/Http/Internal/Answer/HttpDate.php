@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Answer;
 /** @see https://www.rfc-editor.org/rfc/rfc9110#section-5.6.7 */
 final class HttpDate
 {
-    private const MONTHS = [
+    private const MONTH_NUMBERS = [
         'Jan' => 1,
         'Feb' => 2,
         'Mar' => 3,
@@ -22,16 +22,34 @@ final class HttpDate
         'Dec' => 12,
     ];
 
-    private const DAY = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)';
-    private const LONG_DAY = '(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day';
-    private const MONTH = '(?<month>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)';
-    private const TIME = '(?<hour>[01]\d|2[0-3]):(?<minute>[0-5]\d):(?<second>[0-5]\d|60)';
+    private const DAY_PATTERN = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)';
+    private const LONG_DAY_PATTERN = '(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day';
+    private const MONTH_PATTERN = '(?<month>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)';
+    private const TIME_PATTERN = '(?<hour>[01]\d|2[0-3]):(?<minute>[0-5]\d):(?<second>[0-5]\d|60)';
 
     /** The current format, and the two that are obsolete. */
-    private const FORMS = [
-        '/^' . self::DAY . ', (?<day>\d\d) ' . self::MONTH . ' (?<year>\d{4}) ' . self::TIME . ' GMT$/D',
-        '/^' . self::LONG_DAY . ', (?<day>\d\d)-' . self::MONTH . '-(?<year>\d\d) ' . self::TIME . ' GMT$/D',
-        '/^' . self::DAY . ' ' . self::MONTH . ' (?<day>\d\d| \d) ' . self::TIME . ' (?<year>\d{4})$/D',
+    private const DATE_PATTERNS = [
+        '/^'
+            . self::DAY_PATTERN
+            . ', (?<day>\d\d) '
+            . self::MONTH_PATTERN
+            . ' (?<year>\d{4}) '
+            . self::TIME_PATTERN
+            . ' GMT$/D',
+        '/^'
+            . self::LONG_DAY_PATTERN
+            . ', (?<day>\d\d)-'
+            . self::MONTH_PATTERN
+            . '-(?<year>\d\d) '
+            . self::TIME_PATTERN
+            . ' GMT$/D',
+        '/^'
+            . self::DAY_PATTERN
+            . ' '
+            . self::MONTH_PATTERN
+            . ' (?<day>\d\d| \d) '
+            . self::TIME_PATTERN
+            . ' (?<year>\d{4})$/D',
     ];
 
     private function __construct() {}
@@ -49,7 +67,7 @@ final class HttpDate
      */
     public static function parse(string $date, int $now): ?int
     {
-        foreach (self::FORMS as $form) {
+        foreach (self::DATE_PATTERNS as $form) {
             if (preg_match($form, $date, $part) === 1) {
                 return self::time($part, $now);
             }
@@ -61,7 +79,7 @@ final class HttpDate
     /** @param array<string> $part */
     private static function time(array $part, int $now): ?int
     {
-        [$month, $day, $year] = [self::MONTHS[$part['month']] ?? 0, (int) $part['day'], (int) $part['year']];
+        [$month, $day, $year] = [self::MONTH_NUMBERS[$part['month']] ?? 0, (int) $part['day'], (int) $part['year']];
         if (\strlen($part['year']) === 2) {
             $year = self::fullYear($year, (int) gmdate('Y', $now));
         }

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Answer;
 /** @see https://www.iana.org/assignments/media-types */
 final class MediaType
 {
-    private const ANY = 'application/octet-stream';
+    private const DEFAULT_TYPE = 'application/octet-stream';
 
     private const TYPES = [
         'aac' => 'audio/aac', 'apng' => 'image/apng', 'atom' => 'application/atom+xml', 'avi' => 'video/x-msvideo', 'avif' => 'image/avif',
@@ -34,7 +34,7 @@ final class MediaType
     /** Returns the type for the extension of a file name. The charset of text types is UTF-8. */
     public static function of(string $path): string
     {
-        $type = self::TYPES[strtolower(pathinfo($path, \PATHINFO_EXTENSION))] ?? self::ANY;
+        $type = self::TYPES[strtolower(pathinfo($path, \PATHINFO_EXTENSION))] ?? self::DEFAULT_TYPE;
 
         return str_starts_with($type, 'text/') ? "{$type}; charset=utf-8" : $type;
     }

@@ -9,11 +9,11 @@ use Spindle\Http\HttpException;
 /** A regular file open for reading. Its properties describe this file, even if the path later leads to another. */
 final readonly class OpenFile
 {
-    private const KIND = 0o170_000;
-    private const REGULAR = 0o100_000;
+    private const S_IFMT = 0o170_000;
+    private const S_IFREG = 0o100_000;
 
     /** "n": don't wait for the writer of a pipe. "e": programs started by handlers do not inherit the descriptor. */
-    private const MODE = 'rne';
+    private const OPEN_MODE = 'rne';
 
     /**
      * @param resource $descriptor
@@ -39,12 +39,12 @@ final readonly class OpenFile
     {
         clearstatcache(true); // PHP caches link targets for minutes
         $path = str_starts_with($path, '/') ? $path : "./{$path}";
-        $descriptor = str_contains($path, "\0") ? false : @fopen($path, self::MODE);
+        $descriptor = str_contains($path, "\0") ? false : @fopen($path, self::OPEN_MODE);
         if ($descriptor === false) {
             throw self::failure($path);
         }
         $status = fstat($descriptor);
-        if ($status === false || ($status['mode'] & self::KIND) !== self::REGULAR) {
+        if ($status === false || ($status['mode'] & self::S_IFMT) !== self::S_IFREG) {
             throw self::absent();
         }
 

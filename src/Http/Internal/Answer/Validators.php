@@ -13,7 +13,7 @@ use Psr\Http\Message\ServerRequestInterface;
  */
 final readonly class Validators
 {
-    private const TAG = '@(W/)?("[\x21\x23-\x7e\x80-\xff]*+")@';
+    private const ETAG_PATTERN = '@(W/)?("[\x21\x23-\x7e\x80-\xff]*+")@';
 
     /**
      * @param string   $tag      with its quotes
@@ -59,7 +59,7 @@ final readonly class Validators
         if (trim($field, " \t") === '*') {
             return true;
         }
-        preg_match_all(self::TAG, $field, $tags, \PREG_SET_ORDER);
+        preg_match_all(self::ETAG_PATTERN, $field, $tags, \PREG_SET_ORDER);
         foreach ($tags as [, $weak, $tag]) {
             if ($strongly ? $weak === '' && $tag === $this->tag : $tag === self::opaque($this->tag)) {
                 return true;

@@ -19,13 +19,13 @@ use Spindle\Http\Internal\FreeMemory;
  */
 final readonly class FormReader
 {
-    private const PIECE = 65_536;
+    private const READ_BYTES = 65_536;
 
     /** Maximum bytes of a body that can be read again although it is never parsed. */
-    private const KEPT = 65_536;
+    private const MAX_KEPT_BYTES = 65_536;
 
     /** Maximum bytes of JSON that needs little memory whatever it contains. */
-    private const SMALL = 16_384;
+    private const MAX_SMALL_JSON_BYTES = 16_384;
 
     private const URLENCODED = 'application/x-www-form-urlencoded';
     private const MULTIPART = 'multipart/form-data';
@@ -82,8 +82,8 @@ final readonly class FormReader
 
         return match (true) {
             $type === self::MULTIPART => 0, // files may exceed the memory; PHP-FPM does not keep such bodies either
-            $type === self::URLENCODED, self::isJson($type) => max($this->limits->text, self::KEPT),
-            default => self::KEPT,
+            $type === self::URLENCODED, self::isJson($type) => max($this->limits->text, self::MAX_KEPT_BYTES),
+            default => self::MAX_KEPT_BYTES,
         };
     }
 
@@ -137,7 +137,7 @@ final readonly class FormReader
         $parser = new MultipartParser(HeaderValue::parse($contentType)?->parameters['boundary'] ?? '', $form);
         try {
             while (!$body->eof()) {
-                $parser->push($body->read(self::PIECE));
+                $parser->push($body->read(self::READ_BYTES));
             }
             $parser->finish();
 
@@ -165,7 +165,7 @@ final readonly class FormReader
                 "The JSON has more than {$members} members in objects of more than " . JsonMembers::FEW . ' each',
             );
         }
-        if (\strlen($text) > self::SMALL) {
+        if (\strlen($text) > self::MAX_SMALL_JSON_BYTES) {
             $this->checkMemory(JsonMembers::memory($text));
         }
         try {
@@ -204,7 +204,7 @@ final readonly class FormReader
         }
         $text = '';
         while (!$body->eof()) {
-            $text .= $body->read(self::PIECE);
+            $text .= $body->read(self::READ_BYTES);
             if (\strlen($text) > $limit) {
                 throw self::tooLong($limit);
             }

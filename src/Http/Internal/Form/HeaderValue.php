@@ -20,7 +20,7 @@ final readonly class HeaderValue
     /** Clients send at most three. Without a limit, chosen names could make PHP compare each one with all before it. */
     private const MAX_PARAMETERS = 20;
 
-    private const PARAMETER = '@\G[ \t]*+;[ \t]*+('
+    private const PARAMETER_PATTERN = '@\G[ \t]*+;[ \t]*+('
         . HeadReader::TOKEN
         . ')=(?:"([^"\\\\]*+(?:\\\\.[^"\\\\]*+)*+)(?<!\\\\)"|((?:[^\s",;\\\\\'][^\s",;\\\\]*+)?+))@';
 
@@ -36,7 +36,7 @@ final readonly class HeaderValue
         $value = strtolower($match[0]);
         $parameters = [];
         $at = \strlen($value);
-        while (preg_match(self::PARAMETER, $line, $match, \PREG_UNMATCHED_AS_NULL, $at) === 1) {
+        while (preg_match(self::PARAMETER_PATTERN, $line, $match, \PREG_UNMATCHED_AS_NULL, $at) === 1) {
             $name = strtolower($match[1]);
             if (isset($parameters[$name]) || \count($parameters) === self::MAX_PARAMETERS) {
                 return null;

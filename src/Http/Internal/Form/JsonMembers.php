@@ -16,29 +16,29 @@ final class JsonMembers
     public const FEW = 100;
 
     /** Everything except braces and colons, in one match. A string without an end extends to the end of the text. */
-    private const OTHERS = '/(?:[^{}:"]++|"(?:[^"\\\\]++|\\\\.)*+"?+)++/s';
+    private const NON_STRUCTURE_PATTERN = '/(?:[^{}:"]++|"(?:[^"\\\\]++|\\\\.)*+"?+)++/s';
 
     /** Depth at which counting stops. No text is decoded to that depth. */
-    private const DEPTH = 10_001;
+    private const MAX_DEPTH = 10_001;
 
     /** Bytes for an array with string keys, for a list, for a further member of each, and for a string. */
-    private const OBJECT = 376;
+    private const OBJECT_BYTES = 376;
     private const LIST = 216;
-    private const MEMBER = 72;
-    private const ITEM = 32;
-    private const STRING = 48;
+    private const MEMBER_BYTES = 72;
+    private const ITEM_BYTES = 32;
+    private const STRING_BYTES = 48;
 
     private function __construct() {}
 
     /** Returns an upper bound of the decoded text's bytes. Brackets, commas or colons in strings raise it. */
     public static function memory(string $json): int
     {
-        return self::OBJECT * (substr_count(
+        return self::OBJECT_BYTES * (substr_count(
             $json,
             '{',
         ) - substr_count($json, '{}')) + self::LIST * (substr_count($json, '[') - substr_count($json, '[]'))
-            + self::MEMBER * substr_count($json, ':') + self::ITEM * substr_count($json, ',')
-            + self::STRING * (substr_count($json, '"') >> 1) + \strlen($json);
+            + self::MEMBER_BYTES * substr_count($json, ':') + self::ITEM_BYTES * substr_count($json, ',')
+            + self::STRING_BYTES * (substr_count($json, '"') >> 1) + \strlen($json);
     }
 
     /**
@@ -50,7 +50,7 @@ final class JsonMembers
         if (substr_count($json, ':') <= $limit) {
             return false;
         }
-        $structure = preg_replace(self::OTHERS, '', $json);
+        $structure = preg_replace(self::NON_STRUCTURE_PATTERN, '', $json);
         if ($structure === null) {
             return true; // PCRE has reached one of its own limits
         }
@@ -70,7 +70,7 @@ final class JsonMembers
             } elseif ($structure[$at] === '{') {
                 $around[] = $members;
                 $members = 0;
-                if (\count($around) > self::DEPTH) {
+                if (\count($around) > self::MAX_DEPTH) {
                     return false;
                 }
             } else {

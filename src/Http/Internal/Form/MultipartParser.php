@@ -21,11 +21,11 @@ use Spindle\Http\HttpException;
 final class MultipartParser
 {
     /** Maximum bytes before the first and behind the last boundary, which are ignored. */
-    private const AROUND = 16_384;
+    private const MAX_IGNORED_BYTES = 16_384;
 
-    private const AFTER_BOUNDARY = '/^(?:--|[ \t]{0,64}+\r\n)/';
+    private const BOUNDARY_END_PATTERN = '/^(?:--|[ \t]{0,64}+\r\n)/';
 
-    private const AFTER_BOUNDARY_SO_FAR = '/^(?:-|[ \t]{0,64}+\r?+)$/D';
+    private const PARTIAL_BOUNDARY_END_PATTERN = '/^(?:-|[ \t]{0,64}+\r?+)$/D';
 
     private readonly string $boundary;
 
@@ -114,8 +114,8 @@ final class MultipartParser
             return;
         }
         $this->ignored += \strlen($bytes);
-        if ($this->ignored > self::AROUND) {
-            throw Refusal::tooMuch('There are more than ' . self::AROUND . ' bytes around the parts');
+        if ($this->ignored > self::MAX_IGNORED_BYTES) {
+            throw Refusal::tooMuch('There are more than ' . self::MAX_IGNORED_BYTES . ' bytes around the parts');
         }
     }
 
@@ -123,8 +123,8 @@ final class MultipartParser
     private function afterBoundary(): bool
     {
         $bytes = substr($this->buffer, $this->offset, 80);
-        if (preg_match(self::AFTER_BOUNDARY, $bytes, $match) !== 1) {
-            return preg_match(self::AFTER_BOUNDARY_SO_FAR, $bytes) === 1
+        if (preg_match(self::BOUNDARY_END_PATTERN, $bytes, $match) !== 1) {
+            return preg_match(self::PARTIAL_BOUNDARY_END_PATTERN, $bytes) === 1
                 ? false
                 : throw Refusal::malformed('A boundary is followed by something else than the end of its line');
         }

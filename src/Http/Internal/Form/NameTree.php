@@ -17,7 +17,7 @@ use Spindle\Http\HttpException;
 final class NameTree
 {
     /** A single space between brackets counts as nothing, unlike two. */
-    private const KEY = '/\G\[(?:\s?+\]|([^\]]++)\])/';
+    private const KEY_PATTERN = '/\G\[(?:\s?+\]|([^\]]++)\])/';
 
     /** @var array<mixed> */
     private array $tree = [];
@@ -75,7 +75,7 @@ final class NameTree
             return [$first];
         }
 
-        return preg_match_all(self::KEY, $name, $match, \PREG_UNMATCHED_AS_NULL, $open) === 0
+        return preg_match_all(self::KEY_PATTERN, $name, $match, \PREG_UNMATCHED_AS_NULL, $open) === 0
             ? [$first . strtr(substr($name, $open), ' .[', '___')]
             : [$first, ...$match[1]];
     }

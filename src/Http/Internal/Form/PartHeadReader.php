@@ -16,11 +16,11 @@ use Spindle\Http\Internal\Message\HeadReader;
 final class PartHeadReader
 {
     /** Enough for the longest path with each byte escaped. */
-    private const BYTES = 16_384;
+    private const MAX_BYTES = 16_384;
 
-    private const LINES = 20;
+    private const MAX_LINES = 20;
 
-    private const FIELD = '@^(' . HeadReader::TOKEN . '):(' . HeadReader::VALUE . ')$@D';
+    private const FIELD_PATTERN = '@^(' . HeadReader::TOKEN . '):(' . HeadReader::VALUE . ')$@D';
 
     private int $size = 0;
     private int $count = 0;
@@ -31,8 +31,8 @@ final class PartHeadReader
     /** @throws HttpException when this many bytes of an incomplete line are too many */
     public function expect(int $bytes): void
     {
-        if ($this->size + $bytes > self::BYTES) {
-            throw Refusal::tooMuch('The header of a part is longer than ' . self::BYTES . ' bytes');
+        if ($this->size + $bytes > self::MAX_BYTES) {
+            throw Refusal::tooMuch('The header of a part is longer than ' . self::MAX_BYTES . ' bytes');
         }
     }
 
@@ -53,8 +53,8 @@ final class PartHeadReader
         if ($line === "\r\n") {
             return $this->part();
         }
-        if (++$this->count > self::LINES) {
-            throw Refusal::tooMuch('A part has more than ' . self::LINES . ' header lines');
+        if (++$this->count > self::MAX_LINES) {
+            throw Refusal::tooMuch('A part has more than ' . self::MAX_LINES . ' header lines');
         }
         $this->field(substr($line, 0, -2));
 
@@ -64,7 +64,7 @@ final class PartHeadReader
     /** @throws HttpException */
     private function field(string $line): void
     {
-        if (preg_match(self::FIELD, $line, $match) !== 1) {
+        if (preg_match(self::FIELD_PATTERN, $line, $match) !== 1) {
             throw Refusal::malformed('A header line of a part is malformed');
         }
         $name = strtolower($match[1]);

@@ -12,7 +12,7 @@ use Spindle\Internal\Warnings;
 final class Spool
 {
     /** Bytes. A file on disk needs a descriptor, and takes 100 times as long as a few KB in memory. */
-    private const IN_MEMORY = 65_536;
+    private const MAX_MEMORY_BYTES = 65_536;
 
     /** @var resource */
     private mixed $file;
@@ -33,7 +33,7 @@ final class Spool
     public function write(string $bytes): void
     {
         $this->size += \strlen($bytes);
-        if ($this->size > self::IN_MEMORY && !$this->onDisk) {
+        if ($this->size > self::MAX_MEMORY_BYTES && !$this->onDisk) {
             $this->moveToDisk();
         }
         $this->append($bytes);

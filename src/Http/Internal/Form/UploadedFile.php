@@ -20,7 +20,7 @@ use function Amp\delay;
 final class UploadedFile implements UploadedFileInterface
 {
     /** Bytes copied between two turns of the event loop. */
-    private const CHUNK = 1 << 20;
+    private const CHUNK_BYTES = 1 << 20;
 
     private ?StreamInterface $stream = null;
 
@@ -133,7 +133,7 @@ final class UploadedFile implements UploadedFileInterface
                 if ($copied > 0) {
                     delay(0);
                 }
-                $length = min(self::CHUNK, $this->size - $copied);
+                $length = min(self::CHUNK_BYTES, $this->size - $copied);
                 $bytes = self::succeed(
                     static fn() => fseek($from, $copied) === 0 ? stream_copy_to_stream($from, $to, $length) : false,
                     $targetPath,

@@ -11,15 +11,15 @@ namespace Spindle\Http\Internal\Message;
  */
 final class ChunkDecoder
 {
-    private const SIZE_LINE = '@^([0-9A-Fa-f]{1,15}+)((?:[ \t]*+;[ \t]*+' . HeadReader::TOKEN
+    private const SIZE_LINE_PATTERN = '@^([0-9A-Fa-f]{1,15}+)((?:[ \t]*+;[ \t]*+' . HeadReader::TOKEN
         . '(?:[ \t]*+=[ \t]*+(?:' . HeadReader::TOKEN . '|' . HeadReader::QUOTED . '))?+)*+)$@D';
 
-    private const FIELD_LINE = '@^' . HeadReader::TOKEN . ':' . HeadReader::VALUE . '$@D';
+    private const FIELD_LINE_PATTERN = '@^' . HeadReader::TOKEN . ':' . HeadReader::VALUE . '$@D';
 
     /** Maximum bytes of chunk extensions. More of them would only keep the server busy. */
-    private const EXTENSIONS = 16_384;
+    private const MAX_EXTENSION_BYTES = 16_384;
 
-    private const SIZE_DIGITS = 15;
+    private const MAX_SIZE_DIGITS = 15;
 
     /** Missing bytes of the current chunk; null in the line with its size and in the trailer section. */
     private ?int $missing = null;
@@ -119,7 +119,7 @@ final class ChunkDecoder
     /** @throws BadMessageException */
     private function size(string $line): void
     {
-        if (preg_match(self::SIZE_LINE, $line, $match) !== 1) {
+        if (preg_match(self::SIZE_LINE_PATTERN, $line, $match) !== 1) {
             throw BadMessageException::malformed('The size of a chunk is malformed');
         }
         $size = (int) hexdec($match[1]);
@@ -131,9 +131,11 @@ final class ChunkDecoder
     /** @throws BadMessageException */
     private function checkExtensions(int $line): void
     {
-        if ($this->extensions + $line > self::EXTENSIONS + self::SIZE_DIGITS) {
+        if ($this->extensions + $line > self::MAX_EXTENSION_BYTES + self::MAX_SIZE_DIGITS) {
             throw BadMessageException::malformed(
-                'The extensions of chunks are longer than their data by more than ' . self::EXTENSIONS . ' bytes',
+                'The extensions of chunks are longer than their data by more than '
+                    . self::MAX_EXTENSION_BYTES
+                    . ' bytes',
             );
         }
     }
@@ -147,7 +149,7 @@ final class ChunkDecoder
             return;
         }
         $this->limits->checkSection(\strlen($this->trailers), ++$this->fields);
-        if (preg_match(self::FIELD_LINE, $line) !== 1) {
+        if (preg_match(self::FIELD_LINE_PATTERN, $line) !== 1) {
             throw BadMessageException::malformed('A trailer field is malformed');
         }
         $this->trailers .= "{$line}\r\n";

@@ -13,7 +13,7 @@ use Spindle\Http\Response;
 final class HandlerFailure
 {
     /** Maximum bytes of an exception's message in the log, because a message may contain data from clients. */
-    private const LONGEST = 16_384;
+    private const MAX_MESSAGE_BYTES = 16_384;
 
     private function __construct() {}
 
@@ -40,6 +40,6 @@ final class HandlerFailure
     /** Formats an exception for a log message. Loggers would replace names in braces, so braces are replaced. */
     public static function message(\Throwable $failure): string
     {
-        return strtr(substr($failure->getMessage(), 0, self::LONGEST), ['{' => '\x7b', '}' => '\x7d']);
+        return strtr(substr($failure->getMessage(), 0, self::MAX_MESSAGE_BYTES), ['{' => '\x7b', '}' => '\x7d']);
     }
 }

@@ -21,9 +21,9 @@ final class HeadReader
     public const QUOTED = '"(?:[\t\x20\x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\\\[\t\x20-\x7e\x80-\xff])*+"';
 
     /** RFC 9112, 2.3. Numbers with more digits are treated as another protocol. */
-    private const REQUEST_LINE = '@^(' . self::TOKEN . ') ([\x21\x22\x24-\x7e]++) HTTP/(\d)\.(\d)$@D';
+    private const REQUEST_LINE_PATTERN = '@^(' . self::TOKEN . ') ([\x21\x22\x24-\x7e]++) HTTP/(\d)\.(\d)$@D';
 
-    private const FIELD = '@^(' . self::TOKEN . '):[ \t]*+(' . self::VALUE . ')$@D';
+    private const FIELD_PATTERN = '@^(' . self::TOKEN . '):[ \t]*+(' . self::VALUE . ')$@D';
 
     /** RFC 3986, 3.2.2 and 3.2.3, with an IPv6 address as the first group. */
     private const AUTHORITY = '(?:(?:[A-Za-z0-9\-._\x7e!$&\'()*+,;=]|%[0-9A-Fa-f]{2})++|\[([0-9A-Fa-f:.]++)\])(?::\d{0,5}+)?+';
@@ -33,7 +33,7 @@ final class HeadReader
         . '(?:[ \t]*+;[ \t]*+' . self::TOKEN . '[ \t]*+=[ \t]*+(?:' . self::TOKEN . '|' . self::QUOTED . '))*+';
 
     /** Codings of which at least one is unknown, and "chunked" as the last one or not at all. */
-    private const UNKNOWN_CODINGS = '@^'
+    private const UNKNOWN_CODINGS_PATTERN = '@^'
         . self::UNKNOWN_CODING
         . '(?:[ \t]*+,[ \t]*+'
         . self::UNKNOWN_CODING
@@ -111,7 +111,7 @@ final class HeadReader
     /** @throws BadMessageException */
     private function requestLine(string $line): void
     {
-        if (preg_match(self::REQUEST_LINE, $line, $match) !== 1) {
+        if (preg_match(self::REQUEST_LINE_PATTERN, $line, $match) !== 1) {
             throw BadMessageException::malformed('The request line is malformed');
         }
         [, $method, $target, $major, $minor] = $match;
@@ -148,7 +148,7 @@ final class HeadReader
     /** @throws BadMessageException */
     private function field(string $line): void
     {
-        if (preg_match(self::FIELD, $line, $match) !== 1) {
+        if (preg_match(self::FIELD_PATTERN, $line, $match) !== 1) {
             throw BadMessageException::malformed('A header line is malformed');
         }
         $this->fields .= "{$line}\r\n";
@@ -199,7 +199,7 @@ final class HeadReader
 
             return;
         }
-        if (!$this->chunked && $this->version !== '1.0' && preg_match(self::UNKNOWN_CODINGS, $value) === 1) {
+        if (!$this->chunked && $this->version !== '1.0' && preg_match(self::UNKNOWN_CODINGS_PATTERN, $value) === 1) {
             throw BadMessageException::coding();
         }
         throw BadMessageException::malformed('The Transfer-Encoding is not "chunked", once and at the end');

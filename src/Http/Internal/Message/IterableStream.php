@@ -13,7 +13,7 @@ final class IterableStream implements StreamInterface
     use ForwardOnly;
 
     /** Maximum number of empty pieces that one read skips. Then it returns '', so that other fibers get a turn. */
-    private const EMPTY_PIECES = 100;
+    private const MAX_EMPTY_PIECES = 100;
 
     /** @var \Iterator<mixed, string>|null null after its end */
     private ?\Iterator $chunks;
@@ -46,7 +46,7 @@ final class IterableStream implements StreamInterface
 
     public function read(int $length): string
     {
-        for ($tries = self::EMPTY_PIECES; $this->piece === '' && $this->chunks !== null && $tries > 0; --$tries) {
+        for ($tries = self::MAX_EMPTY_PIECES; $this->piece === '' && $this->chunks !== null && $tries > 0; --$tries) {
             $this->advance($this->chunks);
         }
         $bytes = substr($this->piece, $this->offset, $length);

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Message;
 final readonly class MessageLimits
 {
     /** Maximum bytes of a request line without its target: method, two spaces, version and line end. */
-    private const BESIDE_TARGET = 64;
+    private const MAX_NON_TARGET_BYTES = 64;
 
     /**
      * @param int $target bytes of a request's target
@@ -30,7 +30,7 @@ final readonly class MessageLimits
     {
         return \strlen($head) <= $this->head
             && \strlen($target) <= $this->target
-            && \strlen($head) - \strlen($fields) <= $this->target + self::BESIDE_TARGET
+            && \strlen($head) - \strlen($fields) <= $this->target + self::MAX_NON_TARGET_BYTES
             && substr_count($fields, "\n") <= $this->fields;
     }
 
@@ -41,7 +41,7 @@ final readonly class MessageLimits
      */
     public function checkRequestLine(int $line): void
     {
-        if ($line > $this->target + self::BESIDE_TARGET + 2) {
+        if ($line > $this->target + self::MAX_NON_TARGET_BYTES + 2) {
             throw BadMessageException::targetTooLong($this->target);
         }
     }

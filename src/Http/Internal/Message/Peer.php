@@ -8,7 +8,7 @@ namespace Spindle\Http\Internal\Message;
 final readonly class Peer
 {
     /** Bytes of the IPv6 prefix that providers assign to one client: RFC 6177, 2. */
-    private const NETWORK = 8;
+    private const IPV6_PREFIX_BYTES = 8;
 
     /** @param string $network identifies a client: the address, or the /64 of an IPv6 address */
     private function __construct(
@@ -46,7 +46,7 @@ final readonly class Peer
     {
         $isIpv6 = $port !== 0 && str_contains($address, ':');
 
-        return $isIpv6 ? substr((string) inet_pton(explode('%', $address)[0]), 0, self::NETWORK) : $address;
+        return $isIpv6 ? substr((string) inet_pton(explode('%', $address)[0]), 0, self::IPV6_PREFIX_BYTES) : $address;
     }
 
     /** @return array{string, int} */

@@ -18,7 +18,7 @@ namespace Spindle\Http\Internal\Message;
 final class RequestParser
 {
     /** A conditional group refuses the second field of a kind. A lookbehind requires a Host field. */
-    private const PLAIN_HEAD = '@\G(?!CONNECT )('
+    private const PLAIN_HEAD_PATTERN = '@\G(?!CONNECT )('
         . HeadReader::TOKEN
         . ') (/[\x21\x22\x24-\x7e]*+) HTTP/1\.1\r\n((?:(?:'
         . '(?![CHTEUchteu])' . HeadReader::TOKEN . ':' . HeadReader::VALUE
@@ -101,8 +101,11 @@ final class RequestParser
         if (($this->missing !== 0 || $this->chunks !== null) && (!$this->skipBody() || $this->buffered() === 0)) {
             return null;
         }
-        if ($this->reader === null && preg_match(self::PLAIN_HEAD, $this->buffer, $match, 0, $this->offset) === 1
-            && (\strlen($match[0]) <= $this->short || $this->limits->allow($match[0], $match[3], $match[2]))) {
+        if (
+            $this->reader === null
+            && preg_match(self::PLAIN_HEAD_PATTERN, $this->buffer, $match, 0, $this->offset) === 1
+            && (\strlen($match[0]) <= $this->short || $this->limits->allow($match[0], $match[3], $match[2]))
+        ) {
             $this->offset += \strlen($match[0]);
             $head = new Head();
             [, $head->method, $head->target, $head->fields, $head->host] = $match;

@@ -13,10 +13,10 @@ final readonly class ErrorPage
 {
     public const JSON = \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_THROW_ON_ERROR;
 
-    private const PROBLEM = 'application/problem+json';
+    private const PROBLEM_TYPE = 'application/problem+json';
 
     /** Maximum stack frames of a trace. An endless recursion has a hundred thousand. */
-    private const FRAMES = 100;
+    private const MAX_FRAMES = 100;
 
     private const STYLE = 'body{font:16px/1.5 system-ui,sans-serif;max-width:60em;margin:4em auto;padding:0 1em;color:#222;background:#fff}'
         . 'h1{font-size:1.5em}pre{font-size:.8em;padding:1em;overflow:auto;background:#f4f4f4}';
@@ -36,15 +36,17 @@ final readonly class ErrorPage
     public function response(string $accept): ResponseInterface
     {
         // A client that accepts any JSON format can read this one.
-        $accept = (string) preg_replace('@application/[\w.\-]++\+json@i', self::PROBLEM, $accept);
+        $accept = (string) preg_replace('@application/[\w.\-]++\+json@i', self::PROBLEM_TYPE, $accept);
         $response = (new Response($this->status, $this->headers))->withoutHeader('Content-Length');
         $reason = $response->getReasonPhrase();
         [
             $type,
             $body,
-        ] = match ((new Preferences($accept))->best(['text/plain', 'text/html', self::PROBLEM, 'application/json'])) {
+        ] = match ((new Preferences($accept))->best(
+            ['text/plain', 'text/html', self::PROBLEM_TYPE, 'application/json'],
+        )) {
             'text/html' => ['text/html; charset=utf-8', $this->html(trim("{$this->status} {$reason}"))],
-            self::PROBLEM, 'application/json' => [self::PROBLEM, $this->problem($reason)],
+            self::PROBLEM_TYPE, 'application/json' => [self::PROBLEM_TYPE, $this->problem($reason)],
             default => ['text/plain; charset=utf-8', $this->text(trim("{$this->status} {$reason}"))],
         };
 
@@ -106,7 +108,7 @@ final readonly class ErrorPage
         $lines = [];
         for (; $failure !== null; $failure = $failure->getPrevious()) {
             $lines[] = ($lines === [] ? '' : 'Caused by ') . self::line($failure);
-            foreach (\array_slice($failure->getTrace(), 0, self::FRAMES) as $at => $frame) {
+            foreach (\array_slice($failure->getTrace(), 0, self::MAX_FRAMES) as $at => $frame) {
                 $place = isset($frame['file'], $frame['line'])
                     ? "{$frame['file']}:{$frame['line']}"
                     : '[internal function]';

@@ -13,10 +13,10 @@ final class ForwardedField
     private const PAIR = '(' . HeadReader::TOKEN . ')=(?|(' . HeadReader::TOKEN . ')|"((?:[^"\\\\]|\\\\.)*+)")';
 
     /** Spaces around ";" are allowed. The RFC has none, but many proxies send them. */
-    private const ELEMENT = '@^[ \t]*+' . self::PAIR . '(?:[ \t]*+;[ \t]*+' . self::PAIR . ')*+[ \t]*+;?$@D';
+    private const ELEMENT_PATTERN = '@^[ \t]*+' . self::PAIR . '(?:[ \t]*+;[ \t]*+' . self::PAIR . ')*+[ \t]*+;?$@D';
 
     /** Maximum bytes of an element with commas while its begin is searched. */
-    private const LONGEST = 1024;
+    private const MAX_ELEMENT_BYTES = 1024;
 
     /** Proxies send four pairs. Without a limit, chosen names could make PHP compare each one with all before it. */
     private const MAX_PAIRS = 20;
@@ -40,7 +40,7 @@ final class ForwardedField
             if ($hop !== null) {
                 yield $hop;
                 $element = '';
-            } elseif (!str_contains($element, '"') || \strlen($element) > self::LONGEST) {
+            } elseif (!str_contains($element, '"') || \strlen($element) > self::MAX_ELEMENT_BYTES) {
                 return;
             }
         }
@@ -48,7 +48,7 @@ final class ForwardedField
 
     private static function hop(string $element): ?Hop
     {
-        if (preg_match(self::ELEMENT, $element) !== 1) {
+        if (preg_match(self::ELEMENT_PATTERN, $element) !== 1) {
             return null;
         }
         preg_match_all('@' . self::PAIR . '@', $element, $pairs, \PREG_SET_ORDER);

@@ -13,10 +13,10 @@ final class GzipStream implements StreamInterface
 {
     use ForwardOnly;
 
-    private const PIECE = 16_384;
+    private const CHUNK_BYTES = 16_384;
 
     /** Maximum bytes that one read compresses. zlib itself would take megabytes of zeros before it returns anything. */
-    private const AT_ONCE = 262_144;
+    private const MAX_INPUT_BYTES_PER_READ = 262_144;
 
     private readonly int $flush;
 
@@ -59,7 +59,7 @@ final class GzipStream implements StreamInterface
      */
     public function read(int $length): string
     {
-        $enough = $this->taken + self::AT_ONCE;
+        $enough = $this->taken + self::MAX_INPUT_BYTES_PER_READ;
         while ($this->offset === \strlen($this->rest) && !$this->ended && $this->taken < $enough) {
             $bytes = $this->take();
             if ($bytes === null) {
@@ -103,7 +103,7 @@ final class GzipStream implements StreamInterface
         if ($this->seekable && $this->source->tell() !== $this->taken) {
             $this->source->seek($this->taken);
         }
-        $length = $this->size === null ? self::PIECE : min(self::PIECE, $this->size - $this->taken);
+        $length = $this->size === null ? self::CHUNK_BYTES : min(self::CHUNK_BYTES, $this->size - $this->taken);
         $bytes = substr($this->source->read($length), 0, $length);
         $this->taken += \strlen($bytes);
         if ($bytes === '' && !$this->source->eof()) {

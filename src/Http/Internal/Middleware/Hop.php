@@ -7,12 +7,12 @@ namespace Spindle\Http\Internal\Middleware;
 /** One entry of a proxy about the request that it forwarded. Invalid values count as missing. */
 final readonly class Hop
 {
-    private const AUTHORITY = '@^([a-z0-9._\-]++|\[[0-9a-f:.]++\])(?::(\d{1,5}))?$@D';
+    private const AUTHORITY_PATTERN = '@^([a-z0-9._\-]++|\[[0-9a-f:.]++\])(?::(\d{1,5}))?$@D';
 
     /** RFC 7239, 6; also IPv6 without brackets, as in X-Forwarded-For. */
-    private const NODE = '@^(?|([0-9.]++)(?::[\w.\-]++)?|\[([0-9A-Fa-f:.]++)\](?::[\w.\-]++)?|([0-9A-Fa-f:.]++))$@D';
+    private const NODE_PATTERN = '@^(?|([0-9.]++)(?::[\w.\-]++)?|\[([0-9A-Fa-f:.]++)\](?::[\w.\-]++)?|([0-9A-Fa-f:.]++))$@D';
 
-    private const HIDDEN = '@^(?:unknown|_[\w.\-]++)(?::[\w.\-]++)?$@Di';
+    private const HIDDEN_NODE_PATTERN = '@^(?:unknown|_[\w.\-]++)(?::[\w.\-]++)?$@Di';
 
     /**
      * @param string|null $address of the proxy's client; null when it is hidden
@@ -37,8 +37,10 @@ final readonly class Hop
      */
     public static function of(string $node, string $scheme, string $authority, string $port = ''): ?self
     {
-        $address = preg_match(self::NODE, $node, $part) === 1 ? filter_var($part[1], \FILTER_VALIDATE_IP) : false;
-        if ($address === false && preg_match(self::HIDDEN, $node) !== 1) {
+        $address = preg_match(self::NODE_PATTERN, $node, $part) === 1
+            ? filter_var($part[1], \FILTER_VALIDATE_IP)
+            : false;
+        if ($address === false && preg_match(self::HIDDEN_NODE_PATTERN, $node) !== 1) {
             return null;
         }
         $scheme = strtolower($scheme);
@@ -55,7 +57,7 @@ final readonly class Hop
     /** @return array{string|null, int|null} */
     private static function authority(string $text): array
     {
-        if (preg_match(self::AUTHORITY, $text, $part) !== 1) {
+        if (preg_match(self::AUTHORITY_PATTERN, $text, $part) !== 1) {
             return [null, null];
         }
         $port = isset($part[2]) ? self::port($part[2]) : null;

@@ -10,7 +10,7 @@ final readonly class Networks
     /** Address of a Unix socket's client in a server's requests. */
     private const UNIX_PEER = 'unix:';
 
-    private const IPV4_IN_IPV6 = "\0\0\0\0\0\0\0\0\0\0\xff\xff";
+    private const IPV4_MAPPED_PREFIX = "\0\0\0\0\0\0\0\0\0\0\xff\xff";
 
     private bool $unix;
 
@@ -88,6 +88,6 @@ final readonly class Networks
             return null;
         }
 
-        return str_starts_with($packed, self::IPV4_IN_IPV6) ? substr($packed, 12) : $packed;
+        return str_starts_with($packed, self::IPV4_MAPPED_PREFIX) ? substr($packed, 12) : $packed;
     }
 }

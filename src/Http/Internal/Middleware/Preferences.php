@@ -15,9 +15,9 @@ final readonly class Preferences
     /** Clients send at most ten. Without a limit, chosen names could make PHP compare each one with all before it. */
     private const MAX_NAMES = 100;
 
-    private const MEMBER = '@^[ \t]*+([!#$%&\'*+\-.^_`|~0-9A-Za-z/]++)[ \t]*+(;.*+)?$@Ds';
-    private const WEIGHT = '@;[ \t]*+q=([^;]*+)@i';
-    private const NUMBER = '@^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$@D';
+    private const MEMBER_PATTERN = '@^[ \t]*+([!#$%&\'*+\-.^_`|~0-9A-Za-z/]++)[ \t]*+(;.*+)?$@Ds';
+    private const WEIGHT_PATTERN = '@;[ \t]*+q=([^;]*+)@i';
+    private const NUMBER_PATTERN = '@^(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$@D';
 
     /** @var array<string, float> by name in lower case, in the client's order */
     private array $weights;
@@ -26,7 +26,7 @@ final readonly class Preferences
     {
         $weights = [];
         foreach (explode(',', $field) as $member) {
-            $weight = preg_match(self::MEMBER, $member, $part) === 1 ? self::weight($part[2] ?? '') : null;
+            $weight = preg_match(self::MEMBER_PATTERN, $member, $part) === 1 ? self::weight($part[2] ?? '') : null;
             if ($weight !== null && \count($weights) < self::MAX_NAMES) {
                 $weights[strtolower($part[1])] ??= $weight;
             }
@@ -72,12 +72,12 @@ final readonly class Preferences
 
     private static function weight(string $parameters): ?float
     {
-        if (preg_match(self::WEIGHT, $parameters, $part) !== 1) {
+        if (preg_match(self::WEIGHT_PATTERN, $parameters, $part) !== 1) {
             return 1.0;
         }
         $number = trim($part[1], " \t");
 
-        return preg_match(self::NUMBER, $number) === 1 ? (float) $number : null;
+        return preg_match(self::NUMBER_PATTERN, $number) === 1 ? (float) $number : null;
     }
 
     /** Returns the most precise range that contains the type. */

@@ -14,10 +14,10 @@ use Spindle\Internal\Warnings;
 final class Channel
 {
     /** Maximum bytes received at once, so that one process does not keep the supervisor from the others. */
-    private const MOST = 1 << 20;
+    private const MAX_READ_BYTES = 1 << 20;
 
     /** Maximum bytes of a message. A longer one is malformed. */
-    private const LONGEST = 1 << 26;
+    private const MAX_MESSAGE_BYTES = 1 << 26;
 
     /** Seconds for sending the last messages. */
     private const FINISH_TIMEOUT = 5.0;
@@ -38,7 +38,7 @@ final class Channel
         stream_set_blocking($stream, false);
         $this->frames = new FrameReader(function (int $type, int $number, string $bytes, int $at, int $length): void {
             $this->received[] = [Message::from($type), $number, substr($bytes, $at, $length)];
-        }, self::LONGEST);
+        }, self::MAX_MESSAGE_BYTES);
     }
 
     /**
@@ -91,7 +91,7 @@ final class Channel
      */
     public function receive(): ?array
     {
-        [$bytes] = Warnings::of(fn() => stream_get_contents($this->stream, self::MOST));
+        [$bytes] = Warnings::of(fn() => stream_get_contents($this->stream, self::MAX_READ_BYTES));
         if (($bytes === '' || $bytes === false) && feof($this->stream)) {
             return null;
         }

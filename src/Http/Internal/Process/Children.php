@@ -17,7 +17,7 @@ use Spindle\Internal\MalformedFrameException;
 final class Children implements \IteratorAggregate
 {
     /** Maximum nanoseconds of one wait. A signal that arrives right before a wait does not end it. */
-    private const LONGEST_WAIT = 1_000_000_000;
+    private const MAX_WAIT_NANOSECONDS = 1_000_000_000;
 
     /** @var array<int, Child> by pid */
     private array $children = [];
@@ -81,7 +81,9 @@ final class Children implements \IteratorAggregate
     /** Waits for signals and messages until something is due, and passes the messages on. */
     public function listen(SignalInbox $signals, int $due): void
     {
-        $wait = $signals->isEmpty() ? intdiv(max(0, min($due - (int) hrtime(true), self::LONGEST_WAIT)), 1_000) : 0;
+        $wait = $signals->isEmpty()
+            ? intdiv(max(0, min($due - (int) hrtime(true), self::MAX_WAIT_NANOSECONDS)), 1_000)
+            : 0;
         $connected = array_filter($this->children, static fn(Child $child): bool => $child->connected);
         $reads = array_map(static fn(Child $child) => $child->channel->stream(), $connected);
         $writes = array_map(

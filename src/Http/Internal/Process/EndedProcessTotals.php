@@ -11,13 +11,13 @@ use Spindle\Http\Internal\Admin\Totals;
 final class EndedProcessTotals
 {
     /** Routes that are counted separately: as many as in one process. */
-    private const ROUTES = 500;
+    private const MAX_ROUTES = 500;
 
     private Totals $totals;
 
     public function __construct()
     {
-        $this->totals = new Totals(self::ROUTES);
+        $this->totals = new Totals(self::MAX_ROUTES);
     }
 
     /** @param string $counted of a running process, whose routes are reserved: {@see HttpServerStatistics::toJson()} */

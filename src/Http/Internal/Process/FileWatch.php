@@ -10,7 +10,7 @@ final class FileWatch
     /** Nanoseconds between two scans. */
     public const INTERVAL = 500_000_000;
 
-    private const NAMED = 5;
+    private const MAX_NAMED_FILES = 5;
 
     /** @var array<string, array{string, string}> file status, and a hash, '' if it was not read; by relative path */
     private array $files = [];
@@ -36,9 +36,9 @@ final class FileWatch
             ) + array_diff_key($this->files, $files),
         );
         $this->files = $files;
-        $more = \count($changed) - self::NAMED;
+        $more = \count($changed) - self::MAX_NAMED_FILES;
 
-        return $more > 0 ? [...\array_slice($changed, 0, self::NAMED), "{$more} more"] : $changed;
+        return $more > 0 ? [...\array_slice($changed, 0, self::MAX_NAMED_FILES), "{$more} more"] : $changed;
     }
 
     /**

@@ -13,13 +13,13 @@ use Spindle\Internal\UsableMemory;
  */
 final readonly class MemoryLimit
 {
-    private const LEAST = 128 << 20;
+    private const MIN_BYTES = 128 << 20;
 
     /** Share of the memory for all processes. The rest is for other programs, and what PHP does not count. */
-    private const SHARE = 0.75;
+    private const MEMORY_SHARE = 0.75;
 
     /** Factor for --max-memory. A process that is being replaced needs room for its remaining requests. */
-    private const ABOVE_MAX_MEMORY = 2;
+    private const MAX_MEMORY_FACTOR = 2;
 
     private function __construct() {}
 
@@ -37,9 +37,9 @@ final readonly class MemoryLimit
             return null;
         }
         $limit = max(
-            self::LEAST,
-            (int) ($bytes * self::SHARE / $processes),
-            self::ABOVE_MAX_MEMORY * ($options->maxMemory ?? 0),
+            self::MIN_BYTES,
+            (int) ($bytes * self::MEMORY_SHARE / $processes),
+            self::MAX_MEMORY_FACTOR * ($options->maxMemory ?? 0),
         );
 
         return intdiv($limit, 1 << 20) . 'M';

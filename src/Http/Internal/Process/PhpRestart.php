@@ -11,10 +11,10 @@ use Spindle\Internal\Warnings;
 final class PhpRestart
 {
     /** A setting that belongs to no extension. PHP keeps it, and unlike an environment variable it is not inherited. */
-    private const MARK = 'spindle.restarted';
+    private const RESTARTED_SETTING = 'spindle.restarted';
 
     /** Signals that may be ignored since the start, as SIGHUP is with nohup. */
-    private const MAY_BE_IGNORED = [\SIGHUP, \SIGINT, \SIGQUIT, \SIGTERM, \SIGUSR1, \SIGUSR2];
+    private const IGNORABLE_SIGNALS = [\SIGHUP, \SIGINT, \SIGQUIT, \SIGTERM, \SIGUSR1, \SIGUSR2];
 
     private function __construct() {}
 
@@ -27,7 +27,7 @@ final class PhpRestart
         if (\PHP_SAPI !== 'cli' || !\function_exists('pcntl_exec') || !\function_exists('pcntl_signal')) {
             return 'PHP can restart itself only on the command line, and with the functions pcntl_exec() and pcntl_signal() of the extension pcntl';
         }
-        if (get_cfg_var(self::MARK) !== false) {
+        if (get_cfg_var(self::RESTARTED_SETTING) !== false) {
             return 'PHP was restarted without them, but another setting of disable_functions has replaced the one for that';
         }
         $arguments = self::arguments(explode("\0", (string) @file_get_contents('/proc/self/cmdline'), -1));
@@ -35,7 +35,7 @@ final class PhpRestart
             return 'the command line of this process can not be read in /proc/self/cmdline, or is that of another program, as in a fork';
         }
         $others = array_filter(
-            self::MAY_BE_IGNORED,
+            self::IGNORABLE_SIGNALS,
             static fn(int $signal): bool => pcntl_signal_get_handler($signal) === \SIG_DFL,
         );
         foreach (IgnoredSignals::among(array_values($others)) as $signal) {
@@ -85,7 +85,7 @@ final class PhpRestart
                 ),
             ),
             'session.auto_start' => '0',
-            self::MARK => '1',
+            self::RESTARTED_SETTING => '1',
         ];
         if ((bool) \ini_get('opcache.enable_cli') && (string) \ini_get('opcache.file_cache') !== '') {
             // Code compiled by a PHP that has these functions ends the process when it calls one that this PHP does not

@@ -11,10 +11,10 @@ use Psr\Http\Message\ServerRequestInterface;
 final class ProcessLifetime
 {
     /** Nanoseconds until the next request for a replacement, as a replacement may fail. */
-    private const AGAIN = 30_000_000_000;
+    private const RETRY_NANOSECONDS = 30_000_000_000;
 
     /** Number of requests. If the memory limit is reached earlier, it is too low for any process. */
-    private const FEW = 10;
+    private const FEW_REQUESTS = 10;
 
     private int $requests = 0;
 
@@ -62,13 +62,13 @@ final class ProcessLifetime
         ) {
             return;
         }
-        $this->askAt = (int) hrtime(true) + self::AGAIN;
+        $this->askAt = (int) hrtime(true) + self::RETRY_NANOSECONDS;
         $had = "{$this->requests} " . ($this->requests === 1 ? 'request' : 'requests');
         $this->requests >= $this->maxRequests
             ? ($this->spent)("it has had {$had}", false)
             : ($this->spent)(
                 'it uses ' . memory_get_usage() . " bytes of memory after {$had}",
-                $this->requests <= self::FEW,
+                $this->requests <= self::FEW_REQUESTS,
             );
     }
 }

@@ -20,16 +20,16 @@ use Spindle\Internal\Terminal;
 final class ProcessManager
 {
     /** Nanoseconds of serving after which an end does not count as early. */
-    private const SOON = 10_000_000_000;
+    private const EARLY_END_NANOSECONDS = 10_000_000_000;
 
     /** Number of unanswered pings after which a process is killed. */
-    private const PINGS = 4;
+    private const MAX_UNANSWERED_PINGS = 4;
 
     /** Nanoseconds for a process to report its position before it is killed. */
-    private const LAST_WORDS = 250_000_000;
+    private const REPORT_NANOSECONDS = 250_000_000;
 
     /** Seconds after its own timeout in which an ending process may still end by itself. Then it is killed. */
-    private const GRACE = 1.0;
+    private const GRACE_SECONDS = 1.0;
 
     /** @var list<Slot> */
     private readonly array $slots;
@@ -185,7 +185,10 @@ final class ProcessManager
         }
         $child->channel->send($how, 0, $payload);
         $timeout = $how === Message::Stop ? $child->stopTimeout : $child->leaveTimeout;
-        $child->endUntil = min($child->endUntil, (int) hrtime(true) + self::nanoseconds($timeout + self::GRACE));
+        $child->endUntil = min(
+            $child->endUntil,
+            (int) hrtime(true) + self::nanoseconds($timeout + self::GRACE_SECONDS),
+        );
         Signals::send($child->pid, \SIGCONT); // a process that is stopped (SIGSTOP) would not even read the message
     }
 
@@ -222,7 +225,7 @@ final class ProcessManager
             foreach ($this->children as $child) {
                 $this->ping($child);
             }
-            $this->pingAt = $now + self::nanoseconds($this->options->stallTimeout / self::PINGS);
+            $this->pingAt = $now + self::nanoseconds($this->options->stallTimeout / self::MAX_UNANSWERED_PINGS);
         }
         if ($this->lookAt <= $now && $this->files !== null) {
             $changes = $this->files->changes();
@@ -240,7 +243,7 @@ final class ProcessManager
         if ($child->readyAt === null) {
             return;
         }
-        if ($child->unanswered++ < self::PINGS) {
+        if ($child->unanswered++ < self::MAX_UNANSWERED_PINGS) {
             $child->channel->send(Message::Ping);
         } else {
             $this->ask(
@@ -259,7 +262,7 @@ final class ProcessManager
     {
         if ($child->killAt === null) {
             $child->end = $child->end === '' ? $why : $child->end;
-            $child->killAt = (int) hrtime(true) + self::LAST_WORDS;
+            $child->killAt = (int) hrtime(true) + self::REPORT_NANOSECONDS;
             Signals::send($child->pid, ServingProcess::END_AT_ONCE);
         }
     }
@@ -377,7 +380,7 @@ final class ProcessManager
         $child->end = $why;
         $child->endUntil = min(
             $child->endUntil,
-            (int) hrtime(true) + self::nanoseconds($child->stopTimeout + self::GRACE),
+            (int) hrtime(true) + self::nanoseconds($child->stopTimeout + self::GRACE_SECONDS),
         );
     }
 
@@ -434,7 +437,7 @@ final class ProcessManager
             $slot->failures = $child->readyAt === null ? $slot->failures + 1 : 0;
             $slot->deaths = match (true) {
                 $child->readyAt === null => $slot->deaths,
-                hrtime(true) - $child->readyAt > self::SOON => 0,
+                hrtime(true) - $child->readyAt > self::EARLY_END_NANOSECONDS => 0,
                 default => $slot->deaths + 1,
             };
             $this->lost($slot, $child->story());

@@ -8,14 +8,14 @@ namespace Spindle\Http\Internal\Process;
 final class ProcessQueries
 {
     /** Nanoseconds for the answers. */
-    private const PATIENCE = 2_000_000_000;
+    private const TIMEOUT_NANOSECONDS = 2_000_000_000;
 
     /**
      * Nanoseconds for answers about health. Enough for {@see \Spindle\Http\Internal\Server\Checks::DEADLINE} and the
      * messages, and less than the usual timeout of one second:
      * https://kubernetes.io/docs/tasks/configure-pod-container/configure-liveness-readiness-startup-probes/#configure-probes.
      */
-    private const PATIENCE_FOR_HEALTH = 850_000_000;
+    private const HEALTH_TIMEOUT_NANOSECONDS = 850_000_000;
 
     private int $begun = 0;
 
@@ -40,7 +40,7 @@ final class ProcessQueries
     public function begin(Child $asker, int $number, string $question, array $children): void
     {
         $pids = array_map(static fn(Child $child): int => $child->pid, $children);
-        $until = (int) hrtime(true) + ($question === ServingProcess::HEALTH ? self::PATIENCE_FOR_HEALTH : self::PATIENCE);
+        $until = (int) hrtime(true) + ($question === ServingProcess::HEALTH ? self::HEALTH_TIMEOUT_NANOSECONDS : self::TIMEOUT_NANOSECONDS);
         $this->open[++$this->begun] = [
             'asker' => $asker,
             'number' => $number,

@@ -17,31 +17,34 @@ use Spindle\Http\UnsupportedFunctionException;
  */
 final class RequestFunctions
 {
-    private const ANSWER = 'has no effect in spindle serve, as one process answers many requests at once';
-    private const SESSION = 'would share one session among all clients of a process of spindle serve';
-    private const COOKIE = 'return a response that sets the cookie, as $response->withAddedHeader(\'Set-Cookie\', \'name=value; Path=/; HttpOnly; SameSite=Lax\')';
+    private const NO_EFFECT_REASON = 'has no effect in spindle serve, as one process answers many requests at once';
+    private const SHARED_SESSION_REASON = 'would share one session among all clients of a process of spindle serve';
+    private const COOKIE_ADVICE = 'return a response that sets the cookie, as $response->withAddedHeader(\'Set-Cookie\', \'name=value; Path=/; HttpOnly; SameSite=Lax\')';
 
     /** For each function: its missing effect, and what to do instead. */
     private const THROWING = [
         'header' => [
-            self::ANSWER,
+            self::NO_EFFECT_REASON,
             'return a response that has the header, as $response->withHeader(\'Name\', \'value\')',
         ],
-        'header_register_callback' => [self::ANSWER, 'change the response in a PSR-15 middleware'],
-        'http_response_code' => [self::ANSWER, 'return a response that has the status, as $response->withStatus(404)'],
+        'header_register_callback' => [self::NO_EFFECT_REASON, 'change the response in a PSR-15 middleware'],
+        'http_response_code' => [
+            self::NO_EFFECT_REASON,
+            'return a response that has the status, as $response->withStatus(404)',
+        ],
         'session_start' => [
-            self::SESSION,
+            self::SHARED_SESSION_REASON,
             'use a PSR-15 middleware for sessions, which finds the session by a cookie of the request and keeps it in a request attribute',
         ],
-        'setcookie' => [self::ANSWER, self::COOKIE],
-        'setrawcookie' => [self::ANSWER, self::COOKIE],
+        'setcookie' => [self::NO_EFFECT_REASON, self::COOKIE_ADVICE],
+        'setrawcookie' => [self::NO_EFFECT_REASON, self::COOKIE_ADVICE],
     ];
 
     /** PHP's time limit applies to the process and would end all its requests. The server has a limit per request. */
     private const WITHOUT_EFFECT = ['set_time_limit'];
 
     /** PHP writes to standard error and blocks all requests until it is read. The log does not block. */
-    private const WAITING = ['error_log'];
+    private const BLOCKING = ['error_log'];
 
     /** Log for error_log(); null for standard error. */
     private static ?LoggerInterface $log = null;
@@ -51,7 +54,7 @@ final class RequestFunctions
     /** @return list<string> the functions to disable at PHP's start */
     public static function names(): array
     {
-        return [...array_keys(self::THROWING), ...self::WITHOUT_EFFECT, ...self::WAITING];
+        return [...array_keys(self::THROWING), ...self::WITHOUT_EFFECT, ...self::BLOCKING];
     }
 
     /** Returns whether this PHP was started without them. */

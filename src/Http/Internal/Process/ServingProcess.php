@@ -30,7 +30,7 @@ final class ServingProcess
     private const PR_SET_PDEATHSIG = 1;
 
     /** Begin of PHP's message. */
-    private const OUT_OF_MEMORY = 'Allowed memory size';
+    private const OUT_OF_MEMORY_PREFIX = 'Allowed memory size';
 
     private ?SupervisorLink $link = null;
     private ?HttpServer $server = null;
@@ -249,7 +249,7 @@ final class ServingProcess
         $error = FatalError::last();
         $request = $this->server?->underWay()->clauseAtTheEnd() ?? '';
         if ($error !== null) {
-            $advice = str_starts_with($error['message'], self::OUT_OF_MEMORY)
+            $advice = str_starts_with($error['message'], self::OUT_OF_MEMORY_PREFIX)
                 ? '; that is its memory_limit, which --memory-limit sets'
                 : '';
             $this->tell(

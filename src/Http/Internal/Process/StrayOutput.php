@@ -18,17 +18,17 @@ use Spindle\Internal\OutputBuffers;
 final class StrayOutput
 {
     /** Maximum bytes logged of an output. */
-    private const MAX_TEXT = 1_000;
+    private const MAX_TEXT_BYTES = 1_000;
 
     /** Maximum number of requests that are distinguished between two log entries. */
     private const MAX_PRINTERS = 10;
 
     /** Maximum number of entries per window; and nanoseconds of a window. */
     private const MAX_ENTRIES = 10;
-    private const WINDOW = 60_000_000_000;
+    private const WINDOW_NANOSECONDS = 60_000_000_000;
 
     /** PHP keeps a buffer with the size of the longest output. A larger buffer than this is replaced. */
-    private const LARGE = 1_048_576;
+    private const MAX_BUFFER_BYTES = 1_048_576;
 
     /** @var array<string, array{int, string}> number of bytes, and the first of them, by the request's name */
     private array $printed = [];
@@ -134,9 +134,11 @@ final class StrayOutput
         [$count, $text] = $this->printed[$name] ?? [0, ''];
         $this->printed[$name] = [
             $count + \strlen($bytes),
-            \strlen($text) < self::MAX_TEXT ? $text . substr($bytes, 0, self::MAX_TEXT - \strlen($text)) : $text,
+            \strlen($text) < self::MAX_TEXT_BYTES
+                ? $text . substr($bytes, 0, self::MAX_TEXT_BYTES - \strlen($text))
+                : $text,
         ];
-        $this->grown = $this->grown || \strlen($bytes) > self::LARGE;
+        $this->grown = $this->grown || \strlen($bytes) > self::MAX_BUFFER_BYTES;
         if (!$this->queued) {
             $this->queued = true;
             EventLoop::queue($this->report(...));
@@ -147,7 +149,7 @@ final class StrayOutput
     private function log(string $message, array $context): void
     {
         $now = (int) hrtime(true);
-        if ($now - $this->since > self::WINDOW) {
+        if ($now - $this->since > self::WINDOW_NANOSECONDS) {
             [$this->entries, $this->since] = [0, $now];
         }
         if ($this->entries === self::MAX_ENTRIES) {

@@ -18,10 +18,10 @@ use Spindle\Http\Internal\Message\Head;
 final class ParsedForm
 {
     /** PHP's warnings when it stops at one of its limits. */
-    private const TOO_MUCH = '/(?:file uploads has been|body parts limit|Input variables|nesting level) exceeded/';
+    private const LIMIT_WARNING_PATTERN = '/(?:file uploads has been|body parts limit|Input variables|nesting level) exceeded/';
 
     /** PHP's warning when it stops at a part without a name. */
-    private const GARBLED = 'File Upload Mime headers garbled';
+    private const GARBLED_PART_WARNING = 'File Upload Mime headers garbled';
 
     private function __construct() {}
 
@@ -34,10 +34,13 @@ final class ParsedForm
      */
     public static function of(array $fields, array $files, Head $head, string $warning): Form
     {
-        if (preg_match(self::TOO_MUCH, $warning) === 1) {
+        if (preg_match(self::LIMIT_WARNING_PATTERN, $warning) === 1) {
             throw Refusal::tooMuch('The form has more parts than are taken');
         }
-        if (str_contains($warning, self::GARBLED) || $fields === [] && $files === [] && !self::isEmpty($head)) {
+        if (
+            str_contains($warning, self::GARBLED_PART_WARNING)
+            || $fields === [] && $files === [] && !self::isEmpty($head)
+        ) {
             throw Refusal::malformed('The form is malformed');
         }
 

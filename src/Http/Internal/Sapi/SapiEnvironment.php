@@ -15,7 +15,7 @@ final class SapiEnvironment
     private const WITHOUT_PREFIX = ['CONTENT_TYPE', 'CONTENT_LENGTH'];
 
     /** Variables that web servers set to '' if the client has not sent them, or for safety. @see https://httpoxy.org */
-    private const NOTHING_IF_EMPTY = [...self::WITHOUT_PREFIX, 'HTTP_PROXY'];
+    private const IGNORED_IF_EMPTY = [...self::WITHOUT_PREFIX, 'HTTP_PROXY'];
 
     /** @param array<mixed> $server in the format of $_SERVER */
     public function __construct(private readonly array $server) {}
@@ -57,7 +57,7 @@ final class SapiEnvironment
             if (
                 !\is_string($key)
                 || !\is_string($value)
-                || ($value === '' && \in_array($key, self::NOTHING_IF_EMPTY, true))
+                || ($value === '' && \in_array($key, self::IGNORED_IF_EMPTY, true))
             ) {
                 continue;
             }

@@ -13,16 +13,16 @@ use Spindle\Internal\Warnings;
 final class Acceptor
 {
     /** Connections accepted per turn of the event loop; fewer on a shared socket, to spread them over processes. */
-    private const AT_ONCE = 64;
-    private const AT_ONCE_SHARED = 4;
+    private const MAX_ACCEPTS_PER_TURN = 64;
+    private const MAX_SHARED_ACCEPTS_PER_TURN = 4;
 
     /** Nanoseconds without a connection that end a burst; seconds in which the socket's other processes wake up. */
-    private const QUIET = 10_000_000;
-    private const AWAKENING = 0.001;
+    private const QUIET_NANOSECONDS = 10_000_000;
+    private const WAKEUP_SECONDS = 0.001;
 
     /** Seconds until the next check for a free descriptor, and for a connection that can be closed for another. */
-    private const PAUSE = 0.5;
-    private const HOLD = 0.05;
+    private const PAUSE_SECONDS = 0.5;
+    private const HOLD_SECONDS = 0.05;
 
     private const NO_DESCRIPTOR = 'No connection can be taken for now, as too many files are open: raise the limit of descriptors (ulimit -n)';
 
@@ -89,7 +89,7 @@ final class Acceptor
 
     private function accept(): void
     {
-        $most = $this->shared ? self::AT_ONCE_SHARED : self::AT_ONCE;
+        $most = $this->shared ? self::MAX_SHARED_ACCEPTS_PER_TURN : self::MAX_ACCEPTS_PER_TURN;
         for ($count = $most; $count > 0; --$count) {
             $isFull = $this->isFull();
             if ($isFull && $count < $most) {
@@ -97,7 +97,7 @@ final class Acceptor
             }
             if ($isFull && !$this->makeRoom()) {
                 $this->hold();
-                $this->resumeAfter(self::HOLD);
+                $this->resumeAfter(self::HOLD_SECONDS);
 
                 return;
             }
@@ -111,7 +111,7 @@ final class Acceptor
                 return;
             }
             if ($this->shared && $this->countOne()) {
-                $this->resumeAfter(self::AWAKENING);
+                $this->resumeAfter(self::WAKEUP_SECONDS);
 
                 return;
             }
@@ -122,10 +122,10 @@ final class Acceptor
     private function countOne(): bool
     {
         $now = hrtime(true);
-        $this->burst = $now - $this->taken > self::QUIET ? 1 : $this->burst + 1;
+        $this->burst = $now - $this->taken > self::QUIET_NANOSECONDS ? 1 : $this->burst + 1;
         $this->taken = $now;
 
-        return $this->burst >= self::AT_ONCE_SHARED && ($this->burst & ($this->burst - 1)) === 0;
+        return $this->burst >= self::MAX_SHARED_ACCEPTS_PER_TURN && ($this->burst & ($this->burst - 1)) === 0;
     }
 
     private function isFull(): bool
@@ -201,7 +201,7 @@ final class Acceptor
     private function pause(string $why): void
     {
         $this->service->tellOnce($why);
-        $this->resumeAfter(self::PAUSE);
+        $this->resumeAfter(self::PAUSE_SECONDS);
     }
 
     private function resumeAfter(float $seconds): void

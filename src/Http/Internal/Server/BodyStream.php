@@ -22,9 +22,9 @@ final class BodyStream implements StreamInterface, BodyLimited
     use ForwardOnly;
 
     /** Bytes that are kept for every media type, because checking the type takes longer. */
-    private const SHORT = 65_536;
+    private const MAX_SHORT_BODY_BYTES = 65_536;
 
-    private const PIECE = 65_536;
+    private const READ_BYTES = 65_536;
 
     /** Received bytes: all of them while they are kept, else those of the last piece. */
     private string $bytes = '';
@@ -88,7 +88,7 @@ final class BodyStream implements StreamInterface, BodyLimited
             $this->offset === 0
             && $this->bytes === ''
             && $length !== null
-            && $length <= ($this->limit ?? self::SHORT)
+            && $length <= ($this->limit ?? self::MAX_SHORT_BODY_BYTES)
             && !$this->closed
         ) {
             $whole = $this->connection->wholeBody($this->exchange);
@@ -187,7 +187,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         $file = fopen('php://temp', 'w+');
         $file !== false || throw new \RuntimeException('PHP could not open a temporary file for the body');
         while (!$this->eof()) {
-            $piece = $this->read(self::PIECE);
+            $piece = $this->read(self::READ_BYTES);
             [$written, $warning] = Warnings::of(static fn() => fwrite($file, $piece));
             $written === \strlen($piece)
                 || throw new \RuntimeException("The body could not be written to a temporary file: {$warning}");
@@ -226,7 +226,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         if ($length > $limit) {
             throw self::tooLarge($limit);
         }
-        if ($length === null || $length > self::SHORT) {
+        if ($length === null || $length > self::MAX_SHORT_BODY_BYTES) {
             $this->connection->checkMemory();
         }
         $piece = $this->connection->receiveBody($this->exchange);
@@ -239,7 +239,10 @@ final class BodyStream implements StreamInterface, BodyLimited
         if ($received > $limit) {
             throw $this->refusal = self::tooLarge($limit);
         }
-        if ($this->dropped === 0 && ($received <= self::SHORT || ($length ?? $received) <= $this->kept())) {
+        if (
+            $this->dropped === 0
+            && ($received <= self::MAX_SHORT_BODY_BYTES || ($length ?? $received) <= $this->kept())
+        ) {
             $this->bytes .= $piece;
         } else {
             $this->dropped += \strlen($this->bytes);

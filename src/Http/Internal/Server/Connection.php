@@ -33,23 +33,23 @@ use Spindle\Internal\LoopTurn;
 final class Connection
 {
     /** Bytes per read. Requests are short, and PHP allocates the whole size. */
-    private const CHUNK = 3_000;
-    private const BODY_CHUNK = 65_536;
+    private const READ_BYTES = 3_000;
+    private const BODY_READ_BYTES = 65_536;
 
     /** Maximum bytes read ahead, such as pipelined requests. */
-    private const AHEAD = 65_536;
+    private const MAX_READ_AHEAD_BYTES = 65_536;
 
     /** Bytes of responses to pipelined requests that are collected before they are sent. */
-    private const GATHER = 65_536;
+    private const RESPONSE_BUFFER_BYTES = 65_536;
 
     /** Nanoseconds of handling pipelined requests after which other connections get a turn. */
-    private const TURN = 1_000_000;
+    private const TURN_NANOSECONDS = 1_000_000;
 
     /** Maximum bytes of an unread body that are discarded. With more, the connection is closed. */
-    private const DISCARD = 65_536;
+    private const MAX_DISCARDED_BYTES = 65_536;
 
     /** Bytes that a client may still send after this side has ended the connection. */
-    private const LINGER = 1_048_576;
+    private const MAX_LINGER_BYTES = 1_048_576;
 
     private const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -174,7 +174,7 @@ final class Connection
     /** @throws HttpException when there is no memory for more of a body */
     public function checkMemory(): void
     {
-        if (!$this->service->memory->allows(self::BODY_CHUNK)) {
+        if (!$this->service->memory->allows(self::BODY_READ_BYTES)) {
             throw $this->service->outOfMemory();
         }
     }
@@ -365,8 +365,8 @@ final class Connection
     /** Reads what the kernel has received. Closed with unread bytes, the connection would lose its response. */
     private function discard(): void
     {
-        $until = $this->transport->received + self::LINGER;
-        while ($this->transport->received < $until && ($this->transport->receive(self::BODY_CHUNK) ?? '') !== '');
+        $until = $this->transport->received + self::MAX_LINGER_BYTES;
+        while ($this->transport->received < $until && ($this->transport->receive(self::BODY_READ_BYTES) ?? '') !== '');
     }
 
     /** Answers the current request as far as that is possible at once, because the process is about to end. */
@@ -412,7 +412,7 @@ final class Connection
 
             return;
         }
-        $bytes = $this->transport->receive($this->reader === null ? self::CHUNK : self::BODY_CHUNK);
+        $bytes = $this->transport->receive($this->reader === null ? self::READ_BYTES : self::BODY_READ_BYTES);
         if ($bytes === null) {
             return;
         }
@@ -421,7 +421,7 @@ final class Connection
         } elseif ($this->phase !== Phase::Linger) {
             $this->parser->push($bytes);
             $this->serving ? $this->arrived() : $this->serve();
-        } elseif ($this->transport->received - $this->lingersFrom > self::LINGER) {
+        } elseif ($this->transport->received - $this->lingersFrom > self::MAX_LINGER_BYTES) {
             $this->close();
         }
     }
@@ -446,7 +446,7 @@ final class Connection
     {
         if ($this->reader !== null) {
             $this->wakeReader();
-        } elseif ($this->parser->buffered() > self::AHEAD) {
+        } elseif ($this->parser->buffered() > self::MAX_READ_AHEAD_BYTES) {
             $this->transport->pause();
             $this->service->unread->add($this);
         }
@@ -485,14 +485,14 @@ final class Connection
                 // More may have arrived during the wait.
                 if (
                     $this->out !== ''
-                    && (!$more || $this->transport->sending || \strlen($this->out) > self::GATHER)
+                    && (!$more || $this->transport->sending || \strlen($this->out) > self::RESPONSE_BUFFER_BYTES)
                     && $this->drain()
                 ) {
                     $more = !$this->last;
                 }
                 if ($more) {
                     $turn = $turn === 0 ? $this->now : $turn;
-                    if ($this->now - $turn > self::TURN) {
+                    if ($this->now - $turn > self::TURN_NANOSECONDS) {
                         $this->letOthersServe();
                         [$turn, $more] = [0, !$this->last];
                     }
@@ -638,7 +638,7 @@ final class Connection
     private function canDiscard(): bool
     {
         return $this->parser->holdsBody()
-            || !$this->continuePending && ($this->parser->missing() ?? \PHP_INT_MAX) <= self::DISCARD;
+            || !$this->continuePending && ($this->parser->missing() ?? \PHP_INT_MAX) <= self::MAX_DISCARDED_BYTES;
     }
 
     private function answerByStream(

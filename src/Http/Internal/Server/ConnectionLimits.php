@@ -24,11 +24,11 @@ final class ConnectionLimits
     public const SELECTABLE = 900;
 
     /** Descriptors reserved for everything except connections. A quarter of the limit, if that is less. */
-    private const OTHER_DESCRIPTORS = 124;
+    private const RESERVED_DESCRIPTORS = 124;
 
     /** One address may have half of the room, and files of uploads a third of the descriptors. */
-    private const SHARE = 2;
-    private const SHARE_OF_FILES = 3;
+    private const ADDRESS_SHARE_DIVISOR = 2;
+    private const UPLOAD_SHARE_DIVISOR = 3;
 
     /**
      * Nanoseconds for which a connection must have kept the server waiting before it may be closed for another. The
@@ -45,17 +45,20 @@ final class ConnectionLimits
     public const CROWDED = 20;
 
     /** Maximum connections closed by one search, as a search checks all. An eighth of the room, if less. */
-    private const BATCH = 32;
+    private const MAX_CLOSED_PER_SEARCH = 32;
 
-    /** Room is expected soon if at least one of FEW connections is idle, even if not long enough yet. */
-    private const FEW = 16;
+    /**
+     * Room is expected soon if at least one of MAX_CONNECTIONS_PER_IDLE connections is idle, even if not long enough
+     * yet.
+     */
+    private const MAX_CONNECTIONS_PER_IDLE = 16;
 
     /** Nanoseconds between a search without result and the next search. */
-    private const PAUSE = 50_000_000;
+    private const SEARCH_PAUSE_NANOSECONDS = 50_000_000;
 
     /** Nanoseconds without room after which the server counts as full, and in which that must be repeated. */
-    private const FULL_AFTER = 1_000_000_000;
-    private const REPEATED_WITHIN = 300_000_000;
+    private const FULL_AFTER_NANOSECONDS = 1_000_000_000;
+    private const REPEAT_WITHIN_NANOSECONDS = 300_000_000;
 
     /** @var array<string, int> connections by the client's network */
     private array $networks = [];
@@ -82,7 +85,7 @@ final class ConnectionLimits
     {
         $limit = \function_exists('posix_getrlimit') ? posix_getrlimit()['soft openfiles'] ?? 'unlimited' : 'unlimited';
         $this->descriptors = is_numeric($limit)
-            ? max(1, (int) $limit - min(self::OTHER_DESCRIPTORS, intdiv((int) $limit, 4)))
+            ? max(1, (int) $limit - min(self::RESERVED_DESCRIPTORS, intdiv((int) $limit, 4)))
             : \PHP_INT_MAX;
     }
 
@@ -95,7 +98,7 @@ final class ConnectionLimits
     /** Returns how many files of uploads can be open at once. */
     public function files(): int
     {
-        return intdiv($this->places(), self::SHARE_OF_FILES);
+        return intdiv($this->places(), self::UPLOAD_SHARE_DIVISOR);
     }
 
     /** Returns the number of descriptors for connections and files of uploads. */
@@ -113,7 +116,7 @@ final class ConnectionLimits
      */
     public function admits(Peer $peer, array $connections): bool
     {
-        $max = $this->options->maxConnectionsPerAddress ?? max(1, intdiv($this->size(), self::SHARE));
+        $max = $this->options->maxConnectionsPerAddress ?? max(1, intdiv($this->size(), self::ADDRESS_SHARE_DIVISOR));
 
         return ($this->networks[$peer->network] ?? 0) < $max
             || isset($this->proxies[$peer->address])
@@ -183,14 +186,16 @@ final class ConnectionLimits
         foreach (array_keys(\array_slice(
             $waiting,
             0,
-            max(1, min(self::BATCH, intdiv(\count($waiting), 8))),
+            max(1, min(self::MAX_CLOSED_PER_SEARCH, intdiv(\count($waiting), 8))),
             true,
         )) as $key) {
             $connections[$key]->evict();
         }
         if ($waiting === []) {
-            $this->pauses[$network] = $now + self::PAUSE;
-            $this->soon = $network === '' ? $young * self::FEW >= \count($connections) : $this->soon;
+            $this->pauses[$network] = $now + self::SEARCH_PAUSE_NANOSECONDS;
+            $this->soon = $network === ''
+                ? $young * self::MAX_CONNECTIONS_PER_IDLE >= \count($connections)
+                : $this->soon;
         }
 
         return $waiting !== [];
@@ -205,7 +210,7 @@ final class ConnectionLimits
     {
         $now = (int) hrtime(true);
         if ($now >= $this->relieveAt) {
-            $this->relieveAt = $now + self::PAUSE;
+            $this->relieveAt = $now + self::SEARCH_PAUSE_NANOSECONDS;
             foreach (array_keys(self::tooSlow($connections, $now)) as $key) {
                 $connections[$key]->evict();
             }
@@ -231,14 +236,16 @@ final class ConnectionLimits
     public function held(): void
     {
         $now = (int) hrtime(true);
-        $this->heldSince = $this->soon || $now - $this->heldLast > self::REPEATED_WITHIN ? $now : $this->heldSince;
+        $this->heldSince = $this->soon || $now - $this->heldLast > self::REPEAT_WITHIN_NANOSECONDS
+            ? $now
+            : $this->heldSince;
         $this->heldLast = $now;
     }
 
     /** Returns whether connections have waited for some time. Requests should then go to other servers. */
     public function isFull(): bool
     {
-        return hrtime(true) - $this->heldLast <= self::REPEATED_WITHIN
-            && $this->heldLast - $this->heldSince >= self::FULL_AFTER;
+        return hrtime(true) - $this->heldLast <= self::REPEAT_WITHIN_NANOSECONDS
+            && $this->heldLast - $this->heldSince >= self::FULL_AFTER_NANOSECONDS;
     }
 }

@@ -9,7 +9,7 @@ use Spindle\Http\HttpServerStatistics;
 final class Counters
 {
     /** {@see HttpServerStatistics::BOUNDS} in nanoseconds. */
-    private const BOUNDS = [
+    private const BUCKET_BOUNDS_NANOSECONDS = [
         100_000,
         250_000,
         500_000,
@@ -28,7 +28,7 @@ final class Counters
         10_000_000_000,
     ];
 
-    private const ROUTES = 500;
+    private const MAX_ROUTES = 500;
 
     public int $connections = 0;
 
@@ -66,7 +66,7 @@ final class Counters
         $this->answered[$status] = ($this->answered[$status] ?? 0) + 1;
         $this->duration += $nanoseconds;
         $bucket = 0;
-        while ($bucket < 16 && $nanoseconds > self::BOUNDS[$bucket]) {
+        while ($bucket < 16 && $nanoseconds > self::BUCKET_BOUNDS_NANOSECONDS[$bucket]) {
             ++$bucket;
         }
         ++$this->durations[$bucket];
@@ -80,7 +80,7 @@ final class Counters
     /** Counts by route, up to a limit. A handler that uses each path as a route name must not fill the memory. */
     private function answeredOnRoute(string $route, int $status, int $nanoseconds): void
     {
-        $route = isset($this->routes[$route]) || \count($this->routes) < self::ROUTES ? $route : 'other';
+        $route = isset($this->routes[$route]) || \count($this->routes) < self::MAX_ROUTES ? $route : 'other';
         [$count, $duration, $failed] = $this->routes[$route] ?? [0, 0, 0];
         $this->routes[$route] = [$count + 1, $duration + $nanoseconds, $failed + (int) ($status >= 500)];
     }

@@ -20,10 +20,10 @@ final class Listeners
      *
      * @see https://man7.org/linux/man-pages/man7/tcp.7.html TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT
      */
-    private const KEEPALIVE = [4 => 60, 5 => 15, 6 => 4];
+    private const KEEPALIVE_OPTIONS = [4 => 60, 5 => 15, 6 => 4];
 
     /** Maximum port. PHP uses port 0 for 65,536. */
-    private const LAST_PORT = 65_535;
+    private const MAX_PORT = 65_535;
 
     private function __construct() {}
 
@@ -73,7 +73,7 @@ final class Listeners
             $scheme !== 'unix'
             && (
                 preg_match('/^(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]\/]+):(\d{1,5})$/D', $rest, $match) !== 1
-                || (int) $match[1] > self::LAST_PORT
+                || (int) $match[1] > self::MAX_PORT
             )
         ) {
             throw ListenException::malformed($address);
@@ -117,7 +117,7 @@ final class Listeners
         $socket = \extension_loaded('sockets') ? socket_import_stream($socket) : false;
         if ($socket !== false) {
             socket_set_option($socket, \SOL_SOCKET, \SO_KEEPALIVE, 1);
-            foreach (\PHP_OS_FAMILY === 'Linux' ? self::KEEPALIVE : [] as $option => $value) {
+            foreach (\PHP_OS_FAMILY === 'Linux' ? self::KEEPALIVE_OPTIONS : [] as $option => $value) {
                 socket_set_option($socket, \SOL_TCP, $option, $value);
             }
         }

@@ -10,10 +10,10 @@ use Revolt\EventLoop;
 final class LoopLag
 {
     /** Seconds between two measurements. */
-    private const INTERVAL = 0.5;
+    private const INTERVAL_SECONDS = 0.5;
 
     /** Nanoseconds for which a measurement counts. */
-    private const WINDOW = 60_000_000_000;
+    private const WINDOW_NANOSECONDS = 60_000_000_000;
 
     private ?string $timer = null;
     private int $due = 0;
@@ -34,8 +34,8 @@ final class LoopLag
     public function start(): void
     {
         if ($this->timer === null) {
-            $this->due = $this->now() + (int) (self::INTERVAL * 1e9);
-            $this->timer = EventLoop::unreference(EventLoop::repeat(self::INTERVAL, $this->look(...)));
+            $this->due = $this->now() + (int) (self::INTERVAL_SECONDS * 1e9);
+            $this->timer = EventLoop::unreference(EventLoop::repeat(self::INTERVAL_SECONDS, $this->look(...)));
         }
     }
 
@@ -54,7 +54,7 @@ final class LoopLag
     /** Returns the last measurement in seconds; 0 if it is older than a minute. */
     public function last(): float
     {
-        return $this->now() - $this->lookedAt > self::WINDOW ? 0.0 : $this->last;
+        return $this->now() - $this->lookedAt > self::WINDOW_NANOSECONDS ? 0.0 : $this->last;
     }
 
     /** Returns the maximum of the last minute, in seconds. */
@@ -70,7 +70,7 @@ final class LoopLag
         $now = $this->now();
         $this->last = max(0.0, ($now - $this->due) / 1e9);
         $this->lookedAt = $now;
-        $this->due = $now + (int) (self::INTERVAL * 1e9);
+        $this->due = $now + (int) (self::INTERVAL_SECONDS * 1e9);
         $this->forget($now);
         while ($this->worst !== [] && $this->worst[array_key_last($this->worst)][1] <= $this->last) {
             array_pop($this->worst);
@@ -80,7 +80,7 @@ final class LoopLag
 
     private function forget(int $now): void
     {
-        while ($this->worst !== [] && $now - $this->worst[0][0] > self::WINDOW) {
+        while ($this->worst !== [] && $now - $this->worst[0][0] > self::WINDOW_NANOSECONDS) {
             array_shift($this->worst);
         }
     }

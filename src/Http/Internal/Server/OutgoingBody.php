@@ -14,14 +14,14 @@ use function Amp\delay;
 /** A response body that is read while it is sent. */
 final class OutgoingBody
 {
-    private const PIECE = 262_144;
+    private const READ_BYTES = 262_144;
 
     /** Nanoseconds after which other connections get a turn. */
-    private const TURN = 5_000_000;
+    private const TURN_NANOSECONDS = 5_000_000;
 
     /** Seconds between reads of a body that has returned nothing twice: first, and after doubling at most. */
-    private const PAUSE = 0.001;
-    private const LONGEST_PAUSE = 0.1;
+    private const MIN_PAUSE_SECONDS = 0.001;
+    private const MAX_PAUSE_SECONDS = 0.1;
 
     /** Whether another response may use the same body. */
     private readonly bool $seekable;
@@ -54,11 +54,13 @@ final class OutgoingBody
         $sent = $empty = 0;
         $turn = hrtime(true);
         while ($sent !== $length && !$this->isAtEnd($sent)) {
-            $size = $length === null ? self::PIECE : min(self::PIECE, $length - $sent);
+            $size = $length === null ? self::READ_BYTES : min(self::READ_BYTES, $length - $sent);
             $piece = substr($this->stream->read($size), 0, $size);
             if ($piece === '') {
                 yield '';
-                $empty === 0 ? LoopTurn::await() : delay(min(self::LONGEST_PAUSE, self::PAUSE * 2 ** ($empty - 1)));
+                $empty === 0
+                    ? LoopTurn::await()
+                    : delay(min(self::MAX_PAUSE_SECONDS, self::MIN_PAUSE_SECONDS * 2 ** ($empty - 1)));
                 ++$empty;
                 $turn = hrtime(true);
                 yield '';
@@ -67,7 +69,7 @@ final class OutgoingBody
             $empty = 0;
             $sent += \strlen($piece);
             yield $chunked ? dechex(\strlen($piece)) . "\r\n{$piece}\r\n" : $piece;
-            if (hrtime(true) - $turn > self::TURN) {
+            if (hrtime(true) - $turn > self::TURN_NANOSECONDS) {
                 LoopTurn::await();
                 $turn = hrtime(true);
                 yield '';

@@ -10,7 +10,7 @@ namespace Spindle\Http\Internal\Server;
 final class RepeatedWarnings
 {
     /** Nanoseconds without an occurrence after which an event is reported again. */
-    private const QUIET = 60_000_000_000;
+    private const QUIET_NANOSECONDS = 60_000_000_000;
 
     /** Maximum number of events that are distinguished. */
     private const MAX_KINDS = 1_000;
@@ -31,6 +31,6 @@ final class RepeatedWarnings
         }
         $this->last[$what] = $now;
 
-        return $last === null || $now - $last > self::QUIET;
+        return $last === null || $now - $last > self::QUIET_NANOSECONDS;
     }
 }

@@ -14,7 +14,7 @@ use Spindle\Http\Internal\Message\Head;
  */
 final readonly class RequestName
 {
-    private const MAX_TARGET = 200;
+    private const MAX_TARGET_BYTES = 200;
 
     /**
      * Maximum number of stack frames that are searched, so that an endless recursion does not exhaust the memory here.
@@ -22,7 +22,7 @@ final readonly class RequestName
     private const MAX_FRAMES = 500;
 
     /** Maximum number of requests in a message when the cause is unknown. */
-    private const MAX_NAMED = 3;
+    private const MAX_NAMED_REQUESTS = 3;
 
     public function __construct(private Service $service) {}
 
@@ -71,7 +71,7 @@ final readonly class RequestName
         }
         $named = array_map(
             static fn(ServerExchange $exchange): string => self::name($exchange->head),
-            \array_slice($exchanges, 0, self::MAX_NAMED),
+            \array_slice($exchanges, 0, self::MAX_NAMED_REQUESTS),
         );
         $more = \count($exchanges) - \count($named);
 
@@ -91,10 +91,10 @@ final readonly class RequestName
 
     private static function name(Head $head): string
     {
-        return "{$head->method} " . (\strlen($head->target) > self::MAX_TARGET ? substr(
+        return "{$head->method} " . (\strlen($head->target) > self::MAX_TARGET_BYTES ? substr(
             $head->target,
             0,
-            self::MAX_TARGET,
+            self::MAX_TARGET_BYTES,
         ) . '...' : $head->target);
     }
 }

@@ -20,7 +20,7 @@ use Spindle\Http\Response;
 final class ResponseWriter
 {
     /** Fields of the connection, which only the server sets. */
-    private const OF_CONNECTION = [
+    private const CONNECTION_FIELDS = [
         'keep-alive' => true,
         'proxy-connection' => true,
         'transfer-encoding' => true,
@@ -30,16 +30,16 @@ final class ResponseWriter
     ];
 
     /** Fields that the server adds or leaves out. */
-    public const DECIDED = ['connection' => true, 'content-length' => true, 'date' => true] + self::OF_CONNECTION;
+    public const DECIDED = ['connection' => true, 'content-length' => true, 'date' => true] + self::CONNECTION_FIELDS;
 
     public const BARE = [204 => true, 205 => true, 304 => true];
 
     /** Maximum bytes of a stream that is sent in one piece. */
-    private const SHORT = 65_536;
+    private const MAX_SHORT_BODY_BYTES = 65_536;
 
-    private const SECOND = 1_000_000_000;
+    private const NANOSECONDS_PER_SECOND = 1_000_000_000;
 
-    private const NAMES = 64;
+    private const MAX_CACHED_NAMES = 64;
 
     /** @var array<array-key, bool> whether the server decides about a field, by a valid name */
     private array $names = [];
@@ -109,7 +109,7 @@ final class ResponseWriter
     public static function shortBody(StreamInterface $body): ?string
     {
         $size = $body->getSize();
-        if ($size === null || $size > self::SHORT || !$body->isSeekable()) {
+        if ($size === null || $size > self::MAX_SHORT_BODY_BYTES || !$body->isSeekable()) {
             return null;
         }
         $body->rewind();
@@ -195,7 +195,7 @@ final class ResponseWriter
     private function isDecided(int|string $name): bool
     {
         $isDecided = isset(self::DECIDED[strtolower(Fields::name($name))]);
-        if (\count($this->names) < self::NAMES) {
+        if (\count($this->names) < self::MAX_CACHED_NAMES) {
             $this->names[$name] = $isDecided;
         }
 
@@ -276,7 +276,7 @@ final class ResponseWriter
     /** Returns whether a field of the connection is sent. Only 426 names the required protocol. RFC 9110, 15.5.22. */
     public static function isSent(string $key, int $status): bool
     {
-        return !isset(self::OF_CONNECTION[$key]) || $key === 'upgrade' && $status === 426;
+        return !isset(self::CONNECTION_FIELDS[$key]) || $key === 'upgrade' && $status === 426;
     }
 
     /**
@@ -306,7 +306,7 @@ final class ResponseWriter
     /** Returns the Date line, which is cached for up to a second. RFC 9110, 6.6.1. */
     private function date(int $now): string
     {
-        $this->dateEnds = $now + self::SECOND;
+        $this->dateEnds = $now + self::NANOSECONDS_PER_SECOND;
 
         return $this->date = 'Date: ' . gmdate('D, d M Y H:i:s') . " GMT\r\n";
     }

@@ -24,10 +24,10 @@ use Spindle\Http\Response;
 final class Service
 {
     /** Minimum nanoseconds between two deadline checks of all connections. */
-    private const LOOK = 100_000_000;
+    private const MIN_CHECK_NANOSECONDS = 100_000_000;
 
     /** Seconds for which a client may still send after this side has ended the connection. */
-    private const LINGER = 2.0;
+    private const LINGER_SECONDS = 2.0;
 
     /** @var array<int, Connection> */
     public array $connections = [];
@@ -96,7 +96,7 @@ final class Service
             Phase::Body->value => $options->rateWindow,
             Phase::Write->value => $options->writeTimeout,
             Phase::Stream->value => \INF,
-            Phase::Linger->value => self::LINGER,
+            Phase::Linger->value => self::LINGER_SECONDS,
         ]);
         [$this->idleTime, $this->handlerTime] = [
             $this->allowed[Phase::Idle->value],
@@ -269,7 +269,7 @@ final class Service
         }
         $next = min($next, $this->nextLook); // an expired connection may have entered another phase
         if ($next !== \PHP_INT_MAX) {
-            $this->nextLook = max($next, $now + self::LOOK);
+            $this->nextLook = max($next, $now + self::MIN_CHECK_NANOSECONDS);
             $this->armTimer();
         }
     }

@@ -10,10 +10,10 @@ use Spindle\Internal\Warnings;
 /** The stream of a connection, plain or encrypted. No method waits. */
 final class Transport
 {
-    private const RECORD = 16_384;
+    private const TLS_RECORD_BYTES = 16_384;
 
     /** Bytes given to the kernel at a time. A long string would be copied again for each part that the kernel takes. */
-    private const SEND = 262_144;
+    private const MAX_SEND_BYTES = 262_144;
 
     /** Linux: the option whose first byte is the connection's state; and the state after the peer's FIN. */
     private const TCP_INFO = 11;
@@ -105,7 +105,7 @@ final class Transport
         if ($this->secure) {
             // The event loop does not see bytes that are decrypted and not read, so a whole record is read: RFC 8446,
             // 5.1.
-            [$bytes] = Warnings::of(fn() => fread($this->stream, max($size, self::RECORD)));
+            [$bytes] = Warnings::of(fn() => fread($this->stream, max($size, self::TLS_RECORD_BYTES)));
         } else {
             // Faster than fread(), without warnings, and it distinguishes an end from no data.
             $bytes = stream_socket_recvfrom($this->stream, $size);
@@ -163,7 +163,7 @@ final class Transport
     /** @return bool whether all is sent; otherwise the rest follows, unless the connection is broken */
     public function send(string $bytes): bool
     {
-        if (!$this->sending && \strlen($bytes) <= self::SEND) {
+        if (!$this->sending && \strlen($bytes) <= self::MAX_SEND_BYTES) {
             // PHP warns when the other side is gone, which is not an error here.
             $sent = @fwrite($this->stream, $bytes);
             if ($sent === false) {
@@ -265,7 +265,7 @@ final class Transport
     private function flush(): void
     {
         do {
-            $bytes = substr($this->out, $this->sent, self::SEND);
+            $bytes = substr($this->out, $this->sent, self::MAX_SEND_BYTES);
             $sent = @fwrite($this->stream, $bytes);
             if ($sent === false || $sent === 0 && $this->secure && $this->wasReset()) {
                 $this->broken = true;
@@ -275,7 +275,7 @@ final class Transport
             }
             $this->taken += $sent;
             $this->sent += $sent;
-        } while ($sent === self::SEND);
+        } while ($sent === self::MAX_SEND_BYTES);
         if ($this->sent === \strlen($this->out)) {
             $this->forget();
         }

@@ -11,7 +11,7 @@ use Spindle\Internal\Warnings;
 final class UnixSocketFile
 {
     /** Maximum bytes of a path. PHP cuts off the rest. @see https://man7.org/linux/man-pages/man7/unix.7.html */
-    private const LONGEST = 107;
+    private const MAX_PATH_BYTES = 107;
 
     private const ECONNREFUSED = 111;
     private const EAGAIN = 11;
@@ -33,10 +33,10 @@ final class UnixSocketFile
     public static function makeRoom(string $path, string $address): void
     {
         $bytes = \strlen($path);
-        if ($bytes > self::LONGEST) {
+        if ($bytes > self::MAX_PATH_BYTES) {
             throw ListenException::because(
                 $address,
-                'the path of a Unix socket has at most ' . self::LONGEST . " bytes, and this one has {$bytes}",
+                'the path of a Unix socket has at most ' . self::MAX_PATH_BYTES . " bytes, and this one has {$bytes}",
             );
         }
         clearstatcache(true, $path);

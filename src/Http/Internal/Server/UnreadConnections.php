@@ -13,7 +13,7 @@ use Revolt\EventLoop;
 final class UnreadConnections
 {
     /** Seconds between two checks, each of which takes about 3 µs for a connection. */
-    private const INTERVAL = 0.25;
+    private const INTERVAL_SECONDS = 0.25;
 
     /** @var array<int, Connection> */
     private array $connections = [];
@@ -24,7 +24,7 @@ final class UnreadConnections
     public function add(Connection $connection): void
     {
         $this->connections[spl_object_id($connection)] = $connection;
-        $this->timer ??= EventLoop::unreference(EventLoop::repeat(self::INTERVAL, $this->check(...)));
+        $this->timer ??= EventLoop::unreference(EventLoop::repeat(self::INTERVAL_SECONDS, $this->check(...)));
     }
 
     public function remove(Connection $connection): void

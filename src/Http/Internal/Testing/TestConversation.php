@@ -15,7 +15,7 @@ use Spindle\Http\Response;
 
 final class TestConversation
 {
-    private const CHUNK = 65_536;
+    private const READ_BYTES = 65_536;
 
     private readonly Transport $transport;
     private string $received = '';
@@ -52,7 +52,7 @@ final class TestConversation
 
     private function readable(): void
     {
-        $bytes = $this->transport->receive(self::CHUNK);
+        $bytes = $this->transport->receive(self::READ_BYTES);
         if ($bytes === '') {
             $this->transport->pause();
             $this->waiting?->resume();

@@ -22,14 +22,14 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 final class Endings
 {
     /** Maximum grace of jobs when the pool itself is gone, in seconds. */
-    private const LAST_GRACE = 0.5;
+    private const MAX_LAST_GRACE_SECONDS = 0.5;
 
     /** Nanoseconds within which a killed process ends, if it can be killed. */
-    private const KILLED_WITHIN = 1_000_000_000;
+    private const KILL_TIMEOUT_NANOSECONDS = 1_000_000_000;
 
     /** First and longest interval between two searches for the rest of ended jobs, in nanoseconds. */
-    private const FIRST_LOOK = 1_000_000;
-    private const LAST_LOOK = 50_000_000;
+    private const MIN_PAUSE_NANOSECONDS = 1_000_000;
+    private const MAX_PAUSE_NANOSECONDS = 50_000_000;
 
     /** Points in time on the monotonic clock. */
     private const AT_ONCE = 1;
@@ -47,7 +47,7 @@ final class Endings
     /** Earliest end of any time limit, grace or wait for a killed process, on the monotonic clock. */
     private int $deadline = self::NEVER;
     private int $lookAt = self::NEVER;
-    private int $look = self::FIRST_LOOK;
+    private int $look = self::MIN_PAUSE_NANOSECONDS;
 
     public function __construct(private readonly Backend $backend, private readonly Trees $trees) {}
 
@@ -117,7 +117,7 @@ final class Endings
     /** Ends all processes, because the pool is gone; returns when they have ended. */
     public function endAll(): void
     {
-        $this->trees->endAll(min($this->grace, self::LAST_GRACE), self::KILLED_WITHIN);
+        $this->trees->endAll(min($this->grace, self::MAX_LAST_GRACE_SECONDS), self::KILL_TIMEOUT_NANOSECONDS);
     }
 
     /** Returns the time at which it has run for too long. */
@@ -190,7 +190,7 @@ final class Endings
                 $over[] = $job;
             } else {
                 $job->killed = true;
-                $job->killAt = $now + self::KILLED_WITHIN;
+                $job->killAt = $now + self::KILL_TIMEOUT_NANOSECONDS;
                 $this->expect($job->killAt);
                 $kill[$job->id] = true;
             }
@@ -224,7 +224,7 @@ final class Endings
         $over = array_values(array_diff_key($this->lingering, $alive));
         $this->lingering = $left;
         // Adopted orphans report their end. Without adoption, searches become less frequent.
-        $this->look = $left === [] ? self::FIRST_LOOK : min($this->look * 2, self::LAST_LOOK);
+        $this->look = $left === [] ? self::MIN_PAUSE_NANOSECONDS : min($this->look * 2, self::MAX_PAUSE_NANOSECONDS);
         $this->lookAt = $left === [] ? self::NEVER : $now + $this->look;
 
         return $over;

@@ -15,18 +15,18 @@ final class ProcOpenBackend implements Backend
     private const READ_SIZE = 1 << 16;
 
     /** Maximum size of a pipe (/proc/sys/fs/pipe-max-size, default), in bytes. */
-    private const LARGEST_PIPE = 1 << 20;
+    private const MAX_PIPE_BYTES = 1 << 20;
 
     /** First descriptor that stream_select can't watch. */
-    private const SELECTABLE = 1024;
+    private const FD_SETSIZE = 1024;
 
     /** Descriptors that stay free for files that are open for a moment. */
-    private const RESERVED = 16;
+    private const SPARE_DESCRIPTORS = 16;
 
     /** Nanoseconds between two checks for exits that were not announced. */
-    private const LOOK_WITH_PCNTL = 1_000_000_000;
-    private const LOOK_WITHOUT = 100_000_000;
-    private const FIRST_LOOK = 1_000_000;
+    private const PCNTL_CHECK_NANOSECONDS = 1_000_000_000;
+    private const NO_PCNTL_CHECK_NANOSECONDS = 100_000_000;
+    private const MIN_CHECK_NANOSECONDS = 1_000_000;
 
     private readonly ProcessOpener $opener;
 
@@ -55,7 +55,7 @@ final class ProcOpenBackend implements Backend
     private int $open = 0;
 
     /** Nanoseconds before the next check for announced exits. */
-    private int $look = self::FIRST_LOOK;
+    private int $look = self::MIN_CHECK_NANOSECONDS;
 
     /** @var list<resource|null> handles of processes that can't be ended */
     private array $abandoned = [];
@@ -141,8 +141,8 @@ final class ProcOpenBackend implements Backend
         $now = hrtime(true);
         $look = $this->jobs === [] ? \PHP_INT_MAX : $now + match (true) {
             $this->exiting !== [] => $this->look,
-            \function_exists('pcntl_signal') => self::LOOK_WITH_PCNTL,
-            default => self::LOOK_WITHOUT,
+            \function_exists('pcntl_signal') => self::PCNTL_CHECK_NANOSECONDS,
+            default => self::NO_PCNTL_CHECK_NANOSECONDS,
         };
         $until = $deadline === 0 ? $look : min($deadline, $look);
         $left = (int) max(0, $until - $now);
@@ -255,15 +255,15 @@ final class ProcOpenBackend implements Backend
     private static function descriptors(): int
     {
         $limit = \function_exists('posix_getrlimit')
-            ? (posix_getrlimit()['soft openfiles'] ?? self::SELECTABLE)
-            : self::SELECTABLE;
-        $limit = min(\is_int($limit) ? $limit : self::SELECTABLE, self::SELECTABLE);
+            ? (posix_getrlimit()['soft openfiles'] ?? self::FD_SETSIZE)
+            : self::FD_SETSIZE;
+        $limit = min(\is_int($limit) ? $limit : self::FD_SETSIZE, self::FD_SETSIZE);
         $taken = array_filter(
             Files::in('/proc/self/fd'),
             static fn(string $descriptor): bool => (int) $descriptor < $limit,
         );
 
-        return max(0, $limit - self::RESERVED - \count($taken));
+        return max(0, $limit - self::SPARE_DESCRIPTORS - \count($taken));
     }
 
     /** Handles signals: after exec those with a handler have their default again, unlike ignored and blocked ones. */
@@ -346,11 +346,11 @@ final class ProcOpenBackend implements Backend
                 $this->exited($job, $status);
             } elseif (isset($announced[$id])) {
                 $this->exiting[$id] = $job;
-                $this->look = self::FIRST_LOOK;
+                $this->look = self::MIN_CHECK_NANOSECONDS;
             }
         }
         if ($look) {
-            $this->look = min(max(self::FIRST_LOOK, $this->look * 2), 50 * self::FIRST_LOOK);
+            $this->look = min(max(self::MIN_CHECK_NANOSECONDS, $this->look * 2), 50 * self::MIN_CHECK_NANOSECONDS);
         }
     }
 
@@ -377,7 +377,7 @@ final class ProcOpenBackend implements Backend
         $rest = 0;
         $none = null;
         while (
-            $rest < 2 * self::LARGEST_PIPE
+            $rest < 2 * self::MAX_PIPE_BYTES
             && ($readable = array_intersect_key($job->pipes, [1 => true, 2 => true])) !== []
         ) {
             if (@stream_select($readable, $none, $none, 0) < 1) {

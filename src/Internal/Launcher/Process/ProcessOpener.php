@@ -17,7 +17,7 @@ final class ProcessOpener
     public const EXIT_PIPE = 3;
 
     /** First length of a string that exec refuses, in bytes (MAX_ARG_STRLEN: 32 pages). */
-    private const ARGUMENT_LIMIT = 131072;
+    private const MAX_ARG_STRLEN = 131072;
 
     /** @var resource /dev/null */
     private readonly mixed $null;
@@ -120,12 +120,12 @@ final class ProcessOpener
         $size = 0;
         foreach ($strings as $string) {
             $length = \strlen($string);
-            if ($length >= self::ARGUMENT_LIMIT) {
+            if ($length >= self::MAX_ARG_STRLEN) {
                 throw new StartFailure(126, 'Argument list too long');
             }
             $size += $length + 9; // and its NUL and its address
         }
-        if ($size > self::ARGUMENT_LIMIT && $size > $this->sizeLimit()) {
+        if ($size > self::MAX_ARG_STRLEN && $size > $this->sizeLimit()) {
             throw new StartFailure(126, 'Argument list too long');
         }
     }

@@ -19,7 +19,7 @@ final class ProcessTree
     public const UNCLAIMED = 0;
 
     /** Maximum number of searches while other programs start processes all the time. */
-    private const LOOKS = 4;
+    private const MAX_SEARCHES = 4;
 
     /**
      * @param array<int, int> $roots    job by the pid of its process
@@ -79,7 +79,7 @@ final class ProcessTree
         do {
             $newest = self::newest();
             $found = $find();
-        } while ($found === [] && self::newest() !== $newest && ++$looks < self::LOOKS);
+        } while ($found === [] && self::newest() !== $newest && ++$looks < self::MAX_SEARCHES);
 
         return $found;
     }

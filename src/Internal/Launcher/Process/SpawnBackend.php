@@ -17,7 +17,7 @@ final class SpawnBackend implements Backend
     private const READ_SIZE = 1 << 18;
 
     /** Index of the maximum memory in a struct rusage, in KiB: after two struct timeval. */
-    private const MAXRSS = 4;
+    private const MAXRSS_INDEX = 4;
 
 
     private readonly Libc $libc;
@@ -321,7 +321,7 @@ final class SpawnBackend implements Backend
                 continue;
             }
             $status = $this->status[0];
-            $job->memoryPeak = $this->usage[self::MAXRSS] * 1024;
+            $job->memoryPeak = $this->usage[self::MAXRSS_INDEX] * 1024;
             unset($this->jobs[$pid]);
             $this->takeRest($job);
             $signal = $status & 0x7F;

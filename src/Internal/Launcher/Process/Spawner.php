@@ -13,14 +13,14 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 final class Spawner
 {
     private const STDOUT_OF_POOL = 3;
-    private const KEPT_ACTIONS = 512;
+    private const MAX_CACHED_ACTIONS = 512;
     private const ENOENT = 2;
     private const ENOEXEC = 8;
     private const ENOMEM = 12;
     private const EACCES = 13;
 
     /** Nanoseconds for which the path of a program is cached. */
-    private const FOUND_FOR = 1_000_000_000;
+    private const PATH_CACHE_NANOSECONDS = 1_000_000_000;
 
     /** Bytes for the marker: its name, the pool's token and the largest number. */
     private const MARKER_SIZE = 96;
@@ -168,7 +168,7 @@ final class Spawner
 
     private function resolve(Job $job): string
     {
-        if ($job->started - $this->foundSince > self::FOUND_FOR) {
+        if ($job->started - $this->foundSince > self::PATH_CACHE_NANOSECONDS) {
             $this->found = [];
             $this->foundSince = $job->started;
         }
@@ -244,7 +244,7 @@ final class Spawner
         if (isset($this->actions[$key])) {
             return $this->actions[$key];
         }
-        if (\count($this->actions) >= self::KEPT_ACTIONS) {
+        if (\count($this->actions) >= self::MAX_CACHED_ACTIONS) {
             array_walk($this->actions, $this->c->posix_spawn_file_actions_destroy(...));
             $this->actions = [];
         }

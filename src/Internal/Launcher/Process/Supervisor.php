@@ -14,16 +14,16 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 final class Supervisor
 {
     /** Bytes of unsent frames after which jobs are neither started nor read. */
-    private const BACKLOG = 4 << 20;
+    private const MAX_BACKLOG_BYTES = 4 << 20;
 
     /** Nanoseconds that frames may wait for others while jobs wait for a slot, so that the pool wakes less often. */
-    private const GATHER = 2_000_000;
+    private const MAX_GATHER_NANOSECONDS = 2_000_000;
 
     /** Bytes of captured output after which a piece is sent. */
-    private const PIECE = 1 << 16;
+    private const PIECE_BYTES = 1 << 16;
 
     /** Bytes of RUN's payload before its strings. */
-    private const RUN_HEAD = 32;
+    private const RUN_HEAD_BYTES = 32;
 
     private readonly Backend $backend;
     private int $concurrency = 0;
@@ -72,8 +72,14 @@ final class Supervisor
             $this->flushInTime();
             $starting = $this->startNext();
             $this->flushInTime(); // frames about the start
-            $this->backend->wait($starting ? 1 : $this->nextDeadline(), \strlen($this->backlog) > self::BACKLOG);
-            foreach ($this->endings->enforceLimits($this->running, \strlen($this->backlog) > self::BACKLOG) as $job) {
+            $this->backend->wait(
+                $starting ? 1 : $this->nextDeadline(),
+                \strlen($this->backlog) > self::MAX_BACKLOG_BYTES,
+            );
+            foreach ($this->endings->enforceLimits(
+                $this->running,
+                \strlen($this->backlog) > self::MAX_BACKLOG_BYTES,
+            ) as $job) {
                 $this->report($job);
             }
         }
@@ -107,7 +113,7 @@ final class Supervisor
             return;
         }
         $kept = $isError ? $job->stderr .= $bytes : $job->stdout .= $bytes;
-        if (\strlen($kept) >= self::PIECE) {
+        if (\strlen($kept) >= self::PIECE_BYTES) {
             $this->tell($type, $job->id, $kept);
             $isError ? $job->stderr = '' : $job->stdout = '';
         }
@@ -173,7 +179,7 @@ final class Supervisor
          * @var array{lane: int, flags: int, timeout: float, idle: float, changes: int, strings: int, umask: int} $head
          */
         $head = unpack('Vlane/vflags/etimeout/eidle/Vchanges/Vstrings/vumask', $payload);
-        $strings = explode("\0", substr($payload, self::RUN_HEAD, $head['strings']));
+        $strings = explode("\0", substr($payload, self::RUN_HEAD_BYTES, $head['strings']));
         $job = new Job(
             $id,
             $head['lane'],
@@ -184,7 +190,7 @@ final class Supervisor
             $head['changes'] === 0 ? [] : \array_slice($strings, 2, $head['changes']),
             \array_slice($strings, 2 + $head['changes']),
             $strings[1],
-            substr($payload, self::RUN_HEAD + $head['strings']),
+            substr($payload, self::RUN_HEAD_BYTES + $head['strings']),
             $head['umask'],
         );
         $job->inherited = $this->environment;
@@ -300,7 +306,7 @@ final class Supervisor
     private function mayStart(): bool
     {
         return !$this->waiting->isEmpty() && \count($this->running) < $this->concurrency
-            && !$this->exhausted && \strlen($this->backlog) <= self::BACKLOG;
+            && !$this->exhausted && \strlen($this->backlog) <= self::MAX_BACKLOG_BYTES;
     }
 
     /** Starts a job. If a split shell line can't be started, the shell gets it and reports the reason itself. */
@@ -356,10 +362,10 @@ final class Supervisor
         $now = hrtime(true);
         if (
             !$this->waiting->isEmpty()
-            && $now - $this->flushed < self::GATHER
-            && \strlen($this->backlog) < self::PIECE
+            && $now - $this->flushed < self::MAX_GATHER_NANOSECONDS
+            && \strlen($this->backlog) < self::PIECE_BYTES
         ) {
-            $this->flushAt = $this->flushed + self::GATHER;
+            $this->flushAt = $this->flushed + self::MAX_GATHER_NANOSECONDS;
 
             return;
         }

@@ -7,10 +7,10 @@ namespace Spindle\Internal\Launcher\Process;
 /** The process trees of a launcher's jobs: finds live processes and ends them. */
 final class Trees
 {
-    private const LAST_LOOK = 50_000_000;
-    private const FIRST_LOOK = 1_000_000;
-    private const TERM = 15;
-    private const CONT = 18;
+    private const MAX_PAUSE_NANOSECONDS = 50_000_000;
+    private const MIN_PAUSE_NANOSECONDS = 1_000_000;
+    private const SIGTERM = 15;
+    private const SIGCONT = 18;
 
     /** @var array<string, int> result of an earlier search, for processes whose parents are gone */
     private array $known = [];
@@ -72,7 +72,10 @@ final class Trees
         $this->ask($everything());
         $killAt = hrtime(true) + (int) ($grace * 1e9);
         $giveUpAt = \PHP_INT_MAX;
-        for ($pause = self::FIRST_LOOK; $everything() !== []; $pause = min($pause * 2, self::LAST_LOOK)) {
+        for ($pause = self::MIN_PAUSE_NANOSECONDS; $everything() !== []; $pause = min(
+            $pause * 2,
+            self::MAX_PAUSE_NANOSECONDS,
+        )) {
             if (hrtime(true) >= $giveUpAt) {
                 return;
             }
@@ -98,7 +101,7 @@ final class Trees
     /** @param list<int> $pids */
     private function ask(array $pids): void
     {
-        foreach ([self::TERM, self::CONT] as $signal) { // a stopped process handles only CONT
+        foreach ([self::SIGTERM, self::SIGCONT] as $signal) { // a stopped process handles only CONT
             foreach ($pids as $pid) {
                 $this->backend->signal($pid, $signal);
             }

@@ -11,13 +11,13 @@ namespace Spindle\Postgres\Internal\Connect;
  */
 final class ConnectionString
 {
-    private const URI = '~^postgres(?:ql)?://
+    private const URI_PATTERN = '~^postgres(?:ql)?://
         (?: (?<user> [^:@/?]*+ ) (?: : (?<password> [^@/?]*+ ) )? @ )?
         (?<hosts> [^/?]*+ )
         (?: / (?<dbname> [^?@]*+ ) )?
         (?: \? (?<query> .*+ ) )? $~sxD';
 
-    private const PAIR = '~\G \s* (?<key> [^\s=]++ ) \s* = \s* (?: \' (?<quoted> (?: [^\'\\\\] | \\\\. )*+ ) \' (?= \s | $ ) | (?<plain> (?: [^\s\'\\\\] | \\\\. ) (?: [^\s\\\\] | \\\\. )*+ )?+ (?= \s | $ ) ) \s*~sxD';
+    private const PAIR_PATTERN = '~\G \s* (?<key> [^\s=]++ ) \s* = \s* (?: \' (?<quoted> (?: [^\'\\\\] | \\\\. )*+ ) \' (?= \s | $ ) | (?<plain> (?: [^\s\'\\\\] | \\\\. ) (?: [^\s\\\\] | \\\\. )*+ )?+ (?= \s | $ ) ) \s*~sxD';
 
     /**
      * @return array<string, string> values by libpq's keywords
@@ -42,7 +42,7 @@ final class ConnectionString
     /** @return array<string, string> */
     private static function uri(#[\SensitiveParameter] string $uri): array
     {
-        if (preg_match(self::URI, $uri, $part, \PREG_UNMATCHED_AS_NULL) !== 1) {
+        if (preg_match(self::URI_PATTERN, $uri, $part, \PREG_UNMATCHED_AS_NULL) !== 1) {
             throw new \ValueError(
                 "The URI of PostgreSQL can't be understood: a '/', '?', '@', ':' or '#' in a user's name or a password is written as %2F, %3F, %40, %3A or %23",
             );
@@ -123,7 +123,7 @@ final class ConnectionString
     {
         $values = [];
         for ($at = 0, $size = \strlen(rtrim($text)); $at < $size; $at += \strlen($part[0])) {
-            if (preg_match(self::PAIR, $text, $part, \PREG_UNMATCHED_AS_NULL, $at) !== 1) {
+            if (preg_match(self::PAIR_PATTERN, $text, $part, \PREG_UNMATCHED_AS_NULL, $at) !== 1) {
                 $after = array_key_last($values);
                 throw new \ValueError(
                     'The connection string of PostgreSQL is neither a URI nor made of key=value pairs'

@@ -18,7 +18,7 @@ use Spindle\Postgres\TlsMode;
 final class Connector
 {
     /** Seconds within which a server must accept a cancel request. */
-    private const CANCEL_LIMIT = 5.0;
+    private const CANCEL_TIMEOUT = 5.0;
 
     private readonly SaltedPasswords $salted;
 
@@ -48,7 +48,7 @@ final class Connector
      */
     public function cancel(OpenedConnection $session, ?Cancellation $cancellation = null): void
     {
-        $deadline = Deadline::in(min(self::CANCEL_LIMIT, $this->options->connectTimeout), $cancellation);
+        $deadline = Deadline::in(min(self::CANCEL_TIMEOUT, $this->options->connectTimeout), $cancellation);
         $endpoint = $session->endpoint;
         try {
             $socket = $this->open(

@@ -14,7 +14,7 @@ use Revolt\EventLoop;
 final readonly class Deadline
 {
     /** The longest timer that the event loop supports, in seconds. */
-    private const LONGEST = 1e9;
+    private const MAX_TIMER_SECONDS = 1e9;
 
     private function __construct(private float $at, private float $seconds, private ?Cancellation $cancellation) {}
 
@@ -61,7 +61,7 @@ final readonly class Deadline
     /** Returns a cancellation for an operation that accepts one. It is requested when {@see isOver()} becomes true. */
     public function asCancellation(): Cancellation
     {
-        $timeout = new TimeoutCancellation(max(0.0, min($this->left(), self::LONGEST)));
+        $timeout = new TimeoutCancellation(max(0.0, min($this->left(), self::MAX_TIMER_SECONDS)));
 
         return $this->cancellation === null ? $timeout : new CompositeCancellation($timeout, $this->cancellation);
     }
@@ -98,7 +98,7 @@ final readonly class Deadline
         };
         $late = fn() => $resume(AttemptFailedException::late($for, $this->seconds));
         $watchers = [$watch(static fn() => $resume(null))];
-        if ($left < self::LONGEST) {
+        if ($left < self::MAX_TIMER_SECONDS) {
             $watchers[] = EventLoop::delay($left, $late);
         }
         $cancellation = $this->cancellation;

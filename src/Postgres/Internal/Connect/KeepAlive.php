@@ -10,11 +10,11 @@ use Spindle\Internal\Warnings;
 final class KeepAlive
 {
     /** TCP_KEEPIDLE and TCP_KEEPINTVL in seconds, and TCP_KEEPCNT. */
-    private const IDLE = 60;
+    private const IDLE_SECONDS = 60;
 
-    private const INTERVAL = 10;
+    private const INTERVAL_SECONDS = 10;
 
-    private const COUNT = 6;
+    private const MAX_PROBES = 6;
 
     /** @param resource $stream */
     public static function set($stream, Endpoint $endpoint): void
@@ -28,9 +28,9 @@ final class KeepAlive
         }
         $options = [[\SOL_SOCKET, \SO_KEEPALIVE, 1]];
         foreach ([
-            'TCP_KEEPIDLE' => self::IDLE,
-            'TCP_KEEPINTVL' => self::INTERVAL,
-            'TCP_KEEPCNT' => self::COUNT,
+            'TCP_KEEPIDLE' => self::IDLE_SECONDS,
+            'TCP_KEEPINTVL' => self::INTERVAL_SECONDS,
+            'TCP_KEEPCNT' => self::MAX_PROBES,
         ] as $name => $value) {
             $option = \defined($name) ? \constant($name) : null;
             if (\is_int($option)) {

@@ -18,7 +18,7 @@ use Spindle\Postgres\TlsMode;
  */
 final class Keywords
 {
-    private const ENVIRONMENT = [
+    private const ENVIRONMENT_VARIABLES = [
         'host' => 'PGHOST',
         'hostaddr' => 'PGHOSTADDR',
         'port' => 'PGPORT',
@@ -39,7 +39,7 @@ final class Keywords
     ];
 
     /** Keywords that are accepted only with these values, because the client always behaves this way. */
-    private const FIXED = [
+    private const FIXED_VALUES = [
         'client_encoding' => ['utf8', 'utf-8', 'auto'],
         'gssencmode' => ['disable', 'prefer'],
         'load_balance_hosts' => ['disable'],
@@ -83,20 +83,20 @@ final class Keywords
     private static function check(#[\SensitiveParameter] array $given): void
     {
         foreach ($given as $key => $value) {
-            if (\in_array(strtolower($value), self::FIXED[$key] ?? [], true)) {
+            if (\in_array(strtolower($value), self::FIXED_VALUES[$key] ?? [], true)) {
                 continue;
             }
-            if (isset(self::FIXED[$key])) {
+            if (isset(self::FIXED_VALUES[$key])) {
                 throw new \ValueError(
                     "In the connection string of PostgreSQL '{$key}' can only be "
-                        . implode(' or ', self::FIXED[$key])
+                        . implode(' or ', self::FIXED_VALUES[$key])
                         . " here, not '{$value}'",
                 );
             }
-            if (!isset(self::ENVIRONMENT[$key]) && $key !== 'fallback_application_name') {
+            if (!isset(self::ENVIRONMENT_VARIABLES[$key]) && $key !== 'fallback_application_name') {
                 throw new \ValueError(
                     "The key '{$key}' in the connection string of PostgreSQL is not known; these are: "
-                        . implode(', ', array_keys(self::ENVIRONMENT)),
+                        . implode(', ', array_keys(self::ENVIRONMENT_VARIABLES)),
                 );
             }
         }
@@ -113,7 +113,7 @@ final class Keywords
         if (!isset($values['host']) && !isset($values['hostaddr']) && (string) getenv('PGSERVICE') !== '') {
             throw new \ValueError('PGSERVICE names a service, but service files are not read here: give the host');
         }
-        foreach (self::ENVIRONMENT as $key => $name) {
+        foreach (self::ENVIRONMENT_VARIABLES as $key => $name) {
             // Host and address must come from the same source.
             $taken = isset($values[$key])
                 || \in_array($key, ['host', 'hostaddr'], true)

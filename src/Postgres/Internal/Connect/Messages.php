@@ -19,14 +19,14 @@ final class Messages
     public const TERMINATE = "X\0\0\0\4";
 
     /** Protocol version 3.0, which every server and pooler supports. */
-    private const VERSION = "\0\3\0\0";
+    private const PROTOCOL_VERSION = "\0\3\0\0";
 
-    private const CANCEL = "\x04\xd2\x16\x2e";
+    private const CANCEL_REQUEST_CODE = "\x04\xd2\x16\x2e";
 
     /** @param array<string, string> $parameters */
     public static function startup(array $parameters): string
     {
-        $payload = self::VERSION;
+        $payload = self::PROTOCOL_VERSION;
         foreach ($parameters as $name => $value) {
             $payload .= "{$name}\0{$value}\0";
         }
@@ -36,7 +36,7 @@ final class Messages
 
     public static function cancel(int $pid, #[\SensitiveParameter] string $secretKey): string
     {
-        return pack('N', 12 + \strlen($secretKey)) . self::CANCEL . pack('N', $pid) . $secretKey;
+        return pack('N', 12 + \strlen($secretKey)) . self::CANCEL_REQUEST_CODE . pack('N', $pid) . $secretKey;
     }
 
     /** Returns the answer to any request for a proof. */

@@ -14,7 +14,7 @@ use Spindle\Postgres\PostgresHost;
 final class PasswordFile
 {
     /** Name of the default socket's folder in the file. */
-    private const LOCAL = 'localhost';
+    private const DEFAULT_SOCKET_NAME = 'localhost';
 
     private const DEFAULT_FOLDERS = ['/var/run/postgresql', '/tmp'];
 
@@ -31,7 +31,7 @@ final class PasswordFile
     {
         $lines = self::isPrivate($file) ? @file($file, \FILE_IGNORE_NEW_LINES) : false;
         $name = $host->isSocket() && \in_array(rtrim($host->host, '/'), self::DEFAULT_FOLDERS, true)
-            ? self::LOCAL
+            ? self::DEFAULT_SOCKET_NAME
             : $host->host;
         foreach ($lines !== false ? $lines : [] as $line) {
             $password = self::match(rtrim($line, "\r"), [$name, (string) $host->port, $database, $user]);

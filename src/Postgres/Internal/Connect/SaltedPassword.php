@@ -12,7 +12,7 @@ namespace Spindle\Postgres\Internal\Connect;
 final class SaltedPassword
 {
     /** Iterations per slice: some milliseconds of work, and the number that PostgreSQL uses by default. */
-    private const SLICE = 4096;
+    private const ITERATIONS_PER_SLICE = 4096;
 
     private string $last;
 
@@ -41,7 +41,7 @@ final class SaltedPassword
             $this->worker = \WeakReference::create($login);
         }
         if ($this->left > 0 && ($worker === null || $worker === $login)) {
-            $this->slice(min($this->left, self::SLICE));
+            $this->slice(min($this->left, self::ITERATIONS_PER_SLICE));
         }
 
         return $this->left === 0 ? $this->sum : null;

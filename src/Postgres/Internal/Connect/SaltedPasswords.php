@@ -12,7 +12,7 @@ namespace Spindle\Postgres\Internal\Connect;
 final class SaltedPasswords
 {
     /** Entries kept. A server has one salt for each user. */
-    private const MOST = 8;
+    private const MAX_ENTRIES = 8;
 
     /** Hidden from var_export() and similar, like the password itself. */
     private \SensitiveParameterValue $kept;
@@ -29,7 +29,7 @@ final class SaltedPasswords
         $key = hash('sha256', $password, true) . "{$iterations}:{$salt}";
         $known = $kept[$key] ?? null;
         if ($known === null) {
-            if (\count($kept) >= self::MOST) {
+            if (\count($kept) >= self::MAX_ENTRIES) {
                 $kept->exchangeArray([]);
             }
             $kept[$key] = $known = new SaltedPassword($password, $salt, $iterations);

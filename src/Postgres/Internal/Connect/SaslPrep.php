@@ -13,12 +13,12 @@ namespace Spindle\Postgres\Internal\Connect;
 final class SaslPrep
 {
     /** Tables B.1 and C.1.2 of RFC 3454. */
-    private const NOTHING = '~[\x{AD}\x{34F}\x{1806}\x{180B}-\x{180D}\x{200B}-\x{200D}\x{2060}\x{FE00}-\x{FE0F}\x{FEFF}]~u';
+    private const MAPPED_TO_NOTHING_PATTERN = '~[\x{AD}\x{34F}\x{1806}\x{180B}-\x{180D}\x{200B}-\x{200D}\x{2060}\x{FE00}-\x{FE0F}\x{FEFF}]~u';
 
-    private const SPACES = '~[\x{A0}\x{1680}\x{2000}-\x{200B}\x{202F}\x{205F}\x{3000}]~u';
+    private const NON_ASCII_SPACE_PATTERN = '~[\x{A0}\x{1680}\x{2000}-\x{200B}\x{202F}\x{205F}\x{3000}]~u';
 
     /** Tables C.1.2, C.2.1, C.2.2, C.3, C.4, C.6, C.7, C.8 and C.9. UTF-8 can't contain C.5. */
-    private const PROHIBITED = '~[\x{A0}\x{1680}\x{2000}-\x{200B}\x{202F}\x{205F}\x{3000}'
+    private const PROHIBITED_PATTERN = '~[\x{A0}\x{1680}\x{2000}-\x{200B}\x{202F}\x{205F}\x{3000}'
         . '\x00-\x1F\x7F\x{80}-\x{9F}\x{6DD}\x{70F}\x{180E}\x{200C}\x{200D}\x{2028}\x{2029}\x{2060}-\x{2063}\x{206A}-\x{206F}\x{FEFF}\x{FFF9}-\x{FFFC}\x{1D173}-\x{1D17A}'
         . '\x{E000}-\x{F8FF}\x{F0000}-\x{FFFFD}\x{100000}-\x{10FFFD}'
         . '\x{FDD0}-\x{FDEF}\x{FFFE}\x{FFFF}\x{1FFFE}\x{1FFFF}\x{2FFFE}\x{2FFFF}\x{3FFFE}\x{3FFFF}\x{4FFFE}\x{4FFFF}\x{5FFFE}\x{5FFFF}\x{6FFFE}\x{6FFFF}'
@@ -26,7 +26,7 @@ final class SaslPrep
         . '\x{FFFD}\x{2FF0}-\x{2FFB}\x{340}\x{341}\x{200E}\x{200F}\x{202A}-\x{202E}\x{E0001}\x{E0020}-\x{E007F}]~u';
 
     /** The Unicode version of Stringprep. */
-    private const UNICODE = [3, 2, 0, 0];
+    private const UNICODE_VERSION = [3, 2, 0, 0];
 
     public static function prepare(#[\SensitiveParameter] string $password): string
     {
@@ -38,7 +38,11 @@ final class SaslPrep
             return $password;
         }
         // U+200B is in both tables; PostgreSQL replaces it with a space.
-        $mapped = (string) preg_replace([self::SPACES, self::NOTHING], [' ', ''], $password);
+        $mapped = (string) preg_replace(
+            [self::NON_ASCII_SPACE_PATTERN, self::MAPPED_TO_NOTHING_PATTERN],
+            [' ', ''],
+            $password,
+        );
         if (!self::isKnown($mapped)) {
             return $password;
         }
@@ -46,7 +50,7 @@ final class SaslPrep
 
         return !\is_string($prepared)
             || $prepared === ''
-            || preg_match(self::PROHIBITED, $prepared) === 1
+            || preg_match(self::PROHIBITED_PATTERN, $prepared) === 1
             || !self::isKnown($prepared)
             || !self::isOfOneDirection($prepared)
             ? $password
@@ -57,7 +61,7 @@ final class SaslPrep
     {
         foreach (mb_str_split($text, 1, 'UTF-8') as $character) {
             $age = \IntlChar::charAge($character);
-            if ($age === [0, 0, 0, 0] || $age > self::UNICODE) {
+            if ($age === [0, 0, 0, 0] || $age > self::UNICODE_VERSION) {
                 return false;
             }
         }

@@ -19,7 +19,7 @@ final class Scram
     public const PLUS = 'SCRAM-SHA-256-PLUS';
 
     /** The most iterations accepted, which take seconds. A server that asks for more wants to keep the client busy. */
-    private const MOST_ITERATIONS = 10_000_000;
+    private const MAX_ITERATIONS = 10_000_000;
 
     private string $serverFirst = '';
 
@@ -107,12 +107,12 @@ final class Scram
                 "the server's SCRAM challenge answers another client's message",
             );
         }
-        if (\strlen($part['iterations']) > 9 || (int) $part['iterations'] > self::MOST_ITERATIONS) {
+        if (\strlen($part['iterations']) > 9 || (int) $part['iterations'] > self::MAX_ITERATIONS) {
             throw AttemptFailedException::authentication(
                 'the server asks for '
                     . substr($part['iterations'], 0, 20)
                     . ' SCRAM iterations, and at most '
-                    . self::MOST_ITERATIONS
+                    . self::MAX_ITERATIONS
                     . ' are made',
             );
         }

@@ -10,18 +10,18 @@ use Spindle\Postgres\TargetSession;
 /** Statements that set up a session. Poolers refuse unknown parameters in the startup message. */
 final class SessionSetup
 {
-    private const ROLE = "select pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only')";
+    private const ROLE_QUERY = "select pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only')";
 
     /** Milliseconds after which a busy server checks whether the client is still connected. */
-    private const CHECK_INTERVAL = '2000';
+    private const CHECK_INTERVAL_MILLISECONDS = '2000';
 
-    private const CHECK = 'client_connection_check_interval';
+    private const CHECK_INTERVAL_SETTING = 'client_connection_check_interval';
 
     /** The start as seconds since 1970, which does not depend on TimeZone. */
-    private const STARTED = "pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())";
+    private const START_TIME_EXPRESSION = "pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())";
 
     /** Settings that may make results unreadable or inexact: condition for a bad value, and its replacement. */
-    private const READABLE = [
+    private const SETTING_CORRECTIONS = [
         'IntervalStyle' => ["in ('sql_standard', 'postgres_verbose')", 'postgres'],
         'extra_float_digits' => ["in ('0') or pg_catalog.current_setting('extra_float_digits') like '-%'", '1'],
         'array_nulls' => ["= 'off'", 'on'],
@@ -47,20 +47,20 @@ final class SessionSetup
             $target !== TargetSession::Any
             && !isset($parameters['in_hot_standby'], $parameters['default_transaction_read_only'])
         ) {
-            $this->role = $this->add(self::ROLE);
+            $this->role = $this->add(self::ROLE_QUERY);
         }
         if ($this->version() >= 14) {
             $isOwn = "pg_catalog.pg_backend_pid() = {$pid}";
             // Only set in the server's own process: behind a pooler the setting would stay for the next client. A
             // server whose system does not support it returns an error, which does no harm.
-            $check = isset($options->settings[self::CHECK])
+            $check = isset($options->settings[self::CHECK_INTERVAL_SETTING])
                 ? ''
                 : ", case when {$isOwn} and pg_catalog.current_setting('"
-                . self::CHECK
+                . self::CHECK_INTERVAL_SETTING
                 . "', true) = '0' then "
-                . self::assignment(self::CHECK, self::CHECK_INTERVAL)
+                . self::assignment(self::CHECK_INTERVAL_SETTING, self::CHECK_INTERVAL_MILLISECONDS)
                 . ' end';
-            $this->process = $this->add("select {$isOwn}, " . self::STARTED . $check);
+            $this->process = $this->add("select {$isOwn}, " . self::START_TIME_EXPRESSION . $check);
         }
         if ($this->version() >= 12 && isset($parameters['IntervalStyle'])) {
             $this->add(
@@ -68,7 +68,7 @@ final class SessionSetup
                     ', ',
                     array_map(
                         static fn(string $name): string => self::readable($name, $pid),
-                        array_keys(self::READABLE),
+                        array_keys(self::SETTING_CORRECTIONS),
                     ),
                 ),
             );
@@ -149,7 +149,7 @@ final class SessionSetup
     /** Returns an expression that replaces a bad value. It only acts in the server's own process. */
     private static function readable(string $name, int $pid): string
     {
-        [$condition, $value] = self::READABLE[$name];
+        [$condition, $value] = self::SETTING_CORRECTIONS[$name];
 
         return "case when pg_catalog.pg_backend_pid() = {$pid} and (pg_catalog.current_setting('{$name}') {$condition}) then "
             . self::assignment($name, $value)

@@ -11,10 +11,10 @@ use Spindle\Postgres\ProtocolException;
 final class SimpleQueries implements Answers
 {
     /** Limit of one message in bytes; these statements have short answers. */
-    private const LONGEST = 0x1_0000;
+    private const MAX_MESSAGE_BYTES = 0x1_0000;
 
     /** Limit of all answers in bytes. */
-    private const MOST = 0x4_0000;
+    private const MAX_RECEIVED_BYTES = 0x4_0000;
 
     private readonly MessageBuffer $buffer;
 
@@ -38,7 +38,7 @@ final class SimpleQueries implements Answers
      */
     public function __construct(private readonly array $statements, string $rest)
     {
-        $this->buffer = new MessageBuffer(self::LONGEST);
+        $this->buffer = new MessageBuffer(self::MAX_MESSAGE_BYTES);
         $this->buffer->append($rest);
     }
 
@@ -54,7 +54,7 @@ final class SimpleQueries implements Answers
     public function receive(#[\SensitiveParameter] string $bytes): void
     {
         $this->received += \strlen($bytes);
-        if ($this->received > self::MOST && !$this->isDone()) {
+        if ($this->received > self::MAX_RECEIVED_BYTES && !$this->isDone()) {
             throw ProtocolException::malformed('the server sends much, and does not come to the end of its answers');
         }
         $this->buffer->append($bytes);

@@ -12,7 +12,7 @@ use Spindle\Postgres\ProtocolException;
 final class Socket
 {
     /** Bytes read at a time. */
-    private const CHUNK = 0x1_0000;
+    private const READ_BYTES = 0x1_0000;
 
     /** @var resource|null */
     private $stream;
@@ -84,7 +84,7 @@ final class Socket
     {
         $stream = $this->stream();
         while (true) {
-            [$bytes, $warning] = Warnings::of(static fn() => fread($stream, self::CHUNK));
+            [$bytes, $warning] = Warnings::of(static fn() => fread($stream, self::READ_BYTES));
             if ($bytes !== false && $bytes !== '') {
                 return $bytes;
             }
@@ -132,7 +132,7 @@ final class Socket
     {
         $stream = $this->stream();
         while (!feof($stream)) {
-            [$bytes] = Warnings::of(static fn() => fread($stream, self::CHUNK));
+            [$bytes] = Warnings::of(static fn() => fread($stream, self::READ_BYTES));
             if (($bytes === '' || $bytes === false) && !feof($stream)) {
                 $deadline->readable($stream, $for);
             }

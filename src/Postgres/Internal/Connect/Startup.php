@@ -17,16 +17,16 @@ use Spindle\Postgres\ProtocolException;
 final class Startup
 {
     /** Bytes of one message, and of all messages that a server may send until the login is done. */
-    private const LONGEST = 0x1_0000;
+    private const MAX_LOGIN_BYTES = 0x1_0000;
 
     /** Bytes that the server may send after the login until it is ready; some kilobytes are usual. */
-    private const MOST = 0x10_0000;
+    private const MAX_SETUP_BYTES = 0x10_0000;
 
     /** Types of first messages: authentication, error, negotiation of the version, notice. */
-    private const FIRST = 'REvN';
+    private const FIRST_MESSAGE_TYPES = 'REvN';
 
     /** The longest secret key of protocol 3.2, in bytes; in 3.0 it has 4. */
-    private const LONGEST_KEY = 256;
+    private const MAX_KEY_BYTES = 256;
 
     private readonly MessageBuffer $buffer;
 
@@ -62,7 +62,7 @@ final class Startup
         private readonly LoginCredentials $credentials,
         private readonly string $applicationName = '',
     ) {
-        $this->buffer = new MessageBuffer(self::LONGEST);
+        $this->buffer = new MessageBuffer(self::MAX_LOGIN_BYTES);
     }
 
     /** Returns the startup message. It has only parameters that poolers also accept from every client. */
@@ -85,11 +85,11 @@ final class Startup
      */
     public function receive(#[\SensitiveParameter] string $bytes): string
     {
-        if ($this->received === 0 && $bytes !== '' && !str_contains(self::FIRST, $bytes[0])) {
+        if ($this->received === 0 && $bytes !== '' && !str_contains(self::FIRST_MESSAGE_TYPES, $bytes[0])) {
             throw ProtocolException::notPostgres($bytes);
         }
         $this->received += \strlen($bytes);
-        if ($this->received > ($this->authenticated ? self::MOST : self::LONGEST) && !$this->ready) {
+        if ($this->received > ($this->authenticated ? self::MAX_SETUP_BYTES : self::MAX_LOGIN_BYTES) && !$this->ready) {
             throw ProtocolException::malformed('the server sends much, and does not come to the end of the login');
         }
         $this->buffer->append($bytes);
@@ -305,7 +305,7 @@ final class Startup
                 break;
             case 'K':
                 $this->pid = Messages::number($payload);
-                $this->secretKey = substr($payload, 4, self::LONGEST_KEY);
+                $this->secretKey = substr($payload, 4, self::MAX_KEY_BYTES);
                 break;
             case 'Z':
                 $this->ready = true;

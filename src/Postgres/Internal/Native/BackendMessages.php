@@ -16,7 +16,7 @@ use Spindle\Postgres\ProtocolException;
 final class BackendMessages
 {
     /** The most columns that a result can have; the number of parameters is a 16-bit integer. */
-    private const MOST_COLUMNS = 1664;
+    private const MAX_COLUMNS = 1664;
 
     /**
      * Parses ErrorResponse and NoticeResponse.
@@ -46,7 +46,7 @@ final class BackendMessages
     public static function columns(string $payload): array
     {
         $count = self::number('n', $payload, 0);
-        if ($count > self::MOST_COLUMNS) {
+        if ($count > self::MAX_COLUMNS) {
             throw ProtocolException::unexpected('T', "with {$count} columns");
         }
         $names = $oids = [];

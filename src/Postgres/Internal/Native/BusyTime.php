@@ -8,25 +8,25 @@ namespace Spindle\Postgres\Internal\Native;
 final class BusyTime
 {
     /** Nanoseconds for which a reading is reused, because one takes some microseconds. */
-    private const PRECISION = 2_500_000;
+    private const PRECISION_NANOSECONDS = 2_500_000;
 
     /**
      * File with the nanoseconds on a processor and the nanoseconds of waiting for one.
      *
      * @see https://www.kernel.org/doc/html/latest/scheduler/sched-stats.html
      */
-    private const FILE = '/proc/self/schedstat';
+    private const SCHEDSTAT_FILE = '/proc/self/schedstat';
 
     private static bool $hasFile = true;
 
     /** Time of the last reading, by hrtime(). */
-    private static int $readAt = -self::PRECISION;
+    private static int $readAt = -self::PRECISION_NANOSECONDS;
     private static int $used = 0;
 
     /** @param int $now time by hrtime() */
     public static function until(int $now): int
     {
-        if ($now - self::$readAt >= self::PRECISION) {
+        if ($now - self::$readAt >= self::PRECISION_NANOSECONDS) {
             self::$readAt = $now;
             self::$used = self::read();
         }
@@ -36,7 +36,7 @@ final class BusyTime
 
     private static function read(): int
     {
-        $text = self::$hasFile ? @file_get_contents(self::FILE) : false;
+        $text = self::$hasFile ? @file_get_contents(self::SCHEDSTAT_FILE) : false;
         self::$hasFile = $text !== false;
         if ($text !== false) {
             [$ran, $waited] = [...explode(' ', $text), 0, 0];

@@ -21,13 +21,13 @@ use function Amp\async;
 final class Cancelling
 {
     /** Longest pause in seconds between two requests for a statement; after it, the connection is given up. */
-    private const STOPS_WITHIN = 10.0;
+    private const MAX_PAUSE_SECONDS = 10.0;
 
     /** Seconds after a request in which a statement that it stopped may still report that. */
-    private const STRIKES_WITHIN = 0.1;
+    private const STRIKE_SECONDS = 0.1;
 
     /** Seconds until the first repetition; doubled with each one. */
-    private const FLEETING = 0.005;
+    private const FIRST_PAUSE_SECONDS = 0.005;
 
     /** Whether a request is under way. Only this class writes it. */
     public bool $underWay = false;
@@ -79,7 +79,7 @@ final class Cancelling
      *
      * @param bool $isNeeded whether the connection is given up if the request fails
      */
-    public function request(float $again = self::FLEETING, bool $isNeeded = true): void
+    public function request(float $again = self::FIRST_PAUSE_SECONDS, bool $isNeeded = true): void
     {
         if ($this->underWay) {
             return;
@@ -90,8 +90,11 @@ final class Cancelling
     }
 
     /** Repeats the request after `$seconds`, unless the exchange is done by then. */
-    public function requestLater(#[\SensitiveParameter] Exchange $exchange, float $seconds = self::FLEETING): void
-    {
+    public function requestLater(
+        #[\SensitiveParameter]
+        Exchange $exchange,
+        float $seconds = self::FIRST_PAUSE_SECONDS,
+    ): void {
         if ($this->timer !== null) {
             EventLoop::cancel($this->timer);
         }
@@ -100,7 +103,7 @@ final class Cancelling
             if ($self->conversation->current() !== $exchange) {
                 return;
             }
-            if ($seconds > self::STOPS_WITHIN) {
+            if ($seconds > self::MAX_PAUSE_SECONDS) {
                 ($self->over)(ConnectionLostException::while('the server did not stop a statement that was cancelled'));
             } else {
                 $self->request($seconds * 2);
@@ -149,7 +152,7 @@ final class Cancelling
         if ($this->striking !== null) {
             EventLoop::cancel($this->striking);
         }
-        $this->striking = WeakTimer::after(self::STRIKES_WITHIN, $this, static function (self $self): void {
+        $this->striking = WeakTimer::after(self::STRIKE_SECONDS, $this, static function (self $self): void {
             $self->striking = null;
             if (!$self->underWay) {
                 $self->conversation->striking = false;

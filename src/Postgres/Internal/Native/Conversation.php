@@ -17,7 +17,7 @@ use Spindle\Postgres\ResultTooLargeException;
  */
 final class Conversation
 {
-    private const LARGE = 0x10_0000;
+    private const LARGE_ROWS_BYTES = 0x10_0000;
 
     /** Transaction status in the last answer: I, T or E. */
     public string $status = 'I';
@@ -105,7 +105,7 @@ final class Conversation
     {
         $rows = $this->reader->rowMessages();
         $exchange->add($rows, max(1, $this->reader->rows));
-        $this->isLarge = $this->isLarge || \strlen($rows) > self::LARGE;
+        $this->isLarge = $this->isLarge || \strlen($rows) > self::LARGE_ROWS_BYTES;
         if ($exchange->held() > SizeLimits::FLOOR && $exchange->held() > ($limit = SizeLimits::result())) {
             $exchange->refuse(
                 $exchange->flows ? ResultTooLargeException::stream($limit) : ResultTooLargeException::result($limit),

@@ -11,11 +11,11 @@ use Spindle\Postgres\QueryException;
 final class Copies
 {
     /** Bytes that are collected for one message, and bytes that may wait to be written. */
-    private const CHUNK = 0x1_0000;
-    private const AHEAD = 0x4_0000;
+    private const CHUNK_BYTES = 0x1_0000;
+    private const MAX_UNWRITTEN_BYTES = 0x4_0000;
 
     /** Received bytes that may wait for the reader. */
-    private const BEHIND = 0x10_0000;
+    private const MAX_UNREAD_BYTES = 0x10_0000;
 
     private ?Exchange $exchange = null;
 
@@ -57,7 +57,7 @@ final class Copies
             $exchange = $this->start('H', $sql, function (string $row) use (&$rows, &$bytes): void {
                 $rows[] = $row;
                 $bytes += \strlen($row);
-                if ($bytes > self::BEHIND) {
+                if ($bytes > self::MAX_UNREAD_BYTES) {
                     $this->pipeline->pause(true);
                 }
             }, $cancellation);
@@ -136,12 +136,16 @@ final class Copies
         foreach ($rows as $row) {
             $cancellation?->throwIfRequested();
             $chunk .= $row;
-            if (\strlen($chunk) < self::CHUNK) {
+            if (\strlen($chunk) < self::CHUNK_BYTES) {
                 continue;
             }
             $this->pipeline->write(FrontendMessages::copyData($chunk));
             $chunk = '';
-            while (!$exchange->done && $exchange->error === null && $this->pipeline->unwritten() > self::AHEAD) {
+            while (
+                !$exchange->done
+                && $exchange->error === null
+                && $this->pipeline->unwritten() > self::MAX_UNWRITTEN_BYTES
+            ) {
                 $this->pipeline->await($exchange, $cancellation);
             }
             if ($exchange->done || $exchange->error !== null) {

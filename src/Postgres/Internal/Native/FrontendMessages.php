@@ -26,7 +26,7 @@ final class FrontendMessages
     public const MOST_PARAMETERS = 0xFFFF;
 
     /** A message's length is a signed 32-bit integer. */
-    private const LONGEST = 0x7FFF_FFFF;
+    private const MAX_MESSAGE_BYTES = 0x7FFF_FFFF;
 
     /** Values of at least this size are not copied into their message. */
     public const LARGE = 0x1_0000;
@@ -109,7 +109,7 @@ final class FrontendMessages
         }
         $part .= $formats;
         $length += \strlen($part);
-        if ($length > self::LONGEST) {
+        if ($length > self::MAX_MESSAGE_BYTES) {
             throw InvalidParameterException::tooLarge($length);
         }
         $parts[] = $part;

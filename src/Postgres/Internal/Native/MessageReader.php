@@ -16,10 +16,10 @@ use Spindle\Postgres\ProtocolException;
 final class MessageReader
 {
     /** The longest row in bytes: a value has at most 1 GB, and a row holds little beside one of that size. */
-    private const LONGEST = 0x4800_0000;
+    private const MAX_LONG_MESSAGE_BYTES = 0x4800_0000;
 
-    /** The longest message in bytes for all types that are not in {@see LONG}. */
-    private const LONGEST_OTHER = 0x0010_0000;
+    /** The longest message in bytes for all types that are not in {@see LONG_MESSAGE_TYPES}. */
+    private const MAX_OTHER_MESSAGE_BYTES = 0x0010_0000;
 
     public const PADDING = 12;
 
@@ -27,7 +27,7 @@ final class MessageReader
     public const TOO_LARGE = 'too large';
 
     /** Types of messages that may be long: data, errors and notices, notifications, descriptions. */
-    private const LONG = 'DdENATVt';
+    private const LONG_MESSAGE_TYPES = 'DdENATVt';
 
     /** Bytes of the row that was too large. */
     public int $tooLarge = 0;
@@ -222,7 +222,8 @@ final class MessageReader
         $length = $unpacked[1];
         if (
             $length < 4
-            || $length > self::LONGEST_OTHER && ($length > self::LONGEST || !str_contains(self::LONG, $type))
+            || $length > self::MAX_OTHER_MESSAGE_BYTES
+            && ($length > self::MAX_LONG_MESSAGE_BYTES || !str_contains(self::LONG_MESSAGE_TYPES, $type))
         ) {
             throw ProtocolException::malformed(\sprintf(
                 "a message of type '%s' with a length of %d",

@@ -29,7 +29,7 @@ use Spindle\Postgres\Result;
 final class NativeSession implements Session
 {
     /** How often to send a statement again that does not match what was prepared. */
-    private const TRIES = 3;
+    private const MAX_RETRIES = 3;
 
     /** Whether {@see took()} is needed, which costs a little. */
     public bool $isTimed = false;
@@ -732,7 +732,7 @@ final class NativeSession implements Session
         }
         $this->steps->logOutcome("Failed with SQLSTATE {$error->sqlState()}", $sql, $exchange->took);
         $types = $exchange->parameters ?? $types;
-        $isStale = $this->forgetStale($sql, $exchange, $tries) && $tries <= self::TRIES;
+        $isStale = $this->forgetStale($sql, $exchange, $tries) && $tries <= self::MAX_RETRIES;
         // As often as it takes: a request to stop another one, or to let others go ahead, hit it.
         $isUndone = $exchange->struck && (!$exchange->executes || SqlText::isRepeatable($sql));
         if (!($isStale || $isUndone) || $exchange->status !== 'I') {

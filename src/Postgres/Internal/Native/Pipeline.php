@@ -25,13 +25,13 @@ use Spindle\Postgres\ProtocolException;
  */
 final class Pipeline
 {
-    private const READ = 0x1_0000;
+    private const READ_BYTES = 0x1_0000;
 
     /** Bytes of a stream's rows that may be held before reading pauses. */
-    private const BEHIND = 0x10_0000;
+    private const MAX_HELD_BYTES = 0x10_0000;
 
     /** Maximum of reads from a stream with a buffer in one turn of the loop. */
-    private const ROUNDS = 8;
+    private const MAX_READS_PER_TURN = 8;
 
     /** @var array<int, self> connections with waiting callers, kept alive here since nothing else may reference them */
     private static array $busy = [];
@@ -506,12 +506,12 @@ final class Pipeline
             return;
         }
         for ($rounds = 0; $this->end === null && !$this->paused; ++$rounds) {
-            if ($rounds === self::ROUNDS) {
+            if ($rounds === self::MAX_READS_PER_TURN) {
                 $this->receiveLater();
 
                 return;
             }
-            $bytes = @fread($this->stream, self::READ);
+            $bytes = @fread($this->stream, self::READ_BYTES);
             if ($bytes === '' || $bytes === false) {
                 if ($bytes === false || feof($this->stream)) {
                     $this->end(ConnectionLostException::while('the server closed it'));
@@ -568,7 +568,7 @@ final class Pipeline
             $next !== null
             && $next->flows
             && !$next->discarded
-            && $next->held() > self::BEHIND
+            && $next->held() > self::MAX_HELD_BYTES
             && $this->settling === 0
             && \count($conversation->exchanges) === 1
         ) {

@@ -12,10 +12,13 @@ use Spindle\Postgres\Result;
 /** A statement whose rows are fetched while they are taken, in an open transaction. */
 final readonly class Portal
 {
-    /** The first fetch asks for FIRST_ROWS rows, later ones for about BYTES bytes, and none for more than MOST rows. */
+    /**
+     * The first fetch asks for FIRST_ROWS rows, later ones for about FETCH_BYTES bytes, and none for more than MAX_ROWS
+     * rows.
+     */
     private const FIRST_ROWS = 50;
-    private const BYTES = 0x4_0000;
-    private const MOST_ROWS = 5_000;
+    private const FETCH_BYTES = 0x4_0000;
+    private const MAX_ROWS = 5_000;
 
     /** @param string $name unique within the session */
     public function __construct(private Pipeline $pipeline, private string $name) {}
@@ -115,13 +118,13 @@ final readonly class Portal
         if (!$last->done || !$last->suspended || $last->refusal !== null) {
             return null;
         }
-        $rows = self::BYTES / ($last->size / max(1, $last->rows) + 1);
+        $rows = self::FETCH_BYTES / ($last->size / max(1, $last->rows) + 1);
 
         $exchange = $this->exchange();
         $this->pipeline->submit(
             $exchange,
             [
-                FrontendMessages::execute($this->name, (int) max(1, min(self::MOST_ROWS, $rows)))
+                FrontendMessages::execute($this->name, (int) max(1, min(self::MAX_ROWS, $rows)))
                     . FrontendMessages::SYNC,
             ],
             $cancellation,

@@ -17,10 +17,10 @@ use Spindle\Postgres\QueryException;
 final readonly class Preparation
 {
     /** How often to ask for types when a cancel request for another exchange stopped the question. */
-    private const TRIES = 3;
+    private const MAX_ATTEMPTS = 3;
 
     /** The OID of text. */
-    private const TEXT = 25;
+    private const TEXT_OID = 25;
 
     public function __construct(
         private Pipeline $pipeline,
@@ -128,7 +128,7 @@ final readonly class Preparation
             if ($exchange->status === 'I' && $of->executes) {
                 return false;
             }
-            if ($exchange->status !== 'I' || !$exchange->struck || $tries === self::TRIES) {
+            if ($exchange->status !== 'I' || !$exchange->struck || $tries === self::MAX_ATTEMPTS) {
                 throw QueryException::of($exchange->error, Types::QUERY);
             }
         }
@@ -136,7 +136,7 @@ final readonly class Preparation
         /** @var list<list<string|null>> $rows */
         $rows = array_merge(
             ...$exchange->batches(
-                new Columns($names, array_fill(0, \count($names), self::TEXT), $this->types),
+                new Columns($names, array_fill(0, \count($names), self::TEXT_OID), $this->types),
                 array_keys($names),
             ),
         );

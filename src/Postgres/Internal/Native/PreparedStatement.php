@@ -13,7 +13,7 @@ use Spindle\Postgres\InvalidParameterException;
 final class PreparedStatement
 {
     /** OID of bytea, whose values are binary. For all other types, a whole number has the same text. */
-    private const BYTEA = 17;
+    private const BYTEA_OID = 17;
 
     /** Statement and formats of the parameters, as they follow the portal in Bind. */
     private readonly string $target;
@@ -75,7 +75,7 @@ final class PreparedStatement
         $encoded = [];
         foreach ($this->parameters as $index => $oid) {
             $value = $values[$index];
-            $encoded[] = \is_int($value) && $oid !== self::BYTEA
+            $encoded[] = \is_int($value) && $oid !== self::BYTEA_OID
                 ? (string) $value
                 : $this->types->encode($oid, $value, $index + 1);
         }
@@ -100,7 +100,7 @@ final class PreparedStatement
         $body = $this->unnamedPortal;
         foreach ($this->parameters as $index => $oid) {
             $value = $values[$index];
-            $text = \is_int($value) && $oid !== self::BYTEA
+            $text = \is_int($value) && $oid !== self::BYTEA_OID
                 ? (string) $value
                 : $this->types->encode($oid, $value, $index + 1);
             if ($text === null) {

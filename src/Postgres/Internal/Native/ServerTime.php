@@ -16,7 +16,7 @@ final class ServerTime
     public const SHORT = 5_000_000;
 
     /** Nanoseconds that it may take to wake first an idle server process, and then this process. */
-    private const WAKING = 500_000;
+    private const WAKEUP_NANOSECONDS = 500_000;
 
     /** Time of the last answer, and {@see BusyTime} at that time. */
     private int $answered = 0;
@@ -69,7 +69,7 @@ final class ServerTime
         if ($this->sent >= $this->answered) {
             // Nothing else was under way, so all of this time is one round trip.
             $this->roundTrip = min($this->roundTrip, $now - $this->sent);
-            $took -= self::WAKING;
+            $took -= self::WAKEUP_NANOSECONDS;
         } elseif ($now - $this->answered < $took) {
             $took = $now - $this->answered;
             $busy = $this->busy;

@@ -8,7 +8,7 @@ namespace Spindle\Postgres\Internal\Native;
 final class WriteBuffer
 {
     /** Bytes offered to the stream at a time. More would be copied each time when the stream accepts little. */
-    private const CHUNK = 0x4_0000;
+    private const MAX_WRITE_BYTES = 0x4_0000;
 
     public const LARGE = 0x1_0000;
 
@@ -48,7 +48,7 @@ final class WriteBuffer
      */
     public function flush($stream): bool
     {
-        if ($this->parts === [] && $this->size <= self::CHUNK) {
+        if ($this->parts === [] && $this->size <= self::MAX_WRITE_BYTES) {
             // The common case: no large part, and nothing left of earlier writes.
             $written = @fwrite($stream, $this->tail);
             if ($written === $this->size) {
@@ -71,9 +71,9 @@ final class WriteBuffer
                 $this->tail = '';
             }
             $part = $this->parts[0];
-            $chunk = $this->offset === 0 && \strlen($part) <= self::CHUNK
+            $chunk = $this->offset === 0 && \strlen($part) <= self::MAX_WRITE_BYTES
                 ? $part
-                : substr($part, $this->offset, self::CHUNK);
+                : substr($part, $this->offset, self::MAX_WRITE_BYTES);
             $written = @fwrite($stream, $chunk);
             if ($written === false) {
                 return false;

@@ -23,7 +23,7 @@ final class Conninfo
     private const NO_FILE = '/nonexistent/spindle';
 
     /** Files in which systems keep their trusted authorities. */
-    private const AUTHORITIES = [
+    private const AUTHORITY_FILES = [
         '/etc/ssl/certs/ca-certificates.crt',
         '/etc/pki/tls/certs/ca-bundle.crt',
         '/etc/ssl/ca-bundle.pem',
@@ -120,7 +120,7 @@ final class Conninfo
             getenv('SSL_CERT_FILE'),
             $places['ini_cafile'] ?? '',
             $places['default_cert_file'] ?? '',
-            ...self::AUTHORITIES,
+            ...self::AUTHORITY_FILES,
         ];
         foreach ($files as $file) {
             if (\is_string($file) && $file !== '' && is_file($file)) {

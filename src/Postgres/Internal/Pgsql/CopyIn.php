@@ -16,7 +16,7 @@ use Spindle\Postgres\UnsupportedException;
 final readonly class CopyIn
 {
     /** Bytes per message. With the five bytes of its header, messages fill the blocks that libpq writes. */
-    private const CHUNK = 0x8000 - 5;
+    private const CHUNK_BYTES = 0x8000 - 5;
 
     public function __construct(private PgsqlHandle $handle) {}
 
@@ -70,8 +70,8 @@ final readonly class CopyIn
         for (; $rows->valid(); $rows->next()) {
             $data .= $rows->current();
             $at = 0;
-            for (; \strlen($data) - $at >= self::CHUNK; $at += self::CHUNK) {
-                if (!$this->send($call, substr($data, $at, self::CHUNK), $cancellation)) {
+            for (; \strlen($data) - $at >= self::CHUNK_BYTES; $at += self::CHUNK_BYTES) {
+                if (!$this->send($call, substr($data, $at, self::CHUNK_BYTES), $cancellation)) {
                     return;
                 }
             }

@@ -14,16 +14,16 @@ use Spindle\Postgres\Result;
 final class Cursors
 {
     /**
-     * Rows of the first fetch. Later ones fetch about BYTES bytes, or the rows of TIME nanoseconds, and at most MOST
-     * rows. The server sends nothing of a fetch before it has all of its rows.
+     * Rows of the first fetch. Later ones fetch about FETCH_BYTES bytes, or the rows of FETCH_NANOSECONDS nanoseconds,
+     * and at most MAX_ROWS rows. The server sends nothing of a fetch before it has all of its rows.
      */
     public const FIRST = 10;
-    private const BYTES = 0x4_0000;
-    private const TIME = 50_000_000;
-    private const MOST = 5_000;
+    private const FETCH_BYTES = 0x4_0000;
+    private const FETCH_NANOSECONDS = 50_000_000;
+    private const MAX_ROWS = 5_000;
 
     /** Comments, quoted text and similar, which may contain keywords and are skipped in the search for them. */
-    private const OPAQUE = <<<'REGEX'
+    private const SKIPPED_TEXT_PATTERN = <<<'REGEX'
         ~ --[^\n\r]*+
         | (?<comment>/\*(?:[^*/]++|\*(?!/)|/(?!\*)|(?&comment))*+\*/)
         | (?<![\w$])[eE]'(?:[^'\\]++|\\.|'')*+'
@@ -34,7 +34,7 @@ final class Cursors
         REGEX;
 
     /** Returns CLOSE statements for cursors that still exist: a rollback to a savepoint also removes its cursors. */
-    private const CLOSING = "SELECT pg_catalog.string_agg('CLOSE ' || name, '; ') FROM pg_catalog.pg_cursors WHERE name = ANY ($1::pg_catalog.text[])";
+    private const CLOSE_STATEMENTS_QUERY = "SELECT pg_catalog.string_agg('CLOSE ' || name, '; ') FROM pg_catalog.pg_cursors WHERE name = ANY ($1::pg_catalog.text[])";
 
     private int $last = 0;
 
@@ -53,7 +53,7 @@ final class Cursors
     /** Whether a statement only reads, so that it can have a cursor. In doubt returns false. */
     public static function fit(string $sql): bool
     {
-        $text = preg_replace(self::OPAQUE, ' ', $sql);
+        $text = preg_replace(self::SKIPPED_TEXT_PATTERN, ' ', $sql);
 
         return $text !== null
             && preg_match('~^[\s(]*+(?:SELECT|VALUES|TABLE|WITH)\b~i', $text) === 1
@@ -120,7 +120,11 @@ final class Cursors
             unset($this->types[$name]);
         }
 
-        $next = (int) min(self::MOST, self::BYTES / $rows->averageSize(), self::TIME * $count / max(1, $call->took));
+        $next = (int) min(
+            self::MAX_ROWS,
+            self::FETCH_BYTES / $rows->averageSize(),
+            self::FETCH_NANOSECONDS * $count / max(1, $call->took),
+        );
 
         return [new Result($columns, $rows, $rows->count, $rows->count), max(1, $next)];
     }
@@ -141,7 +145,12 @@ final class Cursors
     public function tidy(): void
     {
         if ($this->handle->status === 'T') {
-            $closing = $this->handle->ask(self::CLOSING, ['{' . implode(',', $this->left) . '}'], null)[0][0] ?? null;
+            $closing = $this->handle->ask(
+                self::CLOSE_STATEMENTS_QUERY,
+                ['{' . implode(',', $this->left) . '}'],
+                null,
+            )[0][0]
+                ?? null;
             if ($closing !== null) {
                 $this->handle->command($closing, null);
             }

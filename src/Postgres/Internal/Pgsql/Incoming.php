@@ -14,8 +14,8 @@ use Spindle\Postgres\Notification;
 final class Incoming
 {
     /** Extra reads for data that OpenSSL has decrypted; and the most reads in one turn of the loop. */
-    private const REST = 3;
-    private const MOST = 32;
+    private const EXTRA_READS = 3;
+    private const MAX_READS_PER_TURN = 32;
 
     /** The last notice. libpq treats unexpected errors as notices, such as that of a server that shuts down. */
     private ?ServerError $lastWords = null;
@@ -36,7 +36,7 @@ final class Incoming
     public function answer(Call $call): bool
     {
         $happened = false;
-        for ($reads = 1, $rest = self::REST;;) {
+        for ($reads = 1, $rest = self::EXTRA_READS;;) {
             if (@pg_connection_busy($this->connection)) {
                 if (!$this->tls || !$this->mayHaveMore($reads, $rest)) {
                     $this->ensureKept();
@@ -159,9 +159,9 @@ final class Incoming
         if (@stream_select($read, $write, $except, 0) !== 1) {
             return --$rest > 0;
         }
-        $rest = self::REST;
+        $rest = self::EXTRA_READS;
 
-        return ++$reads <= self::MOST;
+        return ++$reads <= self::MAX_READS_PER_TURN;
     }
 
     /** @param ServerError|null $error the server's message about the end of the connection, if there was one */

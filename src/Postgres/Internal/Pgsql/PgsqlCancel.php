@@ -24,7 +24,7 @@ use Spindle\Postgres\TargetSession;
 final readonly class PgsqlCancel
 {
     /** Limit for the whole request, in seconds. */
-    private const LIMIT = 5.0;
+    private const REQUEST_TIMEOUT = 5.0;
 
     private PostgresOptions $options;
 
@@ -38,7 +38,7 @@ final readonly class PgsqlCancel
         $this->options = $options->with([
             'hosts' => [new PostgresHost($endpoint->host->host, $endpoint->host->port, $endpoint->ip)],
             'targetSession' => TargetSession::Any,
-            'connectTimeout' => min(self::LIMIT, $options->connectTimeout),
+            'connectTimeout' => min(self::REQUEST_TIMEOUT, $options->connectTimeout),
             'settings' => [],
             'statementTimeout' => null,
         ]);
@@ -72,7 +72,7 @@ final readonly class PgsqlCancel
 
     private function signal(OpenedConnection $session, int $pid): void
     {
-        $deadline = Deadline::in(self::LIMIT, null);
+        $deadline = Deadline::in(self::REQUEST_TIMEOUT, null);
         $queries = new SimpleQueries(["SELECT pg_catalog.pg_cancel_backend({$pid})"], $session->leftover);
         // An empty stream accepts this many bytes at once.
         fwrite($session->stream, $queries->begin());

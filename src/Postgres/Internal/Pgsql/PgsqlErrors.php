@@ -14,7 +14,7 @@ use Spindle\Postgres\QueryException;
 final class PgsqlErrors
 {
     /** Letters of the fields of a server's message, which libpq and PHP use as their codes. */
-    private const FIELDS = 'SVCMDHPpqWstcdnFLR';
+    private const FIELD_CODES = 'SVCMDHPpqWstcdnFLR';
 
     /** Labels of the fields in a message that is one text with the highest verbosity. */
     private const LABELS = [
@@ -34,7 +34,7 @@ final class PgsqlErrors
     public static function of(Result $result): ?ServerError
     {
         $fields = [];
-        foreach (str_split(self::FIELDS) as $letter) {
+        foreach (str_split(self::FIELD_CODES) as $letter) {
             $field = pg_result_error_field($result, \ord($letter));
             if (\is_string($field)) {
                 $fields[$letter] = $field;

@@ -35,13 +35,13 @@ use function Amp\async;
 final class PgsqlHandle
 {
     /** Seconds between cancel requests above which the connection is given up. */
-    private const STOPS_WITHIN = 10.0;
+    private const MAX_CANCEL_PAUSE_SECONDS = 10.0;
 
     /** Seconds from the first cancel request to the second. Each later pause is twice as long. */
-    private const AGAIN = 0.05;
+    private const FIRST_CANCEL_PAUSE_SECONDS = 0.05;
 
     /** Nanoseconds of reading after which the caller is resumed later, because it copies large results again. */
-    private const LONG = 2_000_000;
+    private const LONG_READ_NANOSECONDS = 2_000_000;
 
     /** @var array<int, self> connections with a waiting caller, which may have no other reference */
     private static array $busy = [];
@@ -571,7 +571,9 @@ final class PgsqlHandle
         } finally {
             // The end of the connection may have arrived with the answer.
             $this->isLost();
-            hrtime(true) - $this->since < self::LONG ? $call->wake() : EventLoop::defer($call->wake(...));
+            hrtime(true) - $this->since < self::LONG_READ_NANOSECONDS
+                ? $call->wake()
+                : EventLoop::defer($call->wake(...));
         }
     }
 
@@ -601,7 +603,7 @@ final class PgsqlHandle
      *
      * @param float $again seconds until the next request
      */
-    private function cancel(Call $call, float $again = self::AGAIN): void
+    private function cancel(Call $call, float $again = self::FIRST_CANCEL_PAUSE_SECONDS): void
     {
         if (!$this->cancelling) {
             $this->cancelling = true;
@@ -638,7 +640,7 @@ final class PgsqlHandle
             if ($call->done) {
                 return;
             }
-            if ($seconds > self::STOPS_WITHIN) {
+            if ($seconds > self::MAX_CANCEL_PAUSE_SECONDS) {
                 $self->end(ConnectionLostException::while('the server did not stop a statement that was cancelled'));
             } else {
                 $self->cancel($call, $seconds * 2);

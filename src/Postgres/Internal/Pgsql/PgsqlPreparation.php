@@ -22,16 +22,16 @@ use Spindle\Postgres\QueryException;
 final class PgsqlPreparation
 {
     /** How often to send a statement that the server did not execute. */
-    private const TRIES = 3;
+    private const MAX_RETRIES = 3;
 
     /** The number of parameters is a 16-bit integer. */
-    private const MOST_PARAMETERS = 0xFFFF;
+    private const MAX_PARAMETERS = 0xFFFF;
 
     /** Name of a statement that is only prepared to learn its types. */
-    private const NAME = 'spindle_types';
+    private const TYPES_STATEMENT = 'spindle_types';
 
     /** Returns the parameters' types. A row without a type means that the statement exists and has no parameters. */
-    private const PARAMETER_TYPES = <<<'SQL'
+    private const PARAMETER_TYPES_QUERY = <<<'SQL'
         SELECT t.oid FROM pg_catalog.pg_prepared_statements s
         LEFT JOIN LATERAL pg_catalog.unnest(s.parameter_types::pg_catalog.oid[]) WITH ORDINALITY t (oid, position) ON true
         WHERE s.name = $1 ORDER BY t.position
@@ -94,8 +94,8 @@ final class PgsqlPreparation
         if (!array_is_list($parameters)) {
             throw new \LogicException('Parameters are a list, of which $1 is the first');
         }
-        if (\count($parameters) > self::MOST_PARAMETERS) {
-            throw InvalidParameterException::count(\count($parameters), self::MOST_PARAMETERS);
+        if (\count($parameters) > self::MAX_PARAMETERS) {
+            throw InvalidParameterException::count(\count($parameters), self::MAX_PARAMETERS);
         }
         $statement = $this->statements->find($sql);
         if ($statement === null || $statement->name === '') {
@@ -178,7 +178,7 @@ final class PgsqlPreparation
                 $this->statements->keepNone();
             }
         }
-        if (!$isStale || $this->handle->status !== 'I' || $tries > self::TRIES) {
+        if (!$isStale || $this->handle->status !== 'I' || $tries > self::MAX_RETRIES) {
             throw $this->exception($sql, $types, $parameters, $error);
         }
     }
@@ -287,7 +287,7 @@ final class PgsqlPreparation
     /** @return list<int>|null null when there is no such statement */
     private function parameterTypes(string $name, ?Cancellation $cancellation): ?array
     {
-        $rows = $this->handle->ask(self::PARAMETER_TYPES, [$name], $cancellation);
+        $rows = $this->handle->ask(self::PARAMETER_TYPES_QUERY, [$name], $cancellation);
 
         return $rows === []
             ? null
@@ -305,11 +305,11 @@ final class PgsqlPreparation
         if ($alone) {
             $this->handle->command('BEGIN', $cancellation);
         }
-        $error = $this->sendPrepare(self::NAME, $sql, $cancellation)->error;
+        $error = $this->sendPrepare(self::TYPES_STATEMENT, $sql, $cancellation)->error;
         $types = [];
         if ($error === null) {
-            $types = $this->parameterTypes(self::NAME, $cancellation) ?? [];
-            $this->handle->command('DEALLOCATE ' . self::NAME, $cancellation);
+            $types = $this->parameterTypes(self::TYPES_STATEMENT, $cancellation) ?? [];
+            $this->handle->command('DEALLOCATE ' . self::TYPES_STATEMENT, $cancellation);
         }
         if ($alone) {
             $this->handle->command('ROLLBACK', $cancellation);

@@ -13,7 +13,7 @@ use Spindle\Postgres\InvalidParameterException;
 final class PgsqlStatement
 {
     /** The most bytes of values in one message, whose length is a signed 32-bit integer. */
-    private const LONGEST = 0x7FFF_0000;
+    private const MAX_VALUES_BYTES = 0x7FFF_0000;
 
     /** Columns, known after the first result; null for a statement without rows. */
     public ?Columns $columns = null;
@@ -53,6 +53,6 @@ final class PgsqlStatement
             $texts[] = $text;
         }
 
-        return $bytes > self::LONGEST ? throw InvalidParameterException::tooLarge($bytes) : $texts;
+        return $bytes > self::MAX_VALUES_BYTES ? throw InvalidParameterException::tooLarge($bytes) : $texts;
     }
 }

@@ -13,7 +13,7 @@ final class PgsqlStatements
     public const MOST = 256;
 
     /** One of this many parts of the cache is dropped at a time, because deallocating takes a round trip. */
-    private const PART = 16;
+    private const EVICTION_DIVISOR = 16;
 
     /** @var array<string, PgsqlStatement> statements by SQL, the last used at the end; without a name if used once */
     private array $prepared = [];
@@ -67,7 +67,7 @@ final class PgsqlStatements
     public function makeRoom(): void
     {
         if (\count($this->prepared) >= $this->most) {
-            $part = max(1, intdiv($this->most, self::PART));
+            $part = max(1, intdiv($this->most, self::EVICTION_DIVISOR));
             array_map($this->forget(...), array_map(strval(...), \array_slice(array_keys($this->prepared), 0, $part)));
         }
     }

@@ -15,20 +15,20 @@ use Spindle\Postgres\ResultTooLargeException;
 /** Rows that stay in libpq's memory, which PHP does not count, until they are read. */
 final readonly class ResultRows implements Rows
 {
-    private const BATCH = 256;
+    private const BATCH_ROWS = 256;
 
     /** Bytes after which a batch ends. */
-    private const BYTES = 0x4_0000;
+    private const BATCH_BYTES = 0x4_0000;
 
     /** Rows that are measured to estimate the size of all. */
-    private const SAMPLE = 20;
+    private const SAMPLE_ROWS = 20;
 
     /** @var int<0, max> */
     public int $count;
 
     /** Upper bounds for a server's message in bytes, and for the speed of a result, which is copied several times. */
-    private const LONGEST = 0x7FFF_FFFF;
-    private const BYTES_PER_NANOSECOND = 20;
+    private const MAX_MESSAGE_BYTES = 0x7FFF_FFFF;
+    private const MAX_BYTES_PER_NANOSECOND = 20;
 
     /** @var list<int> columns whose values may be large; none in a small result, because measuring is slow */
     private array $large;
@@ -42,7 +42,7 @@ final readonly class ResultRows implements Rows
         $this->count = max(0, pg_num_rows($result));
         $large = [];
         $limit = $limits->row();
-        if ($limit < self::LONGEST && $took * self::BYTES_PER_NANOSECOND > $limit) {
+        if ($limit < self::MAX_MESSAGE_BYTES && $took * self::MAX_BYTES_PER_NANOSECOND > $limit) {
             for ($column = 0, $count = pg_num_fields($result); $column < $count; ++$column) {
                 // Types of fixed size have a positive number here.
                 if (pg_field_size($result, $column) < 0) {
@@ -64,7 +64,7 @@ final readonly class ResultRows implements Rows
     {
         for ($row = 0; $row < $this->count && $this->large === [];) {
             $batch = [];
-            for ($end = min($this->count, $row + self::BATCH); $row < $end; ++$row) {
+            for ($end = min($this->count, $row + self::BATCH_ROWS); $row < $end; ++$row) {
                 $batch[] = self::values($this->texts($row), $columns, $keys);
             }
             yield $batch;
@@ -91,7 +91,7 @@ final readonly class ResultRows implements Rows
             }
             $batch = [];
             $bytes = 0;
-            for ($end = min($this->count, $row + self::BATCH); $row < $end && $bytes < self::BYTES; ++$row) {
+            for ($end = min($this->count, $row + self::BATCH_ROWS); $row < $end && $bytes < self::BATCH_BYTES; ++$row) {
                 $size = $this->size($row);
                 if ($size > SizeLimits::FLOOR && $batch !== []) {
                     break; // if this row is too large, the rows before it are returned first
@@ -108,7 +108,7 @@ final readonly class ResultRows implements Rows
     /** Estimates the bytes of a row. */
     public function averageSize(): float
     {
-        $sample = min(self::SAMPLE, $this->count);
+        $sample = min(self::SAMPLE_ROWS, $this->count);
         $bytes = 0;
         for ($row = 0; $row < $sample; ++$row) {
             for ($column = 0, $count = pg_num_fields($this->result); $column < $count; ++$column) {

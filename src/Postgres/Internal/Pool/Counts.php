@@ -8,8 +8,8 @@ namespace Spindle\Postgres\Internal\Pool;
 final class Counts
 {
     /** Upper bounds of the waiting times, in seconds, and the same as keys. */
-    private const BOUNDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, \INF];
-    private const KEYS = ['0.001', '0.005', '0.01', '0.05', '0.1', '0.5', '1.0', '5.0', '+Inf'];
+    private const BOUNDS_SECONDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, \INF];
+    private const BOUND_KEYS = ['0.001', '0.005', '0.01', '0.05', '0.1', '0.5', '1.0', '5.0', '+Inf'];
 
     public int $acquired = 0;
 
@@ -24,16 +24,16 @@ final class Counts
 
     public function __construct()
     {
-        $this->waited = array_fill_keys(self::KEYS, 0);
+        $this->waited = array_fill_keys(self::BOUND_KEYS, 0);
     }
 
     /** Counts a waiter that got its session after `$seconds`. */
     public function waited(float $seconds): void
     {
         $index = $seconds <= 0.01 ? ($seconds <= 0.001 ? 0 : ($seconds <= 0.005 ? 1 : 2)) : 3;
-        while ($seconds > self::BOUNDS[$index]) {
+        while ($seconds > self::BOUNDS_SECONDS[$index]) {
             ++$index;
         }
-        $this->waited[self::KEYS[$index]] = ($this->waited[self::KEYS[$index]] ?? 0) + 1;
+        $this->waited[self::BOUND_KEYS[$index]] = ($this->waited[self::BOUND_KEYS[$index]] ?? 0) + 1;
     }
 }

@@ -10,13 +10,13 @@ use Spindle\Postgres\Internal\Native\ServerTime;
 final class KnownStatement
 {
     /** Nanoseconds from which a single execution shows that the statement may be slow. */
-    private const LONG = 50_000_000;
+    private const SLOW_NANOSECONDS = 50_000_000;
 
     /** Executions in a row that must then be shorter before the statement may share again. */
-    private const PROBATION = 50;
+    private const PROBATION_EXECUTIONS = 50;
 
     /** Smallest cost, in nanoseconds: no statement is free. */
-    private const LEAST = 2_000;
+    private const MIN_COST_NANOSECONDS = 2_000;
 
     /** Whether it may share a session: follow other statements, and be followed by others. */
     public bool $shares = false;
@@ -33,8 +33,8 @@ final class KnownStatement
     public function __construct(public readonly bool $isPlain, public readonly bool $reads, int $nanoseconds)
     {
         // The first execution is slower: the server parses, plans and reads data that is not in memory yet.
-        $this->cost = max(self::LEAST, min($nanoseconds, ServerTime::SHORT));
-        $this->learn($nanoseconds < self::LONG ? $this->cost : $nanoseconds);
+        $this->cost = max(self::MIN_COST_NANOSECONDS, min($nanoseconds, ServerTime::SHORT));
+        $this->learn($nanoseconds < self::SLOW_NANOSECONDS ? $this->cost : $nanoseconds);
     }
 
     /** @param int $nanoseconds that the server took; negative when unknown */
@@ -43,15 +43,18 @@ final class KnownStatement
         if ($nanoseconds < 0) {
             return;
         }
-        if ($nanoseconds >= self::LONG) {
-            $nanoseconds = self::LONG;
-            $this->probation = self::PROBATION;
+        if ($nanoseconds >= self::SLOW_NANOSECONDS) {
+            $nanoseconds = self::SLOW_NANOSECONDS;
+            $this->probation = self::PROBATION_EXECUTIONS;
         } elseif ($this->probation > 0) {
             --$this->probation;
         }
         // A busy machine makes times longer, and nothing makes them shorter.
         $difference = $nanoseconds - $this->cost;
-        $this->cost = max(self::LEAST, $this->cost + ($difference < 0 ? $difference >> 1 : $difference >> 5));
+        $this->cost = max(
+            self::MIN_COST_NANOSECONDS,
+            $this->cost + ($difference < 0 ? $difference >> 1 : $difference >> 5),
+        );
         $this->shares = $this->reads && $this->probation === 0 && $this->cost <= ServerTime::SHORT;
     }
 }

@@ -14,20 +14,20 @@ final class PooledSession
     public const MOST_SHARING = 1_024;
 
     /** Maximum of queries that share a session while other sessions are available. */
-    private const CROWDED = 64;
+    private const MAX_AVOIDABLE_SHARING = 64;
 
     /** Nanoseconds that a query may wait for those ahead of it on a session, while it could have another session. */
-    private const SOON = 1_000_000;
+    private const SHORT_WAIT_NANOSECONDS = 1_000_000;
 
     /** Nanoseconds between two checks of a session. */
     public const LOOK_EACH = 10_000_000;
 
     /** Checks in a row without a byte from the server, after which no further query joins the session. */
-    private const STILL = 2;
+    private const MAX_STILL_CHECKS = 2;
 
     /** Checks without a byte after which the query ahead is first postponed, and how often that number may double. */
-    private const MOST_STILL = 20;
-    private const MOST_DOUBLINGS = 16;
+    private const POSTPONE_AFTER_CHECKS = 20;
+    private const MAX_DOUBLINGS = 16;
 
     /** Current borrowers: one that has the session alone, or the queries that share it. */
     public int $borrowers = 0;
@@ -63,7 +63,7 @@ final class PooledSession
     private int $trip = 0;
 
     /** Maximum of {@see $load} while other sessions are available. */
-    private int $soon = self::SOON;
+    private int $soon = self::SHORT_WAIT_NANOSECONDS;
 
     /** @param int $until when the session is to be replaced: hrtime */
     public function __construct(public readonly Session $session, public readonly int $until)
@@ -76,7 +76,7 @@ final class PooledSession
         return !$this->alone
             && !$this->reserved
             && $this->borrowers < self::MOST_SHARING
-            && $this->still < self::STILL + $this->trip;
+            && $this->still < self::MAX_STILL_CHECKS + $this->trip;
     }
 
     /**
@@ -87,7 +87,7 @@ final class PooledSession
     public function answersSoon(int $cost): bool
     {
         return !$this->alone && !$this->reserved && ($this->borrowers === 0
-            || $this->borrowers < self::CROWDED && $this->load + $cost <= $this->soon && $this->still < self::STILL + $this->trip);
+            || $this->borrowers < self::MAX_AVOIDABLE_SHARING && $this->load + $cost <= $this->soon && $this->still < self::MAX_STILL_CHECKS + $this->trip);
     }
 
     public function isFree(): bool
@@ -133,11 +133,11 @@ final class PooledSession
         $this->seen = $seen;
         // With a round trip longer than that, a query may have others ahead of it at no extra cost.
         $roundTrip = $this->native?->roundTrip() ?? 0;
-        $this->soon = max(self::SOON, $roundTrip);
+        $this->soon = max(self::SHORT_WAIT_NANOSECONDS, $roundTrip);
         $this->trip = intdiv($roundTrip, self::LOOK_EACH);
-        $patience = (self::MOST_STILL + $this->trip) << min(
+        $patience = (self::POSTPONE_AFTER_CHECKS + $this->trip) << min(
             intdiv($this->postponed, max(1, $this->borrowers)),
-            self::MOST_DOUBLINGS,
+            self::MAX_DOUBLINGS,
         );
         $isToGiveWay = $this->still > 0 && $this->still % $patience === 0;
         $this->postponed += $isToGiveWay ? 1 : 0;

@@ -12,7 +12,7 @@ use Spindle\Postgres\Result;
 final readonly class Queries
 {
     /** Depth to which arrays of parameters are searched for objects. */
-    private const DEPTH = 32;
+    private const MAX_DEPTH = 32;
 
     private ShortStatements $statements;
 
@@ -164,7 +164,7 @@ final readonly class Queries
             if (
                 \is_object($value) ? !$value instanceof \DateTimeInterface
                 && !$value instanceof \UnitEnum : \is_array($value)
-                && ($depth > self::DEPTH || self::runCode($value, $depth + 1))
+                && ($depth > self::MAX_DEPTH || self::runCode($value, $depth + 1))
             ) {
                 return true;
             }

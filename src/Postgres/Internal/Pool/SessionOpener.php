@@ -16,10 +16,10 @@ use function Amp\async;
 final class SessionOpener
 {
     /** Maximum of sessions opened at once: many TLS handshakes in one turn of the loop would delay everything else. */
-    private const SIDE_BY_SIDE = 8;
+    private const MAX_CONCURRENT_OPENS = 8;
 
     /** Seconds of the pause after a failure. */
-    private const PAUSE = 0.2;
+    private const RETRY_PAUSE_SECONDS = 0.2;
 
     public int $underWay = 0;
 
@@ -53,7 +53,7 @@ final class SessionOpener
             return;
         }
         // After a failure, a single attempt shows whether the server accepts connections again.
-        $most = $this->failure === null ? self::SIDE_BY_SIDE : 1;
+        $most = $this->failure === null ? self::MAX_CONCURRENT_OPENS : 1;
         for ($wanted = min($wanted, $most - $this->underWay); $wanted > 0; --$wanted) {
             ++$this->underWay;
             async($this->open(...))->ignore();
@@ -86,7 +86,7 @@ final class SessionOpener
             --$this->underWay;
             if (!$this->closed) {
                 $this->failure = $failure;
-                $this->pause ??= WeakTimer::after(self::PAUSE, $this, static function (self $self): void {
+                $this->pause ??= WeakTimer::after(self::RETRY_PAUSE_SECONDS, $this, static function (self $self): void {
                     $self->pause = null;
                     ($self->again)();
                 });

@@ -31,7 +31,7 @@ use function Amp\async;
 final class SessionPool implements SessionLender
 {
     /** Seconds within which a connection that was idle must answer a ping. */
-    private const ANSWERS_WITHIN = 1.0;
+    private const PING_TIMEOUT = 1.0;
 
     /** @var array<int, array{PooledSession, \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null}> by session id */
     private array $lent = [];
@@ -502,7 +502,7 @@ final class SessionPool implements SessionLender
         $shared = $alone ? 0 : 1;
         $this->trying += $shared;
         $trial = async(function () use ($member, $shared, $seconds): void {
-            $late = EventLoop::delay(min($seconds, self::ANSWERS_WITHIN), fn() => $this->members->drop($member));
+            $late = EventLoop::delay(min($seconds, self::PING_TIMEOUT), fn() => $this->members->drop($member));
             try {
                 $member->session->ping();
             } catch (\Throwable) {

@@ -16,13 +16,17 @@ use Spindle\Postgres\Internal\SqlText;
 final class ShortStatements
 {
     /** Maximum of remembered statements, and of their bytes. */
-    private const MOST = 4_096;
-    private const MOST_BYTES = 0x40_0000;
+    private const MAX_STATEMENTS = 4_096;
+    private const MAX_BYTES = 0x40_0000;
 
-    private const READS = '~' . SqlText::COMMENT . '^(?:' . SqlText::BLANK . '|\()*+(?:SELECT|VALUES|TABLE|WITH)\b~i';
+    private const READ_PATTERN = '~'
+        . SqlText::COMMENT
+        . '^(?:'
+        . SqlText::BLANK
+        . '|\()*+(?:SELECT|VALUES|TABLE|WITH)\b~i';
 
     /** Words of statements that write or lock. A false match only makes the pool more careful than necessary. */
-    private const WRITES = '~\b(?:INSERT|UPDATE|DELETE|MERGE|INTO|FOR\b.{0,40}\bSHARE|\w*advisory\w*lock\w*)\b~is';
+    private const WRITE_PATTERN = '~\b(?:INSERT|UPDATE|DELETE|MERGE|INTO|FOR\b.{0,40}\bSHARE|\w*advisory\w*lock\w*)\b~is';
 
     /** @var array<string, KnownStatement> by SQL */
     private array $known = [];
@@ -47,7 +51,7 @@ final class ShortStatements
             return;
         }
         $this->bytes += $length;
-        if (\count($this->known) >= self::MOST || $this->bytes > self::MOST_BYTES) {
+        if (\count($this->known) >= self::MAX_STATEMENTS || $this->bytes > self::MAX_BYTES) {
             $this->known = [];
             $this->bytes = $length;
         }
@@ -59,6 +63,6 @@ final class ShortStatements
 
     private static function reads(string $sql): bool
     {
-        return preg_match(self::READS, $sql) === 1 && preg_match(self::WRITES, $sql) === 0;
+        return preg_match(self::READ_PATTERN, $sql) === 1 && preg_match(self::WRITE_PATTERN, $sql) === 0;
     }
 }

@@ -15,7 +15,7 @@ use Spindle\Postgres\ProtocolException;
 final readonly class ArrayType implements TakesLists
 {
     /** The server's limit of dimensions. */
-    private const DIMENSIONS = 6;
+    private const MAX_DIMENSIONS = 6;
 
     /** @param non-empty-string $delimiter delimiter of the element's type: a comma, or a semicolon for the type box */
     public function __construct(private Type $element, private string $delimiter = ',') {}
@@ -47,7 +47,7 @@ final readonly class ArrayType implements TakesLists
      */
     private function read(#[\SensitiveParameter] string $text, int &$at, int $dimension): array
     {
-        if ($dimension > self::DIMENSIONS) {
+        if ($dimension > self::MAX_DIMENSIONS) {
             throw self::malformed();
         }
         $length = strcspn($text, '{}"\\', $at + 1);
@@ -125,7 +125,7 @@ final readonly class ArrayType implements TakesLists
     {
         $dimensions = 1;
         while (!$this->element instanceof TakesLists && \is_array($value = reset($value))) {
-            if (++$dimensions > self::DIMENSIONS) {
+            if (++$dimensions > self::MAX_DIMENSIONS) {
                 throw UnencodableException::of($value, 'an array has six dimensions at most');
             }
         }

@@ -15,7 +15,7 @@ use Spindle\Postgres\ProtocolException;
  */
 final readonly class DateTimeType implements Type
 {
-    private const UNUSUAL = '/^(\d{4,7})-(\d\d)-(\d\d)(?: (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?([+-]\d\d(?::\d\d){0,2})?)?( BC)?$/D';
+    private const ISO_PATTERN = '/^(\d{4,7})-(\d\d)-(\d\d)(?: (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?([+-]\d\d(?::\d\d){0,2})?)?( BC)?$/D';
 
     private \DateTimeZone $utc;
 
@@ -76,7 +76,7 @@ final readonly class DateTimeType implements Type
 
     private function unusual(#[\SensitiveParameter] string $text): \DateTimeImmutable|float
     {
-        if (preg_match(self::UNUSUAL, $text, $parts, \PREG_UNMATCHED_AS_NULL) !== 1) {
+        if (preg_match(self::ISO_PATTERN, $text, $parts, \PREG_UNMATCHED_AS_NULL) !== 1) {
             return Scalar::infinity($text) ?? throw ProtocolException::value($this->name, 'it takes DateStyle ISO');
         }
         [, $year, $month, $day, $hour, $minute, $second, $fraction, $offset, $beforeChrist] = $parts;

@@ -12,19 +12,19 @@ use Spindle\Postgres\ProtocolException;
  */
 final readonly class IntervalType implements Type
 {
-    private const POSTGRES = '/^(?=.)(?:([+-]?\d+) years?)? ?(?:([+-]?\d+) mons?)? ?(?:([+-]?\d+) days?)? ?(?:([+-]?)(\d+):(\d\d):(\d\d)(?:\.(\d{1,6}))?)?$/D';
+    private const POSTGRES_PATTERN = '/^(?=.)(?:([+-]?\d+) years?)? ?(?:([+-]?\d+) mons?)? ?(?:([+-]?\d+) days?)? ?(?:([+-]?)(\d+):(\d\d):(\d\d)(?:\.(\d{1,6}))?)?$/D';
 
-    private const ISO_8601 = '/^P(?=.)(?:(-?\d+)Y)?(?:(-?\d+)M)?(?:(-?\d+)D)?(?:T(?=.)(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?)(\d+)(?:\.(\d{1,6}))?S)?)?$/D';
+    private const ISO_8601_PATTERN = '/^P(?=.)(?:(-?\d+)Y)?(?:(-?\d+)M)?(?:(-?\d+)D)?(?:T(?=.)(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?)(\d+)(?:\.(\d{1,6}))?S)?)?$/D';
 
     /** The most seconds of an interval, whose time is a 64-bit number of microseconds. */
-    private const SECONDS = 9_200_000_000_000;
+    private const MAX_SECONDS = 9_200_000_000_000;
 
     public function decode(#[\SensitiveParameter] string $text): \DateInterval|float
     {
-        if (preg_match(self::POSTGRES, $text, $parts, \PREG_UNMATCHED_AS_NULL) === 1) {
+        if (preg_match(self::POSTGRES_PATTERN, $text, $parts, \PREG_UNMATCHED_AS_NULL) === 1) {
             [, $years, $months, $days, $sign, $hours, $minutes, $seconds, $fraction] = $parts;
             [$hours, $minutes] = [$sign . $hours, $sign . $minutes];
-        } elseif (preg_match(self::ISO_8601, $text, $parts, \PREG_UNMATCHED_AS_NULL) === 1) {
+        } elseif (preg_match(self::ISO_8601_PATTERN, $text, $parts, \PREG_UNMATCHED_AS_NULL) === 1) {
             [, $years, $months, $days, $hours, $minutes, $sign, $seconds, $fraction] = $parts;
         } else {
             return Scalar::infinity($text)
@@ -46,7 +46,7 @@ final readonly class IntervalType implements Type
         if (!$value instanceof \DateInterval) {
             return Scalar::text($value);
         }
-        if (abs($value->s) + abs($value->f) > self::SECONDS || self::isRelative($value)) {
+        if (abs($value->s) + abs($value->f) > self::MAX_SECONDS || self::isRelative($value)) {
             throw UnencodableException::of(
                 $value,
                 'it is no number of months, days and microseconds that PostgreSQL has',

@@ -15,12 +15,12 @@ use Spindle\Postgres\ProtocolException;
 final readonly class JsonType implements TakesLists
 {
     /** Depth limit; PHP's parser fails below 5000. */
-    private const DEPTH = 4096;
+    private const MAX_DEPTH = 4096;
 
-    private const FLAGS = \JSON_PRESERVE_ZERO_FRACTION | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE;
+    private const ENCODE_FLAGS = \JSON_PRESERVE_ZERO_FRACTION | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE;
 
     /** Matches a string or a number. */
-    private const TOKEN = '~"(?:[^"\\\\]++|\\\\.)*+"|-?\d[\d.eE+-]*+~s';
+    private const TOKEN_PATTERN = '~"(?:[^"\\\\]++|\\\\.)*+"|-?\d[\d.eE+-]*+~s';
 
     public function __construct(private JsonMode $mode = JsonMode::Arrays) {}
 
@@ -28,9 +28,13 @@ final readonly class JsonType implements TakesLists
     {
         $isLossless = $this->mode === JsonMode::Lossless;
         $marked = $isLossless
-            ? preg_replace_callback(self::TOKEN, static fn(array $token): string => JsonMarks::mark($token[0]), $text)
+            ? preg_replace_callback(
+                self::TOKEN_PATTERN,
+                static fn(array $token): string => JsonMarks::mark($token[0]),
+                $text,
+            )
             : $text;
-        $value = json_decode($marked ?? '', !$isLossless, self::DEPTH, \JSON_BIGINT_AS_STRING);
+        $value = json_decode($marked ?? '', !$isLossless, self::MAX_DEPTH, \JSON_BIGINT_AS_STRING);
         if ($value === null && json_last_error() !== \JSON_ERROR_NONE) {
             throw ProtocolException::value('json', json_last_error_msg());
         }
@@ -57,7 +61,9 @@ final readonly class JsonType implements TakesLists
             ini_set('serialize_precision', '-1'); // otherwise floats lose digits
         }
         try {
-            $json = JsonMarks::encode(static fn(): string|false => json_encode($value, self::FLAGS, self::DEPTH));
+            $json = JsonMarks::encode(
+                static fn(): string|false => json_encode($value, self::ENCODE_FLAGS, self::MAX_DEPTH),
+            );
         } finally {
             if ($precision !== '-1') {
                 ini_set('serialize_precision', (string) $precision);

@@ -13,10 +13,10 @@ use Spindle\Postgres\Range;
 final class QuotedValues
 {
     /** The longest text in bytes that is decoded to find its parts. */
-    private const READ = 0x10_0000;
+    private const MAX_DECODED_BYTES = 0x10_0000;
 
     /** Bytes that identify the beginning of a value at the end of a truncated message. */
-    private const BEGINNING = 64;
+    private const PREFIX_BYTES = 64;
 
     private function __construct(private readonly Types $types, private readonly string $message) {}
 
@@ -65,7 +65,7 @@ final class QuotedValues
             return [...$texts, $this->found(Types::hex(substr($text, 0, ServerError::LONGEST)))];
         }
         try {
-            $read = \strlen($text) > self::READ ? null : $this->types->decode($oid, $text);
+            $read = \strlen($text) > self::MAX_DECODED_BYTES ? null : $this->types->decode($oid, $text);
         } catch (ProtocolException) {
             $read = null; // only the server can read it
         }
@@ -87,9 +87,9 @@ final class QuotedValues
         if (str_contains($this->message, $text)) {
             return $text;
         }
-        $isCut = \strlen($this->message) >= ServerError::LONGEST && \strlen($text) > self::BEGINNING;
+        $isCut = \strlen($this->message) >= ServerError::LONGEST && \strlen($text) > self::PREFIX_BYTES;
 
-        return $isCut ? (string) strstr($this->message, substr($text, 0, self::BEGINNING)) : '';
+        return $isCut ? (string) strstr($this->message, substr($text, 0, self::PREFIX_BYTES)) : '';
     }
 
     /** @return iterable<string> */

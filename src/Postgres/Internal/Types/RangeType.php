@@ -14,7 +14,7 @@ final readonly class RangeType implements Type
 
     private const BOUND = '(?:' . self::QUOTED . '|([^"\\\\,()\[\]]++))?+';
 
-    private const RANGE = '/([\[(])' . self::BOUND . ',' . self::BOUND . '([\])])/As';
+    private const RANGE_PATTERN = '/([\[(])' . self::BOUND . ',' . self::BOUND . '([\])])/As';
 
     public function __construct(private Type $bound) {}
 
@@ -36,7 +36,7 @@ final readonly class RangeType implements Type
      */
     public function read(#[\SensitiveParameter] string $text, int &$at): Range
     {
-        if (preg_match(self::RANGE, $text, $parts, \PREG_UNMATCHED_AS_NULL, $at) !== 1) {
+        if (preg_match(self::RANGE_PATTERN, $text, $parts, \PREG_UNMATCHED_AS_NULL, $at) !== 1) {
             throw ProtocolException::value('range');
         }
         $at += \strlen($parts[0]);

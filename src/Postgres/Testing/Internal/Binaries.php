@@ -10,7 +10,7 @@ use Spindle\Postgres\Testing\ClusterException;
 /** Finds the directory of the server's programs, which distributions keep out of PATH. */
 final class Binaries
 {
-    private const DIRECTORIES = [
+    private const DIRECTORY_GLOBS = [
         '/usr/lib/postgresql/*/bin', // Debian
         '/usr/libexec/postgresql*', // Alpine
         '/usr/pgsql-*/bin', // Red Hat, packages of PostgreSQL
@@ -34,7 +34,10 @@ final class Binaries
             }
         }
 
-        throw ClusterException::notFound($version, $directory !== null ? [$directory] : ['PATH', ...self::DIRECTORIES]);
+        throw ClusterException::notFound(
+            $version,
+            $directory !== null ? [$directory] : ['PATH', ...self::DIRECTORY_GLOBS],
+        );
     }
 
     /** @return list<string> directories of PATH first, then the newest version first */
@@ -42,7 +45,7 @@ final class Binaries
     {
         $path = array_filter(explode(':', (string) getenv('PATH')), static fn(string $entry): bool => $entry !== '');
         $found = [];
-        foreach (self::DIRECTORIES as $pattern) {
+        foreach (self::DIRECTORY_GLOBS as $pattern) {
             $matches = glob($pattern, \GLOB_ONLYDIR);
             array_push($found, ...$matches !== false ? $matches : []);
         }

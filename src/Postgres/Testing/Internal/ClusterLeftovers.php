@@ -13,7 +13,7 @@ use Spindle\Internal\Testing\Wait;
 final class ClusterLeftovers implements Removal
 {
     /** Seconds to wait for a server after an immediate shutdown. */
-    private const GRACE = 0.7;
+    private const GRACE_SECONDS = 0.7;
 
     private const SIGQUIT = 3;
     private const SIGKILL = 9;
@@ -51,7 +51,7 @@ final class ClusterLeftovers implements Removal
             // the server that reads its output ends with its input, and cleans up
             Signals::send($initdb, self::SIGKILL);
         }
-        Wait::until(static fn(): bool => $remains->processes() === [], self::GRACE);
+        Wait::until(static fn(): bool => $remains->processes() === [], self::GRACE_SECONDS);
         $remains->remove(static fn() => self::removeSharedMemory($directory));
     }
 

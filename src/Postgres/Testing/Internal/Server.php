@@ -16,10 +16,10 @@ final class Server
     private const SIGQUIT = 3;
 
     /** Seconds to wait after each signal: for a fast shutdown, which writes data, then for an immediate one. */
-    private const ENDING = [self::SIGINT => 5.0, self::SIGQUIT => 2.0];
+    private const SIGNAL_TIMEOUTS = [self::SIGINT => 5.0, self::SIGQUIT => 2.0];
 
     /** Seconds to wait for the children of a killed server; a busy child notices after its statement. */
-    private const ORPHANS = 1.0;
+    private const ORPHAN_TIMEOUT = 1.0;
 
     private readonly TestServerState $remains;
 
@@ -44,7 +44,7 @@ final class Server
      */
     public function start(float $timeout): void
     {
-        if (!Wait::until(fn(): bool => $this->remains->processes() === [], self::ORPHANS)) {
+        if (!Wait::until(fn(): bool => $this->remains->processes() === [], self::ORPHAN_TIMEOUT)) {
             $this->remains->kill();
         }
         $earlier = ClusterLeftovers::postmaster($this->directory);
@@ -60,7 +60,7 @@ final class Server
     /** Stops the server, normally if possible, and waits for its end. Disconnects clients, and loses no data. */
     public function end(): void
     {
-        $this->daemon->end(self::ENDING);
+        $this->daemon->end(self::SIGNAL_TIMEOUTS);
     }
 
     /** Kills the postmaster. Its children end by themselves. */

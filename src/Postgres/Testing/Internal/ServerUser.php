@@ -10,7 +10,7 @@ use Spindle\Postgres\Testing\ClusterException;
 /** The user that runs the server: that of this process, or an unprivileged one if that is root. */
 final class ServerUser
 {
-    private const UNPRIVILEGED = ['postgres', 'nobody'];
+    private const UNPRIVILEGED_USERS = ['postgres', 'nobody'];
 
     private static ?self $found = null;
 
@@ -54,7 +54,7 @@ final class ServerUser
     private static function unprivileged(): self
     {
         $reasons = '';
-        foreach (self::UNPRIVILEGED as $name) {
+        foreach (self::UNPRIVILEGED_USERS as $name) {
             [$exitCode, $user] = Program::run(['id', '-u', $name]);
             if ($exitCode !== 0) {
                 $reasons .= "{$user}\n";

@@ -7,7 +7,7 @@ namespace Spindle\Remote\Internal\Redis;
 /** The address of an engine, with user, password and database. */
 final class Address
 {
-    private const PORT = 6379;
+    private const DEFAULT_PORT = 6379;
 
     /** @param string $uri URI for {@see \Amp\Socket\connect()} */
     private function __construct(
@@ -48,7 +48,7 @@ final class Address
         }
 
         return new self(
-            $scheme === 'unix' ? "unix://{$path}" : "tcp://{$host}:" . ($parts['port'] ?? self::PORT),
+            $scheme === 'unix' ? "unix://{$path}" : "tcp://{$host}:" . ($parts['port'] ?? self::DEFAULT_PORT),
             $scheme === 'rediss',
             trim($host, '[]'),
             self::decoded($parts['user'] ?? ''),

@@ -28,15 +28,15 @@ use function Amp\Future\awaitFirst;
 /** An engine and the connection for its scripts, which is reopened after it broke. */
 final class Engine
 {
-    private const SCRIPTS = __DIR__ . '/scripts';
+    private const SCRIPT_DIRECTORY = __DIR__ . '/scripts';
 
     /**
      * Scripts that an engine without free memory refuses. The others run even then, because they end jobs and so free
      * memory. Each script runs completely or not at all.
      */
-    private const NEEDS_ROOM = ['submit', 'put'];
+    private const SCRIPTS_NEEDING_MEMORY = ['submit', 'put'];
     private const SETTINGS = ['appendonly', 'appendfsync', 'no-appendfsync-on-rewrite', 'maxmemory-policy'];
-    private const NAMES = [
+    private const SCRIPT_NAMES = [
         'submit',
         'settle',
         'beat',
@@ -378,10 +378,10 @@ final class Engine
     private static function scripts(): array
     {
         if (self::$scripts === []) {
-            $prelude = file_get_contents(self::SCRIPTS . '/prelude.lua');
-            foreach (self::NAMES as $name) {
-                $flags = \in_array($name, self::NEEDS_ROOM, true) ? '' : ' flags=allow-oom';
-                $source = "#!lua{$flags}\n{$prelude}" . file_get_contents(self::SCRIPTS . "/{$name}.lua");
+            $prelude = file_get_contents(self::SCRIPT_DIRECTORY . '/prelude.lua');
+            foreach (self::SCRIPT_NAMES as $name) {
+                $flags = \in_array($name, self::SCRIPTS_NEEDING_MEMORY, true) ? '' : ' flags=allow-oom';
+                $source = "#!lua{$flags}\n{$prelude}" . file_get_contents(self::SCRIPT_DIRECTORY . "/{$name}.lua");
                 self::$scripts[$name] = [$source, sha1($source)];
             }
         }

@@ -8,7 +8,7 @@ namespace Spindle\Remote\Internal\Redis;
 final class EngineError extends \RuntimeException
 {
     /** Temporary errors, after which a retry may help. Values explain errors whose own text does not. */
-    private const PASSING = [
+    private const TEMPORARY_ERRORS = [
         'LOADING' => null,
         'READONLY' => 'it is a replica, which takes nothing in',
         'MASTERDOWN' => null,
@@ -32,13 +32,13 @@ final class EngineError extends \RuntimeException
 
     public function passes(): bool
     {
-        return \array_key_exists($this->kind, self::PASSING);
+        return \array_key_exists($this->kind, self::TEMPORARY_ERRORS);
     }
 
     /** Returns an explanation for messages. */
     public function explanation(): string
     {
-        $words = self::PASSING[$this->kind] ?? null;
+        $words = self::TEMPORARY_ERRORS[$this->kind] ?? null;
 
         return $words === null ? $this->getMessage() : "{$words} ({$this->getMessage()})";
     }

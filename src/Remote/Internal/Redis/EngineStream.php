@@ -21,10 +21,10 @@ use Spindle\Internal\Warnings;
 final class EngineStream implements StreamInterface, StreamFactoryInterface
 {
     /** Bytes of one read. */
-    private const CHUNK = 1 << 16;
+    private const READ_BYTES = 1 << 16;
 
     /** Code that Predis treats as a broken connection. */
-    private const BROKEN = 1;
+    private const BROKEN_CONNECTION_CODE = 1;
 
     private string $buffer = '';
 
@@ -224,10 +224,10 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         $this->at = 0;
         while (true) {
             if ($this->socket === null) {
-                throw new \RuntimeException($this->failure(), self::BROKEN);
+                throw new \RuntimeException($this->failure(), self::BROKEN_CONNECTION_CODE);
             }
             $socket = $this->socket;
-            $bytes = @fread($socket, self::CHUNK);
+            $bytes = @fread($socket, self::READ_BYTES);
             if ($bytes !== false && $bytes !== '') {
                 $this->buffer .= $bytes;
                 $this->active = Clock::now();

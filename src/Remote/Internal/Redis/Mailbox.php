@@ -16,10 +16,10 @@ use Spindle\Remote\Letter;
 final class Mailbox
 {
     /** Seconds between two checks of the connection. */
-    private const PING = 5.0;
+    private const PING_INTERVAL = 5.0;
 
     /** Seconds until an engine that refuses is tried again. */
-    private const REFUSED = 30.0;
+    private const REFUSED_PAUSE_SECONDS = 30.0;
 
     private ?RedisConnection $link = null;
     private bool $closed = false;
@@ -51,7 +51,7 @@ final class Mailbox
         $this->backoff = new Backoff(0.05, 2.0, 2.0, 0.5);
         $this->first = new DeferredFuture();
         $this->engine->doubt($this);
-        $this->pinger = EventLoop::unreference(EventLoop::repeat(self::PING, $this->ping(...)));
+        $this->pinger = EventLoop::unreference(EventLoop::repeat(self::PING_INTERVAL, $this->ping(...)));
         EventLoop::queue($this->subscribe(...));
     }
 
@@ -91,7 +91,7 @@ final class Mailbox
             $link->call('SUBSCRIBE', ["spindle:to:{$this->mailbox}"]);
         } catch (BrokerRefusedException $refused) {
             $this->tried($refused);
-            $this->later(self::REFUSED);
+            $this->later(self::REFUSED_PAUSE_SECONDS);
 
             return;
         } catch (BrokerException|EngineError) {

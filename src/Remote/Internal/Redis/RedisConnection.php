@@ -29,10 +29,10 @@ use Spindle\Remote\BrokerUnavailableException;
 final class RedisConnection
 {
     /** Seconds between two checks for a late answer. */
-    private const LOOK = 0.5;
+    private const CHECK_INTERVAL = 0.5;
 
     /** ECONNREFUSED. */
-    private const REFUSED = 111;
+    private const ECONNREFUSED = 111;
 
     /** @var array<int, self> connections with waiting fibers, which may be referenced by nothing else */
     private static array $busy = [];
@@ -60,7 +60,7 @@ final class RedisConnection
         $this->waiting = new \SplQueue();
         $weak = \WeakReference::create($this);
         $this->watchdog = EventLoop::disable(EventLoop::unreference(EventLoop::repeat(
-            self::LOOK,
+            self::CHECK_INTERVAL,
             static fn() => $weak->get()?->look(),
         )));
     }
@@ -105,7 +105,7 @@ final class RedisConnection
             );
         } catch (ConnectException $failure) {
             $why = match (true) {
-                $failure->getCode() === self::REFUSED => 'connection refused; is Redis or Valkey running there?',
+                $failure->getCode() === self::ECONNREFUSED => 'connection refused; is Redis or Valkey running there?',
                 // PHP does not report why it can't create a socket.
                 str_contains(
                     $failure->getMessage(),

@@ -11,12 +11,12 @@ use Spindle\Internal\Testing\TestServerState;
 final class RedisLeftovers implements Removal
 {
     /** Also matches the children that write snapshots and rewrite the append-only file. */
-    private const PROGRAMS = '(?:redis|valkey)-(?!cli|benchmark)[\w.-]+';
+    private const PROGRAM_PATTERN = '(?:redis|valkey)-(?!cli|benchmark)[\w.-]+';
 
     /** Finds the server by the directory's name in its command line, and its children by their working directory. */
     public static function of(string $directory): TestServerState
     {
-        return new TestServerState($directory, self::PROGRAMS);
+        return new TestServerState($directory, self::PROGRAM_PATTERN);
     }
 
     public static function remove(string $directory): void

@@ -14,12 +14,12 @@ use Spindle\Worker\Internal\WorkerProtocol;
  */
 final class ForkHost
 {
-    private const KILL = 9;
-    private const CONT = 18;
+    private const SIGKILL = 9;
+    private const SIGCONT = 18;
     private const READ_SIZE = 1 << 16;
 
     /** Milliseconds within which a process whose standard error is closed ends, unless it continues without it. */
-    private const GOING = 50;
+    private const EXIT_TIMEOUT_MILLISECONDS = 50;
 
     /** @var array<int, int> process ids by worker */
     private array $pids = [];
@@ -157,13 +157,13 @@ final class ForkHost
             return;
         }
         $this->ending[$id] = true;
-        if ($signal === self::KILL) {
+        if ($signal === self::SIGKILL) {
             $this->killTree($id, $this->pids[$id]);
 
             return;
         }
         $pids = $this->tree($id, $this->pids[$id]);
-        foreach ([$signal, self::CONT] as $each) { // a stopped process handles other signals only after CONT
+        foreach ([$signal, self::SIGCONT] as $each) { // a stopped process handles other signals only after CONT
             foreach ($pids as $pid) {
                 posix_kill($pid, $each);
             }
@@ -200,7 +200,7 @@ final class ForkHost
 
     private function awaitEnd(int $id): void
     {
-        for ($i = 0; isset($this->pids[$id]) && $i < self::GOING; ++$i) {
+        for ($i = 0; isset($this->pids[$id]) && $i < self::EXIT_TIMEOUT_MILLISECONDS; ++$i) {
             $this->reap();
             if (isset($this->pids[$id])) {
                 usleep(1000);

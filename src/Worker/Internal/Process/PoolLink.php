@@ -10,17 +10,17 @@ use Spindle\Worker\Internal\WorkerProtocol;
 final class PoolLink
 {
     /** Smallest and largest read, in bytes. */
-    private const READ_SIZE = 1 << 16;
-    private const LARGE_READ = 1 << 20;
+    private const MIN_READ_BYTES = 1 << 16;
+    private const MAX_READ_BYTES = 1 << 20;
 
     /** A payload of at least this size, in bytes, is sent separately from its header, so that it is not copied. */
-    private const LARGE = 1 << 16;
+    private const MIN_SEPARATE_BYTES = 1 << 16;
 
-    private const HEADER = 9;
+    private const HEADER_BYTES = 9;
 
     /** Nanoseconds to wait for a place in the pool's accept queue, and the error code when that queue is full. */
-    private const PATIENCE = 30_000_000_000;
-    private const AGAIN = 11;
+    private const CONNECT_TIMEOUT_NANOSECONDS = 30_000_000_000;
+    private const EAGAIN = 11;
 
     private string $buffer = '';
 
@@ -35,10 +35,10 @@ final class PoolLink
     {
         // A stream takes its timeout from this setting when it is created. A worker may wait for days.
         $timeout = ini_set('default_socket_timeout', '-1');
-        $end = hrtime(true) + self::PATIENCE;
+        $end = hrtime(true) + self::CONNECT_TIMEOUT_NANOSECONDS;
         do {
             $socket = @stream_socket_client("unix://\0{$name}", $code, $message, 30.0);
-            $isFull = $socket === false && $code === self::AGAIN && hrtime(true) < $end;
+            $isFull = $socket === false && $code === self::EAGAIN && hrtime(true) < $end;
             if ($isFull) {
                 usleep(1_000); // the accept queue of the socket is full
             }
@@ -86,7 +86,7 @@ final class PoolLink
             $this->welcome = null;
         }
         while (true) {
-            $missing = self::HEADER - \strlen($this->buffer);
+            $missing = self::HEADER_BYTES - \strlen($this->buffer);
             if ($missing <= 0) {
                 /** @var array{length: int, type: int, id: int} $header */
                 $header = unpack('Vlength/Ctype/Vid', $this->buffer);
@@ -99,7 +99,7 @@ final class PoolLink
                 }
                 $missing = 4 + $header['length'] - \strlen($this->buffer);
                 if ($missing <= 0) {
-                    $payload = substr($this->buffer, self::HEADER, $header['length'] - 5);
+                    $payload = substr($this->buffer, self::HEADER_BYTES, $header['length'] - 5);
                     $this->buffer = $missing === 0 ? '' : substr($this->buffer, 4 + $header['length']);
 
                     return [$header['type'], $header['id'], $payload];
@@ -137,7 +137,7 @@ final class PoolLink
     {
         $header = WorkerProtocol::MAGIC . pack('VCV', \strlen($head) + \strlen($payload) + 5, $type, $id) . $head;
 
-        return \strlen($payload) < self::LARGE
+        return \strlen($payload) < self::MIN_SEPARATE_BYTES
             ? $this->write($header . $payload)
             : $this->write($header) && $this->write($payload);
     }
@@ -154,7 +154,7 @@ final class PoolLink
         $size = \strlen($welcome);
         while (\strlen($this->buffer) < $size) {
             if (
-                !str_starts_with($welcome, substr($this->buffer, 0, self::HEADER))
+                !str_starts_with($welcome, substr($this->buffer, 0, self::HEADER_BYTES))
                 || !$this->read($size - \strlen($this->buffer))
             ) {
                 return false;
@@ -171,7 +171,7 @@ final class PoolLink
     /** @return bool false when the pool is gone; true without new bytes after a signal */
     private function read(int $missing): bool
     {
-        $bytes = @fread($this->socket, max(self::READ_SIZE, min($missing, self::LARGE_READ)));
+        $bytes = @fread($this->socket, max(self::MIN_READ_BYTES, min($missing, self::MAX_READ_BYTES)));
         if ($bytes === '' || $bytes === false) {
             return !feof($this->socket);
         }

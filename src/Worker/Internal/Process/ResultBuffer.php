@@ -18,7 +18,7 @@ use Spindle\Worker\UnserializableException;
 final class ResultBuffer
 {
     /** Bytes of results that are enough to be sent. */
-    private const ENOUGH = 1 << 18;
+    private const SEND_THRESHOLD_BYTES = 1 << 18;
 
     /** @var list<bool|int|float|string|null> results since the last one that was not plain */
     public array $values = [];
@@ -90,7 +90,7 @@ final class ResultBuffer
     public function fail(\Throwable $thrown): void
     {
         $bytes = ThrownFailure::pack($thrown);
-        if (\strlen($bytes) > max($this->longestResult, self::ENOUGH)) {
+        if (\strlen($bytes) > max($this->longestResult, self::SEND_THRESHOLD_BYTES)) {
             $this->refuse($this->tooLong(\strlen($bytes), 'The exception'));
 
             return;
@@ -153,7 +153,7 @@ final class ResultBuffer
     {
         $this->packValues(); // plain values that precede this one
         $this->packed->add($kind, $bytes);
-        $this->full = $this->full || $this->packed->size() > self::ENOUGH;
+        $this->full = $this->full || $this->packed->size() > self::SEND_THRESHOLD_BYTES;
     }
 
     private function packValues(): void

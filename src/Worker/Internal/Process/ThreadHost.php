@@ -17,7 +17,7 @@ use Spindle\Worker\Internal\WorkerProtocol;
  */
 final class ThreadHost
 {
-    private const KILL = 9;
+    private const SIGKILL = 9;
 
     /** @var array<int, Runtime> threads by worker */
     private array $threads = [];
@@ -63,7 +63,7 @@ final class ThreadHost
             // returns when the thread has ended; if the thread blocks, the pool kills this process after its grace
             $this->threads[$id]->kill();
             $this->forget($id);
-            $this->wire->send(WorkerProtocol::ENDED, $id, pack('llP', -1, self::KILL, 0));
+            $this->wire->send(WorkerProtocol::ENDED, $id, pack('llP', -1, self::SIGKILL, 0));
         }
     }
 
@@ -114,7 +114,7 @@ final class ThreadHost
     private function vanish(): never
     {
         array_map(SharedFlags::remove(...), $this->marks);
-        posix_kill((int) getmypid(), self::KILL);
+        posix_kill((int) getmypid(), self::SIGKILL);
         exit(255);
     }
 

@@ -16,15 +16,15 @@ use Spindle\Worker\Thrown;
 final class Worker
 {
     /** Nanoseconds that results of tiny tasks may wait for more. A task that ends the process loses only those. */
-    private const GATHER = 100_000;
+    private const MAX_GATHER_NANOSECONDS = 100_000;
 
     /** Bytes of the payload of TASKS before the tasks. */
-    private const HEAD = 9;
+    private const TASKS_HEAD_BYTES = 9;
 
     /** Nanoseconds in which no task can have forked. */
-    private const FORK_TIME = 50_000;
+    private const MIN_FORK_NANOSECONDS = 50_000;
 
-    private const KEPT_CODES = 256;
+    private const MAX_CACHED_CALLABLES = 256;
 
     /** @var array<int, string> encoded task indexes for {@see SharedFlags} */
     private static array $words = [];
@@ -134,7 +134,7 @@ final class Worker
             $head['code'],
             ($head['flags'] & WorkerProtocol::PACKED) !== 0,
             $payload,
-            $this->mark === null || ($head['flags'] & WorkerProtocol::EAGER) !== 0 ? 0 : self::GATHER,
+            $this->mark === null || ($head['flags'] & WorkerProtocol::EAGER) !== 0 ? 0 : self::MAX_GATHER_NANOSECONDS,
         );
         $this->life->tidy();
         $this->life->flush(WorkerProtocol::DONE);
@@ -151,8 +151,8 @@ final class Worker
     private function performEach(int $code, bool $isPacked, string &$payload, int $gather): void
     {
         [$kinds, $items] = $isPacked
-            ? ValuePacking::split($payload, self::HEAD)
-            : ['', ValuePacking::values($payload, self::HEAD)];
+            ? ValuePacking::split($payload, self::TASKS_HEAD_BYTES)
+            : ['', ValuePacking::values($payload, self::TASKS_HEAD_BYTES)];
         $payload = '';
         $mark = $this->mark;
         $words = self::words(\count($items));
@@ -254,7 +254,7 @@ final class Worker
     private function took(int $nanoseconds): void
     {
         $this->results->took($nanoseconds);
-        if ($nanoseconds > self::FORK_TIME) {
+        if ($nanoseconds > self::MIN_FORK_NANOSECONDS) {
             $this->life->tidy();
         }
     }
@@ -309,7 +309,7 @@ final class Worker
         if (isset($this->callables[$code])) {
             return $this->callables[$code];
         }
-        if (\count($this->callables) >= self::KEPT_CODES) {
+        if (\count($this->callables) >= self::MAX_CACHED_CALLABLES) {
             $this->callables = [];
         }
 

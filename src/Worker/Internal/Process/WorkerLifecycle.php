@@ -20,8 +20,8 @@ final class WorkerLifecycle
     public const BUSY = 1;
     public const TASK = 2;
 
-    private const KILL = 9;
-    private const TERM = 15;
+    private const SIGKILL = 9;
+    private const SIGTERM = 15;
 
     private const FATAL = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR;
 
@@ -73,7 +73,7 @@ final class WorkerLifecycle
             if (\function_exists('pcntl_signal')) {
                 pcntl_async_signals(true);
                 // interrupts system calls; otherwise a waiting worker would handle the signal at the next frame
-                pcntl_signal(self::TERM, $this->terminate(...), false);
+                pcntl_signal(self::SIGTERM, $this->terminate(...), false);
             }
         }
         $this->hasMark = $this->markKey !== 0; // before the memory exists, because SIGTERM may arrive at any time
@@ -158,11 +158,11 @@ final class WorkerLifecycle
     }
 
     /** Ends this process without running destructors or shutdown functions of the task, if possible by this signal. */
-    public function vanish(int $signal = self::KILL): never
+    public function vanish(int $signal = self::SIGKILL): never
     {
         $this->removeMark();
         if (\function_exists('posix_kill') && !($this->isThread && getmypid() === $this->pid)) {
-            foreach ([$signal, self::KILL] as $each) { // a task may have blocked the first signal
+            foreach ([$signal, self::SIGKILL] as $each) { // a task may have blocked the first signal
                 posix_kill((int) getmypid(), $each);
             }
         }
@@ -221,8 +221,8 @@ final class WorkerLifecycle
 
             return;
         }
-        pcntl_signal(self::TERM, \SIG_DFL);
-        $this->vanish(self::TERM); // so that the exit status shows the original signal
+        pcntl_signal(self::SIGTERM, \SIG_DFL);
+        $this->vanish(self::SIGTERM); // so that the exit status shows the original signal
     }
 
     private function captureOutput(): void
