@@ -60,9 +60,9 @@ final class Command
     }
 
     /**
-     * Returns a command that runs a line with `/bin/sh -c`. Nothing is quoted: never build the line from foreign input.
+     * Returns a command that runs a line with `/bin/sh -c`. Nothing is quoted: the line must not contain foreign input.
      *
-     * Without anything to interpret, no shell is started. The outcome is the same, with two exceptions:
+     * If a shell would have nothing to interpret, no shell is started. The outcome is the same, with two exceptions:
      * - When the program dies of signal n, the result has that signal. With a shell, it may have exit code 128 + n.
      * - The program also gets variables whose names are not identifiers. A shell may drop them.
      *

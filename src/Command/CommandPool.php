@@ -28,9 +28,9 @@ final class CommandPool implements Statistics
 
     /**
      * @param int|null        $concurrency commands that run at once; null for the number of usable CPUs. With a
-     *                                     carrier: those it has, running or waiting; null for
+     *                                     carrier: commands that it has at once, running or waiting; null for
      *                                     {@see CommandCarrier::CONCURRENCY}
-     * @param int|RetryPolicy $retries     retries of a command that fails, with the policy's defaults; 0 for none
+     * @param int|RetryPolicy $retries     number of retries of a command that fails, or a policy
      *
      * @throws \ValueError when the concurrency is below 1 or the retries are below 0, or one is above 1,000,000,000
      */
@@ -83,7 +83,7 @@ final class CommandPool implements Statistics
     }
 
     /**
-     * Like {@see self::run()}, but yields results in the order of the input. Early results wait for those before.
+     * Like {@see self::run()}, but yields results in the order of the input. Each result waits for those before it.
      *
      * @template TKey
      *
@@ -196,7 +196,12 @@ final class CommandPool implements Statistics
         $this->dispatcher->awaitEnd();
     }
 
-    /** Counts commands: running, their limit, waiting, with a result, failures among these; and retries. */
+    /**
+     * Returns counts of commands.
+     *
+     * - `in_use`: running commands; `max`: their limit; `waiting`: commands that wait for a slot or a retry
+     * - `finished_total`: commands with a result; `failed_total`: failed ones among these; `retried_total`: retries
+     */
     public function statistics(): array
     {
         return $this->dispatcher->figures();
@@ -221,7 +226,7 @@ final class CommandPool implements Statistics
      */
     private function results(iterable $commands, bool $inOrder, ?Cancellation $cancellation): \Generator
     {
-        // A separate generator: it keeps the pool alive while it is iterated.
+        // This generator refers to the pool, so the pool lives while the caller iterates.
         return yield from (new Run($this->dispatcher, $commands, $inOrder))->results($cancellation);
     }
 

@@ -14,15 +14,15 @@ final class CommandResult
      * @internal Results are made by a {@see CommandPool}.
      *
      * @param mixed       $key       key of the command in the input
-     * @param int|null    $exitCode  0 to 255; null after a signal. For a command that could not be started 127 (no such
-     *                               program) or 126, as in a shell, with an error
+     * @param int|null    $exitCode  0 to 255; null after a signal. If the command could not be started: 127 (no such
+     *                               program) or 126, as in a shell, and $error is set
      * @param int|null    $signal    number of the signal that ended the command
      * @param bool        $timedOut  whether its timeout or its idle timeout ended the command
-     * @param bool        $cancelled whether the pool ended the command, or did not start it, on request
+     * @param bool        $cancelled whether the pool was asked to end the command or not to start it
      * @param string|null $error     why the command could not start or its output could not be kept, or how the command
      *                               was ended
      * @param float       $startedAt start of the last attempt, Unix time in seconds; 0.0 when it never started
-     * @param float       $duration  of the last attempt, in seconds
+     * @param float       $duration  seconds that the last attempt took
      * @param int         $attempts  number of attempts; 0 when it never started
      */
     public function __construct(
@@ -40,7 +40,7 @@ final class CommandResult
         private readonly Capture $errors,
     ) {}
 
-    /** Whether the command ended by itself, with exit code 0. */
+    /** Returns whether the command ended by itself with exit code 0, and its output was kept. */
     public function succeeded(): bool
     {
         return $this->exitCode === 0 && $this->error === null;
@@ -58,13 +58,13 @@ final class CommandResult
         return $this->errors->toString();
     }
 
-    /** @return resource stream over the bytes of {@see stdout()}, from the first one, that need not fit into memory */
+    /** @return resource stream at the first byte of {@see stdout()}; the output need not fit into memory */
     public function stdoutStream(): mixed
     {
         return $this->output->toStream();
     }
 
-    /** @return resource stream over the bytes of {@see stderr()}, from the first one, that need not fit into memory */
+    /** @return resource stream at the first byte of {@see stderr()}; the output need not fit into memory */
     public function stderrStream(): mixed
     {
         return $this->errors->toStream();
@@ -112,7 +112,7 @@ final class CommandResult
         );
     }
 
-    /** @internal Whether it has open temporary files of its own, which {@see moveOutput()} would close. */
+    /** @internal Returns whether it has open temporary files of its own, which {@see moveOutput()} would close. */
     public function holdsFiles(): bool
     {
         return $this->output->hasOwnFile() || $this->errors->hasOwnFile();

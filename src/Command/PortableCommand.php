@@ -92,7 +92,7 @@ final class PortableCommand
     /**
      * Runs the command, with the environment and working directory of this process unless the command has its own.
      *
-     * Cancellation: the command is ended with all its descendants. Its result is cancelled, unless it had ended.
+     * Cancellation: the command is ended with all its descendants. The result says so, unless it had ended before.
      *
      * @throws LauncherException
      * @throws CancelledException when it was not started
@@ -131,7 +131,7 @@ final class PortableCommand
         ]);
     }
 
-    /** Returns the outcome of a command whose outcome was lost, with this error. */
+    /** Returns an outcome with this error for a command whose real outcome was lost. */
     public static function lost(string $error): string
     {
         return serialize([null, null, false, $error, 0.0, 0.0, '', '']);

@@ -60,8 +60,8 @@ final class TaskRunner
     /**
      * Runs the tasks that were added and returns when all have ended. More tasks can be added and run after that.
      *
-     * A task's status is its exit code, or 128 + n after signal n, as in a shell. Why a task could not start, or its
-     * output could not be kept, is reported at the end of its stderr. Its status is then 255 unless it has another one.
+     * A task's status is its exit code, or 128 + n after signal n, as in a shell. If a task could not start, or its
+     * output could not be kept, its stderr ends with the reason. Its status is then 255 instead of 0 or none.
      *
      * @param (callable(array{id: mixed, status: int, stdout: string, stderr: string}, int, int): mixed)|null $callback
      *        called with each result as it arrives, the number of ended tasks and the number of all tasks

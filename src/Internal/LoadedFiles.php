@@ -8,7 +8,7 @@ namespace Spindle\Internal;
  * Finds out whether a file may have changed since PHP loaded it.
  *
  * PHP reports which files are loaded, but not when. So a file counts as loaded at the earliest possible time: when the
- * process began, or at the last {@see mark()} before which it was not loaded.
+ * process began, or at the last {@see mark()} that did not find it loaded.
  */
 final class LoadedFiles
 {
@@ -60,7 +60,7 @@ final class LoadedFiles
         return is_file($path) ? fileinode($path) . ' ' . filesize($path) . ' ' . filectime($path) : '';
     }
 
-    /** Returns the archive for a file inside, because such a file has the time from before it was packed. */
+    /** Returns the archive of a file in a phar, because the file itself has the time from before it was packed. */
     private static function path(string $file): string
     {
         $isInArchive = str_starts_with($file, 'phar://') && preg_match('~^phar://(.+?\.phar)/~', $file, $archive) === 1;
@@ -68,7 +68,7 @@ final class LoadedFiles
         return $isInArchive ? $archive[1] : $file;
     }
 
-    /** Includes the fraction of the second; null when the system or the file system has none. */
+    /** Returns the change time with its fraction of a second; null when the system or the file system has none. */
     private static function changedExactly(string $file): ?float
     {
         if (!\function_exists('proc_open')) {
@@ -96,7 +96,7 @@ final class LoadedFiles
         return \is_float($first) ? $first : 0.0;
     }
 
-    /** An opcode cache may contain an older version of the file. */
+    /** Returns an earlier time if an opcode cache may contain an older version of the file. */
     private static function compiledSince(string $file, float $loaded): float
     {
         $isCli = \PHP_SAPI === 'cli' || \PHP_SAPI === 'phpdbg';

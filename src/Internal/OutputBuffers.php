@@ -23,7 +23,7 @@ final class OutputBuffers
     /**
      * Checks that the running fiber may wait.
      *
-     * @throws \LogicException when it has a buffer that can't be closed for that time
+     * @throws \LogicException when it has a buffer that can't be closed while it waits
      */
     public static function check(): void
     {

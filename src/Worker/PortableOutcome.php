@@ -72,7 +72,7 @@ final class PortableOutcome
         return $size[1];
     }
 
-    /** @param float|null $timeout seconds that the task was allowed, if it exceeded its time limit */
+    /** @param float|null $timeout time limit in seconds, if the task exceeded it */
     public static function failed(WorkerCrashedException|TaskTimeoutException $failure, ?float $timeout): string
     {
         return $failure instanceof WorkerCrashedException

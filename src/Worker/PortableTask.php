@@ -8,8 +8,8 @@ use Spindle\Worker\Internal\TaskCode;
 use Spindle\Worker\Internal\ValueSerializer;
 
 /**
- * A task as bytes, whose outcome is bytes too. For an {@see Executor} that sends tasks to other machines: the process
- * that submits the bytes to a pool there needs neither the task's classes nor those of its outcome.
+ * A task as bytes, whose outcome is bytes too. It serves an {@see Executor} that sends tasks to other machines. The
+ * process that submits the bytes to a pool there needs neither the task's classes nor those of its outcome.
  *
  *     $code = PortableTask::encode($task);                       // where the task comes from
  *     $bytes = $pool->submit(new PortableTask($code, null, 1, $id))->await();
@@ -19,7 +19,7 @@ use Spindle\Worker\Internal\ValueSerializer;
  */
 final class PortableTask
 {
-    /** Signature key that the closure encoding requires. Not a secret: the whole message has to be signed. */
+    /** Signature key that the closure encoding requires. It is no secret: the sender signs the whole message. */
     private const KEY = 'the signature of the whole counts';
 
     /** Number of cached callables. All tasks of a map have the same code. */
@@ -33,7 +33,7 @@ final class PortableTask
      * @param string|null $argument       from {@see encodeArgument()}; null for a task without an argument
      * @param int         $attempt        value of {@see TaskContext::$attempt} in the task
      * @param string|null $idempotencyKey value of {@see TaskContext::$idempotencyKey} in the task
-     * @param int|null    $maxResult      largest outcome, and largest item, in bytes; null for no limit
+     * @param int|null    $maxResult      size limit of the outcome and of each item, in bytes; null for no limit
      * @param bool        $announced      whether to report [$idempotencyKey] when the task starts. Each report of the
      *                                    task itself arrives as [$idempotencyKey, string]
      */
@@ -65,9 +65,9 @@ final class PortableTask
     /**
      * Runs the task. Never throws: what the task throws becomes an outcome.
      *
-     * @return string|\Generator<int, string, mixed, string> outcome for {@see PortableOutcome::read()}; for a generator
-     *                                                       task, a generator of items for
-     *                                                       {@see PortableOutcome::item()} that returns the outcome
+     * @return string|\Generator<int, string, mixed, string> outcome for {@see PortableOutcome::read()}. For a generator
+     *                                                       task, a generator that yields items for
+     *                                                       {@see PortableOutcome::item()} and returns the outcome
      */
     public function __invoke(): string|\Generator
     {

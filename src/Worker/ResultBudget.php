@@ -15,7 +15,7 @@ use Spindle\Internal\WeakTimer;
  */
 final class ResultBudget
 {
-    /** Seconds without any release after which the next reservation is granted: a stopped worker may hold the room. */
+    /** Seconds without a release, after which one reservation is granted anyway: a stopped worker may hold the room. */
     private const RELEASE_TIMEOUT = 5.0;
 
     private int $used = 0;
@@ -30,7 +30,7 @@ final class ResultBudget
         $this->waiting = new \SplQueue();
     }
 
-    /** Forbidden: a copy would share what the original owns. */
+    /** Cloning is forbidden: destroying the copy would cancel the timer of the original. */
     private function __clone() {}
 
     public function __destruct()
@@ -44,7 +44,7 @@ final class ResultBudget
         return $this->used >= $this->bytes;
     }
 
-    /** Adds bytes even if there is no room. Reservations wait until they are released. */
+    /** Adds bytes even if there is no room. Later reservations wait for room. */
     public function occupy(int $bytes): void
     {
         $this->used += $bytes;
@@ -61,10 +61,9 @@ final class ResultBudget
     }
 
     /**
-     * Adds bytes if there is room, or else when there is.
+     * Adds bytes now if there is room, otherwise as soon as there is room.
      *
-     * @param \Closure(): bool $later called when there is room and the bytes were added; returns false if they are no
-     *                                longer needed
+     * @param \Closure(): bool $later called after bytes were added later; returns false if they are no longer needed
      *
      * @return bool whether the bytes were added now
      */

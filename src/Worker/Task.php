@@ -8,9 +8,9 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 
 /**
- * One of {@see Tasks}, with the callbacks for its outcome.
+ * A task of {@see Tasks}, with the callbacks for its outcome.
  *
- * @template-covariant T its result
+ * @template-covariant T type of its result
  */
 final class Task
 {
@@ -30,7 +30,7 @@ final class Task
     public function __construct(private readonly Tasks $tasks, public readonly mixed $task) {}
 
     /**
-     * Adds a callback for the task's result. Each callback receives it, in the order in which they were added.
+     * Adds a callback for the task's result. Callbacks run in the order in which they were added. Each gets the result.
      *
      * @param callable(T): mixed $callback
      *
@@ -48,7 +48,7 @@ final class Task
 
     /**
      * Adds a callback for the task's failure: usually a {@see TaskException}, or an exception of a then() callback.
-     * Each callback receives it.
+     * Each callback gets the failure.
      *
      * @param callable(\Throwable): mixed $callback
      *

@@ -12,12 +12,12 @@ use Revolt\EventLoop\Suspension;
 /**
  * Tasks with callbacks for their outcomes: `Tasks::create()->add($task)->then($callback)->catch($callback)`.
  *
- * No task runs before {@see wait()}, which serializes each task as it is then. Callbacks run one after the other in
- * the fiber that waits. A callback may add tasks, which run as well.
+ * {@see wait()} serializes and runs the tasks; {@see add()} only stores them. Callbacks run one after the other in the
+ * fiber that waits. A callback may add tasks, which run as well.
  */
 final class Tasks
 {
-    /** Tasks that the executor has at once. Each costs a future; a waiting task costs only its callable. */
+    /** Maximum tasks that are submitted at once. A submitted task costs a future, a waiting one only its callable. */
     private const MAX_RUNNING_TASKS = 1024;
 
     /** @var \SplQueue<Task<mixed>> */
@@ -69,9 +69,9 @@ final class Tasks
     }
 
     /**
-     * Runs all tasks and their callbacks, and returns when none is left. It may then be called again.
+     * Runs all tasks and their callbacks, and returns when none is left. The method may then be called again.
      *
-     * A failure that no catch() handles stops nothing. When all other tasks are done, the first such failure is
+     * A failure that no catch() handles does not stop other tasks. When these are done, the first such failure is
      * thrown, and {@see failures()} returns all of them. The same applies to an exception that a callback throws.
      *
      * Cancellation: running tasks are ended and waiting tasks dropped, without callbacks. Then CancelledException is

@@ -93,7 +93,7 @@ final class Thrown
         }
     }
 
-    /** Returns the code, converted if it is not an integer or a string: some classes have null, an enum or more. */
+    /** Converts the code if it is neither an integer nor a string. Some classes have null or an enum, for example. */
     private static function code(mixed $code): int|string
     {
         return match (true) {
@@ -104,7 +104,7 @@ final class Thrown
         };
     }
 
-    /** Returns whether the exception is an instance of one of these, by the class hierarchy where it was thrown. */
+    /** Returns whether the exception is of one of these types, by the class hierarchy of the process that threw it. */
     public function isA(string ...$types): bool
     {
         return array_intersect(

@@ -39,8 +39,9 @@ final class WorkerPool implements Executor, Statistics
     private readonly int $owner;
 
     /**
-     * @param int|null            $workers number of workers; null for the number of usable CPUs, in a task its share
-     * @param int|TaskRetryPolicy $retries further attempts for a failed task, with the policy's defaults; 0 for none
+     * @param int|null            $workers number of workers; null for the number of usable CPUs, divided among the
+     *                                     workers of the outer pool if this is called in a task
+     * @param int|TaskRetryPolicy $retries number of retries of a failed task, or a policy
      *
      * @throws \ValueError              when $workers is below 1, or $retries is below 0 or above 1,000,000,000
      * @throws UnserializableException  when the option `initialize` cannot be serialized
@@ -150,9 +151,9 @@ final class WorkerPool implements Executor, Statistics
     /**
      * Returns counts of workers and tasks.
      *
-     * `in_use` workers have a task, `max` is the pool's size, `workers` exist. `waiting` tasks were submitted or taken
-     * back, and have no worker. `run_total`, `failed_total` and `crashed_total` count attempts: all, those that
-     * failed, and those whose worker ended.
+     * - `workers`: existing workers; `in_use`: workers with a task; `max`: the pool's size
+     * - `waiting`: tasks that no worker has
+     * - `run_total`: attempts; `failed_total`: failed attempts; `crashed_total`: attempts whose worker ended
      */
     public function statistics(): array
     {
@@ -213,7 +214,7 @@ final class WorkerPool implements Executor, Statistics
         WorkerSettings $settings,
         ContextEvents $events,
     ): Context {
-        // otherwise the workers' PHP may have extensions that this one lacks
+        // The extensions are checked only if the workers run the same PHP as this process.
         $isHere = $options->php === null && \PHP_SAPI === 'cli';
         $processes = static fn(ContextEvents $events): ProcessContext
             => new ProcessContext($events, $options->php, $settings->phpOptions(), $options->grace);

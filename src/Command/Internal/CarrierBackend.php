@@ -11,7 +11,7 @@ use Spindle\Command\CommandCarrier;
 use Spindle\Command\CommandResult;
 use Spindle\Command\PortableCommand;
 
-/** Runs commands through a carrier, one per slot. Others wait here, and lanes take turns. */
+/** Runs commands through a carrier, one per slot. Other commands wait here, and lanes take turns. */
 final class CarrierBackend implements CommandBackend
 {
     private int $concurrency = 0;
@@ -45,7 +45,7 @@ final class CarrierBackend implements CommandBackend
         $this->concurrency = $concurrency;
     }
 
-    /** @throws \ValueError when it can't be carried */
+    /** @throws \ValueError when the command can't be encoded as bytes */
     public function assign(PendingCommand $ticket, int $concurrency): void
     {
         $this->concurrency = $concurrency;
@@ -127,7 +127,7 @@ final class CarrierBackend implements CommandBackend
             [$ticket, $command] = reset($tickets);
             unset($this->waiting[$lane], $tickets[$ticket->id]);
             if ($tickets !== []) {
-                $this->waiting[$lane] = $tickets; // last in turn now
+                $this->waiting[$lane] = $tickets; // now the last lane in turn
             }
             $this->give($ticket, $command);
         }

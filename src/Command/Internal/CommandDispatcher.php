@@ -20,7 +20,7 @@ use Spindle\Internal\Preload;
 use Spindle\Internal\UnlinkedFile;
 use Spindle\LauncherException;
 
-/** Passes the commands of all runs to launchers or a carrier. Decides on outcomes, retries and other launchers. */
+/** Passes the commands of all runs to launchers or a carrier. Decides on outcomes, retries and restarts. */
 final class CommandDispatcher
 {
     /** Seconds before a command is tried again after processes or descriptors were exhausted. */
@@ -32,14 +32,14 @@ final class CommandDispatcher
     /** A command fails when more than this number of launchers died while they ran it. */
     private const MAX_LAUNCHER_DEATHS = 3;
 
-    /** @var array<int, self> those with pending commands; their fibers may have no other reference */
+    /** @var array<int, self> dispatchers with pending commands; suspended fibers may hold the only other reference */
     private static array $busy = [];
 
     public readonly CaptureStore $store;
 
     private readonly CommandBackend $place;
 
-    /** The same object as the place, unless a carrier runs the commands. With a carrier no launcher is started. */
+    /** The same object as $place, unless a carrier runs the commands. Then this one starts no launcher. */
     private readonly Launchers $launchers;
 
     private readonly RetryDelays $pauses;
@@ -58,7 +58,7 @@ final class CommandDispatcher
     private array $open = [];
 
     /**
-     * @var \WeakMap<PendingCommandOwner, array<array-key, string>> owners of commands, with the environment of these
+     * @var \WeakMap<PendingCommandOwner, array<array-key, string>> owners of commands, each with the environment of its commands
      */
     private \WeakMap $owners;
 
@@ -148,7 +148,7 @@ final class CommandDispatcher
     }
 
     /**
-     * Opens a lane for one run. Launchers take from lanes in turn. Its commands start from the current environment.
+     * Opens a lane for one run. Launchers take from lanes in turn. Commands of the run start from the current environment.
      *
      * @throws LauncherException when a launcher can't be started
      */
@@ -156,7 +156,7 @@ final class CommandDispatcher
     {
         $environment = Environment::variables();
         if ($environment !== $this->environment) {
-            $this->environment = $environment; // unchanged, the array stays the same one and compares fast
+            $this->environment = $environment; // an unchanged array stays the same one, which compares fast
         }
         $this->owners[$owner] = $this->environment;
         $this->place->refresh($this->concurrency);
@@ -169,7 +169,7 @@ final class CommandDispatcher
         return $this->concurrency;
     }
 
-    /** @return list<mixed> keys of the commands of runs that run now, in the order of their submission */
+    /** @return list<mixed> keys of the running commands that belong to runs, in the order of submission */
     public function running(): array
     {
         $ofRuns = static fn(PendingCommand $ticket): bool => $ticket->owner instanceof Run;
@@ -246,7 +246,7 @@ final class CommandDispatcher
         }
     }
 
-    /** Takes the command back if it does not run. If it runs, this attempt is the last. Sent by {@see flush()}. */
+    /** Takes the command back, or makes a running attempt the last one. {@see flush()} sends the request. */
     public function withdraw(PendingCommand $ticket): void
     {
         $ticket->final = true;

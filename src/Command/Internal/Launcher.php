@@ -15,7 +15,7 @@ final class Launcher
     /** Maximum number of commands that may run here at once. */
     public int $share = 0;
 
-    /** Whether the launcher has reported that it is ready. Before, it has started nothing. */
+    /** Whether the launcher has reported that it is ready. Until then, it starts nothing. */
     public bool $isReady = false;
 
     /** Whether the launcher could not start the last command, for lack of descriptors or processes. */
@@ -71,7 +71,7 @@ final class Launcher
         );
     }
 
-    /** Whether this process started the launcher, and not the process that it was forked from. */
+    /** Returns whether this process started the launcher. In a fork of that process, the result is false. */
     public function isOurs(): bool
     {
         return $this->process->isOurs();
@@ -90,7 +90,7 @@ final class Launcher
         }
     }
 
-    /** Number of commands in excess of those that can run; negative when slots are free. */
+    /** Returns the number of commands beyond the share; negative when slots are free. */
     public function excess(): int
     {
         return \count($this->tickets) - $this->share;

@@ -16,13 +16,13 @@ use Spindle\LauncherException;
 /**
  * The launchers of one pool, which start processes in parallel (docs/decisions/0005-several-launchers.md).
  *
- * Each has a share of the slots. When one has free slots, waiting commands of others are asked back and moved.
+ * Each launcher has a share of the slots. When it has free slots, waiting commands of other launchers move to it.
  */
 final class Launchers implements CommandBackend
 {
     /**
-     * One launcher for each COMMANDS_PER_LAUNCHER commands at once, limited by MAX_LAUNCHERS and by the number of
-     * usable CPUs.
+     * A pool has one launcher for each COMMANDS_PER_LAUNCHER commands at once, limited by MAX_LAUNCHERS and by the
+     * number of usable CPUs.
      */
     private const COMMANDS_PER_LAUNCHER = 4;
     private const MAX_LAUNCHERS = 4;
@@ -30,7 +30,7 @@ final class Launchers implements CommandBackend
     /** Maximum deaths per launcher without a finished command in between. After more, no launcher is started. */
     private const MAX_DEATHS_PER_LAUNCHER = 3;
 
-    /** Maximum deaths before being ready, per launcher and within this time in nanoseconds. */
+    /** Maximum deaths of launchers that never were ready, per launcher; and the period that counts, in nanoseconds. */
     private const MAX_FAILED_STARTS = 5;
     private const START_WINDOW_NANOSECONDS = 10_000_000_000;
 
@@ -218,7 +218,7 @@ final class Launchers implements CommandBackend
         $this->balance();
     }
 
-    /** Takes a command back: the launcher has no descriptors or processes for it, and will free none. */
+    /** Takes a command back, because the launcher has no descriptors or processes for it and will free none. */
     public function refused(PendingCommand $ticket): void
     {
         $launcher = $ticket->launcher;
@@ -228,7 +228,7 @@ final class Launchers implements CommandBackend
         }
     }
 
-    /** Whether no command runs, for lack of descriptors or processes. */
+    /** Returns whether no command runs, because descriptors or processes are missing. */
     public function areStuck(): bool
     {
         foreach ($this->all() as $launcher) {

@@ -15,15 +15,15 @@ use Spindle\Internal\LoopTurn;
 /**
  * One call of run() or runInOrder(): pulls commands from the caller's iterable and yields results to the caller's loop.
  *
- * A callback of the event loop pulls the input, so that an input that suspends does not delay results. The window
- * limits the commands whose results the caller has not received: concurrency plus lookahead.
+ * A callback of the event loop pulls the input, so that an input that suspends does not delay results. The caller lacks
+ * the results of at most concurrency plus lookahead commands: the window.
  */
 final class Run implements PendingCommandOwner
 {
     /** Nanoseconds after which a pull, or a sequence of results, yields to the event loop. */
     private const SLICE_NANOSECONDS = 1_000_000;
 
-    /** Bytes of commands and their inputs in the window above which the lookahead is 0. */
+    /** Bytes of commands and inputs in the window. When they are reached, the lookahead is 0. */
     private const MAX_LOOKAHEAD_BYTES = 16 << 20;
 
     /** @var array<int, PendingCommand> pending commands, by id */
@@ -135,7 +135,7 @@ final class Run implements PendingCommandOwner
         $this->changed->notify();
     }
 
-    /** Waits for the next result; null after the last. Throws the failure that ended the run after all results. */
+    /** Returns the next result; null after the last. After all results, throws the failure that ended the run. */
     private function take(): ?CommandResult
     {
         while (true) {
@@ -161,7 +161,7 @@ final class Run implements PendingCommandOwner
         }
     }
 
-    /** Returns the next early result when an earlier command has no outcome, so that it is not lost. */
+    /** Returns the next early result after a run whose earlier commands got no result. */
     private function takeEarly(): ?CommandResult
     {
         while (!$this->order->isEmpty()) {
@@ -188,7 +188,7 @@ final class Run implements PendingCommandOwner
         return $this->dispatcher->concurrency() + $this->lookahead() - $this->untaken;
     }
 
-    /** Returns 0 also while much output is kept. The caller may be the one that keeps it, so waiting would not help. */
+    /** Returns 0 while much output is kept. Commands for free slots are still pulled, as the caller may keep it. */
     private function lookahead(): int
     {
         return $this->dispatcher->options->halt === null
@@ -252,13 +252,13 @@ final class Run implements PendingCommandOwner
         if ($this->inOrder) {
             $this->order->enqueue($ticket->id);
         }
-        // Commands that can start now are sent now, because the input may block. Others may as well wait here.
+        // Commands that can start now are sent now, because the input may block. Others wait here, to be sent together.
         if (\count($this->tickets) <= $this->dispatcher->concurrency() || $this->dispatcher->unsent() > 1 << 15) {
             $this->dispatcher->flush();
         }
     }
 
-    /** Returns bytes. */
+    /** Returns the size of a command and its input, in bytes. */
     private static function size(Command $command): int
     {
         $size = \strlen($command->line ?? '') + (\is_string($command->input) ? \strlen($command->input) : 0);

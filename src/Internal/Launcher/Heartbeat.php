@@ -17,7 +17,7 @@ final class Heartbeat
     /** Seconds between two checks. */
     private const CHECK_INTERVAL = 1.0;
 
-    /** Unanswered checks after which a launcher is dead, if it is stopped (SIGSTOP), and otherwise. */
+    /** Unanswered checks after which a launcher counts as dead: one that is stopped (SIGSTOP), and any other. */
     private const STOPPED_CHECKS = 3;
     private const SILENT_CHECKS = 30;
 
@@ -66,7 +66,7 @@ final class Heartbeat
      *
      * @param \Closure(): string $state returns the launcher's state, as one letter of proc(5)
      *
-     * @return string|null reason; null while the launcher counts as alive
+     * @return string|null why the launcher counts as dead; null while it counts as alive
      */
     public function check(\Closure $state): ?string
     {

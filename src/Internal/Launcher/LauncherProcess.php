@@ -17,7 +17,7 @@ use Spindle\LauncherException;
 /** A pool's end of a launcher: starts the process, sends and receives frames, notices its death. */
 final class LauncherProcess
 {
-    /** Maximum bytes of a frame. The launcher sends no longer ones, so another program has written it. */
+    /** Maximum bytes of a frame of a launcher. Another program must have written a longer one. */
     private const MAX_FRAME_BYTES = 64 << 20;
 
     private const READ_SIZE = 1 << 16;
@@ -70,7 +70,7 @@ final class LauncherProcess
     private string $gathered = '';
     private string $unsent = '';
 
-    /** Number of these bytes that are written. They are cut off rarely, because each cut copies the rest. */
+    /** Number of bytes of $unsent that are written. They are cut off rarely, because each cut copies the rest. */
     private int $written = 0;
 
     private bool $closed = false;
@@ -98,7 +98,7 @@ final class LauncherProcess
         $this->token = bin2hex(random_bytes(8));
         $command = [
             PhpBinary::find($php), ...PhpBinary::options(),
-            // As a script, the file would stay open in the commands.
+            // If the file were the main script, PHP would keep it open, also in the commands.
             '-r', 'require ' . var_export(__DIR__ . '/Process/main.php', true) . ';', '--',
             $this->token, (string) $this->owner, $means, $files,
         ];
@@ -468,7 +468,7 @@ final class LauncherProcess
     /** Ends the processes that a dead launcher has left running, and reports how it died. */
     private function bury(?string $how = null): void
     {
-        // Before PHP 8.3 an exit is reported once.
+        // PHP before 8.3 reports an exit only once.
         $status = $this->status['running'] ? proc_get_status($this->process) : $this->status;
         for ($i = 0; $status['running'] && $i < 100; ++$i) {
             usleep(1000); // a process closes its descriptors a moment before it ends

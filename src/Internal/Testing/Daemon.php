@@ -6,7 +6,7 @@ namespace Spindle\Internal\Testing;
 
 use Spindle\Internal\Launcher\Process\Signals;
 
-/** The server of a directory, which can be ended and started again. */
+/** A server with its own directory, which can be ended and started again. */
 final class Daemon
 {
     private const SIGKILL = 9;
@@ -40,7 +40,7 @@ final class Daemon
     /**
      * @param \Closure(): bool $isReady
      *
-     * @throws ServerException when it does not become ready; it has been ended then
+     * @throws ServerException when the server does not become ready; it is ended first
      */
     public function start(\Closure $isReady, float $timeout): void
     {

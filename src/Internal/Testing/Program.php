@@ -7,8 +7,7 @@ namespace Spindle\Internal\Testing;
 use Spindle\Internal\Launcher\Descriptors;
 
 /**
- * Starts programs that do not inherit this process's environment, which may configure a server, or its open
- * descriptors.
+ * Starts programs without the open descriptors and the environment of this process. Variables could configure a server.
  */
 final class Program
 {
@@ -17,7 +16,7 @@ final class Program
     /** Variables that are passed on, in addition to a plain locale. */
     private const PASSED_VARIABLES = ['PATH', 'LD_LIBRARY_PATH'];
 
-    /** In its own session if setsid exists, so that signals of a terminal do not reach it. */
+    /** Starts the program in its own session if setsid exists, so that signals of a terminal do not reach it. */
     private const DETACH_SCRIPT = 'command -v setsid >/dev/null && exec setsid "$@"; exec "$@"';
 
     /** Ignores signals of a key or a closed terminal, because the guardian must clean up after this process. */

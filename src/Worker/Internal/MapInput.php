@@ -8,8 +8,8 @@ use Revolt\EventLoop;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Makes batches of the input of a {@see MapRun}, one ahead, so that a free worker gets one at once. The input is read
- * in callbacks of the loop, because it may suspend.
+ * Makes batches from the input of a {@see MapRun}. One is ready ahead, so that a free worker gets it at once. The input
+ * is read in callbacks of the loop, because it may suspend.
  */
 final class MapInput
 {
@@ -112,10 +112,10 @@ final class MapInput
     }
 
     /**
-     * Stops reading, and throws the failure after the last result unless the input was read completely.
+     * Stops reading. The failure is thrown after the last result, unless the input was read completely.
      *
-     * The method does not wait for a running read, because the input itself may be closing the pool. A value that it
-     * still returns is dropped.
+     * The method does not wait for a running read, because the input itself may be closing the pool. A value that
+     * the read still returns is dropped.
      */
     public function close(\Throwable $failure): void
     {
@@ -141,7 +141,7 @@ final class MapInput
         $this->input = [];
     }
 
-    /** Returns whether there will be no more batches than the one that may be waiting. */
+    /** Returns whether no further batch will be made. One may still wait for a worker. */
     public function isOver(): bool
     {
         return $this->exhausted && $this->tasks === [];
@@ -218,7 +218,7 @@ final class MapInput
         $look = min($most, self::TASKS_PER_CLOCK_CHECK); // number of values after which size and time are checked
         foreach ($this->input as $key => $value) {
             if (\is_int($value)) {
-                $tasks[] = $value; // the shortest path, because the smallest tasks are the most numerous
+                $tasks[] = $value; // fast path, because the smallest tasks are the most numerous
             } else {
                 $this->add($key, $value);
                 $look = $this->size < self::MAX_BATCH_BYTES ? $look : 0;

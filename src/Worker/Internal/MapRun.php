@@ -16,18 +16,18 @@ use Spindle\Worker\PoolClosedException;
 /**
  * One call of map() or mapUnordered(): reads the input in batches, and keeps results for the caller's loop.
  *
- * The number of tasks in between, and the bytes of their arguments and results, are limited. So memory does not grow
- * with the length of the input.
+ * The number of tasks between input and loop, and the bytes of their arguments and results, are limited. So memory does
+ * not grow with the length of the input.
  */
 final class MapRun implements Source
 {
     private static int $last = 0;
 
-    /** Least limit for tasks between the input and the caller's loop; and batches per worker that raise it. */
+    /** Maximum tasks between input and caller's loop: this number, or that many batches per worker if that is more. */
     private const MIN_WINDOW_TASKS = 1024;
     private const BATCHES_AHEAD = 4;
 
-    /** Limit for the bytes of their arguments and results. */
+    /** Maximum bytes of the arguments and results of these tasks. */
     private const MAX_BUFFERED_BYTES = 16 << 20;
 
     /** Nanoseconds after which the event loop runs once while the caller reads results. */
@@ -40,7 +40,7 @@ final class MapRun implements Source
 
     /**
      * Results that the caller's loop has not read: count, keys, results, their size, attempt, bytes of the arguments.
-     * The key is the number of the first task, or for mapUnordered() the order of arrival.
+     * The index is the number of the first task, or for mapUnordered() the order of arrival.
      *
      * @var array<int, array{int, list<mixed>, string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed,
      *         mixed, mixed>, int, int, float}>
@@ -51,7 +51,7 @@ final class MapRun implements Source
     private int $next = 0;
     private int $came = 0;
 
-    /** Number of tasks with outcomes; and of those that the caller's loop has read, with their argument bytes. */
+    /** Number of tasks with outcomes; of tasks that the caller's loop has read; and the argument bytes of the latter. */
     private int $settled = 0;
     private int $delivered = 0;
     private float $deliveredBytes = 0.0;
@@ -211,7 +211,7 @@ final class MapRun implements Source
         return $this->left ? $this->ended : $this->input->isOver() && $this->settled === $this->input->pulled;
     }
 
-    /** Called when the caller has left the loop and no worker has tasks of it. */
+    /** Called when the caller has left the loop and no worker has tasks of this map. */
     public function ended(): void
     {
         $this->ended = true;

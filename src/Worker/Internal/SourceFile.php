@@ -196,7 +196,7 @@ final class SourceFile
                 [$prefix, $name] = ["{$name}\\", ''];
             } elseif ($token->is([',', '}', ';']) && $name !== '') {
                 $alias = $alias === '' ? substr((string) strrchr("\\{$name}", '\\'), 1) : $alias;
-                // Without an alias, PHP warns of a global name.
+                // PHP warns about an import of a global name without an alias.
                 $statement = "use {$itemKind}{$prefix}{$name} as {$alias};";
                 $this->imports[] = [$begin, \count($this->namespaces), strtolower($alias), $itemKind, $statement];
                 $name = $alias = '';
@@ -336,7 +336,7 @@ final class SourceFile
     /**
      * Returns a literal for a constant that depends on the place of the code: its line, file, directory or class.
      *
-     * @param int|null $begin index of the closure; null within a class of its own
+     * @param int|null $begin index of the closure; null within a class that it declares
      */
     private function literal(\PhpToken $token, ?int $begin): ?string
     {
@@ -394,7 +394,7 @@ final class SourceFile
 
     /**
      * Imports the namespace's own functions and constants. Without imports, PHP would silently use the global ones if
-     * the worker does not have these.
+     * the worker lacks the namespace's own.
      *
      * @param array<string, string> $words    words as written, by their lower case
      * @param array<string, true>   $imported kinds and aliases of the imports that the file has

@@ -245,7 +245,7 @@ final class TaskDispatcher
         $this->workers->start($missing);
     }
 
-    /** Replaces the workers if this process has become another user. Callers that add tasks call this first. */
+    /** Replaces the workers if the user of this process has changed. Callers that add tasks call this first. */
     public function followUser(): void
     {
         if ($this->workers->hasOtherUser()) {
@@ -415,7 +415,7 @@ final class TaskDispatcher
         array_shift($worker->batches);
         $batch->source->pace()->learn($batch->arrived, $batch->elapsed, $batch->longest);
         if ($batch->arrived < $batch->limit) {
-            // The worker read the limit after the pool had counted this task as started.
+            // The worker read a limit that excludes these tasks, or stopped because its memory has grown.
             $this->putBack($batch, $batch->slice($batch->arrived, $batch->limit));
         }
         if ($batch->source instanceof MapRun) {

@@ -29,7 +29,7 @@ final class ValueSerializer
     /** Length at which a path is cut off. */
     private const MAX_PATH_BYTES = 1000;
 
-    /** Namespace in which classes that forbid clone own processes, connections or servers. */
+    /** Namespace of this library, whose classes with __clone() own processes, connections or servers. */
     private const OWN_NAMESPACE = 'Spindle\\';
 
     /** PHP classes whose objects lose their contents in serialize() without an error. */
@@ -127,11 +127,11 @@ final class ValueSerializer
      * Finds parts that serialize() would lose or that no other process could restore: resources, anonymous classes,
      * and levels too deep to be read again.
      *
-     * @param (\Closure(): void)|null $closures called for each closure that is in no object; null refuses them
+     * @param (\Closure(): void)|null $closures called for each closure that is in no object; null refuses closures
      * @param array<int|string, true>  $seen     objects and references by id
      * @param int                      $depth    number of arrays and objects around the value
      *
-     * @return int depth of the deepest part, or more where a class hides its contents
+     * @return int depth of the deepest part; PHP_INT_MAX if a class hides its contents
      *
      * @throws UnserializableException
      */
@@ -219,7 +219,7 @@ final class ValueSerializer
         return $deepest;
     }
 
-    /** Uses the class name, because some objects stand in for others, or refuse method calls. */
+    /** Looks methods up by class name, because some objects stand in for others, or refuse method calls. */
     private static function kind(object $value): int
     {
         $class = $value::class;
@@ -293,7 +293,7 @@ final class ValueSerializer
         }
     }
 
-    /** Returns a suffix that names the input of an argument or result; '' if its key is no scalar. */
+    /** Returns a suffix for messages that names the key of an input value; '' if the key is no scalar. */
     public static function forKey(mixed $key): string
     {
         return \is_scalar($key)
@@ -334,10 +334,10 @@ final class ValueSerializer
     }
 
     /**
-     * Returns the first refused part that contains no other refused part; null if a circle has none.
+     * Returns the first refused part that contains no other refused part; null if all refused parts form a cycle.
      *
      * @param array<int|string, true>      $seen   objects and references by id
-     * @param UnserializableException|null $circle the first part whose refused parts all contain it
+     * @param UnserializableException|null $circle the first part whose refused parts were all seen before
      */
     private static function culprit(
         mixed $value,

@@ -16,10 +16,10 @@ final class Workers
 {
     private readonly WorkerShutdown $departures;
 
-    /** Crew that starts workers with the present credentials of this process. */
+    /** Group that starts workers with the present credentials of this process. */
     private WorkerGroup $crew;
 
-    /** @var array<int, WorkerGroup> crews with former credentials, by object id; each is closed with its last worker */
+    /** @var array<int, WorkerGroup> former credentials' groups, by object id; each is closed with its last worker */
     private array $retired = [];
 
     private readonly WorkerLifetime $lifespan;
@@ -35,7 +35,7 @@ final class Workers
     private ?\Closure $empty = null;
 
     /**
-     * @param int $size largest number of workers. It can be changed, and applies to later starts
+     * @param int $size maximum number of workers for later starts; may be changed
      * @param \Closure(ContextEvents): Context $context
      * @param \Closure(): void $ready called when another worker can be given tasks
      * @param \Closure(WorkerHandle, int, int, string, int, int): void $frame receives each frame: type, id, then bytes
@@ -73,7 +73,7 @@ final class Workers
     /**
      * Returns whether existing workers must get no new tasks, because this process has another user or group.
      *
-     * This is checked for every task, so it is fast and does not find each change at once.
+     * This runs for every task, so it is fast, and may find some changes only a millisecond later.
      */
     public function hasOtherUser(): bool
     {
@@ -81,8 +81,8 @@ final class Workers
     }
 
     /**
-     * Returns whether workers of root serve a process that has given up some of root's credentials. The credentials of
-     * any other user cannot change without {@see hasOtherUser()}.
+     * Returns whether the workers still run as root after this process has given up some of root's credentials. For
+     * any other user, {@see hasOtherUser()} notices every change.
      */
     public function mustNotServe(): bool
     {
@@ -167,7 +167,7 @@ final class Workers
         $this->departures->disconnected($worker, 'It sent results of tasks that it does not have');
     }
 
-    /** Called when a worker has nothing to do: stops it if it is due, otherwise starts its idle time. */
+    /** Called when a worker has nothing to do: stops it if it must be replaced, otherwise starts its idle time. */
     public function idle(WorkerHandle $worker): void
     {
         $worker->idleSince = hrtime(true);
@@ -210,7 +210,7 @@ final class Workers
         }
     }
 
-    /** @param \Closure(): void $empty called when all workers have ended, or their time is over */
+    /** @param \Closure(): void $empty called when all workers have ended, or have had enough time to */
     public function stopAll(\Closure $empty): void
     {
         $this->closed = true;
@@ -246,7 +246,7 @@ final class Workers
         }
         $this->retired = [];
         foreach ($workers as $worker) {
-            $this->release($worker); // last, because now no worker can create anything
+            $this->release($worker); // last: ended workers can create no more shared memory
         }
     }
 
@@ -346,8 +346,8 @@ final class Workers
      * Handles a worker that ended before it began any task.
      *
      * If it was the last worker, and another one would fail in the same way, the waiting tasks fail. They also fail
-     * when more consecutive workers than the pool's size did not become ready: otherwise slow starts that fail one
-     * after the other would keep tasks waiting for ever.
+     * when more consecutive workers than the pool's size did not become ready. Otherwise tasks could wait forever for
+     * slow starts that fail one after the other.
      */
     private function cameToNothing(WorkerHandle $worker): void
     {
@@ -366,7 +366,7 @@ final class Workers
         }
     }
 
-    /** Closes a crew with former credentials once it has no workers. */
+    /** Closes a group with former credentials once it has no workers. */
     private function dismissCrew(WorkerGroup $crew): void
     {
         if ($crew->workers === [] && isset($this->retired[spl_object_id($crew)])) {

@@ -23,7 +23,7 @@ final class ProcOpenBackend implements Backend
     /** Descriptors that stay free for files that are open for a moment. */
     private const SPARE_DESCRIPTORS = 16;
 
-    /** Nanoseconds between two checks for exits that were not announced. */
+    /** Nanoseconds between two checks for exits: with and without pcntl, and first after an announcement. */
     private const PCNTL_CHECK_NANOSECONDS = 1_000_000_000;
     private const NO_PCNTL_CHECK_NANOSECONDS = 100_000_000;
     private const MIN_CHECK_NANOSECONDS = 1_000_000;
@@ -37,7 +37,7 @@ final class ProcOpenBackend implements Backend
     private array $exiting = [];
 
     /**
-     * @var array<int, array{running: bool, exitcode: int, signaled: bool, termsig: int}> already known ones, by job id
+     * @var array<int, array{running: bool, exitcode: int, signaled: bool, termsig: int}> exits that were found, but not handled yet, by job id
      */
     private array $statuses = [];
 
@@ -78,7 +78,7 @@ final class ProcOpenBackend implements Backend
         }
     }
 
-    /** Kills this process if there are handles, because PHP would wait for each of their processes. */
+    /** Kills this process if any job has a handle, because PHP would wait for the process of each handle. */
     public function __destruct()
     {
         if ($this->abandoned !== [] || $this->jobs !== []) {
@@ -251,7 +251,7 @@ final class ProcOpenBackend implements Backend
         return !$this->everStarted;
     }
 
-    /** Returns the descriptors that jobs may have: stream_select has a limit, and some below it are in use for good. */
+    /** Returns how many descriptors jobs may have, below the limit of stream_select and without those in use here. */
     private static function descriptors(): int
     {
         $limit = \function_exists('posix_getrlimit')
@@ -266,7 +266,7 @@ final class ProcOpenBackend implements Backend
         return max(0, $limit - self::SPARE_DESCRIPTORS - \count($taken));
     }
 
-    /** Handles signals: after exec those with a handler have their default again, unlike ignored and blocked ones. */
+    /** Handles signals and blocks none: exec resets a handled signal, but not an ignored or blocked one. */
     private function takeSignals(): void
     {
         pcntl_sigprocmask(\SIG_SETMASK, []);

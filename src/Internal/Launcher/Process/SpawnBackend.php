@@ -16,7 +16,7 @@ final class SpawnBackend implements Backend
 {
     private const READ_SIZE = 1 << 18;
 
-    /** Index of the maximum memory in a struct rusage, in KiB: after two struct timeval. */
+    /** Index of the maximum memory (ru_maxrss, in KiB) in a struct rusage, after two struct timeval. */
     private const MAXRSS_INDEX = 4;
 
 
@@ -329,7 +329,7 @@ final class SpawnBackend implements Backend
         }
     }
 
-    /** Reads the rest of the pipes, and no more, because a descendant may still be writing. */
+    /** Reads only what the pipes contain now, because a descendant may still be writing. */
     private function takeRest(Job $job): void
     {
         if ($job->out >= 0) {

@@ -43,7 +43,7 @@ final class Spawner
     /** @var array<string, string> name => `NAME=value`, for all jobs that follow */
     private array $variables = [];
 
-    /** Changes in the current environment array. A single NUL is no possible list of changes. */
+    /** Changes that $environment contains, joined by NUL; a single NUL if $environment is outdated. */
     private string $environmentOf = "\0";
 
     /** @var array<string, string> path by "PATH\0program", or by "PATH\0program\0directory" for a relative PATH */
@@ -136,7 +136,7 @@ final class Spawner
     }
 
     /**
-     * Returns ignored signals; each costs the child a system call. glibc's posix_spawn leaves 32 and 33, which it
+     * Returns only ignored signals, because each costs the child a system call. glibc's posix_spawn leaves 32 and 33, which it
      * reserves, ignored in the child unless they are in the set.
      *
      * @return int bit n - 1 for signal n
@@ -224,7 +224,7 @@ final class Spawner
                 1 => $job->out = $ours,
                 2 => $job->err = $ours,
             };
-            // Not with a flag of pipe2, which the child's end would get as well. F_SETFL, O_NONBLOCK and O_WRONLY.
+            // F_SETFL with O_NONBLOCK and O_WRONLY. A flag of pipe2 would apply to the child's end as well.
             $this->c->fcntl($ours, 4, Libc::NONBLOCK | (int) $isInput);
         }
 

@@ -8,8 +8,8 @@ use Spindle\Internal\FrameReader;
 use Spindle\Internal\Launcher\LauncherProtocol;
 
 /**
- * Controls jobs and sends frames to the pool. When the pool ends, it ends all that it started ({@see Endings}), then
- * itself.
+ * Controls jobs and sends frames to the pool. When the pool ends, the supervisor ends everything that it started
+ * ({@see Endings}), then itself.
  */
 final class Supervisor
 {
@@ -34,7 +34,7 @@ final class Supervisor
     /** @var array<int, Job> jobs that were started and not reported, by id */
     private array $running = [];
 
-    /** Time of the last sending of frames, and of the next if it is delayed, or 0. */
+    /** When frames were last sent; and when delayed frames are due, or 0. */
     private int $flushed = 0;
     private int $flushAt = 0;
 
@@ -47,7 +47,7 @@ final class Supervisor
     private string $backlog = '';
     private bool $exhausted = false;
 
-    /** Whether each start is reported before it happens, so that the pool knows what ran if this process dies of it. */
+    /** Whether each start is reported before it happens, so that the pool knows it if this process dies. */
     private bool $announcing = false;
     private bool $poolGone = false;
 

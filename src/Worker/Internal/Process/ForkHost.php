@@ -18,7 +18,7 @@ final class ForkHost
     private const SIGCONT = 18;
     private const READ_SIZE = 1 << 16;
 
-    /** Milliseconds within which a process whose standard error is closed ends, unless it continues without it. */
+    /** Milliseconds to wait for the exit of a worker that has closed its standard error. It may also continue. */
     private const EXIT_TIMEOUT_MILLISECONDS = 50;
 
     /** @var array<int, int> process ids by worker */
@@ -33,7 +33,7 @@ final class ForkHost
     /** Gives each fork its own standard error. Without it, the forks share one. */
     private readonly ?Libc $libc;
 
-    /** Environment value of all processes of this pool, without the number at its end. */
+    /** Value of SPINDLE_COMMAND for all processes of this pool, without the worker's number at its end. */
     private readonly string $token;
 
     public function __construct(private readonly PoolLink $wire)
@@ -49,7 +49,7 @@ final class ForkHost
      */
     public function run(): ?array
     {
-        // A signal before the wait would be lost, so the closing of standard error also reports an end.
+        // A SIGCHLD just before the wait would be lost, so closed standard error also announces an end.
         pcntl_async_signals(true);
         pcntl_signal(\SIGCHLD, static fn() => null, false);
         $this->wire->send(WorkerProtocol::READY, 0, '');

@@ -111,13 +111,13 @@ final class PoolLink
         }
     }
 
-    /** @return resource stream to wait for, unless data {@see isBuffered()} */
+    /** @return resource stream to wait for, unless {@see isBuffered()} returns true */
     public function stream(): mixed
     {
         return $this->socket;
     }
 
-    /** Returns whether more bytes were read than were received as frames. */
+    /** Returns whether bytes were read that {@see receive()} has not returned. */
     public function isBuffered(): bool
     {
         return $this->buffer !== '';
@@ -200,7 +200,7 @@ final class PoolLink
         }
     }
 
-    /** @return array{int, string} number of bytes written; the error, whatever error handler a task has left behind */
+    /** @return array{int, string} bytes written; the error, even if a task has left an error handler behind */
     private function writeOrSay(string $bytes): array
     {
         $error = '';

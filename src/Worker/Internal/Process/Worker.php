@@ -21,7 +21,7 @@ final class Worker
     /** Bytes of the payload of TASKS before the tasks. */
     private const TASKS_HEAD_BYTES = 9;
 
-    /** Nanoseconds in which no task can have forked. */
+    /** A task of fewer nanoseconds cannot have forked. */
     private const MIN_FORK_NANOSECONDS = 50_000;
 
     private const MAX_CACHED_CALLABLES = 256;
@@ -29,7 +29,7 @@ final class Worker
     /** @var array<int, string> encoded task indexes for {@see SharedFlags} */
     private static array $words = [];
 
-    /** Key of closure signatures. In no object, because a task might print it. */
+    /** Key of closure signatures. It is static, because a task might print an object that contains it. */
     private static string $key = '';
 
     private readonly ResultBuffer $results;
@@ -143,7 +143,7 @@ final class Worker
 
     /**
      * Runs the tasks of a batch. A tiny task takes less time than the work around it, so this loop does only what each
-     * task needs. Everything else is done once {@see SharedFlags::LOOK} has passed, and so after each longer task.
+     * task needs. Everything else is done each time that {@see SharedFlags::LOOK} has passed.
      *
      * @param string $payload emptied as soon as it was read, because it may be large
      * @param int    $gather  nanoseconds that results may wait
@@ -171,7 +171,7 @@ final class Worker
         $life->enter(WorkerLifecycle::TASK);
         for ($i = 0; $i < $limit; ++$i) {
             if ($mark !== null) {
-                shmop_write($mark, $words[$i], 0); // first the mark, then the clock, then the limit, see Mark
+                shmop_write($mark, $words[$i], 0); // first the mark, then the clock, then the limit, see SharedFlags
             }
             $now = hrtime(true);
             if ($now > $due) {
@@ -198,7 +198,7 @@ final class Worker
                     $value = ($task ??= $this->decoded($code))(self::unpack(\ord($kinds[$i]), (string) $items[$i]));
                 }
                 if (\is_int($value)) {
-                    $values[] = $value; // the shortest path, because the smallest results are the most numerous
+                    $values[] = $value; // fast path, because the smallest results are the most numerous
                 } elseif (
                     $value === null
                     || \is_bool($value)

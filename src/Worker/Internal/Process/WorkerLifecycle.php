@@ -25,7 +25,7 @@ final class WorkerLifecycle
 
     private const FATAL = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR;
 
-    /** Which code is running. During BUSY, the worker's own code, a signal waits until {@see enter()}. */
+    /** Which code is running. BUSY is the worker's own code: a signal waits until {@see enter()}. */
     public int $state = self::IDLE;
 
     /** Cancellation of the running task; null until the task asks for it. */
