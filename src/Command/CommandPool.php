@@ -30,7 +30,7 @@ final class CommandPool implements Statistics
      * @param int|null        $concurrency commands that run at once; null for the number of usable CPUs. With a
      *                                     carrier: commands that it has at once, running or waiting; null for
      *                                     {@see CommandCarrier::CONCURRENCY}
-     * @param int|RetryPolicy $retries     number of retries of a command that fails, or a policy
+     * @param int|RetryPolicy $retries     retries of a failed command, with the defaults of RetryPolicy; or a policy
      *
      * @throws \ValueError when the concurrency is below 1 or the retries are below 0, or one is above 1,000,000,000
      */
@@ -226,7 +226,7 @@ final class CommandPool implements Statistics
      */
     private function results(iterable $commands, bool $inOrder, ?Cancellation $cancellation): \Generator
     {
-        // This generator refers to the pool, so the pool lives while the caller iterates.
+        // A generator of the pool itself, so that the pool lives while the caller iterates.
         return yield from (new Run($this->dispatcher, $commands, $inOrder))->results($cancellation);
     }
 

@@ -92,7 +92,7 @@ final class PortableCommand
     /**
      * Runs the command, with the environment and working directory of this process unless the command has its own.
      *
-     * Cancellation: the command is ended with all its descendants. The result says so, unless it had ended before.
+     * Cancellation: the command is ended with all its descendants. Its result is cancelled, unless it had ended.
      *
      * @throws LauncherException
      * @throws CancelledException when it was not started

@@ -41,7 +41,7 @@ final class WorkerPool implements Executor, Statistics
     /**
      * @param int|null            $workers number of workers; null for the number of usable CPUs, divided among the
      *                                     workers of the outer pool if this is called in a task
-     * @param int|TaskRetryPolicy $retries number of retries of a failed task, or a policy
+     * @param int|TaskRetryPolicy $retries retries of a failed task, with the defaults of TaskRetryPolicy; or a policy
      *
      * @throws \ValueError              when $workers is below 1, or $retries is below 0 or above 1,000,000,000
      * @throws UnserializableException  when the option `initialize` cannot be serialized

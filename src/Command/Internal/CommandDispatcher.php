@@ -20,7 +20,7 @@ use Spindle\Internal\Preload;
 use Spindle\Internal\UnlinkedFile;
 use Spindle\LauncherException;
 
-/** Passes the commands of all runs to launchers or a carrier. Decides on outcomes, retries and restarts. */
+/** Passes the commands of all runs to launchers or a carrier. Decides on outcomes, retries and moved commands. */
 final class CommandDispatcher
 {
     /** Seconds before a command is tried again after processes or descriptors were exhausted. */
@@ -58,7 +58,7 @@ final class CommandDispatcher
     private array $open = [];
 
     /**
-     * @var \WeakMap<PendingCommandOwner, array<array-key, string>> owners of commands, each with the environment of its commands
+     * @var \WeakMap<PendingCommandOwner, array<array-key, string>> owners, with the environment of their commands
      */
     private \WeakMap $owners;
 
@@ -148,7 +148,7 @@ final class CommandDispatcher
     }
 
     /**
-     * Opens a lane for one run. Launchers take from lanes in turn. Commands of the run start from the current environment.
+     * Opens a lane for one run. Launchers take from lanes in turn. The run's commands get the current environment.
      *
      * @throws LauncherException when a launcher can't be started
      */

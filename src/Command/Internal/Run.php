@@ -161,7 +161,7 @@ final class Run implements PendingCommandOwner
         }
     }
 
-    /** Returns the next early result after a run whose earlier commands got no result. */
+    /** Returns the next early result, so that none is lost when an earlier command has no outcome. */
     private function takeEarly(): ?CommandResult
     {
         while (!$this->order->isEmpty()) {
@@ -188,7 +188,7 @@ final class Run implements PendingCommandOwner
         return $this->dispatcher->concurrency() + $this->lookahead() - $this->untaken;
     }
 
-    /** Returns 0 while much output is kept. Commands for free slots are still pulled, as the caller may keep it. */
+    /** Returns 0 while much output is kept. Free slots are still filled, because the caller may keep the output. */
     private function lookahead(): int
     {
         return $this->dispatcher->options->halt === null

@@ -23,7 +23,7 @@ final class MapRun implements Source
 {
     private static int $last = 0;
 
-    /** Maximum tasks between input and caller's loop: this number, or that many batches per worker if that is more. */
+    /** Maximum tasks between input and loop: MIN_WINDOW_TASKS, or BATCHES_AHEAD batches per worker if that is more. */
     private const MIN_WINDOW_TASKS = 1024;
     private const BATCHES_AHEAD = 4;
 
@@ -51,7 +51,7 @@ final class MapRun implements Source
     private int $next = 0;
     private int $came = 0;
 
-    /** Number of tasks with outcomes; of tasks that the caller's loop has read; and the argument bytes of the latter. */
+    /** Number of tasks with outcomes; of tasks that the caller's loop has read; and the latter's argument bytes. */
     private int $settled = 0;
     private int $delivered = 0;
     private float $deliveredBytes = 0.0;

@@ -19,7 +19,7 @@ final class Workers
     /** Group that starts workers with the present credentials of this process. */
     private WorkerGroup $crew;
 
-    /** @var array<int, WorkerGroup> former credentials' groups, by object id; each is closed with its last worker */
+    /** @var array<int, WorkerGroup> with former credentials, by object id; each is closed with its last worker */
     private array $retired = [];
 
     private readonly WorkerLifetime $lifespan;
@@ -82,7 +82,7 @@ final class Workers
 
     /**
      * Returns whether the workers still run as root after this process has given up some of root's credentials. For
-     * any other user, {@see hasOtherUser()} notices every change.
+     * any other user, {@see hasOtherUser()} is sufficient.
      */
     public function mustNotServe(): bool
     {

@@ -37,7 +37,7 @@ final class ProcOpenBackend implements Backend
     private array $exiting = [];
 
     /**
-     * @var array<int, array{running: bool, exitcode: int, signaled: bool, termsig: int}> exits that were found, but not handled yet, by job id
+     * @var array<int, array{running: bool, exitcode: int, signaled: bool, termsig: int}> of unhandled exits, by job id
      */
     private array $statuses = [];
 

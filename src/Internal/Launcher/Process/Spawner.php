@@ -136,8 +136,8 @@ final class Spawner
     }
 
     /**
-     * Returns only ignored signals, because each costs the child a system call. glibc's posix_spawn leaves 32 and 33, which it
-     * reserves, ignored in the child unless they are in the set.
+     * Returns only ignored signals, because each costs the child a system call. glibc's posix_spawn leaves 32 and 33,
+     * which it reserves, ignored in the child unless they are in the set.
      *
      * @return int bit n - 1 for signal n
      */
