@@ -76,7 +76,7 @@ final class WorkerGroup implements ContextEvents
         return ProcessCredentials::areOfRoot($this->credentials);
     }
 
-    /** Ends all workers of the crew, and returns when they have ended. */
+    /** Ends all workers of the group, and returns when they have ended. */
     public function close(): void
     {
         $this->arrivals->close();

@@ -19,7 +19,7 @@ final class Job
     public int $started = 0;
     public int $lastOutput = 0;
 
-    /** Why the job is being ended: 0, or TIMED_OUT, IDLE or CANCELLED of Protocol. */
+    /** Why the job is being ended: TIMED_OUT, IDLE or CANCELLED of LauncherProtocol; 0 if it is not. */
     public int $ending = 0;
 
     /** When the rest of the job gets SIGKILL, on the monotonic clock; 0 unless it is being ended. */

@@ -47,7 +47,7 @@ final class Supervisor
     private string $backlog = '';
     private bool $exhausted = false;
 
-    /** Whether each start is reported before it happens, so that the pool knows it if this process dies. */
+    /** Whether each start is reported beforehand, so that the pool knows which jobs ran if this process dies. */
     private bool $announcing = false;
     private bool $poolGone = false;
 
