@@ -8,8 +8,8 @@ use Spindle\Internal\Launcher\ProcessCredentials;
 use Spindle\Worker\WorkerStartException;
 
 /**
- * The workers of one {@see Context}. They have the user, groups and root directory that this process had when the crew
- * was created. When these change, the pool creates a new crew.
+ * The workers of one {@see Context}. They have the user, groups and root directory that this process had when the group
+ * was created. When these change, the pool creates a new group.
  */
 final class WorkerGroup implements ContextEvents
 {

@@ -9,7 +9,7 @@ final class StartFailure extends \Exception
 {
     /**
      * @param int $exitCode exit code that a shell would report: 127 for a missing program, 126 for any other reason
-     * @param int $why      0, or EXHAUSTED of Protocol
+     * @param int $why      0, or EXHAUSTED of LauncherProtocol
      */
     public function __construct(public readonly int $exitCode, string $reason, public readonly int $why = 0)
     {
