@@ -38,10 +38,10 @@ final readonly class HttpServerOptions
      *                                   Above it, the connection that has been idle longest is closed. If none is idle,
      *                                   new connections wait in the kernel's queue, and a response ends its connection
      * @param int|null $maxConnectionsPerAddress at once from one IP address; null for half of the connections that the
-     *                                          process can have. Above it, the address's connection that has been idle
-     *                                          longest is closed. If none is idle, the new one is closed. An IPv6 /64
-     *                                          network counts as one address. Clients of a Unix socket and trusted proxies
-     *                                          ({@see Middleware\TrustedProxies}) are not counted
+     *                                           process can have. Above it, the address's connection that has been idle
+     *                                           longest is closed. If none is idle, the new one is closed. An IPv6 /64
+     *                                           network counts as one address. Clients of a Unix socket and trusted
+     *                                           proxies ({@see Middleware\TrustedProxies}) are not counted
      * @param int   $maxInFlight         requests handled at once; 503 with Retry-After beyond
      * @param float $idleGrace           while stopping: how long a connection without a request is still kept
      * @param float $stopTimeout         while stopping: after it, open requests are abandoned with a warning. If a

@@ -139,7 +139,7 @@ final class Result implements \IteratorAggregate, \Countable
     /**
      * @return array<array-key, mixed> values of the second column, by those of the first
      *
-     * @throws UnexpectedResultException without two columns, or when a value of the first can't be a key or occurs twice
+     * @throws UnexpectedResultException unless there are two columns, and the first has unique values that can be keys
      */
     public function pairs(): array
     {

@@ -63,7 +63,7 @@ final class TestConversation
     private static function parse(string $bytes, string $method): Response
     {
         do {
-            // All earlier responses are interim ones.
+            // Interim responses (1xx) precede the final one.
             if (preg_match('@^HTTP/1\.1 (\d{3}) ([^\r\n]*+)\r\n((?:[^\r\n]++\r\n)*+)\r\n@', $bytes, $match) !== 1) {
                 throw new \UnexpectedValueException('The server closed the connection without an answer');
             }
