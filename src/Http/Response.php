@@ -153,7 +153,7 @@ final class Response implements ResponseInterface
     }
 
     /**
-     * Sends a file. GET and HEAD evaluate conditional headers, and GET also a range. Other methods get the whole file.
+     * Sends a file. Conditional headers apply to GET and HEAD, a range only to GET. Other methods get the whole file.
      * The length is that of the file when it was opened.
      *
      * The file is read while it is sent. Reading does not suspend the fiber, so a slow disk blocks the whole process.

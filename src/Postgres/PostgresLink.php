@@ -51,8 +51,8 @@ interface PostgresLink
     /**
      * Executes one statement and yields its rows while they arrive, in constant memory.
      *
-     * Unless a transaction is open, the statement runs in its own, which ends after the last row or when the loop is
-     * left. The loop may send other statements.
+     * Outside of a {@see Transaction}, the statement runs in its own transaction. That ends after the last row or when
+     * the loop is left. The loop may send other statements.
      *
      * @param list<mixed> $parameters
      *

@@ -13,7 +13,7 @@ use Spindle\Postgres\Internal\ServerError;
  * They appear in no message, trace or dump, and are not sent to another process with the exception.
  *
  * @property-read string|null $detail more about the error, such as "Key (email)=(a@b.c) already exists."
- * @property-read string|null $context where the error occurred: in which functions, or in which line of a COPY
+ * @property-read string|null $context where the error occurred, such as the functions, or the line of a COPY
  *
  * @see https://www.postgresql.org/docs/current/protocol-error-fields.html
  */

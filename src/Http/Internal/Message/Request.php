@@ -42,7 +42,7 @@ final class Request implements ServerRequestInterface
 
     private ?StreamInterface $body = null;
 
-    /** @var array{array<array-key, mixed>|object|null}|null in a list, since it may be null; null for the received one */
+    /** @var array{array<array-key, mixed>|object|null}|null in a list, as it may be null; null for the received one */
     private ?array $parsed = null;
 
     /** @var array<array-key, mixed>|null */
@@ -52,7 +52,7 @@ final class Request implements ServerRequestInterface
     private array $attributes = [];
 
     /**
-     * Has no native types, because checking them would double the time.
+     * The parameters have no native types, because checking them would double the time.
      *
      * @param Head     $head
      * @param RequestExchange $exchange

@@ -237,7 +237,7 @@ final class ProcessManager
         $this->surveys->expire($now);
     }
 
-    /** Sends a ping. Pings are counted, not seconds, so that a pause of the supervisor makes no process look blocked. */
+    /** Sends a ping. Pings are counted, not seconds. So a pause of the supervisor makes no process look blocked. */
     private function ping(Child $child): void
     {
         if ($child->readyAt === null) {

@@ -185,7 +185,7 @@ final class Connection
     }
 
     /**
-     * Ends event streams. Keeps an idle connection until the deadline, because a request may be on its way.
+     * Ends event streams. Closes an idle connection only at the deadline, because a request may be on its way.
      *
      * @param int $deadline by hrtime()
      */

@@ -13,6 +13,7 @@ use Spindle\Http\Internal\Server\ResponseWriter;
 use Spindle\Http\Internal\Server\Transport;
 use Spindle\Http\Response;
 
+/** Sends a request over one connection, and parses the response. */
 final class TestConversation
 {
     private const READ_BYTES = 65_536;

@@ -289,8 +289,8 @@ final class Startup
 
     private function negotiate(string $payload): void
     {
-        // The client asked for version 3.0 without options. By the protocol, the server answers with its minor version;
-        // most servers send the major version too.
+        // The client asked for version 3.0 without options, so the server can't drop any. By the protocol, the server
+        // sends only its minor version, but real servers send the major version too.
         if (!\in_array(Messages::number($payload) >> 16, [0, 3], true) || Messages::number($payload, 4) !== 0) {
             throw AttemptFailedException::because('the server does not speak version 3.0 of the protocol');
         }

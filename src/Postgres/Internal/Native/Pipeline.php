@@ -597,7 +597,7 @@ final class Pipeline
             }
         }
         $conversation->isLarge = false;
-        // This check is last, because most callers that were woken have sent something.
+        // The check is last, because most callers that were woken have sent something.
         if ($conversation->exchanges === [] && $this->end === null) {
             $this->rest();
         }

@@ -666,7 +666,7 @@ final class PgsqlHandle
             Libpq::endData($this->connection, null);
             $call->takesData = false;
         } else {
-            // Pending data may fill the socket when it is writable first. So the end is sent when it is writable again.
+            // Pending data may fill the socket when it becomes writable. The end is sent when it is writable again.
             $call->ends = true;
             $this->ending = 2;
         }

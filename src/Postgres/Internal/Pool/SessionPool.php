@@ -555,7 +555,7 @@ final class SessionPool implements SessionLender
         })->ignore();
     }
 
-    /** Tries again after a pause. Without a waiter, refused logins are not repeated, because they may lock the account. */
+    /** Tries again after a pause. A permanent failure is repeated only for a waiter: logins may lock the account. */
     private function openAgain(): void
     {
         if (
