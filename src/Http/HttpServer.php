@@ -25,10 +25,10 @@ use Spindle\Statistics;
  * An HTTP/1.1 server in this process, on the event loop. Handlers are plain sequential code. While one waits, others
  * run.
  *
- * PHP keeps headers, sessions and output once per process. So header(), setcookie() and http_response_code() silently
- * have no effect in a handler, and session_start() would open one session for all clients. A handler must not wait
- * between ob_start() and ob_get_clean(). In a process of `spindle serve` these functions throw, and output buffers are
- * kept apart.
+ * In PHP, all requests of a process share headers, the session and output buffers. So header(), setcookie() and
+ * http_response_code() silently have no effect in a handler, and session_start() would open one session for all
+ * clients. A handler must not wait between ob_start() and ob_get_clean(). In a process of `spindle serve`, the four
+ * functions throw, and each fiber has its own output buffers.
  *
  * Output of a handler goes to standard output. When the reader of standard output is gone, the output is lost, because
  * the server calls ignore_user_abort(true).
@@ -61,8 +61,7 @@ final class HttpServer
      * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $handler an {@see Application}
      *     brings its own options and logger
      * @param HttpServerOptions|null $options replace those of the application
-     * @param LoggerInterface|null   $logger  gets the exceptions of handlers and what an operator should know, but no
-     *                                        access log
+     * @param LoggerInterface|null   $logger  gets exceptions of handlers and messages for operators, but no access log
      */
     public function __construct(
         RequestHandlerInterface|\Closure $handler,
@@ -189,7 +188,7 @@ final class HttpServer
     /**
      * Runs the checks of the application concurrently. A check that is still running is not started again.
      *
-     * @return array<string, string|null> by name: why it failed or that it is late; null when it passed
+     * @return array<string, string|null> by the check's name: why it failed, or that it is late; null when it passed
      */
     public function check(): array
     {
@@ -197,7 +196,7 @@ final class HttpServer
     }
 
     /**
-     * Returns the result of {@see check()} for the case that all checks are late.
+     * Returns what {@see check()} would return if all checks were late.
      *
      * @internal
      *
@@ -279,11 +278,11 @@ final class HttpServer
     }
 
     /**
-     * Counts output buffers after each handler. For a process that has an output buffer of its own around everything.
+     * Sets a callback that restores the output buffers of a process which has one buffer around everything.
      *
      * @internal
      *
-     * @param \Closure(): void $tidy called when the number of buffers has changed
+     * @param \Closure(): void $tidy called after a handler if the number of buffers is not 1
      */
     public function tidyOutput(\Closure $tidy): void
     {
@@ -302,7 +301,7 @@ final class HttpServer
         return $this->unanswered;
     }
 
-    /** @return array<string, int|float> without the values that are not numbers */
+    /** @return array<string, int|float> the values that are finite numbers */
     private function figures(Statistics $pool): array
     {
         try {

@@ -7,7 +7,7 @@ namespace Spindle\Http;
 /**
  * Limits, deadlines and certificates of a server. The defaults suit most servers.
  *
- * Times are in seconds; INF means no limit.
+ * Times are in seconds; INF means no limit. "413 beyond" means that a request above the limit gets a response 413.
  */
 final readonly class HttpServerOptions
 {
@@ -23,30 +23,30 @@ final readonly class HttpServerOptions
      * @param int   $maxBody             bytes of a body, unless the route raises it ({@see Middleware\BodyLimit}); 413
      *                                   beyond
      * @param FormLimits $forms          limits for bodies that are parsed; 413 beyond
-     * @param float $headTimeout         from a connection's or a request's first byte to the end of its head; 408
-     *                                   beyond
+     * @param float $headTimeout         from the start of a connection, or the first byte of a later request, to the
+     *                                   end of the head; 408 beyond
      * @param float $tlsTimeout          from the start of a connection to the end of its handshake
      * @param float $idleTimeout         how long a connection is kept without a request
      * @param float $handlerTimeout      how long a handler may take; 503 beyond. Waiting for the client's body does not
      *                                   count
      * @param int   $minRate             minimum bytes per second of a request body, over $rateWindow; 0 for none
      * @param float $rateWindow          period over which that rate is measured
-     * @param float $writeTimeout        how long a client may take no byte of its response. The kernel may report
+     * @param float $writeTimeout        how long a client may receive no byte of its response. The kernel may report
      *                                   progress in steps of 64 KB
      * @param int   $maxRequests         requests per connection
      * @param int   $maxConnections      at once; fewer if the event loop or the limit of descriptors allows fewer.
      *                                   Above it, the connection that has been idle longest is closed. If none is idle,
-     *                                   new connections wait in the kernel's queue, and responses end their connections
-     * @param int|null $maxConnectionsPerAddress of one IP address; null for half of the connections that the process
-     *                                           can have. Above it, the one that has been idle longest is closed. If
-     *                                           none is idle, the new one is closed. An IPv6 /64 network counts as one
-     *                                           address. Clients of a Unix socket and trusted proxies
-     *                                           ({@see Middleware\TrustedProxies}) are not counted
+     *                                   new connections wait in the kernel's queue, and a response ends its connection
+     * @param int|null $maxConnectionsPerAddress at once from one IP address; null for half of the connections that the
+     *                                           process can have. Above it, the address's connection that has been idle
+     *                                           longest is closed. If none is idle, the new one is closed. An IPv6 /64
+     *                                           network counts as one address. Clients of a Unix socket and trusted
+     *                                           proxies ({@see Middleware\TrustedProxies}) are not counted
      * @param int   $maxInFlight         requests handled at once; 503 with Retry-After beyond
      * @param float $idleGrace           while stopping: how long a connection without a request is still kept
-     * @param float $stopTimeout         while stopping: after it, open requests are abandoned with a warning. A
-     *                                   supervisor kills a process that a handler blocks a second later; after a
-     *                                   reload, not before $handlerTimeout
+     * @param float $stopTimeout         while stopping: after it, open requests are abandoned with a warning. If a
+     *                                   handler blocks the process, a supervisor kills it one second later. After a
+     *                                   reload, it waits for $handlerTimeout if that is longer
      *
      * @throws \ValueError when a number is out of its range
      */

@@ -32,7 +32,7 @@ final class Response implements ResponseInterface
     private const HTML = 'text/html; charset=utf-8';
     private const JSON = 'application/json';
 
-    /** Maximum number of media types for which a template is kept. Clients may influence the types. */
+    /** Maximum number of media types for which a template is kept, because clients may influence the types. */
     private const MAX_TEMPLATES = 16;
 
     /** @var array<string, self> empty responses to be cloned, by type */
@@ -134,8 +134,8 @@ final class Response implements ResponseInterface
     }
 
     /**
-     * Sends chunks as an iterator yields them, at most one ahead of the client. An iterator that suspends does not
-     * block other requests.
+     * Sends chunks as an iterator yields them, at most one chunk ahead of the client. An iterator that suspends does
+     * not block other requests.
      *
      * When the client leaves, a generator gets a {@see ClientLeftException} at its `yield`. Its `finally` blocks run
      * and may suspend. Any other iterator is dropped.
@@ -153,8 +153,8 @@ final class Response implements ResponseInterface
     }
 
     /**
-     * Sends a file. For GET and HEAD, conditional headers are evaluated; for GET, a range as well. The length is that
-     * of the file when it was opened. Other methods get the whole file.
+     * Sends a file. Conditional headers apply to GET and HEAD, a range only to GET. Other methods get the whole file.
+     * The length is that of the file when it was opened.
      *
      * The file is read while it is sent. Reading does not suspend the fiber, so a slow disk blocks the whole process.
      *
@@ -180,13 +180,13 @@ final class Response implements ResponseInterface
      * Sends events to an EventSource in a browser, as an iterator yields them. Waiting for the next event suspends only
      * this response.
      *
-     * A comment is sent first, and whenever no event has come for a heartbeat. It keeps proxies from closing the
-     * connection, and detects clients that have left.
+     * A comment is sent first, and whenever no event has come for `$heartbeat` seconds. Comments keep proxies from
+     * closing the connection, and detect clients that have left.
      *
      * When the client leaves, a generator gets a {@see ClientLeftException} at its `yield`, so that its `finally`
      * blocks run. A generator that is waiting continues up to its next `yield`. To end sooner, pass the request's
-     * cancellation to the operation that waits. Later exceptions of the generator are not reported. The same happens
-     * when the server stops or is reloaded: the browser then reconnects.
+     * cancellation to the operation that waits. Later exceptions of the generator are not reported. The generator ends
+     * the same way when the server stops or is reloaded. The browser then reconnects.
      *
      * @param iterable<ServerSentEvent|string>   $events    a string is the data of an event
      * @param array<string, string|list<string>> $headers

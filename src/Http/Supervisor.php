@@ -30,17 +30,17 @@ use Spindle\Internal\CpuCount;
  * the application again. No request is lost. If the new code fails to start, the processes not yet replaced continue.
  *
  * SIGINT, SIGTERM and SIGQUIT end the supervisor after the requests that have arrived are answered. So does SIGHUP
- * after its terminal was closed. A second signal ends it at once. SIGUSR1 and SIGUSR2 are ignored. When the supervisor
- * is killed, its processes are killed too.
+ * after the terminal was closed. A second signal ends the supervisor at once. SIGUSR1 and SIGUSR2 are ignored. When the
+ * supervisor is killed, its processes are killed too.
  *
  * A handler that calls session_start() gets an {@see UnsupportedFunctionException}. The same holds for header(),
  * setcookie() and http_response_code() if PHP was started without these functions (disable_functions), as `spindle
  * serve` does.
  *
- * The supervisor itself does not load the application. Code that it has loaded does not change: Spindle, and the
- * "files" of Composer's autoloader. When a symbolic link in the application's path points to another release, a reload
- * changes the working directory too. The reload fails if libraries of the previous release were loaded in the
- * supervisor.
+ * The supervisor itself does not load the application. A reload does not replace code that the supervisor has loaded:
+ * Spindle, and the "files" of Composer's autoloader. When a symbolic link in the application's path points to another
+ * release, a reload changes the working directory too. The reload fails if libraries of the previous release were
+ * loaded in the supervisor.
  */
 final readonly class Supervisor
 {
@@ -50,8 +50,8 @@ final readonly class Supervisor
     private LoggerInterface $logger;
 
     /**
-     * @param string       $app       path of a file that returns the application, resolved for each process: a handler,
-     *                                an {@see Application}, a closure without parameters that makes one, or a PSR-11
+     * @param string       $app       path of a file, resolved for each process. The file returns a handler, an
+     *                                {@see Application}, a closure without parameters that makes one, or a PSR-11
      *                                container that has one
      * @param list<string> $addresses as for {@see HttpServer::listen()}
      * @param LoggerInterface $logger of this process and the workers; an application with its own logger uses that
@@ -85,7 +85,7 @@ final readonly class Supervisor
     /**
      * Serves until a signal stops it. Without ext-pcntl this process is the only one.
      *
-     * Call it outside of the event loop, and before anything is open that processes must not share.
+     * Call it outside of the event loop, before opening files or connections that processes must not share.
      *
      * @return int 0, or the number of the second signal
      *

@@ -130,7 +130,7 @@ final class PooledConnection implements PostgresLink
      * Gives the connection back; a second call does nothing.
      *
      * Before the next borrower gets it, the pool waits for running statements, stops a COPY, rolls back a transaction
-     * and undoes changes of the session. A stream that was kept, for example, throws a \LogicException afterwards.
+     * and undoes changes of the session. Using this object or its streams afterwards throws a \LogicException.
      */
     public function release(): void
     {

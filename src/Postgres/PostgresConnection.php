@@ -18,7 +18,7 @@ use Spindle\Postgres\Internal\TransactionRun;
  * Concurrent statements of several fibers share round trips, and run in the order in which they were sent. While a
  * transaction or a stream is open, statements of other fibers wait for its end.
  *
- * The connection is closed when nothing references it. Once lost, it stays lost: {@see PostgresPool} opens others.
+ * The connection is closed when nothing references it. Once lost, it is not replaced; {@see PostgresPool} does that.
  */
 final class PostgresConnection implements PostgresLink
 {
@@ -111,7 +111,7 @@ final class PostgresConnection implements PostgresLink
     }
 
     /**
-     * Listens for notifications on these channels, over a separate connection that the first value opens.
+     * Listens for notifications on these channels, over a separate connection. It is opened when the loop starts.
      *
      * When that connection is lost, another is opened as soon as a server is available. Then a {@see NotificationGap}
      * reports that notifications may be missing.

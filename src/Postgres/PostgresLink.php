@@ -49,10 +49,10 @@ interface PostgresLink
     ): int;
 
     /**
-     * Executes one statement, and fetches its rows while they are taken, in constant memory.
+     * Executes one statement and yields its rows while they arrive, in constant memory.
      *
-     * It runs in a transaction that ends after the last row or when the loop is left. The loop may send other
-     * statements.
+     * Outside of a {@see Transaction}, the statement runs in its own transaction. That ends after the last row or when
+     * the loop is left. The loop may send other statements.
      *
      * @param list<mixed> $parameters
      *
@@ -66,7 +66,7 @@ interface PostgresLink
     ): \Generator;
 
     /**
-     * Runs COPY … FROM STDIN. Copies all rows or none: none when the input throws, or the call is cancelled.
+     * Runs COPY … FROM STDIN. Copies all rows, or none when the input throws or the call is cancelled.
      *
      * @param string $sql statement such as "COPY items (id, name) FROM STDIN"
      * @param iterable<string|array<array-key, mixed>> $data strings are sent unchanged, in the statement's format;
@@ -105,13 +105,13 @@ interface PostgresLink
      * @param Isolation|null $isolation null for the server's default; must be null within a transaction
      * @param int $retries how often to call the function again after a deadlock or a serialization failure (SQLSTATE
      *     40P01, 40001); must be 0 within a transaction
-     * @param Cancellation|null $cancellation ends waits for a connection, for a pause before a retry and for the BEGIN;
-     *     makes the transaction roll back instead of committing; is not passed to calls within the function
+     * @param Cancellation|null $cancellation ends a wait for a connection, for the next retry or for the BEGIN. Later,
+     *     it makes the transaction roll back instead of committing. Calls within the function do not get it
      *
      * @return T
      *
      * @throws CommitUnknownException when the connection is lost or closed during the commit
-     * @throws \LogicException when a statement began a transaction before, or ended this one
+     * @throws \LogicException when a statement had already begun a transaction, or a statement ended this one
      * @throws \Throwable exception of the function
      */
     public function transaction(

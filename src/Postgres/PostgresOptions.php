@@ -12,11 +12,11 @@ use Spindle\Postgres\Internal\SizeLimits;
 /**
  * Options for connecting: server, user, and how connections are made and kept.
  *
- * The password is never shown: not by var_dump() or similar, nor in traces. The options can't be serialized.
+ * Neither var_dump() nor stack traces show the password. The options can't be serialized.
  */
 final readonly class PostgresOptions
 {
-    /** Folders of the socket in distributions' packages and in PostgreSQL's own builds. */
+    /** Socket directories of distributions' packages, and of PostgreSQL's own builds. */
     private const SOCKET_FOLDERS = ['/var/run/postgresql', '/tmp'];
 
     /** @var non-empty-list<PostgresHost> */
@@ -36,27 +36,26 @@ final readonly class PostgresOptions
      * @param string|null $user null for the operating system's user
      * @param string|\SensitiveParameterValue|null $password null for the one in the password file, if any
      * @param string|null $database null for the user's name
-     * @param TlsMode|null $tls null checks certificate and name of remote servers ({@see TlsMode::VerifyFull}); on this
-     *     machine, it accepts connections with or without encryption
+     * @param TlsMode|null $tls null checks certificate and name of a remote server ({@see TlsMode::VerifyFull}). For a
+     *     server on this machine, encryption is then optional
      * @param string|null $tlsRootCertificate PEM file of the trusted authorities; null for the system's
      * @param string|null $tlsCertificate PEM file of the client's certificate
      * @param string|null $tlsKey PEM file of its private key, without a passphrase; null for the same file
      * @param TargetSession $targetSession kind of session to accept, when there are several hosts
-     * @param float $connectTimeout seconds to connect, with look-up, TLS and login, for all hosts together; INF for no
-     *     limit
+     * @param float $connectTimeout seconds for look-up, TLS and login, for all hosts together; INF for no limit
      * @param float|null $statementTimeout seconds until the server stops a statement; null for its own setting
      * @param float|null $readTimeout seconds without a byte from the server, while an answer is due, after which a
-     *     connection counts as lost; null for no limit. A listening connection sends a ping in this interval
+     *     connection counts as lost; null for no limit. A listening connection sends a ping at this interval
      * @param string $applicationName name shown in pg_stat_activity
      * @param array<string, string> $settings PostgreSQL settings of the session, by name. Behind a pooler that gives
      *     one session to several clients, set them for the role (ALTER ROLE ... SET) instead
      * @param list<AuthenticationMethod> $authentication allowed methods; Md5 and Password must be listed explicitly
-     * @param int|null $statementCache prepared statements per connection; null for 256, or none behind a pooler. One
-     *     of more than 16 KiB is never kept
+     * @param int|null $statementCache prepared statements per connection; null for 256, or none behind a pooler. A
+     *     statement of more than 16 KiB is never kept
      * @param string|null $passwordFile file like .pgpass; ignored, as by libpq, when other users may read it
      * @param LoggerInterface|null $logger logs each step and statement at debug level, never parameters or the password
      * @param bool $persistent whether later requests of a PHP-FPM process reuse the connection when their options are
-     *     equal. Needs PostgresDriver::ExtPgsql; connecting blocks then
+     *     equal. Needs PostgresDriver::ExtPgsql. Connecting then blocks the process
      * @param int|null $maxValueBytes bytes of the largest row to read into memory, at least 1 MiB; null for a quarter
      *     of memory_limit. A larger row throws a {@see ResultTooLargeException}
      * @param JsonMode $json PHP types for values of json and jsonb
@@ -135,7 +134,7 @@ final readonly class PostgresOptions
             if (!\array_key_exists($name, $values)) {
                 throw new \ValueError("PostgresOptions has no value of the name '{$name}'");
             }
-            // Wrapped at once, because an exception's trace contains arguments.
+            // The password is wrapped at once, because an exception's trace contains arguments.
             $values[$name] = $name === 'password' && \is_string($value) ? new \SensitiveParameterValue($value) : $value;
         }
 

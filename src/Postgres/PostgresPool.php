@@ -16,19 +16,20 @@ use Spindle\Statistics;
 /**
  * A pool of connections to a PostgreSQL server, opened on demand and reused.
  *
- * Concurrent reads that were short in earlier runs share connections and round trips. Each other statement,
- * transaction, stream, COPY and script uses a connection exclusively. A fiber that holds a connection of the pool never
- * waits behind a statement of another fiber: what it sends through the pool needs a free connection.
+ * Concurrent reads share connections and round trips, if the same statements were short in earlier runs. Each other
+ * statement, transaction, stream, COPY and script uses a connection exclusively. A fiber that already holds a
+ * connection of the pool also gets exclusive ones for its statements. They could otherwise wait for a lock for ever.
  *
  * Waiting fibers get connections in the order in which they asked. Statements that share may overtake those that need a
- * connection exclusively. For each of the latter, the pool keeps one connection free of new shared statements, if it
- * can.
+ * connection exclusively. For each waiting exclusive statement, the pool sends no new shared statements to one of its
+ * connections, if possible.
  *
  * Each statement sent through the pool may run on another connection. To use the same one, use {@see transaction()} or
- * borrow a connection with {@see acquire()}. When it is given back, changes of the session are undone.
+ * borrow a connection with {@see acquire()}. When the connection is given back, changes of the session are undone.
  *
- * When a connection is lost, statements in progress on it fail, and another replaces it. The pool recovers by itself
- * after a restart of the server. It opens its first connection on first use, and closes all when nothing references it.
+ * When a connection is lost, statements in progress on it fail, and the pool opens another. The pool recovers by itself
+ * after a restart of the server. Its first connection is opened on first use. When nothing references the pool any
+ * more, its connections are closed.
  */
 final class PostgresPool implements PostgresLink, Statistics
 {
@@ -156,10 +157,10 @@ final class PostgresPool implements PostgresLink, Statistics
     /**
      * Borrows a connection for work that depends on the session: settings, temporary tables, advisory locks.
      *
-     * Give it back with release(). A connection that nothing references returns by itself, which is reported.
+     * Give it back with release(). A connection that nothing references is given back with a warning.
      *
      * @throws PoolTimeoutException when none is free in time
-     * @throws ConnectionFailedException when none can be opened, permanently or because no server was ever reached
+     * @throws ConnectionFailedException when the failure is permanent, or the pool has never reached a server
      * @throws AuthenticationException
      */
     public function acquire(?Cancellation $cancellation = null): PooledConnection
@@ -220,8 +221,8 @@ final class PostgresPool implements PostgresLink, Statistics
     }
 
     /**
-     * Stops lending, and fails waiting fibers with a {@see ConnectionClosedException}. Borrowed connections close when
-     * they are given back, idle ones at once.
+     * Stops lending, and fails waiting fibers with a {@see ConnectionClosedException}. Closes idle connections at once,
+     * and borrowed ones when they are given back.
      */
     public function close(): void
     {

@@ -12,9 +12,8 @@ use Spindle\Postgres\Internal\ServerError;
  * The message is the server's own, without parameter values. {@see $detail} and {@see $context} may contain values.
  * They appear in no message, trace or dump, and are not sent to another process with the exception.
  *
- * @property-read string|null $detail what the server says beside the message, such as "Key (email)=(a@b.c) already
- *     exists."
- * @property-read string|null $context where it was in a function or in data that came in
+ * @property-read string|null $detail more about the error, such as "Key (email)=(a@b.c) already exists."
+ * @property-read string|null $context where the error occurred, such as the functions, or the line of a COPY
  *
  * @see https://www.postgresql.org/docs/current/protocol-error-fields.html
  */

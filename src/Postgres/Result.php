@@ -9,14 +9,14 @@ use Spindle\Postgres\Internal\RowObjects;
 use Spindle\Postgres\Internal\Rows;
 
 /**
- * The result of a statement: rows as arrays by column name, and a number of rows. Reading a row decodes its values.
+ * The rows of a statement, and the number of rows that it affected. Values are decoded when a row is read.
  *
  * | PostgreSQL | PHP |
  * |---|---|
  * | bool; int2, int4, int8, oid; float4, float8 | bool; int; float |
- * | numeric | string, as exact as it is |
+ * | numeric | string with all digits |
  * | bytea | string of bytes |
- * | json, jsonb | what json_decode() makes, objects as arrays |
+ * | json, jsonb | what json_decode() returns, with objects as arrays; see {@see JsonMode} |
  * | date, timestamp, timestamptz | DateTimeImmutable with microseconds, the first two in UTC; INF and -INF for infinity
  * |
  * | interval | DateInterval |
@@ -76,7 +76,7 @@ final class Result implements \IteratorAggregate, \Countable
     /** @return list<list<mixed>> values without names */
     public function lists(): array
     {
-        /** @var list<list<mixed>> $rows whose keys are those of a list */
+        /** @var list<list<mixed>> $rows lists, because each key is the column's position */
         $rows = $this->columns === null
             ? []
             : array_merge(...$this->rows->batches($this->columns, array_keys($this->columns->names)));
@@ -139,7 +139,7 @@ final class Result implements \IteratorAggregate, \Countable
     /**
      * @return array<array-key, mixed> values of the second column, by those of the first
      *
-     * @throws UnexpectedResultException unless there are two columns, and values of the first are unique keys
+     * @throws UnexpectedResultException unless there are two columns, and the first has unique values that can be keys
      */
     public function pairs(): array
     {
@@ -185,7 +185,7 @@ final class Result implements \IteratorAggregate, \Countable
     /**
      * Creates an object for each row with its constructor.
      *
-     * A parameter gets the column of its name, also in snake_case. An enum parameter gets the case of the value.
+     * A parameter gets the column with its name, which may be in snake_case. For an enum, the value selects the case.
      *
      * @template T of object
      *

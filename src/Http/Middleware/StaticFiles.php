@@ -18,13 +18,12 @@ use Spindle\Http\Response;
  * Answers GET and HEAD with the files of a directory, as {@see Response::file()} does. All other requests reach the
  * next handler.
  *
- * Names that begin with a dot are not served, except below "/.well-known/". Neither are targets of links outside of the
- * directory and files without read permission. Ambiguous paths are not served either: with empty names, encoded
+ * Names that begin with a dot are not served, except below "/.well-known/". Links that lead out of the directory, and
+ * files without read permission, are not served either. The same holds for ambiguous paths: with empty names, encoded
  * slashes, backslashes, control characters or invalid UTF-8. A path is decoded once.
  *
- * PHP source code is not served. Its name, or the name of a link's target, decides, even with the suffix of a backup
- * copy: "index.php", "view.phtml", "config.inc", "index.php.bak", "index.php~". Code in a file with any other name is
- * served.
+ * PHP source code is not served. It is recognized by the name of the file or of a link's target, even of a backup copy:
+ * "index.php", "view.phtml", "config.inc", "index.php.bak", "index.php~". Code in a file with any other name is served.
  */
 final readonly class StaticFiles implements MiddlewareInterface
 {

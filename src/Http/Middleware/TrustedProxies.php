@@ -18,13 +18,13 @@ use Spindle\Http\Internal\Middleware\XForwardedFields;
  * Finds the client behind trusted proxies. The client's address becomes the attribute "client-ip". The scheme, host and
  * port that the client used go into the request's URI and its Host field.
  *
- * Each proxy appends the address of its own client. So the list is read from its end, as long as the senders are
- * trusted: the first address that is not trusted is the client's. Entries that the client sent itself are further left
- * and are never read, malformed or not. At a hidden ("unknown", "_name") or malformed address, the search ends with the
- * last known address. Scheme and host are taken from the entry at which the search ended.
+ * Each proxy appends the address of its own client to a list. The list is read from its end: the first address that is
+ * not trusted is the client's. Entries that the client sent itself are further left and are never read, malformed or
+ * not. At a hidden ("unknown", "_name") or malformed address, the search ends with the last known address. Scheme and
+ * host are taken from the entry at which the search ended.
  *
- * Header fields that are not trusted are removed from the request: all of them if it does not come from a trusted
- * proxy, otherwise those of the other kind. A proxy passes those on unchanged if it does not know them.
+ * Forwarding fields that are not trusted are removed from the request. If the sender is not a trusted proxy, these are
+ * all of them. Otherwise, these are the fields of the other kind, which the proxy may have passed on unchanged.
  *
  * A proxy has to set or remove each field of its own kind. Fields such as X_Forwarded_For are always removed. CGI
  * variables and Symfony's headers do not distinguish them from those with hyphens, and proxies do not know them.

@@ -94,8 +94,8 @@ final class Client
     }
 
     /**
-     * @return list<\Throwable> exceptions of handlers answered with 500, and HttpExceptions from 500 on with a previous
-     *         one
+     * @return list<\Throwable> exceptions of handlers that were answered with 500, and HttpExceptions with a status of
+     *         500 or above that have a previous exception
      */
     public function failures(): array
     {

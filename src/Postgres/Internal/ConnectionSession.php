@@ -11,8 +11,8 @@ use Spindle\Postgres\Result;
 /**
  * The session of one connection: lent to one borrower at a time, and shared by all fibers in between.
  *
- * A shared statement may take several steps, so no borrower gets the session while one is under way. The statement
- * would become part of the borrower's transaction.
+ * A shared statement may take several steps, so no borrower gets the session while one is under way. Otherwise, the
+ * statement would become part of the borrower's transaction.
  */
 final class ConnectionSession implements SessionLender
 {
@@ -28,7 +28,7 @@ final class ConnectionSession implements SessionLender
 
     private bool $isOver = false;
 
-    /** Whether the server has been in the transaction, if the session is lent for one. */
+    /** Whether the server has begun the transaction, if the session is lent for one. */
     private bool $isBegun = false;
 
     /** Whether a statement ended the transaction, even if another has begun since. */
@@ -247,7 +247,7 @@ final class ConnectionSession implements SessionLender
         }
     }
 
-    /** Notes when a statement ended the transaction: what follows would not be part of it. */
+    /** Records whether a statement ended the transaction, because later statements would not be part of it. */
     private function watch(): void
     {
         if (!$this->isTransaction) {

@@ -23,7 +23,7 @@ use function Amp\delay;
 /** Runs a function in a transaction, or in a savepoint. */
 final class TransactionRun
 {
-    /** Seconds for pending rows when a stream is left. Then the statement is stopped, and the transaction undone. */
+    /** Seconds for pending rows when a stream is left, before the statement is stopped and its transaction undone. */
     private const FETCH_TIMEOUT = 0.1;
 
     /** Seconds for a ROLLBACK. If the server hangs, the connection is closed, which rolls back too. */
@@ -65,7 +65,8 @@ final class TransactionRun
     }
 
     /**
-     * Yields the rows of a statement in a transaction of its own, which is committed when all rows are read or left.
+     * Yields the rows of a statement in its own transaction, which is committed after the last row or when the loop is
+     * left.
      *
      * @param list<mixed> $parameters
      *
@@ -223,8 +224,8 @@ final class TransactionRun
     }
 
     /**
-     * Gives a session back. If a transaction is open, its loop was left or its fiber destroyed, and nothing may
-     * suspend. So another fiber ends the transaction first.
+     * Gives a session back. If its transaction is still open, the loop was left or the fiber is being destroyed. Then
+     * nothing may suspend here, so another fiber ends the transaction first.
      *
      * @param string $end COMMIT or ROLLBACK
      */
@@ -291,7 +292,7 @@ final class TransactionRun
             if ($session->hasBegun() && $session->isOpen() && $session->transactionStatus() !== 'I') {
                 $session->query('ROLLBACK', [], new TimeoutCancellation(self::ROLLBACK_TIMEOUT));
                 if ($session->transactionStatus() !== 'I') {
-                    // A server that answers like this does not support transactions.
+                    // A server that reports a transaction after ROLLBACK does not support transactions.
                     $session->close();
                 }
             }

@@ -20,10 +20,10 @@ use Spindle\Postgres\Testing\Internal\ServerUser;
  * A private PostgreSQL server for tests, created within a second from the installed PostgreSQL.
  *
  * All its files are in a private directory. Everything is removed when the cluster is stopped, when nothing references
- * it, or when the PHP process has ended, also by SIGKILL.
+ * it, or when the PHP process has ended, even by SIGKILL.
  *
  * The server listens on a Unix socket, which trusts every user with access to its directory. It also listens on
- * 127.0.0.1, where it asks for the password. As root, the server runs as the user "postgres" or "nobody".
+ * 127.0.0.1, where it asks for the password. If PHP runs as root, the server runs as user "postgres" or "nobody".
  *
  * A fork of the process may use the cluster, but not stop or restart it. All methods block, also within an event loop.
  */

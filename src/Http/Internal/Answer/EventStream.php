@@ -12,10 +12,10 @@ use Spindle\Http\Internal\Message\ForwardOnly;
 use Spindle\Http\ServerSentEvent;
 
 /**
- * The events for one client. The iterator runs in separate fibers, one event after the other, each when the one before
- * was read. A reader that waits longer than the heartbeat gets a comment.
+ * The events for one client. The iterator runs in separate fibers, and advances by one event when the previous one was
+ * read. A reader that waits longer than the heartbeat gets a comment.
  *
- * A reader that is suspended when the stream is closed is resumed, and finds the end.
+ * Closing the stream resumes a suspended reader, which then finds the end.
  *
  * @see https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream
  */

@@ -13,9 +13,9 @@ use Spindle\Http\Internal\FreeMemory;
  * Parses a body by its Content-Type: a urlencoded or multipart form, or JSON. Forms have the same structure as in PHP
  * ({@see NameTree}), so handlers get the same data under every server.
  *
- * Reading may suspend the fiber. The body is read to its end, at most one piece ahead. After a cancellation or an
- * exception, nothing of the form is kept. JSON and urlencoded forms are read from the beginning of the body, and its
- * position is restored. A multipart form is read once.
+ * Reading may suspend the fiber. The body is read to its end, piece by piece. After a cancellation or an exception,
+ * nothing of the form is kept. JSON and urlencoded forms are read from the beginning of the body, and its position is
+ * restored. A multipart form is read once.
  */
 final readonly class FormReader
 {
@@ -75,7 +75,7 @@ final readonly class FormReader
         return $parse($body);
     }
 
-    /** @param string $contentType value of the header field of a body; decides up to which size it can be read again */
+    /** Returns up to how many bytes a body with this Content-Type can be read again; 0 for never. */
     public function kept(string $contentType): int
     {
         $type = self::type($contentType);

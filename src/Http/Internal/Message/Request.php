@@ -23,7 +23,7 @@ final class Request implements ServerRequestInterface
 {
     use HasFields;
 
-    /** @var string|null null unless it differs from the received one */
+    /** @var string|null null for the received one */
     private ?string $method = null;
 
     /** @var FieldMap|null */
@@ -31,7 +31,7 @@ final class Request implements ServerRequestInterface
 
     private ?UriInterface $uri = null;
 
-    /** @var string|UriInterface|null as set; or the URI parsed from it; null unless it differs from the received one */
+    /** @var string|UriInterface|null as set, or the URI that withUri() set; null for the received one */
     private string|UriInterface|null $target = null;
 
     /** @var array<array-key, mixed>|null */
@@ -42,17 +42,17 @@ final class Request implements ServerRequestInterface
 
     private ?StreamInterface $body = null;
 
-    /** @var array{array<array-key, mixed>|object|null}|null in a list; null unless it differs from the received one */
+    /** @var array{array<array-key, mixed>|object|null}|null in a list, as it may be null; null for the received one */
     private ?array $parsed = null;
 
     /** @var array<array-key, mixed>|null */
     private ?array $files = null;
 
-    /** @var array<array-key, mixed> with a NUL before the names of removed attributes that the exchange has */
+    /** @var array<array-key, mixed> a name after a NUL marks an attribute of the exchange as removed */
     private array $attributes = [];
 
     /**
-     * Stores its arguments. Native types would take as long as all else here.
+     * The parameters have no native types, because checking them would double the time.
      *
      * @param Head     $head
      * @param RequestExchange $exchange
@@ -211,8 +211,8 @@ final class Request implements ServerRequestInterface
      * Returns the body. Its reads suspend until bytes have arrived. They throw a {@see HttpException} when the body is
      * too large, too slow or malformed.
      *
-     * JSON, urlencoded forms and short bodies of other types can be read again, also after {@see getParsedBody()}.
-     * After it, the body of a multipart form is empty.
+     * JSON, urlencoded forms and short bodies of other types can be read again, also after {@see getParsedBody()}. That
+     * call leaves the body of a multipart form empty.
      */
     public function getBody(): StreamInterface
     {
@@ -230,7 +230,7 @@ final class Request implements ServerRequestInterface
     /**
      * Returns a form's fields or decoded JSON as an array; null for other types. The first call reads the body to its
      * end and keeps the position, except for a multipart form. Throws a LogicException for a body that was closed, or
-     * can be read only once and was read.
+     * that was read and can be read only once.
      *
      * @return array<array-key, mixed>|object|null
      *

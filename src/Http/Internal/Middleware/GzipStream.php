@@ -8,7 +8,7 @@ use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\ForwardOnly;
 use Spindle\Http\Internal\Message\IterableStream;
 
-/** A body that is compressed while it is read. Each read of a body with unknown length can be decompressed at once. */
+/** A body that is compressed while it is read. If its size is unknown, clients can decompress each read at once. */
 final class GzipStream implements StreamInterface
 {
     use ForwardOnly;
@@ -38,10 +38,10 @@ final class GzipStream implements StreamInterface
     private int $position = 0;
 
     /**
-     * @param StreamInterface $source a seekable one is read from its beginning and left open, even if others move its
-     *                                position in between; any other is read from its current position, and closed with
-     *                                this stream
-     * @param int|null        $size   bytes that are read of the source, which must have them; null when unknown
+     * @param StreamInterface $source a seekable source is read from its beginning, even if others move its position,
+     *                                and left open; any other is read from its current position, and closed with this
+     *                                stream
+     * @param int|null        $size   bytes to read from the source; null to read to its end
      */
     public function __construct(
         private readonly StreamInterface $source,

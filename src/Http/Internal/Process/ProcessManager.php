@@ -28,7 +28,7 @@ final class ProcessManager
     /** Nanoseconds for a process to report its position before it is killed. */
     private const REPORT_NANOSECONDS = 250_000_000;
 
-    /** Seconds after its own timeout in which an ending process may still end by itself. Then it is killed. */
+    /** Seconds from an ending process's own timeout until it is killed. */
     private const GRACE_SECONDS = 1.0;
 
     /** @var list<Slot> */
@@ -237,7 +237,7 @@ final class ProcessManager
         $this->surveys->expire($now);
     }
 
-    /** Sends a ping. Pings are counted, not seconds, so that a pause of this process makes no other one late. */
+    /** Sends a ping. Pings are counted, not seconds. So a pause of the supervisor makes no process look blocked. */
     private function ping(Child $child): void
     {
         if ($child->readyAt === null) {
@@ -254,7 +254,7 @@ final class ProcessManager
     }
 
     /**
-     * Makes a process report its position and end. Earlier, the signal would disturb a handler that goes on.
+     * Makes a process report its position and end. The signal comes only before a kill, since it disturbs a handler.
      *
      * @param string $why reason of the kill
      */
@@ -374,7 +374,7 @@ final class ProcessManager
         }
     }
 
-    /** Handles a process that ends by itself: at once, or after SIGTERM as after {@see Message::Stop}. */
+    /** Handles a process that ends by itself: at once, or after a SIGTERM, which acts like {@see Message::Stop}. */
     private function dies(Child $child, string $why): void
     {
         $child->end = $why;
@@ -395,7 +395,7 @@ final class ProcessManager
         $this->replace($child->slot);
     }
 
-    /** Replaces a process, unless an earlier one of the slot is still ending. This bounds their number. */
+    /** Replaces a process, unless an earlier one of the slot is still ending. This bounds the number of processes. */
     private function replace(Slot $slot): void
     {
         $child = $slot->current;

@@ -66,7 +66,7 @@ final class Connection
 
     private ?ServerExchange $exchange = null;
 
-    /** The body of its response while it is sent. */
+    /** The response body that is being sent. */
     private ?OutgoingBody $streaming = null;
 
     private bool $answering = false;
@@ -185,9 +185,9 @@ final class Connection
     }
 
     /**
-     * Stops the connection, except for a request that may be on its way. Event streams end.
+     * Ends event streams. Closes an idle connection only at the deadline, because a request may be on its way.
      *
-     * @param int $deadline how long to wait for that request, by hrtime()
+     * @param int $deadline by hrtime()
      */
     public function stop(int $deadline): void
     {
@@ -232,9 +232,8 @@ final class Connection
     }
 
     /**
-     * Returns whether the client is too slow for a server that has no room for others. The server waits for bytes of
-     * the request, or for the client to take the response. Since the first call, the client has sent or taken too few
-     * bytes.
+     * Returns whether the client is too slow for a server that has no room for others. This is so while the server
+     * waits for the client, if the client has sent or taken too few bytes since an earlier call.
      */
     public function isTooSlowForOthers(int $now): bool
     {
@@ -258,7 +257,7 @@ final class Connection
 
     /**
      * @param int $begun when the server began to wait; earlier measurements are ignored
-     * @param int $time  nanoseconds by the clock of this kind of waiting
+     * @param int $time  nanoseconds by hrtime(), or nanoseconds of waiting for the body so far
      */
     private function isTooSlowSince(int $begun, int $time, int $bytes): bool
     {
@@ -362,7 +361,7 @@ final class Connection
         $this->close(ClientLeftException::stopped());
     }
 
-    /** Reads what the kernel has received. Closed with unread bytes, the connection would lose its response. */
+    /** Reads what the kernel has received. If unread bytes remained, closing would discard the response. */
     private function discard(): void
     {
         $until = $this->transport->received + self::MAX_LINGER_BYTES;
@@ -389,7 +388,7 @@ final class Connection
         return $this->peer->secure ? $this->transport->stream() : null;
     }
 
-    /** Ends the source of a response body that is not needed any more. Its end may suspend. */
+    /** Closes a response body that is not needed any more, in another fiber because closing may suspend. */
     private function letGo(): void
     {
         $body = $this->streaming;
@@ -452,7 +451,7 @@ final class Connection
         }
     }
 
-    /** Handles the end of the client's side. Whether it still reads is unknown until something is sent. */
+    /** Handles the end of the client's side. Whether the client still reads is unknown until something is sent. */
     private function ended(): void
     {
         $this->peerEnded = $this->peerLeft = true;
@@ -482,7 +481,7 @@ final class Connection
                 }
                 $idle = $this->parser->isIdle();
                 $more = $head !== null && !$this->last && !$idle;
-                // More may have arrived during the wait.
+                // More requests may have arrived during the wait.
                 if (
                     $this->out !== ''
                     && (!$more || $this->transport->sending || \strlen($this->out) > self::RESPONSE_BUFFER_BYTES)
@@ -716,7 +715,7 @@ final class Connection
         }
     }
 
-    /** Waits for the response's next piece, or still for the client if the handler is reading the body. */
+    /** Enters the phase of waiting for the response's next piece, or for the client while a handler reads the body. */
     private function enterStream(): void
     {
         if ($this->reader === null) {
@@ -799,7 +798,7 @@ final class Connection
         $this->checkBody($exchange);
     }
 
-    /** @return bool whether it suspended, until the client had taken what was collected */
+    /** @return bool whether the fiber was suspended until all collected bytes were sent */
     private function drain(): bool
     {
         $out = $this->out;
@@ -819,7 +818,7 @@ final class Connection
         return true;
     }
 
-    /** Continues after all bytes were sent that could not be sent at once. */
+    /** Continues after the bytes were sent that had to wait. */
     private function written(): void
     {
         if ($this->transport->isBroken()) {
@@ -861,7 +860,8 @@ final class Connection
     }
 
     /**
-     * Ends this side and waits for the client's end. With unread bytes, the kernel would discard the response.
+     * Ends this side and waits for the client's end. Closing with unread bytes would make the kernel discard the
+     * response.
      *
      * @see https://www.rfc-editor.org/rfc/rfc9112#section-9.6
      */

@@ -13,6 +13,7 @@ use Spindle\Http\Internal\Server\ResponseWriter;
 use Spindle\Http\Internal\Server\Transport;
 use Spindle\Http\Response;
 
+/** Sends a request over one connection, and parses the response. */
 final class TestConversation
 {
     private const READ_BYTES = 65_536;
@@ -63,7 +64,7 @@ final class TestConversation
     private static function parse(string $bytes, string $method): Response
     {
         do {
-            // All earlier responses are interim ones.
+            // Interim responses (1xx) precede the final one.
             if (preg_match('@^HTTP/1\.1 (\d{3}) ([^\r\n]*+)\r\n((?:[^\r\n]++\r\n)*+)\r\n@', $bytes, $match) !== 1) {
                 throw new \UnexpectedValueException('The server closed the connection without an answer');
             }

@@ -8,18 +8,21 @@ use Spindle\Postgres\AuthenticationMethod;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * The login, from the startup message to the first ReadyForQuery: bytes in, bytes out, without a stream, a loop or a
- * clock. Three rules hold for any peer. Only authentication messages are accepted before authentication is complete. An
- * exchange that has begun must finish before the server may declare success. No proof weaker than allowed is sent.
+ * Implements the login, from the startup message to the first ReadyForQuery. It turns received bytes into bytes to
+ * send, without a stream, an event loop or a clock.
+ *
+ * Three rules hold for any server. Only authentication messages are accepted before authentication is complete. An
+ * authentication that has begun must finish before the server may declare success. No proof weaker than allowed is
+ * sent.
  *
  * @see https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-START-UP
  */
 final class Startup
 {
-    /** Bytes of one message, and of all messages that a server may send until the login is done. */
+    /** Maximum bytes of one message, and of all messages together until the login is done. */
     private const MAX_LOGIN_BYTES = 0x1_0000;
 
-    /** Bytes that the server may send after the login until it is ready; some kilobytes are usual. */
+    /** Maximum bytes of messages between the login and ReadyForQuery; some kilobytes are usual. */
     private const MAX_SETUP_BYTES = 0x10_0000;
 
     /** Types of first messages: authentication, error, negotiation of the version, notice. */
@@ -39,7 +42,7 @@ final class Startup
     /** Whether the server has proved that it knows the password. */
     private bool $verified = false;
 
-    /** The proof that was sent without SCRAM; null for none. */
+    /** Method of the proof that was sent without SCRAM; null for none. */
     private ?AuthenticationMethod $sent = null;
 
     private bool $authenticated = false;
@@ -65,7 +68,7 @@ final class Startup
         $this->buffer = new MessageBuffer(self::MAX_LOGIN_BYTES);
     }
 
-    /** Returns the startup message. It has only parameters that poolers also accept from every client. */
+    /** Returns the startup message. It has only parameters that poolers accept too. */
     public function begin(): string
     {
         return Messages::startup([
@@ -180,7 +183,7 @@ final class Startup
 
     private function request(int $code, #[\SensitiveParameter] string $data): string
     {
-        // An exchange that has begun must finish: the server can't ask for anything else in between.
+        // An authentication that has begun must finish: the server can't ask for anything else in between.
         $expected = match (true) {
             $this->scram !== null && $this->verified, $this->sent !== null => [0],
             $this->scram !== null => [11, 12],
@@ -226,7 +229,7 @@ final class Startup
             $this->credentials->demand(AuthenticationMethod::None);
         }
         $this->authenticated = true;
-        // Messages after the login have their own limit.
+        // Messages after the login have their own limit. 0 would stand for no bytes at all.
         $this->received = 1;
 
         return '';
@@ -286,8 +289,8 @@ final class Startup
 
     private function negotiate(string $payload): void
     {
-        // The client asked for version 3.0 only, so no feature has to be given up. Servers report the version with its
-        // major part.
+        // The client asked for version 3.0 without options, so the server can't drop any. By the protocol, the server
+        // sends only its minor version, but real servers send the major version too.
         if (!\in_array(Messages::number($payload) >> 16, [0, 3], true) || Messages::number($payload, 4) !== 0) {
             throw AttemptFailedException::because('the server does not speak version 3.0 of the protocol');
         }

@@ -22,16 +22,16 @@ use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Result;
 
 /**
- * Speaks the wire protocol in PHP. Each query is one exchange of a {@see Pipeline}, and its statement stays prepared.
- * Some values, such as strings, are encoded differently for different types. The first time, such a statement needs
- * another round trip to learn the server's types. Later executions need one.
+ * Implements the wire protocol in PHP. Each query is one exchange of a {@see Pipeline}, and its statement stays
+ * prepared. The encoding of some values, such as strings, depends on the parameter's type. The first execution with
+ * such a value needs a second round trip to learn the types. Later executions need one.
  */
 final class NativeSession implements Session
 {
-    /** How often to send a statement again that does not match what was prepared. */
+    /** How often a statement is sent again because the prepared one was out of date. */
     private const MAX_RETRIES = 3;
 
-    /** Whether {@see took()} is needed, which costs a little. */
+    /** Whether execution times are measured for {@see took()}, which takes some time itself. */
     public bool $isTimed = false;
 
     private int $portals = 0;
@@ -40,7 +40,7 @@ final class NativeSession implements Session
 
     private string $tag = '';
 
-    /** The exchange after which statements may mean something else, while the end of the transaction may undo that. */
+    /** The last exchange that changed what statements mean, while the end of the transaction may undo the change. */
     private ?Exchange $changing = null;
 
     private readonly Preparation $preparation;
@@ -82,7 +82,7 @@ final class NativeSession implements Session
 
     /**
      * Sends a query directly, if its statement is prepared and the connection has nothing else to do first. The answer
-     * wakes the exchange, and {@see Result()} returns the result.
+     * wakes the exchange. Then {@see result()} returns the result.
      *
      * @param list<mixed> $parameters
      *
@@ -158,8 +158,8 @@ final class NativeSession implements Session
     }
 
     /**
-     * Asks the server to stop the current statement, which is sent again behind all others if that undid it. Nothing
-     * changes if the request can't be sent.
+     * Asks the server to stop the current statement. A statement that was stopped and undone is sent again, behind all
+     * others. Nothing changes if the request can't be sent.
      */
     public function postpone(): void
     {
@@ -249,7 +249,7 @@ final class NativeSession implements Session
         $this->runScript($sql, true, $cancellation, $ends);
     }
 
-    /** Sends a pending BEGIN with a Sync. If it fails, the server would otherwise skip the following simple query. */
+    /** Sends a pending BEGIN with a Sync. Without the Sync, the server would skip the next query if BEGIN fails. */
     private function sendBegin(?Cancellation $cancellation): void
     {
         if ($this->pipeline->begin !== '') {
@@ -260,7 +260,7 @@ final class NativeSession implements Session
         }
     }
 
-    /** @param bool $meansElse whether statements may mean something else after the script */
+    /** @param bool $meansElse whether the script may change what statements mean */
     private function runScript(
         string $sql,
         bool $meansElse,
@@ -343,7 +343,7 @@ final class NativeSession implements Session
         $cancellation?->throwIfRequested();
         $this->steps->log('Beginning a transaction', $sql);
         $this->settleStatements();
-        // Without a Sync: if BEGIN fails, the server skips everything behind it.
+        // No Sync follows, so that the server skips the next statement if BEGIN fails.
         $this->pipeline->begin = FrontendMessages::parse('', $sql)
             . implode('', FrontendMessages::bind("\0\0\0\0", [], "\0\0"))
             . FrontendMessages::EXECUTE;
@@ -538,8 +538,8 @@ final class NativeSession implements Session
     }
 
     /**
-     * Submits a prepared statement for execution. While it waits, other fibers may close the statement or change what
-     * its text means. Then only a Sync is sent, because an error would fail the transaction.
+     * Submits a prepared statement for execution. While the exchange waits, other fibers may close the statement or
+     * change what its text means. Then only a Sync is sent, because an error would fail the transaction.
      *
      * @param non-empty-list<string> $parts
      *
@@ -595,9 +595,9 @@ final class NativeSession implements Session
     }
 
     /**
-     * Returns what to do when a statement is sent after which texts may mean something else.
+     * Returns what to do when a statement was sent that may begin a generation or undo changes.
      *
-     * @param bool $mayChange whether the statement may change what texts mean, as far as is known
+     * @param bool $mayChange false if the statement is known not to change what statements mean
      *
      * @return (\Closure(Exchange): void)|null
      */
@@ -620,7 +620,7 @@ final class NativeSession implements Session
         }
     }
 
-    /** Begins a generation. The statement that changes the meaning was parsed before. */
+    /** Begins a generation. The statement that causes it belongs to the previous one, because it was parsed before. */
     private function startGeneration(#[\SensitiveParameter] Exchange $exchange): void
     {
         $exchange->generation = $this->statements->generation;
@@ -640,7 +640,7 @@ final class NativeSession implements Session
         array_map($this->preparation->close(...), $names);
     }
 
-    /** Keeps statements of a finished transaction: no rollback can affect them any more. */
+    /** Keeps statements that were prepared in a finished transaction, because no rollback can affect them any more. */
     private function settleStatements(): void
     {
         if (
@@ -662,7 +662,7 @@ final class NativeSession implements Session
     {
         SqlText::check($sql);
         if (SqlText::isCopy($sql)) {
-            // The server would read the messages behind it as its data.
+            // The server would read the messages behind a COPY as its data.
             throw new \LogicException('A COPY is for copyFrom() or copyTo()');
         }
         if (!array_is_list($parameters)) {
@@ -702,7 +702,7 @@ final class NativeSession implements Session
     }
 
     /**
-     * Throws the failure, unless nothing of the statement was done and it may be sent again.
+     * Throws the failure, unless the statement had no effect and may be sent again.
      *
      * @param list<int> $types types of the parameters, as far as they are known
      * @param list<mixed> $parameters
@@ -733,7 +733,7 @@ final class NativeSession implements Session
         $this->steps->logOutcome("Failed with SQLSTATE {$error->sqlState()}", $sql, $exchange->took);
         $types = $exchange->parameters ?? $types;
         $isStale = $this->forgetStale($sql, $exchange, $tries) && $tries <= self::MAX_RETRIES;
-        // As often as it takes: a request to stop another one, or to let others go ahead, hit it.
+        // No limit applies if a cancel request for another statement, or one of postpone(), stopped this statement.
         $isUndone = $exchange->struck && (!$exchange->executes || SqlText::isRepeatable($sql));
         if (!($isStale || $isUndone) || $exchange->status !== 'I') {
             throw $this->exception($sql, $error, $types, $parameters);

@@ -30,7 +30,7 @@ final class Pipeline
     /** Bytes of a stream's rows that may be held before reading pauses. */
     private const MAX_HELD_BYTES = 0x10_0000;
 
-    /** Maximum of reads from a stream with a buffer in one turn of the loop. */
+    /** Maximum number of reads in one turn of the loop, for a stream with its own buffer. */
     private const MAX_READS_PER_TURN = 8;
 
     /** @var array<int, self> connections with waiting callers, kept alive here since nothing else may reference them */
@@ -44,7 +44,7 @@ final class Pipeline
     /** @var (\Closure(list<Exchange>): void)|null called with exchanges that made progress, before callers resume */
     public ?\Closure $onAnswered = null;
 
-    /** COPY under way, once it is sent. */
+    /** COPY that was sent and has not ended. */
     public ?Exchange $copying = null;
 
     /** Messages that close statements and portals, to be sent ahead of the next submission. */
@@ -53,7 +53,7 @@ final class Pipeline
     /** Messages that begin a transaction, to be sent ahead of the next submission. */
     public string $begin = '';
 
-    /** Turn for which others wait while a COPY has the connection to itself. */
+    /** Held while a COPY has the connection to itself. */
     public readonly FairMutex $copy;
 
     public readonly Conversation $conversation;
@@ -75,7 +75,7 @@ final class Pipeline
     /** Whether a write is waiting until the stream accepts more bytes. */
     private bool $writing = false;
 
-    /** Whether exchanges arrive one at a time, so that there is nothing to gather into one write. */
+    /** Whether only one exchange was in flight at the last write. Then the next one is probably alone too. */
     private bool $lone = false;
 
     private bool $paused = false;
@@ -86,7 +86,7 @@ final class Pipeline
     /** Number of callers that are waiting for all answers. */
     private int $settling = 0;
 
-    /** Whether this process was just found not to be a fork, and no foreign code has run since. */
+    /** Whether this process is known not to be a fork, because no caller's code has run since the last check. */
     private bool $isOurs = false;
 
     /** Timer of the read timeout. */
@@ -162,12 +162,12 @@ final class Pipeline
     }
 
     /**
-     * Sends an exchange as soon as nothing is to be stopped and no other fiber has a COPY under way.
+     * Sends an exchange as soon as no exchange has to be stopped and no other fiber has a COPY under way.
      *
      * An exchange that begins a transaction, or must not be sent twice, waits for all exchanges ahead. Otherwise a late
      * cancel request for one of them could stop this exchange.
      *
-     * @param non-empty-list<string> $parts of the messages of the exchange
+     * @param non-empty-list<string> $parts messages of the exchange
      */
     public function submit(Exchange $exchange, #[\SensitiveParameter] array $parts, ?Cancellation $cancellation): void
     {
@@ -211,7 +211,7 @@ final class Pipeline
         $conversation = $this->conversation;
         $alone = $conversation->exchanges === [];
         $conversation->exchanges[$conversation->tail++] = $exchange;
-        // Like Outbox::add(), inlined because it runs for each statement.
+        // Like WriteBuffer::add(), inlined because it runs for each statement.
         $length = \strlen($bytes);
         if ($length < WriteBuffer::LARGE) {
             $this->outbox->tail .= $bytes;
@@ -297,7 +297,7 @@ final class Pipeline
         }
     }
 
-    /** Suspends until nothing is to be stopped any more. With `$all` it also waits until nothing is in flight. */
+    /** Suspends until no exchange has to be stopped any more. With `$all`, also waits until all are answered. */
     public function settle(bool $all, ?Cancellation $cancellation): void
     {
         if ($all && $this->copying === null && $this->conversation->exchanges !== []) {
@@ -597,7 +597,7 @@ final class Pipeline
             }
         }
         $conversation->isLarge = false;
-        // The loop may only rest now, because most callers that were woken have sent something.
+        // The check is last, because most callers that were woken have sent something.
         if ($conversation->exchanges === [] && $this->end === null) {
             $this->rest();
         }
@@ -618,7 +618,7 @@ final class Pipeline
         }
         $isSlow = $took > ServerTime::SHORT;
         foreach ($answered as $index => $exchange) {
-            // When several were slow together, the first one gets all of the time: the others waited for it.
+            // When several were slow together, all of the time counts for the first one: the others waited for it.
             $exchange->took = !$isSlow ? $took : ($index === 0 ? $took * $count : -1);
         }
     }

@@ -34,19 +34,19 @@ use function Amp\async;
  */
 final class PgsqlHandle
 {
-    /** Seconds between cancel requests above which the connection is given up. */
+    /** Longest pause between two cancel requests, in seconds. After a longer pause, the connection is closed. */
     private const MAX_CANCEL_PAUSE_SECONDS = 10.0;
 
     /** Seconds from the first cancel request to the second. Each later pause is twice as long. */
     private const FIRST_CANCEL_PAUSE_SECONDS = 0.05;
 
-    /** Nanoseconds of reading after which the caller is resumed later, because it copies large results again. */
+    /** Nanoseconds. After a longer read, other callbacks run before the caller, which copies the result again. */
     private const LONG_READ_NANOSECONDS = 2_000_000;
 
     /** @var array<int, self> connections with a waiting caller, which may have no other reference */
     private static array $busy = [];
 
-    /** @var list<Connection> connections of this fork's parent, which their destruction would end */
+    /** @var list<Connection> connections of the parent process, kept here because destroying them would end them */
     private static array $foreign = []; // @phpstan-ignore property.onlyWritten
 
     private static bool $endsAtShutdown = false;
@@ -101,7 +101,7 @@ final class PgsqlHandle
     /**
      * @param Connection $connection owned by this object from now on
      * @param PgsqlCancel $stop asks the server to cancel the current statement
-     * @param float|null $readTimeout seconds without a byte, while an answer is due, before it counts as lost
+     * @param float|null $readTimeout seconds without a byte, while an answer is due, until the connection is lost
      * @param bool $tls whether the connection may be encrypted
      * @param bool $persistent whether PHP keeps the connection when it is closed
      */
@@ -147,10 +147,10 @@ final class PgsqlHandle
     }
 
     /**
-     * Sends a request, and suspends until the server has done it or a COPY has progressed.
+     * Sends a request, and suspends until the server has completed it or a COPY has progressed.
      *
      * @param \Closure(Connection): (bool|int) $send one of pg_send_*()
-     * @param \Closure(Call): void|null $late called when the server has done the request, if its caller has left before
+     * @param \Closure(Call): void|null $late called when the server has completed a request that was cancelled
      * @param TransactionEnds|null $ends records the commands of a script
      *
      * @throws ConnectionClosedException|ConnectionLostException
@@ -384,7 +384,7 @@ final class PgsqlHandle
             return;
         }
         if ($this->persistent && $isIdle && $this->status !== 'I') {
-            // A persistent connection stays open. Blocks, as PHP itself would at the end of the request.
+            // A persistent connection stays open. This call blocks, as PHP's own at the end of the request would.
             @pg_query($this->connection, 'ROLLBACK');
         }
         Libpq::close($this->connection, $this->socket);
@@ -544,7 +544,7 @@ final class PgsqlHandle
     private function finish(Call $call): void
     {
         $encoding = pg_client_encoding($this->connection);
-        // The encoding has no name after the connection has ended, which is reported below.
+        // The encoding has no name after the connection has ended. isLost() handles that below.
         if ($encoding !== 'UTF8' && $encoding !== '') {
             $this->end(ConnectionLostException::while(ProtocolException::encoding($encoding)->getMessage()));
 
@@ -649,8 +649,8 @@ final class PgsqlHandle
     }
 
     /**
-     * Makes the server notice a cancel request during a COPY, which it does after it has read another row. A line end
-     * completes a row in any format. Only then is the end of the data sent, because otherwise the rows would be stored.
+     * Makes the server notice a cancel request during a COPY. The server does so after it has read another row, and a
+     * line end completes a row in any format. The end of the data follows. By itself, the end would store the rows.
      */
     private function poisonCopy(Call $call): void
     {
@@ -666,8 +666,7 @@ final class PgsqlHandle
             Libpq::endData($this->connection, null);
             $call->takesData = false;
         } else {
-            // At first the socket may be filled by waiting data, so the end is sent when it is writable for the second
-            // time.
+            // Pending data may fill the socket when it becomes writable. The end is sent when it is writable again.
             $call->ends = true;
             $this->ending = 2;
         }

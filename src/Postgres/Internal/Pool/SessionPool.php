@@ -22,11 +22,11 @@ use function Amp\async;
  * The sessions of a pool, and the fibers that wait for them.
  *
  * A session is lent to one borrower alone, or shared by queries that are known to be short ({@see ShortStatements}).
- * Waiting fibers are in the {@see WaitQueue}. For each borrower that needs a session alone, a shared one is reserved.
- * No further query joins it, so it is free as soon as its queries are done.
+ * Waiting fibers are in the {@see WaitQueue}. For each borrower that waits for a session alone, a shared session is
+ * reserved. No further query is sent on it, so it is free as soon as its queries are done.
  *
- * A session counts a query of {@see Queries} from when it is sent until its answer is read. Then the next waiting query
- * is sent, before the fiber of the first one runs and without waking the fiber of the next.
+ * A query of {@see Queries} uses a session from when it is sent until its answer is read. Then the next waiting query
+ * is sent at once: before the fiber of the first query runs, and without waking its own fiber.
  */
 final class SessionPool implements SessionLender
 {
@@ -166,7 +166,7 @@ final class SessionPool implements SessionLender
         }
     }
 
-    /** Returns a session that is available at once, or null. The session does not count the caller yet. */
+    /** Returns a session that is available at once, or null. The session is not lent yet. */
     public function available(bool $alone, int $cost): ?PooledSession
     {
         if ($this->closed) {
@@ -199,7 +199,7 @@ final class SessionPool implements SessionLender
         return $member;
     }
 
-    /** Waits for a session that is open and lends it. One that was idle for long is tested first. */
+    /** Waits for an open session and lends it. A session that was idle for long is tested first. */
     public function obtain(bool $alone, int $cost, ?Cancellation $cancellation): PooledSession
     {
         $since = hrtime(true);
@@ -262,7 +262,7 @@ final class SessionPool implements SessionLender
     }
 
     /**
-     * Releases the session of a query that was sent and failed or was abandoned, unless that has been done.
+     * Releases the session of a query that failed or was abandoned, unless it was released already.
      *
      * @throws \LogicException in a fork. Each query fails there, and a check before each query would cost too much
      */
@@ -336,7 +336,7 @@ final class SessionPool implements SessionLender
         return $waiter->member ?? throw new \LogicException('A fiber that waits for a session was woken without one');
     }
 
-    /** Ends reservations for which there is no waiter any more, after a waiter left. */
+    /** Ends reservations that no waiter needs any more, after a waiter has left. */
     private function left(): void
     {
         while (
@@ -405,7 +405,7 @@ final class SessionPool implements SessionLender
             foreach ($self->members->all as $member) {
                 $isShared = $isShared || $member->borrowers > 1;
                 if ($member->look() && $self->isOurs()) {
-                    // The query may depend on a statement behind it. It runs again with nothing behind it.
+                    // The query may wait for a statement behind it. So it is stopped, and runs again as the last one.
                     $member->spoil();
                     $member->native?->postpone();
                 }
@@ -494,7 +494,7 @@ final class SessionPool implements SessionLender
         return (hrtime(true) - $member->session->lastActivity()) / 1e9;
     }
 
-    /** Whether an idle session answers a ping; else it is dropped. After a cancellation the ping goes on for others. */
+    /** Whether an idle session answers a ping. If not, it is dropped. A cancellation does not stop the ping. */
     private function answers(PooledSession $member, bool $alone, float $seconds, ?Cancellation $cancellation): bool
     {
         $member->alone = true;
@@ -555,7 +555,7 @@ final class SessionPool implements SessionLender
         })->ignore();
     }
 
-    /** Tries again after a pause. A permanent failure needs a waiter: refused logins may lock the account. */
+    /** Tries again after a pause. A permanent failure is repeated only for a waiter: logins may lock the account. */
     private function openAgain(): void
     {
         if (

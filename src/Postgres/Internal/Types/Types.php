@@ -11,7 +11,7 @@ use Spindle\Postgres\ProtocolException;
 /**
  * Converts values to and from PostgreSQL's text format, by the OIDs of their types.
  *
- * Types that a database defines itself are learnt from it once. Values of unknown types are strings.
+ * Types that a database defines itself are queried from it once. Values of unknown types are strings.
  *
  * No message or trace of an exception contains a value.
  */
@@ -23,7 +23,7 @@ final class Types
     /** `(int) $text` */
     public const INT = 1;
 
-    /** `(float) $text`, but for "NaN", "Infinity" and "-Infinity" */
+    /** `(float) $text`, except for "NaN", "Infinity" and "-Infinity" */
     public const FLOAT = 2;
 
     /** `$text === 't'` */
@@ -35,8 +35,8 @@ final class Types
     public const OTHER = 5;
 
     /**
-     * Query for {@see self::learn()}: describes types and those they consist of. $1 is an array of OIDs, such as
-     * "{16385,16391}". Before version 14, pg_range had no multiranges.
+     * Query for {@see self::learn()}: describes types and their component types. $1 is an array of OIDs, such as
+     * "{16385,16391}". Before PostgreSQL 14, pg_range had no multiranges.
      */
     public const QUERY = <<<'SQL'
         WITH RECURSIVE found (oid, kind, base, name, delimiter) AS (
@@ -97,22 +97,22 @@ final class Types
     }
 
     /**
-     * Whether encoding a value depends on its parameter's type. null, whole numbers and floats have the same text for
-     * all types. false and true do not: a number needs 0 and 1, JSON needs false and true.
+     * Whether encoding a value depends on its parameter's type. null, integers and floats have the same text for all
+     * types. A boolean does not: a numeric parameter needs 0 or 1, and JSON needs false or true.
      */
     public static function needsType(#[\SensitiveParameter] mixed $value): bool
     {
         return $value !== null && !\is_int($value) && !\is_float($value);
     }
 
-    /** Returns the text of a bytea. */
+    /** Returns bytes in the text format of bytea. */
     public static function hex(#[\SensitiveParameter] string $bytes): string
     {
         return ByteaType::hex($bytes);
     }
 
     /**
-     * Returns the OIDs that {@see self::QUERY} must be asked about. Its answer describes all of them.
+     * Returns the OIDs to run {@see self::QUERY} with. Its result describes all of them.
      *
      * @param list<int> $oids
      *
@@ -149,7 +149,7 @@ final class Types
             ];
             $this->names[(int) $oid] = $name ?? "the type {$oid}";
         }
-        $this->types = []; // cached types may consist of those just learnt
+        $this->types = []; // cached types may have components that were just learnt
     }
 
     /** @throws ProtocolException when the text is not a value of the type */
@@ -159,7 +159,7 @@ final class Types
     }
 
     /**
-     * Encodes a parameter as text. A bytea is returned as bytes, but not a domain over it.
+     * Encodes a parameter as text. A bytea is returned as bytes; a domain over bytea is not.
      *
      * @param int $position parameter number, from 1
      *

@@ -13,8 +13,8 @@ use Spindle\Postgres\Testing\TemporaryClusterOptions;
 final class DataDirectory
 {
     /**
-     * Settings for data that need not survive the machine, so nothing is synced to disk. After a killed server, the
-     * committed data are still complete. Shared memory is in files, so it always goes with the directory.
+     * Settings for data that need not survive a crash of the machine, so nothing is synced to disk. After a kill of the
+     * server, the committed data are still complete. Shared memory is in files, so it is removed with the directory.
      */
     private const SETTINGS = [
         'fsync' => false,
@@ -35,7 +35,7 @@ final class DataDirectory
     public function __construct(private readonly PrivateDirectory $directory, private readonly ServerUser $user) {}
 
     /**
-     * Runs $work; clusters that it starts get their data from $source instead of initdb.
+     * Runs `$work`. Clusters that `$work` starts get their data from `$source` instead of initdb.
      *
      * @template T
      *
