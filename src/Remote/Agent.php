@@ -50,9 +50,9 @@ final class Agent implements Statistics
     private bool $hasServed = false;
 
     /**
-     * @param int                                        $workers largest number of tasks at once, and of commands at once
-     * @param (\Closure(\Closure(mixed): void): Executor)|null $pool  creates the executor; its argument receives what
-     *     tasks send with {@see \Spindle\Worker\TaskContext::report()}; null for a {@see WorkerPool}
+     * @param int                                        $workers limit of tasks at once, and of commands at once
+     * @param (\Closure(\Closure(mixed): void): Executor)|null $pool creates the executor of tasks; its argument
+     *     receives what tasks send with {@see \Spindle\Worker\TaskContext::report()}; null for a {@see WorkerPool}
      *
      * @throws \ValueError when the queue name is not valid
      */
