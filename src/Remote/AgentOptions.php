@@ -14,7 +14,7 @@ final class AgentOptions
      * @param WorkerPoolOptions $pool options of the workers
      * @param float $lease     seconds after a renewal at which other agents may claim the agent's jobs
      * @param float $beat      seconds between two renewals
-     * @param float $margin    seconds before the end of a lease that was not renewed, when the agent ends its jobs
+     * @param float $margin    an agent that can't renew its lease ends its jobs this many seconds before its end
      * @param float $retention seconds for which outcomes are kept
      * @param int   $maxResult largest result of a task, and largest item of a generator, in bytes
      * @param float|null $stopTimeout seconds that running tasks have to finish after a stop request. Then the agent

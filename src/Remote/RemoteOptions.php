@@ -12,8 +12,8 @@ final class RemoteOptions
      * @param int        $backlog    largest number of jobs in the queue, not counting dead letters
      * @param int        $maxPayload largest size of a task with its argument in bytes
      * @param float      $patience   seconds for which submissions and requests for items are retried while the engine
-     *                               is not available. When a task is cancelled meanwhile, its future fails after that
-     *                               time, and the task is ended when the engine is back
+     *                               is not available. If a task is cancelled during that time, its future fails at
+     *                               the end of the time, and the task is ended when the engine is back
      * @param (\Closure(mixed): void)|null $onReport receives what tasks send with
      *                                               {@see \Spindle\Worker\TaskContext::report()}; reports may be lost
      *
