@@ -25,10 +25,10 @@ use Symfony\Component\Console\Output\OutputInterface;
 /** The command `spindle`. Every failure is reported in one line on standard error. */
 final class Application extends ConsoleApplication
 {
-    /** Commands whose options end at the first word, with their short options that the definition can't have. */
+    /** Extra short options of commands whose options end at the first word. Symfony's definition can't have these. */
     private const EXTRA_SHORT_OPTIONS = ['run' => ['0' => 'null', 'P' => 'jobs']];
 
-    /** Options that can be given once, by command, with the reason and what to do instead. */
+    /** Options that can be given only once, by command, with the reason and what to do instead. */
     private const SINGLE_USE_OPTIONS = [
         'run' => [
             'arg-file' => 'spindle run does not combine inputs. Give one file after the other by:'

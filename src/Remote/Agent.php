@@ -25,14 +25,16 @@ use Spindle\Worker\WorkerPool;
 final class Agent implements Statistics
 {
     /**
-     * Seconds that a command has to end, at most. Like that of tasks, it is at most a third of the margin. So
-     * everything ends before the guard kills all processes of this agent, those of other queues included.
+     * Longest grace of a command in seconds. Commands and tasks get at most a third of the margin, so that they end
+     * before the guard kills all processes of this agent, including those of other queues.
      */
     private const MAX_GRACE_SECONDS = 2.0;
     private const MARGIN_DIVISOR = 3;
 
-    /** Divisor of memory_limit for the size of all results, which are copied several times. Without a limit, bytes. */
+    /** All results together may have memory_limit divided by this, because they are copied several times. */
     private const MEMORY_DIVISOR = 8;
+
+    /** Bytes that all results together may have without a memory_limit. */
     private const DEFAULT_RESULTS_BYTES = 128 << 20;
 
     /** Bytes of overhead in a result. */
@@ -48,9 +50,9 @@ final class Agent implements Statistics
     private bool $hasServed = false;
 
     /**
-     * @param int                                        $workers tasks that run at once, and commands that run at once
-     * @param (\Closure(\Closure(mixed): void): Executor)|null $pool  returns what runs the tasks; its argument receives
-     *     what tasks send with {@see \Spindle\Worker\TaskContext::report()}; null for a {@see WorkerPool}
+     * @param int                                        $workers limit of tasks at once, and of commands at once
+     * @param (\Closure(\Closure(mixed): void): Executor)|null $pool creates the executor of tasks; its argument
+     *     receives what tasks send with {@see \Spindle\Worker\TaskContext::report()}; null for a {@see WorkerPool}
      *
      * @throws \ValueError when the queue name is not valid
      */
@@ -101,13 +103,13 @@ final class Agent implements Statistics
     }
 
     /**
-     * Serves the queue until $stop is requested and the jobs that run are done. Jobs that were claimed and have not
-     * started are given back. While the engine is not available, the agent waits. After its lease has ended, it ends
-     * its jobs and takes a new lease.
+     * Serves the queue until $stop is requested and the running jobs are done. Claimed jobs that have not started are
+     * given back. While the engine is not available, the agent waits. When the agent has lost its lease, it ends its
+     * jobs and takes a new lease.
      *
-     * @param Cancellation|null $end after $stop, ends what runs without waiting for the stop timeout, and gives it back
+     * @param Cancellation|null $end after $stop, ends running jobs before the stop timeout and gives them back
      *
-     * @throws BrokerRefusedException when the engine can't be used before the agent has ever served; later it waits
+     * @throws BrokerRefusedException when the engine can't be used and the agent has never served; later it retries
      * @throws TamperedFrameException when the agent could verify none of the jobs that it claimed
      */
     public function run(Cancellation $stop, ?Cancellation $end = null): void
@@ -132,8 +134,8 @@ final class Agent implements Statistics
     }
 
     /**
-     * Returns the agent's own counters and, while it has a lease, those of the queue. The latter are some seconds old:
-     * jobs that wait, are delayed, blocked by another job of their key, or dead, and the oldest job's age in seconds.
+     * Returns the agent's own counters and, while it has a lease, figures of the queue. These are some seconds old: the
+     * numbers of agents and of waiting, delayed, blocked and dead jobs, and the age of the oldest job in seconds.
      */
     public function statistics(): array
     {

@@ -12,19 +12,19 @@ final class AgentOptions
 {
     /**
      * @param WorkerPoolOptions $pool options of the workers
-     * @param float $lease     seconds without a renewal after which other agents may claim its jobs
+     * @param float $lease     seconds after a renewal at which other agents may claim the agent's jobs
      * @param float $beat      seconds between two renewals
-     * @param float $margin    seconds before the end of a lease at which an agent that could not renew it ends its jobs
+     * @param float $margin    an agent that can't renew its lease ends its jobs this many seconds before its end
      * @param float $retention seconds for which outcomes are kept
      * @param int   $maxResult largest result of a task, and largest item of a generator, in bytes
      * @param float|null $stopTimeout seconds that running tasks have to finish after a stop request. Then the agent
      *                                gives them back, which counts neither as an attempt nor as a crash. Null for no
      *                                limit
      * @param int        $maxDead dead letters that the queue keeps; beyond that the oldest are dropped
-     * @param float      $deadRetention seconds for which the queue keeps them
-     * @param bool       $guard whether a helper process kills all that this process has started when half of the margin
-     *                          is left. A process that was stopped (SIGSTOP, a freezer, no memory) can't do that
-     *                          itself. The helper finds processes in /proc, so it works on Linux only
+     * @param float      $deadRetention seconds for which the queue keeps dead letters
+     * @param bool       $guard whether a helper process kills everything that this process has started when half of the
+     *                          margin is left. A stopped process (SIGSTOP, a freezer, no memory) can't do that itself.
+     *                          The helper finds processes in /proc, so it works on Linux only
      *
      * @throws \ValueError
      */

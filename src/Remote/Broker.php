@@ -5,18 +5,18 @@ declare(strict_types=1);
 namespace Spindle\Remote;
 
 /**
- * Queues in an engine that several machines reach. {@see RemoteExecutor} and {@see Agent} use it.
+ * Stores queues in an engine that several machines reach. {@see RemoteExecutor} and {@see Agent} use it.
  *
  * A broker moves bytes: it knows nothing of tasks, signs nothing and decodes no frame. Its guarantees:
  *
  * - A job that {@see submit()} has confirmed exists until an agent has settled it, whatever process or machine fails,
  *   within the limits of the {@see Tier}. The same id is accepted once.
- * - A claimed job belongs to one owner until it is settled or the owner's lease has ended. Only that owner settles it,
- *   with the number of that claim and within its lease. The first settlement counts.
+ * - A claimed job belongs to one owner until it is settled or the owner's lease has ended. Only that owner can settle
+ *   it, within its lease and with the number of the claim. The first settlement counts.
  * - Frequent operations are sent in batches, and cost at most O(log n) in the depth of the queue.
  *
- * Every method suspends the fiber. Each throws {@see BrokerUnavailableException} when there is no answer. The operation
- * may have been done then, and repeating it is safe. After a {@see BrokerRefusedException} a repetition does not help.
+ * Every method suspends the fiber. Each throws {@see BrokerUnavailableException} when no answer arrives. The operation
+ * may have been done then, and repeating it is safe. After a {@see BrokerRefusedException}, repeating does not help.
  */
 interface Broker
 {
@@ -30,15 +30,15 @@ interface Broker
     /**
      * Adds jobs to a queue, in their order, as long as the queue has room.
      *
-     * @param list<Job> $jobs       at most 4,000
-     * @param int       $limit      jobs that the queue may have, without dead letters
-     * @param string    $mailbox    which receives the outcomes
-     * @param bool      $maybeKnown whether an earlier submission of these jobs may have got no answer; then each id is
-     *                              also searched among outcomes and dead letters
+     * When an id belongs to a different job, that is a conflict, and the new job is not added. Jobs are different when
+     * their frames differ after the first 42 bytes, which depend on the signing key. Conflicts are detected while the
+     * other job exists or its outcome is kept.
      *
-     * An id may belong to another job, whose frame differs after the first 42 bytes, which identify the signer. That is
-     * a conflict, and the new job is not added. Conflicts are detected while the other job exists or its outcome is
-     * kept.
+     * @param list<Job> $jobs       at most 4,000
+     * @param int       $limit      largest number of jobs in the queue, not counting dead letters
+     * @param string    $mailbox    receives the outcomes
+     * @param bool      $maybeKnown whether these jobs may have been submitted before; then each id is also searched
+     *                              among outcomes and dead letters
      *
      * @throws QueueFullException when the engine is out of memory
      * @throws BrokerException
@@ -46,7 +46,7 @@ interface Broker
     public function submit(string $queue, array $jobs, int $limit, string $mailbox, bool $maybeKnown): SubmitResult;
 
     /**
-     * Returns the states of jobs. Later outcomes go to this mailbox as well.
+     * Returns the states of jobs. Outcomes that follow are also sent to this mailbox.
      *
      * @param list<string> $ids at most 4,000
      *
@@ -57,7 +57,8 @@ interface Broker
     public function look(string $queue, array $ids, string $mailbox): array;
 
     /**
-     * Withdraws jobs. A job that is not claimed is removed. The owner of a claimed job gets a letter to end it.
+     * Withdraws jobs. A job that is not claimed is removed. The owner of a claimed job gets a letter with the request
+     * to end it.
      *
      * @param list<string> $ids at most 4,000
      *
@@ -68,7 +69,7 @@ interface Broker
     public function withdraw(string $queue, array $ids): array;
 
     /**
-     * Withdraws jobs as {@see withdraw()} does, but claimed jobs go on.
+     * Withdraws the jobs that are not claimed. Claimed jobs go on.
      *
      * @param list<string> $ids at most 4,000
      *
@@ -89,7 +90,7 @@ interface Broker
 
     /**
      * Opens a mailbox. Letters that arrive while the connection is down are lost. $open is called after each
-     * reconnection, so that the caller looks up everything it waits for.
+     * reconnection, so that the caller can look up the jobs that it waits for.
      *
      * @param \Closure(Letter): void $letter
      * @param \Closure(): void       $open   called each time the mailbox is open, the first time included
@@ -100,19 +101,20 @@ interface Broker
 
     /**
      * Takes or extends an agent's lease, by the engine's clock. Jobs whose delay is over become claimable, and so do
-     * those of agents whose lease has ended. When no agent was heard of for a whole lease, the engine was away. Then
-     * expired leases go on for half a lease, so that agents that live can {@see leave()} them. A lease is extended like
-     * that once, until its owner is heard of.
+     * jobs of agents whose lease has ended.
+     *
+     * When no agent has renewed for a whole lease, the engine was away. Expired leases are then extended by half a
+     * lease, so that running agents can {@see leave()} them. Each is extended only once until its owner renews it.
      *
      * @param float  $lease seconds
      * @param bool   $joins whether the owner is new
      * @param string $about JSON that describes the agent to operators
      * @param int    $mostDead   dead letters that are kept; beyond that the oldest are dropped
-     * @param float  $oldestDead seconds for which they are kept
+     * @param float  $oldestDead seconds for which dead letters are kept
      *
-     * @return float|null seconds until the next delay is over; null for none
+     * @return float|null seconds until the delay of the next job is over; null without delayed jobs
      *
-     * @throws LeaseLostException when its lease has ended, and other agents may claim its jobs
+     * @throws LeaseLostException when the lease has ended, so that other agents may claim its jobs
      * @throws BrokerException
      */
     public function renew(
@@ -126,8 +128,8 @@ interface Broker
     ): ?float;
 
     /**
-     * Settles jobs and claims others, the most urgent first. An owner that gets too few receives a letter about new
-     * ones.
+     * Settles jobs and claims others, the most urgent first. An owner that gets fewer than $want jobs receives a letter
+     * when there are more.
      *
      * @param list<Settlement> $settlements
      * @param int              $want        jobs to claim, at most 4,000
@@ -136,7 +138,7 @@ interface Broker
      * @param int|null         $begun       number of the last job that may have begun before the next call; null if
      *                                      unchanged. If the owner is lost, only jobs up to this one count as crashed
      *
-     * @throws LeaseLostException when its lease has ended: nothing was settled
+     * @throws LeaseLostException when the lease has ended: nothing was settled
      * @throws BrokerException
      */
     public function settle(
@@ -150,8 +152,8 @@ interface Broker
     ): Claim;
 
     /**
-     * Returns the owner's jobs that are not among the known claims, because the answer that gave them was lost. Also
-     * returns known ones that were withdrawn, without their frames. Not all are returned when there are many.
+     * Returns the owner's jobs that are not among the known claims, because the answer with them was lost. Also returns
+     * known jobs that were withdrawn, without their frames. When there are many, only some are returned.
      *
      * @param array<string, int> $known numbers of claims, by the ids of their jobs
      *
@@ -163,15 +165,15 @@ interface Broker
     public function held(string $queue, string $owner, array $known): array;
 
     /**
-     * Stores items of a job whose outcome is a sequence, and notifies the mailboxes. Storing an item again has no
+     * Stores items of a job that returns a generator, and notifies the mailboxes. Storing an item again has no
      * effect.
      *
      * @param int          $number of the claim
      * @param int          $first  number of items before these
      * @param list<string> $frames empty to announce items, or to ask for the number of items that were not taken
      *
-     * @return int|null items that are stored and not taken; null when they are not wanted, such as when all listeners
-     *                  have been gone for ten seconds, or when the job is not the owner's
+     * @return int|null number of stored items that were not taken; null when no items are wanted, such as when all
+     *                  listeners have been gone for ten seconds, or when the job is not the owner's
      *
      * @throws LeaseLostException
      * @throws BrokerException
@@ -181,7 +183,7 @@ interface Broker
     /**
      * Returns the next items of a job, and drops those before them.
      *
-     * @param int $from number of items that were taken
+     * @param int $from number of items that were taken before
      *
      * @return list<string>
      *
@@ -190,7 +192,7 @@ interface Broker
     public function takeItems(string $queue, string $id, int $from, int $most): array;
 
     /**
-     * Declares that no more items of a job are taken, which {@see putItems()} then returns to the owner. Unlike
+     * Declares that no more items of a job will be taken. {@see putItems()} then returns null. Unlike
      * {@see withdraw()}, this does not end the job.
      *
      * @throws BrokerException
@@ -211,8 +213,8 @@ interface Broker
     public function figures(string $queue): array;
 
     /**
-     * Returns some jobs with what is known of them: owner, since, due, died, crashes, fails, attempts, why. Times are
-     * in ms of the engine's clock. Waiting jobs are in the order of their claims, dead ones with the latest first.
+     * Returns at most $most jobs with their details: owner, since, due, died, crashes, fails, attempts, why. Times are
+     * in ms of the engine's clock. Waiting jobs are in the order in which they are claimed, dead ones latest first.
      *
      * @return array<string, array<string, int|float|string>> by id
      *
@@ -234,7 +236,7 @@ interface Broker
      *
      * @param list<string> $ids at most 4,000
      *
-     * @return int number of dead letters
+     * @return int number of revived jobs
      *
      * @throws BrokerException
      */
@@ -245,14 +247,14 @@ interface Broker
      *
      * @param list<string> $ids at most 4,000
      *
-     * @return int number of jobs
+     * @return int number of deleted dead letters
      *
      * @throws BrokerException
      */
     public function delete(string $queue, array $ids): int;
 
     /**
-     * Makes jobs claimable that no agent can find, such as after an operator has changed the queue by hand.
+     * Makes jobs claimable again that no agent can find, such as after an operator has changed the queue by hand.
      *
      * @return int number of such jobs
      *
@@ -261,7 +263,8 @@ interface Broker
     public function repair(string $queue): int;
 
     /**
-     * Gives up an owner's lease, when none of its jobs runs. They become claimable at once, and have not crashed.
+     * Gives up an owner's lease. None of its jobs may be running. They become claimable at once and do not count as
+     * crashed.
      *
      * @throws BrokerException
      */

@@ -8,7 +8,7 @@ namespace Spindle\Remote;
 final class Delivery
 {
     /**
-     * @param int    $number    of this claim among those of the job, 1 for the first
+     * @param int    $number    position of this claim among the claims of the job, from 1
      * @param int    $crashes   workers or agents that crashed with this job before
      * @param int    $fails     attempts that threw or exceeded the time limit
      * @param bool   $cancelled whether the job was withdrawn

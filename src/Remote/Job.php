@@ -37,7 +37,7 @@ final class Job
 
     /**
      * Returns the id under which the broker stores a job. An id of digits only, such as an order number, gets the
-     * prefix #, because PHP turns such array keys into integers. So does an id of digits that already begins with #.
+     * prefix #, because PHP turns such array keys into integers. An id such as #42 gets another #.
      *
      * @internal
      *

@@ -7,9 +7,9 @@ namespace Spindle\Remote;
 use Spindle\SpindleException;
 
 /**
- * Thrown when the broker knows nothing of a job: it never existed, or its outcome was dropped after the retention. Also
- * thrown when items of a generator are gone, because only one reader can take them, or a cancelled command does not
- * report its end.
+ * Thrown when the broker does not know a job: it never existed, or its outcome was dropped after the retention. Also
+ * thrown when items of a generator are gone, because only one reader can take them, and when a cancelled command does
+ * not report its end.
  */
 final class JobLostException extends \RuntimeException implements SpindleException
 {

@@ -13,7 +13,7 @@ final class JobRetryPolicy
 
     /**
      * @param int   $tries    attempts that may throw or exceed the time limit; 1 for no retry
-     * @param int   $crashes  attempts in which its worker or agent may crash
+     * @param int   $crashes  attempts in which the job's worker or agent may crash
      * @param float $delay    seconds before the second attempt
      * @param float $factor   by which each further delay is multiplied
      * @param float $maxDelay longest delay in seconds
@@ -42,7 +42,7 @@ final class JobRetryPolicy
     }
 
     /**
-     * @param int $fails so far, at least 1
+     * @param int $fails failed attempts so far, at least 1
      *
      * @return float seconds; exponential backoff with jitter
      */

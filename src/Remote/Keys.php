@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Remote;
 
 /**
- * Secrets that sign frames. A secret allows running any code on the agents. So secrets are in a file that only its
- * owner can read, and never in a command line.
+ * Secrets that sign frames. A secret allows running any code on the agents. So keep secrets in a file that only its
+ * owner can read, and never write them in a command line.
  */
 final class Keys
 {
@@ -48,7 +48,7 @@ final class Keys
     /**
      * Reads one secret per line. Empty lines and lines that begin with # are ignored.
      *
-     * @throws KeyFileException when the file can't be read, or when its mode lets other users in
+     * @throws KeyFileException when the file can't be read, or when its mode gives other users access
      */
     public static function fromFile(string $file): self
     {

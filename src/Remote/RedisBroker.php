@@ -26,7 +26,7 @@ final class RedisBroker implements Broker
     /** No limit, as a number of seconds or dead letters. */
     private const UNLIMITED = 10 ** 11;
 
-    /** Largest size of unsent reports in bytes. Further ones are lost: a task may report faster than the engine. */
+    /** Largest size of unsent reports in bytes. Further reports are lost, because a task may outpace the engine. */
     private const MAX_UNSENT_REPORT_BYTES = 1 << 20;
 
     /** Memory overhead of an unsent report in bytes, because each waits in a fiber. */

@@ -16,8 +16,8 @@ use Spindle\Remote\Internal\QueueName;
  *     $pool = new CommandPool(64, options: new CommandPoolOptions(on: new RemoteCommands($broker, 'thumbnails')));
  *
  * Commands run as the agents' user, in the agents' environment and working directory, apart from what a command sets
- * itself. A command whose agent is lost runs again on another. Everything that a command has goes through the engine,
- * its environment and input included: signed, but not encrypted.
+ * itself. A command whose agent is lost runs again on another agent. The whole command, with its environment and
+ * input, goes through the engine. It is signed, but not encrypted.
  */
 final class RemoteCommands implements CommandCarrier
 {
@@ -25,10 +25,10 @@ final class RemoteCommands implements CommandCarrier
 
     /**
      * @param Keys|null     $keys    signing keys; null for those of the file that SPINDLE_KEY_FILE names
-     * @param int           $crashes agents that may be lost with the command before it fails. Only the pool's
-     *                               {@see \Spindle\Command\RetryPolicy} retries a command that failed by itself
-     * @param RemoteOptions $options the patience also limits the end of a cancelled command. A full queue makes
-     *                               commands wait
+     * @param int           $crashes lost agents after which a command fails. Only the pool's
+     *                               {@see \Spindle\Command\RetryPolicy} retries a command that failed itself
+     * @param RemoteOptions $options the patience also limits the wait for the end of a cancelled command. While the
+     *                               queue is full, commands wait
      *
      * @throws KeyFileException
      * @throws \ValueError      when the queue name is not valid, or an option is for tasks only

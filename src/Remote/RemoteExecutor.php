@@ -53,7 +53,7 @@ final class RemoteExecutor implements Executor
 
     /**
      * Submits a task as {@see Executor::submit()} does, and returns when the engine has confirmed it.
-     * {@see Broker::tier()} tells how durable the task is then.
+     * {@see Broker::tier()} returns how durable the task is then.
      *
      * @throws QueueFullException
      * @throws PayloadTooLargeException
@@ -65,13 +65,13 @@ final class RemoteExecutor implements Executor
     }
 
     /**
-     * Runs a task in the background, also after this process has ended. Returns the task's id when the engine has
-     * confirmed it. With the id {@see attach()} returns the outcome, which agents keep for an hour by default.
+     * Runs a task in the background, even after this process has ended. Returns the task's id when the engine has
+     * confirmed it. {@see attach()} returns the outcome of this id. By default, outcomes are kept for an hour.
      *
      * @param string|null $id    the caller's id, such as an order number; null for a new one. While the queue has a
-     *                           task of this id or keeps its outcome, the same task is accepted and not run again,
-     *                           whatever its key and delay. A different task is refused, also the same closure
-     *                           elsewhere in the code
+     *                           task with this id or keeps its outcome, the same task is accepted but not run again,
+     *                           whatever its key and delay. A different task is refused. The same closure elsewhere
+     *                           in the code is a different task
      * @param string      $key   tasks of one key never run at the same time
      * @param float       $delay seconds of the engine's clock before the task may run
      *
@@ -96,7 +96,7 @@ final class RemoteExecutor implements Executor
      * Returns the outcome of a task that this or another process has dispatched. The future fails with
      * {@see JobLostException} when the task is unknown, or its outcome is not kept any more.
      *
-     * Cancellation ends the task, like one that was submitted.
+     * Cancellation ends the task, as with {@see submit()}.
      *
      * @return Future<mixed>
      *

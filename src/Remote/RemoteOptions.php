@@ -9,11 +9,11 @@ final class RemoteOptions
 {
     /**
      * @param float|null $timeout    seconds that a task may run; null for no limit
-     * @param int        $backlog    jobs that the queue may have, without dead letters
+     * @param int        $backlog    largest number of jobs in the queue, not counting dead letters
      * @param int        $maxPayload largest size of a task with its argument in bytes
      * @param float      $patience   seconds for which submissions and requests for items are retried while the engine
-     *                               is not available. A task that is cancelled during that time fails after that time,
-     *                               and is ended when the engine is back
+     *                               is not available. If a task is cancelled during that time, its future fails at
+     *                               the end of the time, and the task is ended when the engine is back
      * @param (\Closure(mixed): void)|null $onReport receives what tasks send with
      *                                               {@see \Spindle\Worker\TaskContext::report()}; reports may be lost
      *

@@ -9,7 +9,8 @@ final class Settlement
 {
     /**
      * @param int    $number  the claim's {@see Delivery::$number}
-     * @param int    $crashes new number of crashes, for the next claim; so is $fails
+     * @param int    $crashes number of crashes with which the next claim starts
+     * @param int    $fails   number of failed attempts with which the next claim starts
      * @param float  $delay   seconds of the engine's clock before the next attempt
      * @param string $frame   the outcome, signed
      * @param string $why     JSON with the reason, which is shown with dead letters

@@ -15,15 +15,15 @@ use Spindle\SpindleException;
 
 /**
  * One `spindle run`: makes jobs from the input, passes them to a pool, and records their results. Two fibers run
- * concurrently. In one, the pool pulls {@see commands()}, which may wait for the input. The other takes results, which
- * may wait for the reader of the output.
+ * concurrently. In one, the pool pulls {@see commands()} and may wait for the input. The other takes results and may
+ * wait for the reader of the output.
  */
 final class Runner
 {
     /** Seconds between two reads of the file of --jobs, and between two updates of the progress. */
     private const UPDATE_INTERVAL = 1.0;
 
-    /** Nanoseconds after a read of that file before a result causes the next one. */
+    /** Nanoseconds after a read of that file in which results cause no further read. */
     private const MIN_REREAD_NANOSECONDS = 100_000_000;
 
     private readonly InputWait $wait;
@@ -37,7 +37,7 @@ final class Runner
     private readonly int $capacity;
     private bool $halted = false;
 
-    /** Earliest time for the next job, in nanoseconds of hrtime(). The pool keeps the delay; this avoids early jobs. */
+    /** Earliest time for the next job, in nanoseconds of hrtime(). The pool keeps the delay itself. */
     private int $nextStart = 0;
 
     private int $reread = 0;
@@ -237,7 +237,7 @@ final class Runner
 
     private function take(InputJob $job, CommandResult $result): void
     {
-        // A job that was ended on demand or never started is not done. A job that ended just before counts as done.
+        // A job that was ended on demand or never started is not done. A job that ended just before that is done.
         $isDone = !$result->cancelled || $result->error === null;
         if (!$isDone) {
             --$this->figures->started;

@@ -15,7 +15,7 @@ namespace Spindle\Cli\Internal;
  */
 final class ShellQuoting
 {
-    // Constructs that may be open at a place, named after their beginnings. PARENTHESIS is one inside arithmetic.
+    // Beginnings of constructs that may be open at a place. PARENTHESIS stands for ( inside arithmetic.
     private const SINGLE = "'";
     private const DOUBLE = '"';
     private const COMMENT = '#';
@@ -35,15 +35,15 @@ final class ShellQuoting
     /** Whether a word, and so a comment, may begin here. */
     private bool $atWordStart = true;
 
-    /** A last character that affects the next one: a backslash or a dollar sign. */
+    /** The last character, if it affects the next one (a backslash or a dollar sign); else ''. */
     private string $pending = '';
     private ?string $unclear = null;
     private bool $hasHereDocument = false;
 
-    /** Number of constructs open around the current word after >&; null outside one. Bash expands this word twice. */
+    /** Number of constructs open around the current word after >&; null outside such a word. Bash expands it twice. */
     private ?int $duplication = null;
 
-    /** Number of constructs open around the current subscript; null outside one. Bash executes its value. */
+    /** Number of constructs open around the current subscript; null outside one. Bash may execute its value. */
     private ?int $subscript = null;
 
     /** Number of open brackets in the subscript. */

@@ -27,17 +27,17 @@ use Spindle\Worker\WorkerCrashedException;
 
 /**
  * An agent's work under one lease and one owner name. Renews the lease, claims jobs, runs them and settles them. It
- * ends when the agent is asked to stop or the lease is lost. Its jobs are ended then.
+ * ends when the agent is asked to stop, or when the lease is lost. A lost lease ends its jobs.
  */
 final class AgentLease
 {
-    /** Claim as many jobs as finish in this many seconds, and give the pool as many; at least one per worker. */
+    /** Claim as many jobs as finish in CLAIM_SECONDS. The pool gets those of POOL_SECONDS. At least one per worker. */
     private const CLAIM_SECONDS = 0.1;
     private const POOL_SECONDS = 0.02;
 
     private const MAX_CLAIMED_JOBS = 2000;
 
-    /** Added to delays in seconds, because the engine counts milliseconds. */
+    /** Seconds that are added to delays, because the engine counts milliseconds. */
     private const ROUNDING_SECONDS = 0.002;
 
     /** Largest size of outcomes in one request in bytes; a single outcome may be larger. */
@@ -60,16 +60,16 @@ final class AgentLease
     /** @var array<string, ClaimedJob> claimed jobs that the pool does not have yet, by id */
     private array $waiting = [];
 
-    /** @var array<string, int> claim numbers of withdrawn jobs that have not arrived, by job id; of two beats */
+    /** @var array<string, int> claim numbers of withdrawn jobs that have not arrived, by job id; kept for two beats */
     private array $unwanted = [];
 
-    /** @var array<string, int> those that were there at the last beat */
+    /** @var array<string, int> entries of $unwanted that existed at the last beat */
     private array $unwantedBefore = [];
 
     /** @var list<Settlement> */
     private array $settlements = [];
 
-    /** Bytes of settlements that are not confirmed by the engine, and bytes of the claimed jobs. */
+    /** Bytes of settlements that the engine has not confirmed, and bytes of the claimed jobs. */
     private int $settlementBytes = 0;
     private int $jobBytes = 0;
 
@@ -79,7 +79,7 @@ final class AgentLease
     private bool $draining = false;
     private bool $renewing = false;
 
-    /** Time until which an engine that is away is waited for; shortened when the stop timeout is over. */
+    /** Time until which the agent waits for an engine that is away; shortened when running jobs are given back. */
     private float $patientUntil = \INF;
 
     /** Whether a job was verified, which shows that the keys are those of the queue. */
@@ -92,19 +92,19 @@ final class AgentLease
 
     private ?string $stopTimer = null;
 
-    /** Timer for the end of the next delay, and the time of that. */
+    /** Timer for the end of the next delay, and the time when it expires. */
     private ?string $due = null;
     private float $dueAt = 0.0;
 
     /**
-     * Jobs are numbered in the order of their claims. Last number that was reserved, last one that the pool has, and
-     * last one that the broker knows to have begun.
+     * Jobs are numbered in the order of their claims. These are the last reserved number, the last one that the pool
+     * has, and the last one that the broker knows to have begun.
      */
     private int $lastNumber = 0;
     private int $lastHanded = 0;
     private int $lastTold = 0;
 
-    /** Whether the owner may have jobs that are unknown here, or withdrawn ones. */
+    /** Whether an answer or a letter may be lost, so that claimed or withdrawn jobs are unknown here. */
     private bool $doubts = false;
     private ?\Throwable $failure = null;
 
@@ -141,7 +141,7 @@ final class AgentLease
         return $this->jobs === [] ? $this->owner : null;
     }
 
-    /** Whether the engine has answered a claim. */
+    /** Returns whether the engine has answered a claim. */
     public function hasServed(): bool
     {
         return $this->lastTold > 0;
@@ -485,7 +485,7 @@ final class AgentLease
             && Clock::now() >= $this->pausedUntil;
     }
 
-    /** Returns the number of the last claim that may begin before the next request, in the pool or its free room. */
+    /** Returns the number of the last claim that may begin before the next request: the pool has it, or room for it. */
     private function mayHaveBegun(): int
     {
         return $this->waiting === []
@@ -539,7 +539,7 @@ final class AgentLease
         }
     }
 
-    /** Takes jobs of lost answers, and ends withdrawn ones. Must not run while an answer may be on its way. */
+    /** Takes jobs of lost answers, and ends withdrawn ones. Must not run while the answer to a claim may arrive. */
     private function takeHeld(): void
     {
         $known = array_column($this->settlements, 'number', 'id');
@@ -746,7 +746,7 @@ final class AgentLease
         $this->workshop->budget->release($bytes);
     }
 
-    /** Ends what runs after the lease was lost, before another agent runs it. */
+    /** Ends the running jobs of a lost lease, before another agent runs them. */
     private function abandon(\Throwable $failure): void
     {
         $this->failure ??= $failure;

@@ -25,7 +25,7 @@ final class BrokerClient
     /** Largest number of jobs in one request. */
     private const MAX_JOBS_PER_REQUEST = 1000;
 
-    /** Seconds between lookups of jobs without an outcome, for letters that were lost. */
+    /** Seconds between lookups of jobs without an outcome, because letters may be lost. */
     private const LOOKUP_INTERVAL = 30.0;
 
     /** Seconds until a lookup without an answer is retried. */
@@ -68,7 +68,8 @@ final class BrokerClient
     private int $last = 0;
 
     /**
-     * @var array<string, array<array-key, JobOutbox>> by queue and patience, as short ones must not wait for long ones
+     * @var array<string, array<array-key, JobOutbox>> by queue and patience: jobs with a short patience must not
+     *     wait for jobs with a long one
      */
     private array $outboxes = [];
 
@@ -122,7 +123,7 @@ final class BrokerClient
         return $this->mailbox . '-' . base_convert((string) ++$this->last, 10, 36);
     }
 
-    /** Whether the id was made here for {@see submit()}, so that no other process knows it. */
+    /** Returns whether the id was made here for {@see submit()}, so that no other process knows it. */
     public function isOwn(string $id): bool
     {
         return str_starts_with($id, $this->mailbox);
@@ -192,8 +193,8 @@ final class BrokerClient
     }
 
     /**
-     * Withdraws jobs. Waiters of jobs that are removed are notified that they are unknown; waiters of the others get
-     * their outcomes. An engine that is not available gets the request later.
+     * Withdraws jobs. Waiters of removed jobs are notified that the job is unknown. Waiters of other jobs get their
+     * outcomes. If the engine is not available, the request is sent later.
      *
      * @param list<string> $ids
      * @param bool         $claimed whether claimed jobs are withdrawn too
@@ -208,7 +209,7 @@ final class BrokerClient
         }
     }
 
-    /** Whether the engine has not yet confirmed the withdrawal of the job. */
+    /** Returns whether the engine has not yet confirmed the withdrawal of the job. */
     public function isUnsaid(string $queue, string $id): bool
     {
         return isset($this->unsaid[$queue][$id]) || isset($this->saying[$queue][$id]);
@@ -306,7 +307,7 @@ final class BrokerClient
         );
     }
 
-    /** Whether the submission of a job is not answered yet. */
+    /** Returns whether the submission of a job is not answered yet. */
     private function isOnItsWay(string $queue, string $id): bool
     {
         foreach ($this->outboxes[$queue] ?? [] as $outbox) {
@@ -360,7 +361,7 @@ final class BrokerClient
         }
     }
 
-    /** Whether a letter with this id may be about several queues. Letters name none, and callers choose ids. */
+    /** Returns whether jobs of several queues may have this id. Letters name no queue, and callers choose ids. */
     private function isAmbiguous(string $id): bool
     {
         return \count($this->queues) > 1 && !$this->isOwn($id);

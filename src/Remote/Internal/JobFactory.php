@@ -29,7 +29,7 @@ use function Amp\async;
 /** Turns tasks and commands into jobs of one queue, and outcomes into results. */
 final class JobFactory
 {
-    /** Seconds to wait for the confirmation of a cancelled task, so that it ends before its future does. */
+    /** Seconds to wait for the engine when a task is cancelled while it is sent, so that the task ends first. */
     private const CONFIRMATION_TIMEOUT = 1.0;
 
     private BrokerClient $client;
@@ -211,7 +211,7 @@ final class JobFactory
      * @template T of object
      *
      * @param T                 $owner
-     * @param \Closure(T): void $callback static
+     * @param \Closure(T): void $callback must be static
      *
      * @return string the timer's identifier in the loop
      */
@@ -224,7 +224,7 @@ final class JobFactory
         ));
     }
 
-    /** Whether the engine has not yet confirmed the withdrawal of the job. */
+    /** Returns whether the engine has not yet confirmed the withdrawal of the job. */
     public function isUnsaid(string $id): bool
     {
         return $this->client()->isUnsaid($this->queue, $id);
@@ -248,7 +248,7 @@ final class JobFactory
         $this->client()->waitAs($this->queue, $id, $before, $after);
     }
 
-    /** Whether the job was submitted here, so that no other process knows its id. */
+    /** Returns whether the job was submitted here, so that no other process knows its id. */
     public function isOwn(string $id): bool
     {
         return $this->client->isOwn($id);
@@ -305,7 +305,7 @@ final class JobFactory
     /**
      * Decodes an outcome. For a generator, returns one that reads the stored items.
      *
-     * @param mixed $key of its input in a map
+     * @param mixed $key key of the task's input in a map
      *
      * @throws TamperedFrameException
      * @throws \Spindle\Worker\TaskException

@@ -18,8 +18,8 @@ use Spindle\Worker\PortableTask;
 
 /**
  * One call of map() or mapUnordered() on a queue. A callback of the loop pulls the input, and outcomes are kept until
- * the caller's loop takes them. At most MAX_WINDOW_TASKS tasks are between the two. When their bytes exceed MAX_BYTES,
- * no more input is pulled, and further outcomes go to a file.
+ * the caller's loop takes them. At most MAX_WINDOW_TASKS tasks are pulled and not taken. When their bytes exceed
+ * MAX_BYTES, no more input is pulled, and further outcomes go to a file.
  */
 final class RemoteMap implements OutcomeReceiver
 {
@@ -27,7 +27,7 @@ final class RemoteMap implements OutcomeReceiver
     private const MAX_BATCH_TASKS = 512;
     private const MAX_BYTES = 16 << 20;
 
-    /** Seconds for which a batch is gathered before an incomplete one is sent. */
+    /** Seconds after which an incomplete batch is sent. */
     private const GATHER_SECONDS = 0.001;
 
     /** Seconds until a full queue is retried. */
@@ -66,7 +66,7 @@ final class RemoteMap implements OutcomeReceiver
 
     private ?BrokerRefusedException $refused = null;
 
-    /** Thrown when all open jobs have ended, without delivering further outcomes. */
+    /** Reason of an abort. It is thrown when all open jobs have ended; no further outcomes are delivered. */
     private ?\Throwable $aborted = null;
 
     /** @var Suspension<null>|null */

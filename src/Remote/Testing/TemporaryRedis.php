@@ -18,26 +18,26 @@ use Spindle\Remote\Testing\Internal\TestRedisClient;
 
 /**
  * A private Redis or Valkey server for tests, started from the installed program in a private directory. The server and
- * its files are removed by {@see stop()}, with the last reference to this object, or when the PHP process ends, also by
+ * its files are removed by {@see stop()}, with the last reference to this object, or when the PHP process ends, even by
  * SIGKILL.
  *
  * The server listens on 127.0.0.1 and on a Unix socket, requires a password on both, and keeps an append-only file.
  *
- * A fork of the process may use the server, but not end or restart it. All methods block, also within an event loop.
+ * A fork of the process may use the server, but not end or restart it. All methods block, even within an event loop.
  */
 final class TemporaryRedis
 {
     private const SIGTERM = 15;
 
-    /** Seconds that the server has to save its data, by signal. */
+    /** Signals that end the server, and how many seconds it has to save its data after each. */
     private const SIGNAL_TIMEOUTS = [self::SIGTERM => 5.0];
 
-    /** Seconds that one readiness check may take; another one follows. */
+    /** Time limit of one readiness check in seconds. A check that fails is repeated. */
     private const READINESS_TIMEOUT = 1.0;
 
     /**
-     * @param string   $password  of the default user
-     * @param string   $directory of all its files
+     * @param string   $password  password of the default user
+     * @param string   $directory directory of all files of the server
      * @param int|null $tlsPort   null without a certificate
      */
     private function __construct(
@@ -229,7 +229,7 @@ final class TemporaryRedis
         string $password,
         float $timeout,
     ): void {
-        RedisLeftovers::of($directory)->kill(); // a killed server's child writes data that are of no use
+        RedisLeftovers::of($directory)->kill(); // a killed server's child may still write data that is not needed
         $daemon->start(static function () use ($directory, $password): bool {
             try {
                 return (new TestRedisClient(

@@ -11,8 +11,8 @@ use Spindle\Remote\Letter;
 use Spindle\Remote\Settlement;
 
 /**
- * Encodes arguments of the scripts and decodes their answers: many records in one string, with little-endian integers.
- * So a batch is a single argument and a single answer in the engine's protocol.
+ * Encodes arguments of the scripts and decodes their answers. A batch is one argument and one answer: a string of many
+ * records, with little-endian integers.
  */
 final class Codec
 {
@@ -76,7 +76,7 @@ final class Codec
         return $packed;
     }
 
-    /** @return list<string> ids; $at moves behind them */
+    /** @return list<string> ids; $at is moved past them */
     public static function readIds(string $packed, int &$at): array
     {
         $count = self::integer($packed, $at);
@@ -143,7 +143,7 @@ final class Codec
         return $deliveries;
     }
 
-    /** @return Letter|null null for a letter of a later version */
+    /** @return Letter|null null for a kind of letter that only a later version knows */
     public static function letter(string $packed): ?Letter
     {
         switch ($packed[0] ?? '') {

@@ -25,7 +25,7 @@ use Spindle\Remote\Tier;
 use function Amp\async;
 use function Amp\Future\awaitFirst;
 
-/** An engine and the connection for its scripts, which is reopened after it broke. */
+/** An engine and the connection for its scripts. A broken connection is replaced. */
 final class Engine
 {
     private const SCRIPT_DIRECTORY = __DIR__ . '/scripts';
@@ -70,13 +70,13 @@ final class Engine
 
     private ?Tier $tier = null;
 
-    /** Whether each connection loads all scripts first, as agents do, unlike processes that dispatch a few jobs. */
+    /** Whether each connection loads all scripts first. Agents do so, processes that dispatch a few jobs do not. */
     private bool $loadsScripts = false;
 
     /** @var Future<RedisConnection>|null while a connection is being opened */
     private ?Future $opening = null;
 
-    /** @var array<int, Mailbox> mailboxes that were not tried yet or are refused, by object id */
+    /** @var array<int, Mailbox> mailboxes that were not tried yet or that the engine refuses, by object id */
     private array $doubted = [];
 
     public function __construct(
@@ -183,8 +183,8 @@ final class Engine
     }
 
     /**
-     * Runs a script that may run twice, as {@see run()} does. When there is no answer within `$patience` seconds, it is
-     * sent on a new connection as well: a network may drop a connection silently. The first answer counts, and a
+     * Runs a script that may run twice, as {@see run()} does. When no answer arrives within `$patience` seconds, it is
+     * also sent on a new connection, because a network may drop a connection silently. The first answer counts, and a
      * connection that stays silent is closed.
      *
      * @throws BrokerException
@@ -257,8 +257,8 @@ final class Engine
     }
 
     /**
-     * Loads the scripts that the engine does not know. So requests run in their order. Otherwise an unknown script
-     * would be sent again, behind requests that came later. That happens where SCRIPT is not available.
+     * Loads the scripts that the engine does not know, so that requests run in their order. Where SCRIPT is not
+     * available, a request with an unknown script is sent again, behind later requests.
      *
      * @throws BrokerException
      */
@@ -287,7 +287,7 @@ final class Engine
     }
 
     /**
-     * Refuses an engine that would lose jobs.
+     * Returns the tier, and refuses an engine that would lose jobs.
      *
      * @throws BrokerException
      */

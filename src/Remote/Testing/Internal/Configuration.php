@@ -8,7 +8,7 @@ use Spindle\Internal\Testing\PrivateDirectory;
 use Spindle\Internal\Testing\ServerException;
 use Spindle\Remote\Testing\TemporaryRedisOptions;
 
-/** Writes a server's configuration without its ports, which are arguments because several may be tried. */
+/** Writes a server's configuration without its ports. These are arguments, because several may be tried. */
 final class Configuration
 {
     /** Settings that Spindle sets itself. */
@@ -27,7 +27,7 @@ final class Configuration
     /**
      * @param array<string, string|int|float|bool> $settings
      *
-     * @return string the path of its file
+     * @return string path of the configuration file
      *
      * @throws ServerException
      */
@@ -47,7 +47,7 @@ final class Configuration
             'unixsocketperm' => 700,
             'dir' => self::quoted($directory->path . '/data'),
             'requirepass' => $password,
-            'proc-title-template' => '"{title} {config-file}"', // Leftovers finds the processes by it
+            'proc-title-template' => '"{title} {config-file}"', // RedisLeftovers finds processes by this title
         ];
         $lines = '';
         foreach ($all as $name => $value) {
