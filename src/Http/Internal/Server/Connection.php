@@ -391,17 +391,20 @@ final class Connection
     /** Closes a response body that is not needed any more, in another fiber because closing may suspend. */
     private function letGo(): void
     {
-        $body = $this->streaming;
-        $body === null ? null : EventLoop::queue(function () use ($body): void {
-            try {
-                $body->close();
-            } catch (\Throwable $failure) {
-                $this->service->logger->warning(
-                    "The body of an answer could not be closed: {$failure->getMessage()}",
-                    ['exception' => $failure],
-                );
-            }
-        });
+        $this->streaming === null ? null : EventLoop::queue($this->closeBody(...), $this->streaming);
+    }
+
+    /** Closes a response body, and logs what its generator throws then: no response can report it any more. */
+    private function closeBody(OutgoingBody $body): void
+    {
+        try {
+            $body->close();
+        } catch (\Throwable $failure) {
+            $this->service->logger->warning(
+                "The body of an answer could not be closed: {$failure->getMessage()}",
+                ['exception' => $failure],
+            );
+        }
     }
 
     private function readable(): void
@@ -690,7 +693,7 @@ final class Connection
             throw $failure;
         } finally {
             $this->streaming = null;
-            $body->close();
+            $this->closed ? $this->closeBody($body) : $body->close();
         }
     }
 
