@@ -82,7 +82,7 @@ final class NativeSession implements Session
 
     /**
      * Sends a query directly, if its statement is prepared and the connection has nothing else to do first. The answer
-     * wakes the exchange. Then {@see Result()} returns the result.
+     * wakes the exchange; `result()` then decodes it.
      *
      * @param list<mixed> $parameters
      *
