@@ -7,7 +7,7 @@ namespace Spindle\Bench\Http;
 /**
  * The limit: a loop that reads bytes, searches the end of the request, and writes the response at once.
  *
- * It answers every request as if it were the expected one, without limits or deadlines.
+ * The loop answers every request as if it were the expected one, without limits or deadlines.
  */
 final class BareServer
 {

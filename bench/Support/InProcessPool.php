@@ -7,7 +7,7 @@ namespace Spindle\Bench\Support;
 /**
  * The common process pool of PHP applications: `proc_open` in the calling process.
  *
- * It waits for output with `stream_select`, where most such pools sleep and poll. It is thus one of the better ones.
+ * Output is awaited with `stream_select`. Most such pools sleep and poll, and are slower.
  */
 final class InProcessPool
 {

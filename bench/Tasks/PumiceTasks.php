@@ -9,8 +9,8 @@ use Spindle\Bench\Support\UsageException;
 /**
  * Pumice itself.
  *
- * Its child process loads Composer's autoloader from beside the package, and runs the first `php` on PATH. A temporary
- * folder thus has its source, an autoloader that finds the tasks, and this PHP.
+ * Pumice's child process loads Composer's autoloader from beside the package, and runs the first `php` on PATH. A
+ * temporary folder thus has its source, an autoloader that finds the tasks, and this PHP.
  */
 final readonly class PumiceTasks implements TaskPool
 {

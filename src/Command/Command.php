@@ -7,8 +7,8 @@ namespace Spindle\Command;
 /**
  * A command and the conditions it runs under. Immutable: each `with...()` returns a changed copy.
  *
- * By default a command has no time limit, inherits this process's environment and working directory and reads an empty
- * standard input. Both of its outputs are captured.
+ * A command has no time limit unless one is set. It inherits this process's environment and working directory, and
+ * reads an empty standard input. Both of its outputs are captured.
  */
 final class Command
 {

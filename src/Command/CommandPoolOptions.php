@@ -20,7 +20,7 @@ final class CommandPoolOptions
      *                                        inputs have 16 MiB or more
      * @param bool                 $redispatch run again the commands that a launcher had started when it died, instead
      *                                         of failing with {@see LauncherException}. Such a command may run twice.
-     *                                         It fails nevertheless after four launchers have died with it
+     *                                         The command fails after four launchers have died with it
      * @param StartMethod          $start     way in which launchers start processes
      * @param string|null          $php       the PHP command-line binary that runs launchers; null finds it
      * @param string|null          $temporaryDirectory directory of the unlinked files that keep large output; null for

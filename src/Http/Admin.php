@@ -21,7 +21,7 @@ use Spindle\Http\Internal\Admin\StatusPage;
  * Serves what operators need: `/metrics` for Prometheus, `/healthz` (whether this server should get requests), `/livez`
  * (whether the event loop runs) and optionally a status page at `/`.
  *
- * There is no authentication. Serve this handler at a separate address that only operators can reach.
+ * The handler asks for no authentication. Serve it at a separate address that only operators can reach.
  *
  *     $server = new HttpServer($application);
  *     $admin = new HttpServer(Admin::of($server)->withStatusPage());

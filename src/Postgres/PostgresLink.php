@@ -91,7 +91,7 @@ interface PostgresLink
     /**
      * Executes any number of statements without parameters, such as a migration.
      *
-     * They are one transaction, unless they contain transaction commands or run within a transaction.
+     * The statements are one transaction, unless they contain transaction commands or run within a transaction.
      */
     public function executeScript(string $sql, ?Cancellation $cancellation = null): void;
 

@@ -110,7 +110,7 @@ final readonly class PostgresOptions
      * PGPASSFILE (~/.pgpass), PGDATABASE, PGSSLMODE, PGSSLROOTCERT, PGSSLCERT, PGSSLKEY, PGCONNECT_TIMEOUT,
      * PGTARGETSESSIONATTRS, PGAPPNAME, PGOPTIONS, PGCHANNELBINDING and PGREQUIREAUTH.
      *
-     * There are three differences from libpq: service files and ~/.postgresql are not read, connect_timeout is for all
+     * Three details differ from libpq: service files and ~/.postgresql are not read, connect_timeout is for all
      * hosts together, and certificates are checked by default.
      *
      * @throws \ValueError when the DSN is invalid; the message names the key, never the password

@@ -10,7 +10,7 @@ use Spindle\Postgres\Internal\ServerError;
  * The server refused a statement, or stopped it. The server has undone what the statement did, as far as it can.
  *
  * The message is the server's own, without parameter values. {@see $detail} and {@see $context} may contain values.
- * They appear in no message, trace or dump, and are not sent to another process with the exception.
+ * Both are missing in messages, traces and dumps, and are not sent to another process with the exception.
  *
  * @property-read string|null $detail more about the error, such as "Key (email)=(a@b.c) already exists."
  * @property-read string|null $context where the error occurred, such as the functions, or the line of a COPY

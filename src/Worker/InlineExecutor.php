@@ -19,7 +19,7 @@ use Spindle\Worker\Internal\TaskCode;
  * exception. A map runs one task at a time, so {@see mapUnordered()} also keeps the order of the input. A submitted
  * task runs while others are suspended. A generator produces one item ahead of the reader.
  *
- * There is no isolation. A task that blocks stops the whole process, and exit() and fatal errors end it. Globals are
+ * Tasks are not isolated. A task that blocks stops the whole process, and exit() and fatal errors end it. Globals are
  * shared, and output is printed here. There are no retries and no time limit. A running task cannot be ended: a
  * cancellation reaches it only if it asks for {@see TaskContext::cancellation()}. The future of a cancelled task fails
  * when the task has ended by itself.

@@ -45,10 +45,7 @@ final class PlainLanguage
     private const FOLDERS = ['src', 'tests', 'bench', 'examples', 'tools', 'docs'];
 
     /** Files that are not checked, with the reason. */
-    private const EXCEPTIONS = [
-        'examples/aircraft/routes.php' => 'Symfony generates it',
-        'docs/contributing/glossary.md' => 'it quotes words',
-    ];
+    private const EXCEPTIONS = ['examples/aircraft/routes.php' => 'Symfony generates it'];
 
     public function __construct(private readonly string $root) {}
 
@@ -172,11 +169,11 @@ final class PlainLanguage
         return $comments;
     }
 
-    /** @return list<string> text of a comment, and the descriptions of its tags */
+    /** @return list<string> paragraphs of a comment, and the descriptions of its tags */
     private static function parts(string $comment): array
     {
         $parts = [];
-        foreach ((array) preg_split('~^(?=@\w)~m', $comment) as $part) {
+        foreach ((array) preg_split('~\n\h*\n|^(?=@\w)~m', $comment) as $part) {
             $part = (string) $part;
             if (!str_starts_with($part, '@')) {
                 $parts[] = trim($part);

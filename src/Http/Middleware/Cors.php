@@ -15,8 +15,8 @@ use Spindle\Http\Response;
  * Lets pages of other origins read responses. Answers preflights with 204 and adds the headers that browsers require.
  * Replaces or removes such headers of a handler.
  *
- * It does not prevent requests. Put it before {@see Errors}; behind it, responses to exceptions would have no such
- * headers.
+ * The middleware does not prevent requests. Put it before {@see Errors}. Behind that, responses to exceptions would
+ * not have these headers.
  *
  * @see https://fetch.spec.whatwg.org/#http-cors-protocol
  */

@@ -9,8 +9,8 @@ use Spindle\Worker\UnserializableException;
 /**
  * Encodes callables: as their name, their object, or for a closure its source and captured values.
  *
- * It refuses what it cannot encode correctly: a closure that is not distinguishable from another one on its line, a
- * captured resource, an anonymous class.
+ * Callables that cannot be encoded correctly are refused: a closure that is not distinguishable from another one on
+ * its line, a captured resource, an anonymous class.
  */
 final class TaskCode
 {

@@ -73,7 +73,7 @@ final class Workers
     /**
      * Returns whether existing workers must get no new tasks, because this process has another user or group.
      *
-     * This runs for every task, so it is fast, and may find some changes only a millisecond later.
+     * The comparison runs for every task, so it is fast, and may find some changes only a millisecond later.
      */
     public function hasOtherUser(): bool
     {

@@ -11,7 +11,7 @@ use Spindle\Http\HttpException;
  * dots before the first bracket become underscores. Text behind the last pair of brackets is ignored, and a name that
  * begins with a bracket is invalid.
  *
- * There are three differences to PHP. Too many brackets are an error, and so is a NUL. Before PHP 8.3, "a[]" after
+ * Three details differ from PHP. Too many brackets are an error, and so is a NUL. Before PHP 8.3, "a[]" after
  * negative keys starts at 0.
  */
 final class NameTree

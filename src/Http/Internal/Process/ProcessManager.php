@@ -15,7 +15,7 @@ use Spindle\Internal\Terminal;
 
 /**
  * The supervisor's main loop. It starts processes, replaces those that end or have old code, and ends them with itself.
- * It never loads the application and has no event loop: it sleeps until a signal, a message or a deadline.
+ * The supervisor never loads the application and has no event loop. It sleeps until a signal, a message or a deadline.
  */
 final class ProcessManager
 {

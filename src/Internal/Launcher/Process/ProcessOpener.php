@@ -9,7 +9,7 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 /**
  * Starts processes with proc_open, after the checks that exec would make.
  *
- * They share the launcher's process group: trees are found in /proc, but orphans only by their environment.
+ * The processes share the launcher's process group. Their trees are found in /proc, orphans only by their environment.
  */
 final class ProcessOpener
 {

@@ -77,8 +77,8 @@ final class MessageReader
      *
      * The answer is in {@see $rows}, {@see $tag} and {@see $status}; {@see rowMessages()} returns its rows.
      *
-     * This is one event instead of four, because events are half of the client's work for a short statement. An invalid
-     * length points beyond the buffer, so {@see next()} reports it.
+     * The answer is one event instead of four, because events are half of the client's work for a short statement. An
+     * invalid length points beyond the buffer, so {@see next()} reports it.
      */
     public function nextAnswer(): bool
     {
