@@ -15,9 +15,7 @@ final class LoopTurn
         $suspension = EventLoop::getSuspension();
         $watcher = EventLoop::defer(static fn() => $suspension->resume());
         try {
-            $suspension->suspend();
-        } catch (\FiberError $blocked) {
-            throw CannotWaitException::because($blocked);
+            Fibers::suspend($suspension);
         } finally {
             EventLoop::cancel($watcher);
         }

@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
+use Spindle\Internal\Fibers;
 
 /**
  * Tasks with callbacks for their outcomes: `Tasks::create()->add($task)->then($callback)->catch($callback)`.
@@ -142,7 +143,7 @@ final class Tasks
     private function pause(): void
     {
         $this->pause = EventLoop::getSuspension();
-        $this->pause->suspend();
+        Fibers::suspend($this->pause);
     }
 
     private function settle(?Cancellation $cancellation): void

@@ -12,6 +12,7 @@ use Spindle\Command\RetryPolicy;
 use Spindle\Command\RunSummary;
 use Spindle\Command\SpoolException;
 use Spindle\Internal\CannotWaitException;
+use Spindle\Internal\Fibers;
 use Spindle\Internal\IsolatedCall;
 use Spindle\Internal\Launcher\Environment;
 use Spindle\Internal\Launcher\LauncherProtocol;
@@ -84,6 +85,7 @@ final class CommandDispatcher
         Preload::classes(
             IsolatedCall::class,
             CannotWaitException::class,
+            Fibers::class,
             LoopTurn::class,
             SpoolException::class,
             LauncherException::class,

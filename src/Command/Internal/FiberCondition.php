@@ -7,6 +7,7 @@ namespace Spindle\Command\Internal;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Internal\CannotWaitException;
+use Spindle\Internal\Fibers;
 
 /** A condition variable of the event loop, for one fiber, which waits while its condition does not hold. */
 final class FiberCondition
@@ -23,9 +24,7 @@ final class FiberCondition
     {
         $this->waiting = EventLoop::getSuspension();
         try {
-            $this->waiting->suspend();
-        } catch (\FiberError $blocked) {
-            throw CannotWaitException::because($blocked);
+            Fibers::suspend($this->waiting);
         } finally {
             $this->waiting = null;
         }

@@ -7,8 +7,8 @@ namespace Spindle\Command\Internal;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Command\CommandPoolOptions;
-use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\CpuCount;
+use Spindle\Internal\Fibers;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\Launcher\ProcessCredentials;
 use Spindle\LauncherException;
@@ -56,7 +56,7 @@ final class Launchers implements CommandBackend
     private ?int $capacity = null;
     private string $means = '';
 
-    /** @var list<Suspension<mixed>> fibers that wait for the capacity */
+    /** @var array<int, Suspension<mixed>> fibers that wait for the capacity */
     private array $waiting = [];
 
     /**
@@ -292,16 +292,15 @@ final class Launchers implements CommandBackend
         $this->start($concurrency);
         while ($this->capacity === null) { // a launcher that dies before it is ready is replaced
             $this->start($concurrency);
-            $this->waiting[] = $suspension = EventLoop::getSuspension();
+            $suspension = EventLoop::getSuspension();
+            $id = spl_object_id($suspension);
+            $this->waiting[$id] = $suspension;
             $launcher = $this->launchers[0];
             $launcher->keepLoop();
             try {
-                $suspension->suspend();
-            } catch (\FiberError $blocked) {
-                array_pop($this->waiting);
-
-                throw CannotWaitException::because($blocked);
+                Fibers::suspend($suspension);
             } finally {
+                unset($this->waiting[$id]);
                 $launcher->releaseLoop();
             }
         }

@@ -6,6 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Revolt\EventLoop;
 use Spindle\Command\SpoolException;
+use Spindle\Internal\Fibers;
 
 /**
  * Passes output to a callback or a stream, piece by piece and in order, while other fibers run.
@@ -146,7 +147,7 @@ final class Sink
             $suspension->resume();
         });
         try {
-            $suspension->suspend();
+            Fibers::suspend($suspension);
         } finally {
             EventLoop::cancel($watcher);
         }

@@ -9,6 +9,7 @@ use Amp\CancelledException;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Internal\Backoff;
+use Spindle\Internal\Fibers;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\AuthenticationException;
 use Spindle\Postgres\ConnectionLostException;
@@ -149,7 +150,7 @@ final class Listening
                 $waiting?->throw($reason);
             });
             try {
-                $suspension->suspend();
+                Fibers::suspend($suspension);
             } finally {
                 $this->waiting = null;
                 if ($this->cancellation !== null) {

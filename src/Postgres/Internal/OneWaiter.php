@@ -34,7 +34,7 @@ trait OneWaiter
         }
         try {
             $this->main === null ? self::suspendFiber() : $this->main->suspend();
-        } catch (\FiberError $blocked) {
+        } catch (\FiberError $blocked) { // also of a fiber without a Suspension
             throw CannotWaitException::because($blocked);
         } finally {
             // Also reached without wake(): after an exception left the loop, or when the fiber is destroyed.

@@ -8,7 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
-use Spindle\Internal\CannotWaitException;
+use Spindle\Internal\Fibers;
 
 /** Fibers that wait for the same thing, in the order of their arrival. */
 final class WaitingCallers
@@ -34,14 +34,15 @@ final class WaitingCallers
             }
         });
         try {
-            $suspension->suspend();
+            Fibers::suspend($suspension);
         } catch (\Throwable $interruption) {
             if (isset($this->waiting[$id])) {
                 unset($this->waiting[$id]);
             } elseif (!$interruption instanceof CancelledException) {
                 $decline();
             }
-            throw $interruption instanceof \FiberError ? CannotWaitException::because($interruption) : $interruption;
+
+            throw $interruption;
         } finally {
             if ($cancellation !== null) {
                 $cancellation->unsubscribe((string) $subscription);

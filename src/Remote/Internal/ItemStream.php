@@ -6,7 +6,7 @@ namespace Spindle\Remote\Internal;
 
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
-use Spindle\Internal\CannotWaitException;
+use Spindle\Internal\Fibers;
 use Spindle\Internal\OneWayGenerator;
 use Spindle\Remote\JobLostException;
 
@@ -85,11 +85,9 @@ final class ItemStream
                 self::$awaited[spl_object_id($this)] = $this;
                 $this->reader = EventLoop::getSuspension();
                 try {
-                    $this->reader->suspend();
-                } catch (\FiberError $blocked) {
+                    Fibers::suspend($this->reader);
+                } finally {
                     $this->reader = null;
-
-                    throw CannotWaitException::because($blocked);
                 }
             }
         }

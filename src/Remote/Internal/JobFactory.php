@@ -188,7 +188,7 @@ final class JobFactory
 
                 return null;
             }
-        } catch (\FiberError $blocked) {
+        } catch (\FiberError $blocked) { // of the future, which does not wait with Fibers::suspend()
             $sending->map(fn() => $this->withdraw([$job->id]))->ignore();
 
             throw CannotWaitException::because($blocked);

@@ -7,6 +7,7 @@ namespace Spindle\Remote\Internal;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Internal\CannotWaitException;
+use Spindle\Internal\Fibers;
 use Spindle\Remote\Broker;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobConflictException;
@@ -60,11 +61,11 @@ final class JobOutbox
         }
         try {
             /** @var int */
-            return $suspension->suspend();
-        } catch (\FiberError $blocked) {
+            return Fibers::suspend($suspension);
+        } catch (CannotWaitException $blocked) {
             array_pop($this->parcels); // the loop has not run since
 
-            throw CannotWaitException::because($blocked);
+            throw $blocked;
         } finally {
             foreach ($jobs as $job) {
                 unset($this->open[$job->id]);

@@ -8,8 +8,8 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
-use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Clock;
+use Spindle\Internal\Fibers;
 use Spindle\Internal\OneWayGenerator;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\JobLostException;
@@ -233,11 +233,9 @@ final class RemoteMap implements OutcomeReceiver
             $this->pullSoon();
             $this->consumer = EventLoop::getSuspension();
             try {
-                $this->consumer->suspend();
-            } catch (\FiberError $blocked) {
+                Fibers::suspend($this->consumer);
+            } finally {
                 $this->consumer = null;
-
-                throw CannotWaitException::because($blocked);
             }
         }
     }

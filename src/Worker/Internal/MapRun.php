@@ -8,7 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
-use Spindle\Internal\CannotWaitException;
+use Spindle\Internal\Fibers;
 use Spindle\Internal\LoopTurn;
 use Spindle\Internal\OneWayGenerator;
 use Spindle\Worker\PoolClosedException;
@@ -296,11 +296,9 @@ final class MapRun implements Source
             }
             $this->consumer = EventLoop::getSuspension();
             try {
-                $this->consumer->suspend();
-            } catch (\FiberError $blocked) {
+                Fibers::suspend($this->consumer);
+            } finally {
                 $this->consumer = null;
-
-                throw CannotWaitException::because($blocked);
             }
             $this->turned = hrtime(true);
         }

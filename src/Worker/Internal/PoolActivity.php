@@ -7,6 +7,7 @@ namespace Spindle\Worker\Internal;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Internal\CannotWaitException;
+use Spindle\Internal\Fibers;
 
 /** Tracks open work in a pool. Open work keeps the event loop running; a closed pool without any stops its workers. */
 final class PoolActivity
@@ -135,9 +136,7 @@ final class PoolActivity
         $id = spl_object_id($suspension);
         $this->waiting[$id] = $suspension;
         try {
-            $suspension->suspend();
-        } catch (\FiberError $blocked) {
-            throw CannotWaitException::because($blocked);
+            Fibers::suspend($suspension);
         } finally {
             unset($this->waiting[$id]);
         }

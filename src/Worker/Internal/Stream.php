@@ -6,7 +6,7 @@ namespace Spindle\Worker\Internal;
 
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
-use Spindle\Internal\CannotWaitException;
+use Spindle\Internal\Fibers;
 use Spindle\Internal\OneWayGenerator;
 use Spindle\Worker\ResultBudget;
 
@@ -114,11 +114,9 @@ final class Stream
             self::$awaited[spl_object_id($this)] = $this;
             $this->reader = EventLoop::getSuspension();
             try {
-                $this->reader->suspend();
-            } catch (\FiberError $blocked) {
+                Fibers::suspend($this->reader);
+            } finally {
                 $this->reader = null;
-
-                throw CannotWaitException::because($blocked);
             }
         }
     }

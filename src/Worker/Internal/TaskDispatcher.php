@@ -12,6 +12,7 @@ use Amp\Internal\FutureState;
 use Revolt\EventLoop\FiberLocal;
 use Revolt\EventLoop\Internal\DriverSuspension;
 use Spindle\Internal\CannotWaitException;
+use Spindle\Internal\Fibers;
 use Spindle\Internal\IsolatedCall;
 use Spindle\Internal\LoopTurn;
 use Spindle\Internal\Preload;
@@ -56,6 +57,7 @@ final class TaskDispatcher
     ) {
         Preload::classes(
             CannotWaitException::class,
+            Fibers::class,
             LoopTurn::class,
             TaskCode::class,
             ValueSerializer::class,

@@ -18,6 +18,7 @@ use Spindle\Http\Internal\Message\Peer;
 use Spindle\Http\Internal\Message\Request;
 use Spindle\Http\Internal\Message\RequestParser;
 use Spindle\Http\Response;
+use Spindle\Internal\Fibers;
 use Spindle\Internal\LoopTurn;
 
 /**
@@ -791,7 +792,7 @@ final class Connection
         $this->enterBody();
         $this->reader = EventLoop::getSuspension();
         try {
-            $this->reader->suspend();
+            Fibers::suspend($this->reader);
         } finally {
             $now = $this->rate?->close() ?? (int) hrtime(true);
             if ($this->phase === Phase::Body && $exchange === $this->exchange) {
@@ -816,7 +817,7 @@ final class Connection
         }
         $this->enterWrite(Phase::Write);
         $this->writers[] = $suspension = EventLoop::getSuspension();
-        $suspension->suspend();
+        Fibers::suspend($suspension);
 
         return true;
     }

@@ -9,6 +9,7 @@ use Amp\CancelledException;
 use Amp\CompositeCancellation;
 use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
+use Spindle\Internal\Fibers;
 
 /** Deadline and cancellation of a connection attempt. All its suspensions happen here. */
 final readonly class Deadline
@@ -104,7 +105,7 @@ final readonly class Deadline
         $cancellation = $this->cancellation;
         $subscription = $cancellation?->subscribe($resume);
         try {
-            $suspension->suspend();
+            Fibers::suspend($suspension);
         } finally {
             array_map(EventLoop::cancel(...), $watchers);
             if ($cancellation !== null && $subscription !== null) {

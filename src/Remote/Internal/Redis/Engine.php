@@ -245,7 +245,7 @@ final class Engine
         } catch (\Throwable $failure) {
             if ($failure instanceof EngineError) { // for example, too many clients
                 $failure = BrokerUnavailableException::at((string) $this->address, $failure->getMessage(), $failure);
-            } elseif ($failure instanceof \FiberError) {
+            } elseif ($failure instanceof \FiberError) { // of Amp, which opens the socket
                 $failure = CannotWaitException::because($failure);
             }
             $deferred->error($failure);

@@ -10,6 +10,7 @@ use Psr\Http\Message\StreamInterface;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Internal\Clock;
+use Spindle\Internal\Fibers;
 use Spindle\Internal\Warnings;
 
 /**
@@ -241,7 +242,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
             }
             EventLoop::enable($this->readable);
             $this->reader = EventLoop::getSuspension();
-            $this->reader->suspend();
+            Fibers::suspend($this->reader);
         }
     }
 

@@ -21,6 +21,7 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\Suspension;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Clock;
+use Spindle\Internal\Fibers;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
@@ -202,11 +203,11 @@ final class RedisConnection
         $this->connection->writeRequest(new RawCommand($command, $arguments));
         $this->readOn();
         try {
-            $answer = $suspension->suspend();
-        } catch (\FiberError $blocked) {
+            $answer = Fibers::suspend($suspension);
+        } catch (CannotWaitException $blocked) {
             $this->waiting->push([null, $this->waiting->pop()[1]]); // the loop has not run since; the answer is dropped
 
-            throw CannotWaitException::because($blocked);
+            throw $blocked;
         }
         if ($answer instanceof ErrorInterface) {
             $error = new EngineError($answer->getMessage());
