@@ -56,6 +56,12 @@ final class RemoteCommands implements CommandCarrier
     }
 
     /**
+     * Runs a command on an agent, and returns when the agent has reported its outcome.
+     *
+     * Cancellation: ends the command on its agent, and waits until it has ended, at most for the patience. When the
+     * engine does not confirm the cancellation within a second, this returns at once with an outcome that says so. The
+     * command may then be queued or running. It is ended when the engine is back, if this process still runs.
+     *
      * @throws PayloadTooLargeException
      * @throws BrokerException
      * @throws JobLostException

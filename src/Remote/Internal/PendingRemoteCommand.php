@@ -8,12 +8,17 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\CompositeCancellation;
 use Amp\DeferredFuture;
+use Amp\Future;
 use Amp\TimeoutCancellation;
+use Revolt\EventLoop;
+use Spindle\Command\PortableCommand;
 use Spindle\Internal\Clock;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobLostException;
 use Spindle\Remote\QueueFullException;
+
+use function Amp\async;
 
 /** A command that was sent to a queue and has no outcome yet. */
 final class PendingRemoteCommand implements OutcomeReceiver
@@ -23,6 +28,12 @@ final class PendingRemoteCommand implements OutcomeReceiver
 
     /** Seconds until a withdrawal is repeated, because the letter to the agent may have been lost. */
     private const WITHDRAWAL_INTERVAL = 1.0;
+
+    /** Seconds in which the engine must confirm a cancellation; otherwise the command counts as abandoned. */
+    private const CONFIRMATION_TIMEOUT = 1.0;
+
+    private const ABANDONED = 'cancelled while the broker was not available, '
+        . 'so it may still run until the broker is back and its agent gets the cancellation';
 
     /** @var DeferredFuture<string> */
     private readonly DeferredFuture $deferred;
@@ -40,7 +51,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
         $recall->throwIfRequested();
         $cancellation->throwIfRequested();
         $either = new CompositeCancellation($recall, $cancellation);
-        while (!$this->isTakenIn()) {
+        while (!$this->isAccepted($cancellation)) {
             \Amp\delay(self::FULL_QUEUE_PAUSE_SECONDS, true, $either);
         }
         $recalled = $recall->subscribe($this->recall(...));
@@ -53,22 +64,37 @@ final class PendingRemoteCommand implements OutcomeReceiver
         }
     }
 
-    private function isTakenIn(): bool
+    /** Sends the job. Returns false when the queue is full, and true when the job is accepted or was abandoned. */
+    private function isAccepted(Cancellation $cancellation): bool
     {
+        /** @var Future<int> $sending */
+        $sending = async($this->sender->send(...), $this->job, $this);
         try {
-            return $this->sender->send($this->job, $this) > 0;
+            try {
+                return $sending->await($cancellation) > 0;
+            } catch (CancelledException) {
+                return $sending->await(new TimeoutCancellation(self::CONFIRMATION_TIMEOUT)) > 0;
+            }
         } catch (QueueFullException) { // the engine is out of memory
             return false;
+        } catch (CancelledException) {
+            $this->abandon();
+            $sending->map(fn() => $this->sender->withdraw([$this->job->id]))->ignore();
+
+            return true;
         }
     }
 
     public function wantsOutcome(): bool
     {
-        return true;
+        return !$this->isOver();
     }
 
     public function outcome(string $id, string $frame): void
     {
+        if ($this->isOver()) {
+            return;
+        }
         try {
             $outcome = $this->sender->result($id, $frame, null);
             $this->deferred->complete(\is_string($outcome) ? $outcome : '');
@@ -80,14 +106,12 @@ final class PendingRemoteCommand implements OutcomeReceiver
     /** Fails the command: it was withdrawn before an agent had it, or the engine does not know it. */
     public function unknown(string $id): void
     {
-        $this->deferred->error(
-            $this->wanted ? JobLostException::unknown($id, $this->sender->queue) : new CancelledException(),
-        );
+        $this->fail($this->wanted ? JobLostException::unknown($id, $this->sender->queue) : new CancelledException());
     }
 
     public function refused(string $id, BrokerRefusedException $refused): void
     {
-        $this->deferred->error($this->wanted ? $refused : new CancelledException());
+        $this->fail($this->wanted ? $refused : new CancelledException());
     }
 
     public function items(string $id): void {}
@@ -104,8 +128,10 @@ final class PendingRemoteCommand implements OutcomeReceiver
     {
         $this->wanted = false;
         $patience = $this->sender->options->patience;
-        for ($late = Clock::now() + $patience; !$this->deferred->isComplete();) {
+        $timer = EventLoop::delay(self::CONFIRMATION_TIMEOUT, $this->abandonUnlessConfirmed(...));
+        for ($late = Clock::now() + $patience; !$this->isOver();) {
             $this->sender->withdraw([$this->job->id]);
+            $this->abandonUnlessConfirmed();
             try {
                 $this->deferred->getFuture()->await(new TimeoutCancellation(self::WITHDRAWAL_INTERVAL));
             } catch (\Throwable) {
@@ -113,8 +139,31 @@ final class PendingRemoteCommand implements OutcomeReceiver
             }
             if (!$this->isOver() && Clock::now() > $late) {
                 $this->sender->forget($this->job->id);
-                $this->deferred->error(JobLostException::unanswered($this->job->id, $this->sender->queue, $patience));
+                $this->fail(JobLostException::unanswered($this->job->id, $this->sender->queue, $patience));
             }
+        }
+        EventLoop::cancel($timer);
+    }
+
+    /** Stops waiting for an engine that is not available. The withdrawal is sent when the engine is back. */
+    private function abandonUnlessConfirmed(): void
+    {
+        if ($this->sender->isUnsaid($this->job->id)) {
+            $this->abandon();
+        }
+    }
+
+    private function abandon(): void
+    {
+        if (!$this->isOver()) {
+            $this->deferred->complete(PortableCommand::lost(self::ABANDONED));
+        }
+    }
+
+    private function fail(\Throwable $failure): void
+    {
+        if (!$this->isOver()) {
+            $this->deferred->error($failure);
         }
     }
 

@@ -9,9 +9,16 @@ use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\Future;
 use Amp\TimeoutCancellation;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop;
+use Spindle\Command\Command;
+use Spindle\Command\CommandPool;
+use Spindle\Command\CommandPoolOptions;
+use Spindle\Command\CommandResult;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteCommands;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\RemoteOptions;
 use Spindle\Tests\EndsInTime;
@@ -237,6 +244,50 @@ final class EngineOutagesTest extends TestCase
         self::assertSame(2, $this->figures()['done_total']);
         self::assertNull($executor->status('none'), 'its answer comes after those of what was withdrawn');
         self::assertNull($patient->status('none'));
+    }
+
+    #[TestWith(['killed'])]
+    #[TestWith(['stopped'])]
+    public function testACancelledCommandDoesNotWaitForAnEngineThatIsAway(string $engine): void
+    {
+        $redis = $this->engine();
+        $file = $this->path('pid');
+        $this->agentAt($redis->address(), $this->queue());
+        $pool = new CommandPool(4, 0, new CommandPoolOptions(
+            on: new RemoteCommands(new RedisBroker($redis->address()), $this->queue(), self::keys()),
+        ));
+        $running = new DeferredCancellation();
+        $command = Command::shell("echo \$\$ > {$file}; exec sleep 100");
+        $run = async(static fn(): CommandResult => $pool->execute($command, $running->getCancellation()));
+        Eventually::holds(static fn(): bool => (int) @file_get_contents($file) > 0, 'the command runs');
+        $process = (int) file_get_contents($file);
+        $engine === 'killed' ? $redis->kill() : posix_kill((int) $redis->pid(), \SIGSTOP);
+        $began = hrtime(true);
+        $running->cancel();
+        self::assertCancelled($run);
+        self::assertCancelled(async($pool->execute(...), Command::of('true'), new TimeoutCancellation(0.1)));
+        /** @var Future<array<CommandResult>> $inRun */
+        $inRun = async(static fn(): array => iterator_to_array($pool->run([Command::of('true')])));
+        delay(0.1);
+        $pool->kill();
+        $result = $inRun->await()[0];
+        self::assertLessThan(5.0, (hrtime(true) - $began) / 1e9);
+        self::assertTrue($result->cancelled);
+        self::assertStringContainsString('cancelled while the broker was not available', $result->describe());
+        $engine === 'killed' ? $redis->restart() : posix_kill((int) $redis->pid(), \SIGCONT);
+
+        Eventually::holds(static fn(): bool => !Processes::isAlive($process), 'the command has ended', 20.0);
+        Eventually::holds(
+            fn(): bool => $this->figures()['waiting'] + $this->figures()['running'] === 0,
+            'the queue is empty',
+            20.0,
+        );
+        unset($pool);
+        Eventually::holds(function (): bool {
+            gc_collect_cycles();
+
+            return array_diff(EventLoop::getIdentifiers(), $this->before['watchers']) === [];
+        }, 'the withdrawals are answered', 20.0);
     }
 
     /** Returns the number of stored items of the only generator that are not taken. */
