@@ -42,8 +42,12 @@ final class EventStream implements StreamInterface
 
     private int $position = 0;
 
-    /** @var Suspension<null>|null */
-    private ?Suspension $reader = null;
+    /**
+     * Fibers that wait for events. As a property, one would lead from a dumped response to all other connections.
+     *
+     * @var \WeakMap<self, Suspension<null>>|null
+     */
+    private static ?\WeakMap $readers = null;
 
     /**
      * @param iterable<ServerSentEvent|string> $events
@@ -94,12 +98,14 @@ final class EventStream implements StreamInterface
     private function await(): void
     {
         $this->run();
-        $this->reader = EventLoop::getSuspension();
+        /** @var Suspension<null> $reader */
+        $reader = EventLoop::getSuspension();
+        self::readers()[$this] = $reader;
         $timer = $this->heartbeat === \INF ? null : EventLoop::delay($this->heartbeat, $this->beat(...));
         try {
-            $this->reader->suspend();
+            $reader->suspend();
         } finally {
-            $this->reader = null;
+            self::readers()->offsetUnset($this);
             $timer === null ? null : EventLoop::cancel($timer);
         }
     }
@@ -165,8 +171,14 @@ final class EventStream implements StreamInterface
 
     private function wake(): void
     {
-        $reader = $this->reader;
-        $this->reader = null;
+        $reader = self::readers()[$this] ?? null;
+        self::readers()->offsetUnset($this);
         $reader?->resume();
+    }
+
+    /** @return \WeakMap<self, Suspension<null>> */
+    private static function readers(): \WeakMap
+    {
+        return self::$readers ??= new \WeakMap();
     }
 }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Server;
 
 use Psr\Http\Message\StreamInterface;
+use Spindle\Http\ClientLeftException;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\BodyLimited;
 use Spindle\Http\Internal\Message\Fields;
@@ -46,8 +47,8 @@ final class BodyStream implements StreamInterface, BodyLimited
     /**
      * Stores its arguments. Native types would take longer than the rest of a request's body handling.
      *
-     * @param Connection     $connection
-     * @param ServerExchange $exchange
+     * @param ConnectionReference $connection
+     * @param ServerExchange      $exchange
      */
     public function __construct(private $connection, private $exchange) {}
 
@@ -91,7 +92,7 @@ final class BodyStream implements StreamInterface, BodyLimited
             && $length <= ($this->limit ?? self::MAX_SHORT_BODY_BYTES)
             && !$this->closed
         ) {
-            $whole = $this->connection->wholeBody($this->exchange);
+            $whole = $this->connection->connection()?->wholeBody($this->exchange);
             if ($whole !== null) {
                 $this->offset = $length;
 
@@ -202,7 +203,8 @@ final class BodyStream implements StreamInterface, BodyLimited
     public function getMetadata(?string $key = null): mixed
     {
         $metadata = ['trailers' => []];
-        foreach (Fields::parse($this->ended ? $this->connection->trailers($this->exchange) : '') as [$name, $values]) {
+        $trailers = $this->ended ? $this->connection->connection()?->trailers($this->exchange) : null;
+        foreach (Fields::parse($trailers ?? '') as [$name, $values]) {
             $metadata['trailers'][$name] = $values;
         }
 
@@ -213,7 +215,7 @@ final class BodyStream implements StreamInterface, BodyLimited
      * Suspends until another piece or the end of the body has arrived.
      *
      * @throws HttpException     when the body is too large, malformed or too slow, or there is no memory for it
-     * @throws \RuntimeException when the stream was closed
+     * @throws \RuntimeException when the stream was closed, or the client has left
      */
     private function receive(): void
     {
@@ -221,15 +223,16 @@ final class BodyStream implements StreamInterface, BodyLimited
         if ($this->refusal !== null) {
             throw $this->refusal;
         }
-        $limit = $this->limit ?? $this->connection->maxBody();
+        $connection = $this->connection->connection() ?? throw ClientLeftException::bodyIncomplete();
+        $limit = $this->limit ?? $connection->maxBody();
         $length = $this->exchange->head->length;
         if ($length > $limit) {
             throw self::tooLarge($limit);
         }
         if ($length === null || $length > self::MAX_SHORT_BODY_BYTES) {
-            $this->connection->checkMemory();
+            $connection->checkMemory();
         }
-        $piece = $this->connection->receiveBody($this->exchange);
+        $piece = $connection->receiveBody($this->exchange);
         if ($piece === '') {
             $this->ended = true;
 

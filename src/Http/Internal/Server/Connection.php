@@ -61,6 +61,7 @@ final class Connection
 
     private readonly Transport $transport;
     private readonly RequestParser $parser;
+    private readonly ConnectionReference $reference;
 
     /** Whether requests are taken from the parser at present, by a fiber that may be suspended. */
     private bool $serving = false;
@@ -116,6 +117,7 @@ final class Connection
     /** @param resource $stream not blocking */
     public function __construct($stream, private readonly Service $service, public readonly Peer $peer)
     {
+        $this->reference = new ConnectionReference($this, $peer, $service->options->forms);
         $this->parser = new RequestParser($service->limits);
         $this->transport = new Transport($stream, $peer->secure, $this->readable(...), $this->written(...));
         $service->began($this);
@@ -560,7 +562,7 @@ final class Connection
     {
         $service = $this->service;
         $now = hrtime(true);
-        $exchange = $this->exchange = new ServerExchange($this, $head, $now);
+        $exchange = $this->exchange = new ServerExchange($this->reference, $head, $now);
         ++$this->served;
         $this->continuePending = $head->expectsContinue;
         $this->phase = Phase::Handler;

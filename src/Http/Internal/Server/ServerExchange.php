@@ -45,9 +45,9 @@ final class ServerExchange implements RequestExchange
     /**
      * Stores its arguments. Types and readonly would take more time than all else here.
      *
-     * @param Connection $connection
-     * @param Head       $head
-     * @param int        $begun      when the head had arrived, by hrtime()
+     * @param ConnectionReference $connection
+     * @param Head                $head
+     * @param int                 $begun      when the head had arrived, by hrtime()
      */
     public function __construct(private $connection, public $head, public $begun) {}
 
@@ -97,7 +97,7 @@ final class ServerExchange implements RequestExchange
     public function trustPeer(): void
     {
         $this->peerTrusted = true;
-        $this->connection->trustPeer();
+        $this->connection->connection()?->trustPeer();
     }
 
     public function trustsPeer(): bool

@@ -11,12 +11,20 @@ use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
+use Revolt\EventLoop\Driver\StreamSelectDriver;
 use Spindle\Http\Application;
 use Spindle\Http\ClientLeftException;
 use Spindle\Http\HttpException;
+use Spindle\Http\HttpServer;
+use Spindle\Http\Internal\Answer\EventStream;
+use Spindle\Http\Internal\Form\UploadedFile;
+use Spindle\Http\Internal\Server\BodyStream;
+use Spindle\Http\Internal\Server\Connection;
+use Spindle\Http\Internal\Server\Service;
 use Spindle\Http\Response;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\Reachable;
 use Spindle\Tests\Http\ServesHttp;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Unit\Http\Middleware\ReadsErrorLog;
@@ -64,6 +72,45 @@ final class HandlerTest extends TestCase
         self::assertStringNotContainsString('ecret', $body);
         self::assertLessThan(1_000, \strlen($body));
         self::assertSame(200, $other->response()->status);
+    }
+
+    public function testNothingThatAHandlerReceivesLeadsToOtherClients(): void
+    {
+        [$events, $reachable, $dumps] = [null, [], ''];
+        $this->serve(static function (ServerRequestInterface $request) use (&$events, &$reachable, &$dumps): Response {
+            if ($request->getRequestTarget() === '/events') {
+                $left = $request->getAttribute(Cancellation::class);
+                self::assertInstanceOf(Cancellation::class, $left);
+                $response = Response::events((static function () use ($left): \Generator {
+                    yield 'first';
+                    delay(30, true, $left);
+                    yield 'second';
+                })());
+                $events = $response->getBody();
+
+                return $response;
+            }
+            $body = $request->getBody();
+            $files = $request->getUploadedFiles();
+            $copy = $request->withAttribute('user', 'ada');
+            $reachable = Reachable::from([$copy, $body, $files, $request->getAttributes(), $events]);
+            $dumps = print_r((array) $request, true) . @var_export($request, true); // the body refers to its request
+
+            return Response::text('done');
+        });
+        $this->client()->get('/events', "Authorization: secret\r\n")->until('first');
+        $form = "--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\nfile\r\n--b--\r\n";
+        $client = $this->client()->request('POST', '/', "Content-Type: multipart/form-data; boundary=b\r\n", $form);
+
+        self::assertSame('done', $client->response()->body);
+        self::assertStringContainsString('boundary=b', $dumps);
+        self::assertStringNotContainsString('secret', $dumps);
+        self::assertArrayHasKey(UploadedFile::class, $reachable);
+        self::assertArrayHasKey(BodyStream::class, $reachable);
+        self::assertArrayHasKey(EventStream::class, $reachable);
+        foreach ([Connection::class, Service::class, HttpServer::class, StreamSelectDriver::class] as $class) {
+            self::assertArrayNotHasKey($class, $reachable, $reachable[$class] ?? '');
+        }
     }
 
     public function testWhatAHandlerThrowsIsLoggedAndNotShown(): void
@@ -140,7 +187,7 @@ final class HandlerTest extends TestCase
     public function testALoggerThatFailsHarmsNobody(): void
     {
         $logger = new FailingLogger();
-        $server = $this->servers[] = new \Spindle\Http\HttpServer(
+        $server = $this->servers[] = new HttpServer(
             static fn(): never => throw new \RuntimeException('oops'),
             null,
             $logger,

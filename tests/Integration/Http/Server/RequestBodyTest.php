@@ -463,6 +463,34 @@ final class RequestBodyTest extends TestCase
         $kept->read(100);
     }
 
+    public function testARequestThatIsKeptOutlivesItsConnection(): void
+    {
+        $requests = $bodies = [];
+        $this->serve(static function (ServerRequestInterface $request) use (&$requests, &$bodies): Response {
+            $request->getRequestTarget() === '/read' ? $request->getParsedBody() : null;
+            [$requests[], $bodies[]] = [$request, $request->getBody()];
+
+            return Response::text('answered');
+        });
+        $client = $this->client();
+        $json = "Content-Type: application/json\r\n";
+        $client->request('POST', '/read', $json, '{"a": 1}')->response();
+        $client->request('POST', '/unread', $json, '{"a": 1}')->response();
+        $client->close();
+        Eventually::holds(
+            fn(): bool => $this->server()->statistics()->connections === 0,
+            'the server has closed the connection',
+        );
+        gc_collect_cycles();
+
+        self::assertSame([['a' => 1], '{"a": 1}'], [$requests[0]->getParsedBody(), (string) $bodies[0]]);
+        self::assertTrue($bodies[0]->isSeekable());
+        self::assertSame('127.0.0.1', $requests[0]->getServerParams()['REMOTE_ADDR']);
+        self::assertSame('http', $requests[0]->getUri()->getScheme());
+        $this->expectException(\RuntimeException::class);
+        $bodies[1]->read(1);
+    }
+
     public function testFormsAreParsed(): void
     {
         $this->serve(static fn(ServerRequestInterface $request): Response => Response::json($request->getParsedBody()));

@@ -1,0 +1,45 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Server;
+
+use Psr\Log\LoggerInterface;
+use Spindle\Http\FormLimits;
+use Spindle\Http\Internal\Form\FormReader;
+use Spindle\Http\Internal\Message\Peer;
+
+/**
+ * A connection as its requests refer to it. A handler may dump a request, for example by var_export() or (array).
+ * Properties of a request therefore must not lead to the connection, and so to the requests of other clients.
+ */
+final class ConnectionReference
+{
+    /** @var \WeakMap<self, \WeakReference<Connection>>|null */
+    private static ?\WeakMap $connections = null;
+
+    public function __construct(
+        Connection $connection,
+        public readonly Peer $peer,
+        private readonly FormLimits $formLimits,
+    ) {
+        self::$connections ??= new \WeakMap();
+        self::$connections[$this] = \WeakReference::create($connection);
+    }
+
+    /** Returns the connection; null after its end, when a handler has kept the request. */
+    public function connection(): ?Connection
+    {
+        return (self::$connections[$this] ?? null)?->get();
+    }
+
+    public function forms(): FormReader
+    {
+        return $this->connection()?->forms() ?? new FormReader($this->formLimits);
+    }
+
+    public function logger(): ?LoggerInterface
+    {
+        return $this->connection()?->logger();
+    }
+}
