@@ -217,13 +217,14 @@ final class MapInput
         $n = 0;
         $look = min($most, self::TASKS_PER_CLOCK_CHECK); // number of values after which size and time are checked
         foreach ($this->input as $key => $value) {
-            if (\is_int($value)) {
-                $tasks[] = $value; // fast path, because the smallest tasks are the most numerous
+            if (\is_int($value)) { // fast path, because the smallest tasks are the most numerous
+                // Next to each other: PHP runs signal handlers at jumps and calls, and these may throw.
+                $tasks[] = $value;
+                $keys[] = $key;
             } else {
                 $this->add($key, $value);
                 $look = $this->size < self::MAX_BATCH_BYTES ? $look : 0;
             }
-            $keys[] = $key;
             if ($this->suspended) {
                 if ($this->exhausted) {
                     array_pop($tasks);
@@ -257,16 +258,18 @@ final class MapInput
     {
         $this->integers = false;
         if ($value === null || \is_bool($value) || \is_float($value)) {
-            $this->tasks[] = $value;
+            $task = $value;
         } elseif (\is_string($value) && \strlen($value) < WorkerProtocol::LONG) {
-            $this->tasks[] = $value;
+            $task = $value;
             $this->size += \strlen($value);
         } else {
-            $encoded = self::encode($key, $value);
-            $this->tasks[] = $encoded;
-            $this->size += \strlen($encoded->bytes);
+            $task = self::encode($key, $value);
+            $this->size += \strlen($task->bytes);
             $this->packed = true;
         }
+        // Next to each other and last, as in batches().
+        $this->tasks[] = $task;
+        $this->keys[] = $key;
     }
 
     /** @throws UnserializableException */
