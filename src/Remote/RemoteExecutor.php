@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Remote;
 
 use Amp\Cancellation;
+use Amp\CancelledException;
 use Amp\Future;
 use Spindle\Internal\LoadedFiles;
 use Spindle\Remote\Internal\JobFactory;
@@ -68,6 +69,10 @@ final class RemoteExecutor implements Executor
      * Runs a task in the background, even after this process has ended. Returns the task's id when the engine has
      * confirmed it. {@see attach()} returns the outcome of this id. By default, outcomes are kept for an hour.
      *
+     * Cancellation: ends the wait for the engine at once. The engine may have the task, or may get it while the
+     * {@see RemoteOptions::$patience} lasts; the task is not withdrawn. With an $id, the caller can dispatch the same
+     * task again, or {@see attach()} to it. Without one, the caller can't find the task.
+     *
      * @param string|null $id    the caller's id, such as an order number; null for a new one. While the queue has a
      *                           task with this id or keeps its outcome, the same task is accepted but not run again,
      *                           whatever its key and delay. A different task is refused. The same closure elsewhere
@@ -80,15 +85,22 @@ final class RemoteExecutor implements Executor
      * @throws PayloadTooLargeException
      * @throws JobConflictException     when the id belongs to a different task: other code, values, retries or timeout
      * @throws BrokerException          when the engine does not answer; with an $id, a second call is safe
+     * @throws CancelledException
      * @throws \ValueError             when the id, the key or the delay is not valid
      */
-    public function dispatch(callable $task, ?string $id = null, string $key = '', float $delay = 0.0): string
-    {
+    public function dispatch(
+        callable $task,
+        ?string $id = null,
+        string $key = '',
+        float $delay = 0.0,
+        ?Cancellation $cancellation = null,
+    ): string {
         return $this->sender->dispatch(
             PortableTask::encode($task),
             $id ?? bin2hex(random_bytes(12)) . '-',
             $key,
             $delay,
+            $cancellation,
         );
     }
 
@@ -111,12 +123,15 @@ final class RemoteExecutor implements Executor
      * Returns the status of a dispatched task; null when the task is unknown. Unlike {@see attach()}, this changes
      * nothing. A task that waits for another one of its key has the status "waiting".
      *
+     * Cancellation: ends the wait for the engine at once.
+     *
      * @throws BrokerException
-     * @throws \ValueError when the id is not valid
+     * @throws CancelledException
+     * @throws \ValueError        when the id is not valid
      */
-    public function status(string $id): ?JobStatus
+    public function status(string $id, ?Cancellation $cancellation = null): ?JobStatus
     {
-        return $this->sender->status($id);
+        return $this->sender->status($id, $cancellation);
     }
 
     public function map(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator

@@ -63,14 +63,13 @@ final class JobFactory
      * @throws PayloadTooLargeException
      * @throws \Spindle\Remote\JobConflictException
      * @throws \Spindle\Remote\BrokerException
+     * @throws CancelledException
      */
-    public function dispatch(string $code, string $id, string $key, float $delay): string
+    public function dispatch(string $code, string $id, string $key, float $delay, ?Cancellation $cancellation): string
     {
-        if ($this->client()->dispatch(
-            $this->queue,
-            $this->options,
-            $this->sealed(Job::storedId($id), TaskBody::withArgument($this->head($code), null), $key, $delay),
-        ) === 0) {
+        $job = $this->sealed(Job::storedId($id), TaskBody::withArgument($this->head($code), null), $key, $delay);
+        $dispatch = fn(): int => $this->client()->dispatch($this->queue, $this->options, $job);
+        if (self::untilCancelled($dispatch, $cancellation) === 0) {
             throw QueueFullException::of($this->queue, $this->options->backlog);
         }
 
@@ -113,11 +112,42 @@ final class JobFactory
 
     /**
      * @throws \Spindle\Remote\BrokerException
+     * @throws CancelledException
      * @throws \ValueError
      */
-    public function status(string $id): ?JobStatus
+    public function status(string $id, ?Cancellation $cancellation): ?JobStatus
     {
-        return $this->broker->status($this->queue, Job::storedId($id));
+        $id = Job::storedId($id);
+
+        return self::untilCancelled(fn(): ?JobStatus => $this->broker->status($this->queue, $id), $cancellation);
+    }
+
+    /**
+     * Waits for a request until it is answered or $cancellation is requested. A cancelled request goes on in the
+     * background, and its answer is dropped.
+     *
+     * @template T
+     *
+     * @param \Closure(): T $request
+     *
+     * @return T
+     *
+     * @throws CancelledException
+     * @throws \Spindle\Remote\BrokerException
+     */
+    private static function untilCancelled(\Closure $request, ?Cancellation $cancellation): mixed
+    {
+        if ($cancellation === null) {
+            return $request();
+        }
+        $cancellation->throwIfRequested();
+        /** @var Future<T> $answer */
+        $answer = async($request);
+        try {
+            return $answer->ignore()->await($cancellation);
+        } catch (\FiberError $blocked) {
+            throw CannotWaitException::because($blocked);
+        }
     }
 
     /**

@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\Future;
+use Amp\NullCancellation;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
@@ -17,6 +18,7 @@ use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\CommandResult;
 use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\JobStatus;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteCommands;
 use Spindle\Remote\RemoteExecutor;
@@ -244,6 +246,40 @@ final class EngineOutagesTest extends TestCase
         self::assertSame(2, $this->figures()['done_total']);
         self::assertNull($executor->status('none'), 'its answer comes after those of what was withdrawn');
         self::assertNull($patient->status('none'));
+    }
+
+    public function testADispatchAndAStatusThatAreCancelledDoNotWaitAndTheSameIdCanBeDispatchedAgain(): void
+    {
+        $redis = $this->engine();
+        $executor = $this->executor();
+        self::assertNull($executor->status('order', new NullCancellation()));
+        posix_kill((int) $redis->pid(), \SIGSTOP);
+        $began = hrtime(true);
+        $dispatch = static fn(float $seconds): string => $executor->dispatch(
+            getmypid(...),
+            'order',
+            cancellation: new TimeoutCancellation($seconds),
+        );
+        self::assertCancelled(async($dispatch, 0.1));
+        self::assertCancelled(async(
+            static fn(): ?JobStatus => $executor->status('order', new TimeoutCancellation(0.1)),
+        ));
+        self::assertLessThan(2.0, (hrtime(true) - $began) / 1e9);
+        posix_kill((int) $redis->pid(), \SIGCONT);
+
+        self::assertSame('order', $dispatch(10.0));
+        self::assertSame(JobStatus::Waiting, $executor->status('order', new TimeoutCancellation(10.0)));
+        self::assertSame([1, 1], [$this->figures()['waiting'], $this->figures()['submitted_total']]);
+        $cancelled = new DeferredCancellation();
+        $cancelled->cancel();
+        self::assertCancelled(async(
+            static fn(): string => $executor->dispatch(
+                getmypid(...),
+                'other',
+                cancellation: $cancelled->getCancellation(),
+            ),
+        ));
+        self::assertNull($executor->status('other'), 'a request that was cancelled before is not sent');
     }
 
     #[TestWith(['killed'])]
