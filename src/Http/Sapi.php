@@ -9,6 +9,7 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Message\StreamInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 use Psr\Log\NullLogger;
+use Spindle\Http\Internal\Answer\EventStream;
 use Spindle\Http\Internal\App\AppLoader;
 use Spindle\Http\Internal\Form\FormReader;
 use Spindle\Http\Internal\Message\Fields;
@@ -36,6 +37,9 @@ use Spindle\Internal\Launcher\Process\Libc;
  */
 final class Sapi
 {
+    /** Seconds for an iterator of events, after its client has left. Then the script ends. */
+    private const EVENTS_END_TIMEOUT = 10.0;
+
     private function __construct() {}
 
     /**
@@ -132,6 +136,7 @@ final class Sapi
             throw $failure;
         } finally {
             $body->close();
+            $body instanceof EventStream ? $body->awaitEnd(self::EVENTS_END_TIMEOUT) : null;
         }
     }
 

@@ -95,13 +95,31 @@ final class EventStream implements StreamInterface
         $this->wake();
     }
 
+    /**
+     * Suspends until the iterator of a closed stream has ended. Its `finally` blocks may suspend.
+     *
+     * @param float $timeout seconds after which the iterator is left to itself
+     */
+    public function awaitEnd(float $timeout): void
+    {
+        if ($this->running) {
+            $this->suspend($timeout, $this->wake(...));
+        }
+    }
+
     private function await(): void
     {
         $this->run();
+        $this->suspend($this->heartbeat, $this->beat(...));
+    }
+
+    /** @param \Closure(): void $onTimeout has to wake the reader */
+    private function suspend(float $timeout, \Closure $onTimeout): void
+    {
         /** @var Suspension<null> $reader */
         $reader = EventLoop::getSuspension();
         self::readers()[$this] = $reader;
-        $timer = $this->heartbeat === \INF ? null : EventLoop::delay($this->heartbeat, $this->beat(...));
+        $timer = $timeout === \INF ? null : EventLoop::delay($timeout, $onTimeout);
         try {
             $reader->suspend();
         } finally {

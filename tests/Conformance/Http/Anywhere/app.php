@@ -132,6 +132,18 @@ $routes = [
             delay(0.001);
             touch($request->getUri()->getQuery());
         })(), 'text/plain', 200, ['Content-Length' => '5']),
+    '/events' => static fn(ServerRequestInterface $request): ResponseInterface
+        => Response::events((static function () use ($request): Generator {
+            try {
+                while (true) {
+                    yield 'event';
+                    delay(0.01);
+                }
+            } finally {
+                delay(0.01);
+                touch($request->getUri()->getQuery());
+            }
+        })()),
     '/breaks' => static fn(): ResponseInterface => Response::stream((static function (): Generator {
         yield str_repeat('x', 100_000);
         throw new RuntimeException('in the middle');
@@ -218,4 +230,7 @@ $routes = [
     ))->handle(...),
 ];
 
-return static fn(ServerRequestInterface $request): ResponseInterface => ($routes[$request->getUri()->getPath()] ?? static fn(): ResponseInterface => Response::text("Not Found\n", 404))($request);
+$notFound = static fn(): ResponseInterface => Response::text("Not Found\n", 404);
+
+return static fn(ServerRequestInterface $request): ResponseInterface
+    => ($routes[$request->getUri()->getPath()] ?? $notFound)($request);
