@@ -12,12 +12,14 @@ final class QueueFullException extends \RuntimeException implements SpindleExcep
     public static function of(string $queue, int $limit): self
     {
         return new self(
-            "The queue {$queue} has {$limit} jobs, which is as many as it may have: start more agents, delete what is among its dead letters, or submit less",
+            "The queue {$queue} was full: it had {$limit} jobs without an outcome, its limit (RemoteOptions::\$backlog). "
+                . 'The new job was not added. Start more agents, submit fewer jobs, or raise the limit. '
+                . "'spindle queue purge {$queue} --yes' removes the waiting jobs. Dead letters do not count.",
         );
     }
 
     public static function engine(string $queue, string $why, ?\Throwable $previous = null): self
     {
-        return new self("The queue {$queue} takes in nothing more: {$why}", 0, $previous);
+        return new self("The queue {$queue} could not store the new job: {$why}", 0, $previous);
     }
 }

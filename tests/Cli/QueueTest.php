@@ -8,7 +8,10 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobRetryPolicy;
+use Spindle\Remote\QueueFullException;
 use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
 use Spindle\Tests\EndsInTime;
@@ -166,6 +169,22 @@ final class QueueTest extends TestCase
         );
     }
 
+    public function testAFullQueueAdvisesWhatFreesRoom(): void
+    {
+        $queue = $this->filled();
+        $full = new RemoteExecutor(self::broker(), $queue, self::keys(), options: new RemoteOptions(backlog: 5));
+        $failure = self::refusal($full);
+        self::assertStringContainsString('it had 5 jobs without an outcome', $failure);
+        self::assertStringContainsString("'spindle queue purge {$queue} --yes' removes the waiting jobs", $failure);
+        self::assertStringContainsString('Dead letters do not count', $failure);
+
+        self::assertOutcome(0, "2 jobs deleted\n", $this->ranRemote(['queue', 'delete', $queue, '--all']));
+        self::refusal($full);
+
+        self::assertOutcome(0, "3 jobs purged\n", $this->ranRemote(['queue', 'purge', $queue, '--yes']));
+        self::assertSame('job', $full->dispatch(getmypid(...), 'job'));
+    }
+
     public function testABrokerThatIsNotThereIsOneLine(): void
     {
         $process = $this->ranRemote(['queue', 'show', 'q'], ['SPINDLE_BROKER' => 'redis://:pAssw0rd@127.0.0.1:1']);
@@ -274,6 +293,17 @@ final class QueueTest extends TestCase
                 => new Settlement($delivery->id, $delivery->number, SettlementKind::Dead, 0, 0, 0.0, 'outcome', $why),
             $deliveries,
         ), 0, 60.0);
+    }
+
+    /** Returns the message with which the full queue refuses a task. */
+    private static function refusal(RemoteExecutor $executor): string
+    {
+        try {
+            $executor->dispatch(getmypid(...), 'job');
+        } catch (QueueFullException $full) {
+            return $full->getMessage();
+        }
+        self::fail('The queue is full');
     }
 
     private static function broker(): RedisBroker

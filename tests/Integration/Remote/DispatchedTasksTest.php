@@ -260,7 +260,7 @@ final class DispatchedTasksTest extends TestCase
             try {
                 $another([Number::class, 'answer']);
             } catch (QueueFullException $full) {
-                self::assertStringContainsString("{$this->queue} has 2 jobs", $full->getMessage());
+                self::assertStringContainsString("{$this->queue} was full: it had 2 jobs", $full->getMessage());
                 ++$refused;
             }
         }
