@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 use Spindle\Internal\Clock;
+use Spindle\Internal\Launcher\Descriptors;
 use Spindle\Internal\Launcher\PhpBinary;
 use Spindle\LauncherException;
 
@@ -41,8 +42,10 @@ final class LeaseGuard
             return;
         }
         $none = ['file', '/dev/null', 'r+'];
+        // PHP does not close descriptors in a child, and a socket that the helper has stays open in the engine, too.
+        $replaced = array_fill_keys(Descriptors::toReplace(), $none);
         $command = [PhpBinary::find(null), ...PhpBinary::options(), __DIR__ . '/lease-guard.php', (string) getmypid()];
-        $process = @proc_open($command, [['pipe', 'r'], $none, $none], $pipes, '/');
+        $process = @proc_open($command, [['pipe', 'r'], $none, $none] + $replaced, $pipes, '/');
         if ($process === false) {
             throw LauncherException::cannotStart(error_get_last()['message'] ?? 'proc_open failed');
         }
