@@ -24,6 +24,13 @@ final class KeyFileException extends \RuntimeException implements SpindleExcepti
         return new self("The key file '{$file}' can't be read; " . self::ADVICE);
     }
 
+    public static function utf16(string $file): self
+    {
+        return new self(
+            "The key file '{$file}' is in UTF-16, so its keys differ from those of other machines: save it as ASCII or UTF-8",
+        );
+    }
+
     public static function exposed(string $file, int $mode): self
     {
         return new self(\sprintf(

@@ -13,6 +13,11 @@ final class Keys
     /** Minimum length of a secret in bytes. */
     private const MIN_SECRET_BYTES = 32;
 
+    /** Byte order marks, which editors may write at the start of a file. */
+    private const UTF8_MARK = "\xEF\xBB\xBF";
+    private const UTF16_LE_MARK = "\xFF\xFE";
+    private const UTF16_BE_MARK = "\xFE\xFF";
+
     /** @var array<string, \SensitiveParameterValue> derived keys by their names in frames; the first one signs */
     private array $secrets = [];
 
@@ -46,9 +51,10 @@ final class Keys
     }
 
     /**
-     * Reads one secret per line. Empty lines and lines that begin with # are ignored.
+     * Reads one secret per line. Empty lines and lines that begin with # are ignored, and so is white space around a
+     * secret. Lines may end with LF or CRLF, and the file may begin with a byte order mark of UTF-8.
      *
-     * @throws KeyFileException when the file can't be read, or when its mode gives other users access
+     * @throws KeyFileException when the file can't be read, is in UTF-16, or gives other users access by its mode
      */
     public static function fromFile(string $file): self
     {
@@ -62,6 +68,13 @@ final class Keys
         $lines = @file($file, \FILE_IGNORE_NEW_LINES | \FILE_SKIP_EMPTY_LINES);
         if ($lines === false) {
             throw KeyFileException::unreadable($file);
+        }
+        $first = $lines[0] ?? '';
+        if (str_starts_with($first, self::UTF16_LE_MARK) || str_starts_with($first, self::UTF16_BE_MARK)) {
+            throw KeyFileException::utf16($file);
+        }
+        if (str_starts_with($first, self::UTF8_MARK)) {
+            $lines[0] = substr($first, \strlen(self::UTF8_MARK));
         }
 
         return new self(array_values(array_filter(

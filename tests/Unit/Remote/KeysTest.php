@@ -45,6 +45,30 @@ final class KeysTest extends TestCase
         self::assertSame('body', self::open($keys, self::seal(new Keys([self::TWO]))));
     }
 
+    public function testAByteOrderMarkIsNoPartOfAKey(): void
+    {
+        $mark = "\xEF\xBB\xBF";
+        foreach ([self::ONE, "# a comment of more than thirty-two bytes\r\n" . self::ONE . "\r\n"] as $number => $text) {
+            $keys = Keys::fromFile($this->file("keys{$number}", $mark . $text, 0o600));
+
+            self::assertSame('body', self::open(new Keys([self::ONE]), self::seal($keys)));
+            self::assertSame(['keys' => 1], $keys->__debugInfo());
+        }
+    }
+
+    public function testAFileInUtf16IsRefused(): void
+    {
+        foreach (["\xFF\xFE" => 'UTF-16LE', "\xFE\xFF" => 'UTF-16BE'] as $mark => $encoding) {
+            $text = $mark . mb_convert_encoding(self::ONE, $encoding);
+            try {
+                Keys::fromFile($this->file($encoding, $text, 0o600));
+                self::fail('Its key is accepted');
+            } catch (KeyFileException $refused) {
+                self::assertStringContainsString('is in UTF-16', $refused->getMessage());
+            }
+        }
+    }
+
     #[DataProvider('safeModes')]
     public function testAFileThatOnlyItsOwnerCanReadIsRead(int $mode): void
     {
