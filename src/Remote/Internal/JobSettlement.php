@@ -116,7 +116,10 @@ final class JobSettlement
     {
         $size = PortableOutcome::excess($outcome);
         if ($size !== null) {
-            return $this->tooLarge($job, ResultTooLargeException::of($job->delivery->id, $size, $this->maxResult));
+            return $this->tooLarge(
+                $job,
+                ResultTooLargeException::of($job->delivery->id, $size - TaskBody::KIND_BYTES, $this->maxResult),
+            );
         }
         if (PortableOutcome::isSuccess($outcome)) {
             return $this->settlement(

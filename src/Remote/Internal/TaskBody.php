@@ -15,6 +15,9 @@ final class TaskBody
     private const HEAD_FORMAT = 'vtries/vcrashes/edelay/efactor/emaxDelay/ejitter/etimeout/Vsize';
     private const HEAD_BYTES = 48;
 
+    /** Bytes of an outcome before the result. */
+    public const KIND_BYTES = 1;
+
     /** Kinds of bodies, by what follows the code. */
     private const NO_ARGUMENT = 0;
     private const WITH_ARGUMENT = 1;
@@ -114,7 +117,7 @@ final class TaskBody
             $attempt,
             Job::givenId($idempotencyKey),
             $this->timeout !== null,
-            $maxResult,
+            $maxResult + self::KIND_BYTES,
         );
     }
 }

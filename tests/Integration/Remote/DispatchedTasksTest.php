@@ -386,9 +386,11 @@ final class DispatchedTasksTest extends TestCase
     {
         $executor = $this->executor();
         $this->agent($this->queue);
+        $result = $executor->submit(static fn(): string => str_repeat('x', 16 << 20))->await();
+        self::assertTrue($result === str_repeat('x', 16 << 20), 'a result may have as many bytes as the limit');
         $this->expectException(ResultTooLargeException::class);
-        $this->expectExceptionMessage('passes on 16777216 at most');
-        $executor->submit(static fn(): string => str_repeat('x', 16 << 20))->await();
+        $this->expectExceptionMessage('has 16777217 bytes, and its agent passes on 16777216 at most');
+        $executor->submit(static fn(): string => str_repeat('x', (16 << 20) + 1))->await();
     }
 
     public function testAResultThatIsTooLargeForTheAgentsPoolIsTheTasksOutcome(): void
