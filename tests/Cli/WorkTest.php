@@ -654,7 +654,11 @@ final class WorkTest extends TestCase
         ];
         yield 'workers' => [
             ['--queue', 'q', '--workers', '0'],
-            "option --workers: '0' is not allowed; give a number of workers from 1 on",
+            "option --workers: '0' is not allowed; give a number of workers from 1 to 10000",
+        ];
+        yield 'too many workers' => [
+            ['--queue', 'q', '--workers', '999999999'],
+            "option --workers: '999999999' is not allowed; give a number of workers from 1 to 10000",
         ];
         yield 'a lease' => [
             ['--queue', 'q', '--lease', '4'],

@@ -14,6 +14,9 @@ use Symfony\Component\Console\Input\InputInterface;
 /** The validated options of `spindle work`. Nothing has been opened or started yet. */
 final class WorkOptions
 {
+    /** Each worker is a process, and no machine has memory for more. */
+    private const MAX_WORKERS = 10_000;
+
     private const ADDRESS_PATTERN = '~^(?:(?:\[[0-9A-Fa-f:.]+\]|[^\s:\[\]/]+):(\d{1,5})|unix://.+)$~Ds';
     private const ALLOWED_BYTES = 'a number of bytes from 1 on';
 
@@ -124,10 +127,12 @@ final class WorkOptions
     /** @throws UsageException */
     private static function workers(GivenOptions $given): int
     {
-        $allowed = 'a number of workers from 1 on';
+        $allowed = 'a number of workers from 1 to ' . self::MAX_WORKERS;
         $workers = $given->number('workers', $allowed) ?? (new CpuCount())->usable();
 
-        return $workers > 0 ? $workers : throw UsageException::option('--workers', '0', $allowed);
+        return $workers > 0 && $workers <= self::MAX_WORKERS
+            ? $workers
+            : throw UsageException::option('--workers', (string) $workers, $allowed);
     }
 
     /** @throws UsageException */
