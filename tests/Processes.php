@@ -48,14 +48,14 @@ final class Processes
      *
      * @param list<int> $except ids of processes to skip
      *
-     * @return array<int, string> command lines by pid
+     * @return array<int, string> state as in proc(5), and command line, by pid
      */
     public static function withVariable(string $name, string $value, array $except = []): array
     {
         $found = [];
         foreach (array_diff(self::all(), $except) as $pid) {
             if (self::hasVariable($pid, $name, $value) && self::isAlive($pid)) {
-                $found[$pid] = self::commandLine($pid);
+                $found[$pid] = self::state($pid) . ' ' . self::commandLine($pid);
             }
         }
 
