@@ -116,6 +116,36 @@ class RedisBrokerTest extends BrokerContract
         self::assertSame('outcome', $this->outcome('b'));
     }
 
+    /** The test adds an hour to all times of the queue, which has the same effect as a clock that was set back. */
+    public function testLeasesAndDelaysFollowAClockThatIsSetBack(): void
+    {
+        $this->submit('runs');
+        $this->claimOne($this->join('lost'));
+        $this->broker()->renew($this->queue(), 'lost', self::SHORT, false, '{}');
+        $this->submit(new Job('delayed', 'frame', delay: 0.3));
+        $owner = $this->join('owner');
+        $prefix = "spindle:{{$this->queue()}}:";
+        foreach (['agents' => ['lost', 'owner'], 'delayed' => ['delayed']] as $key => $members) {
+            foreach ($members as $member) {
+                $this->shared()->command('ZINCRBY', "{$prefix}{$key}", '3600000', $member);
+            }
+        }
+        $this->shared()->command('HINCRBY', "{$prefix}meta", 'heard', '3600000');
+        $claimed = [];
+        Eventually::holds(function () use ($owner, &$claimed): bool {
+            $due = $this->broker()->renew($this->queue(), $owner, self::LONG, false, '{}');
+            self::assertLessThan(1.0, $due ?? 0.0);
+            array_push($claimed, ...self::ids($this->claim($owner)));
+
+            return \count($claimed) === 2;
+        }, 'both are claimed');
+        sort($claimed);
+
+        self::assertSame(['delayed', 'runs'], $claimed);
+        $leaseEnds = $this->shared()->command('ZSCORE', "{$prefix}agents", $owner);
+        self::assertLessThan((microtime(true) + self::LONG + 1.0) * 1000, (float) $leaseEnds);
+    }
+
     public function testAWrongPasswordIsRefusedWithThePlaceForTheRightOne(): void
     {
         $port = $this->shared()->port;
