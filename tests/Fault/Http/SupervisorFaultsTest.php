@@ -73,6 +73,19 @@ final class SupervisorFaultsTest extends TestCase
         }, options: new Spindle\Http\HttpServerOptions(stopTimeout: 0.5));
         PHP;
 
+    /** Answers with its pid. A request for /wait is answered when the file "go" exists. */
+    private const WAITS_FOR_A_FILE = <<<'PHP'
+        return static function (Psr\Http\Message\ServerRequestInterface $request): Spindle\Http\Response {
+            if ($request->getUri()->getPath() === '/wait') {
+                touch(__DIR__ . '/handling');
+                while (!file_exists(__DIR__ . '/go')) {
+                    Amp\delay(0.005);
+                }
+            }
+            return Spindle\Http\Response::text((string) getmypid());
+        };
+        PHP;
+
     protected function deadline(): int
     {
         return 90;
@@ -188,49 +201,47 @@ final class SupervisorFaultsTest extends TestCase
         );
     }
 
-    public function testAProcessThatIsToldToEndAnswersFirstAndIsReplaced(): void
+    public function testAProcessThatIsSentSigtermIsReplacedAtOnceAndAnswersItsRequests(): void
     {
-        $this->serve(
-            'return static function ($request) { touch(__DIR__ . "/handling"); while (!file_exists(__DIR__ . "/go")) { Amp\delay(0.005); } return Spindle\Http\Response::text("done"); };',
-            ['--processes', '1'],
-        );
+        $this->serve(self::WAITS_FOR_A_FILE, ['--processes', '1']);
         [$worker] = $this->workers();
-        $client = $this->client()->get('/');
+        $client = $this->client()->get('/wait');
         Eventually::holds(fn(): bool => file_exists($this->path('handling')), 'a request is handled');
         posix_kill($worker, \SIGTERM);
-        Eventually::holds(
-            fn(): bool => @stream_socket_client($this->address) !== false,
-            'the supervisor keeps the socket',
-        );
-        $this->file('go', '');
 
-        self::assertSame('done', $client->response()->body);
-        $client->close();
         $this->awaitLogged("worker 1 (pid {$worker}) was sent SIGTERM; another takes its place");
-        self::assertSame('done', $this->get()->body);
+        self::assertNotSame((string) $worker, $this->get()->body);
+        self::assertTrue(Processes::isAlive($worker), 'the request of the first process is still handled');
+        $this->file('go', '');
+        self::assertSame((string) $worker, $client->response()->body);
+        $client->close();
+        Eventually::holds(fn(): bool => \count($this->workers()) === 1, 'the first process has ended');
+        self::assertSame(0, $this->timesLogged('before all was answered'));
     }
 
-    public function testAProcessThatIsToldToEndStillTellsHowItIs(): void
+    public function testAProcessThatWasSentSigtermIsNotKilledAsStalled(): void
     {
         $this->serve(
-            'return static function ($request) { touch(__DIR__ . "/handling"); while (!file_exists(__DIR__ . "/go")) { Amp\delay(0.005); } return Spindle\Http\Response::text("done"); };',
-            ['--processes', '1', '--admin', '127.0.0.1:0', '--stall-timeout', '0.4'],
+            self::WAITS_FOR_A_FILE,
+            ['--processes', '1', '--admin', '127.0.0.1:0', '--stall-timeout', '0.1'],
         );
         [$worker] = $this->workers();
-        $client = $this->client()->get('/');
+        $client = $this->client()->get('/wait');
         Eventually::holds(fn(): bool => file_exists($this->path('handling')), 'a request is handled');
         posix_kill($worker, \SIGTERM);
+        $this->awaitLogged("worker 1 (pid {$worker}) was sent SIGTERM; another takes its place");
 
+        Eventually::holds(
+            fn(): bool => $this->get('/healthz', $this->adminAddress)->status === 200,
+            'the other process serves',
+        );
         foreach (range(1, 3) as $_) {
-            Eventually::holds(
-                fn(): bool => str_contains($this->get('/healthz', $this->adminAddress)->body, '"draining"'),
-                'it says that it drains',
-            );
+            $metrics = $this->get('/metrics', $this->adminAddress)->body;
+            self::assertStringContainsString("pid=\"{$worker}\"", $metrics, 'the old process answers, too');
         }
         $this->file('go', '');
-        self::assertSame('done', $client->response()->body);
+        self::assertSame((string) $worker, $client->response()->body);
         $client->close();
-        $this->awaitLogged("worker 1 (pid {$worker}) was sent SIGTERM; another takes its place");
     }
 
     public function testTheAdminProcessIsNotEndedByASignalThatIsNotTheSupervisors(): void

@@ -22,6 +22,9 @@ final class Child
     /** Deadline for its end, by hrtime(). The process is killed after it. */
     public int $endUntil = \PHP_INT_MAX;
 
+    /** When another process takes its place although it still answers requests, by hrtime(). */
+    public int $replaceAt = \PHP_INT_MAX;
+
     /** When it is killed, by hrtime(), after the signal to report its position and end; null before that. */
     public ?int $killAt = null;
 

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** Messages with a number and a payload. Processes send those up to 11, the supervisor sends the others. */
+/** Messages with a number and a payload. Processes send those up to 12, the supervisor sends the others. */
 enum Message: int
 {
     /** The process serves. Payload: two doubles, seconds until its end after {@see Stop} and {@see Leave}. */
@@ -38,6 +38,9 @@ enum Message: int
 
     /** The answer to the signal {@see ServingProcess::END_AT_ONCE}: current file, line and request. */
     case Where = 11;
+
+    /** The process got SIGTERM. It answers the requests that have arrived, and ends. */
+    case Terminated = 12;
 
     /** Checks whether the event loop runs. */
     case Ping = 16;

@@ -28,6 +28,9 @@ final class ProcessManager
     /** Nanoseconds for a process to report its position before it is killed. */
     private const REPORT_NANOSECONDS = 250_000_000;
 
+    /** Nanoseconds from SIGTERM to a process until its replacement starts. The supervisor may get SIGTERM, too. */
+    private const TERMINATION_NANOSECONDS = 100_000_000;
+
     /** Seconds from an ending process's own timeout until it is killed. */
     private const GRACE_SECONDS = 1.0;
 
@@ -216,6 +219,11 @@ final class ProcessManager
                     'was killed, as it had not ended in time after it was told to: a handler blocks its event loop, or the process was stopped',
                 );
             }
+            if ($child->replaceAt <= $now) {
+                $child->replaceAt = \PHP_INT_MAX;
+                $isCurrent = $child === $child->slot->current;
+                $isCurrent && !$this->starting && !$this->stopping ? $this->vacate($child) : null;
+            }
             if ($child->killAt !== null && $child->killAt <= $now) {
                 $child->killAt = \PHP_INT_MAX;
                 $this->children->kill($child, '');
@@ -319,7 +327,8 @@ final class ProcessManager
     {
         $due = min($this->pingAt, $this->surveys->nextDeadline(), $this->files === null ? \PHP_INT_MAX : $this->lookAt);
         foreach ($this->children as $child) {
-            $due = min($due, $child->startUntil, $child->endUntil, $child->killAt ?? \PHP_INT_MAX);
+            $killAt = $child->killAt ?? \PHP_INT_MAX;
+            $due = min($due, $child->startUntil, $child->endUntil, $child->replaceAt, $killAt);
         }
         foreach ($this->slots as $slot) {
             $due = $slot->current === null && $slot->successor === null ? min($due, $slot->startAt) : $due;
@@ -334,6 +343,7 @@ final class ProcessManager
             Message::Ready => $this->serves($child, $payload),
             Message::Failed => $child->failure = $payload,
             Message::Dying => $this->dies($child, $payload),
+            Message::Terminated => $this->terminated($child),
             Message::Alive => $child->unanswered = 0,
             Message::Spent => $this->spent($child, $payload, $number === 1),
             Message::Survey => $this->surveys->begin($child, $number, $payload, $this->serving()),
@@ -374,7 +384,7 @@ final class ProcessManager
         }
     }
 
-    /** Handles a process that ends by itself: at once, or after a SIGTERM, which acts like {@see Message::Stop}. */
+    /** Handles a process that ends by itself. It has as much time as after {@see Message::Stop}. */
     private function dies(Child $child, string $why): void
     {
         $child->end = $why;
@@ -382,6 +392,13 @@ final class ProcessManager
             $child->endUntil,
             (int) hrtime(true) + self::nanoseconds($child->stopTimeout + self::GRACE_SECONDS),
         );
+    }
+
+    /** Schedules the replacement of a process that got SIGTERM and answers its last requests. */
+    private function terminated(Child $child): void
+    {
+        $this->dies($child, 'was sent SIGTERM');
+        $child->replaceAt = (int) hrtime(true) + self::TERMINATION_NANOSECONDS;
     }
 
     private function spent(Child $child, string $why, bool $tooSoon): void
@@ -433,18 +450,25 @@ final class ProcessManager
             $this->notReplaced($slot, $child->story());
         } elseif ($child === $slot->current && !$this->stopping) {
             $this->starting && $child->failure !== null && throw AppException::told($this->app, $child->failure);
-            $slot->current = null;
-            $slot->failures = $child->readyAt === null ? $slot->failures + 1 : 0;
-            $slot->deaths = match (true) {
-                $child->readyAt === null => $slot->deaths,
-                hrtime(true) - $child->readyAt > self::EARLY_END_NANOSECONDS => 0,
-                default => $slot->deaths + 1,
-            };
-            $this->lost($slot, $child->story());
+            $this->vacate($child);
         } elseif ($child->readyAt !== null && $child->end !== '' && !$child->drained) {
             $this->logger->warning("{$child} {$child->end} before all was answered that had come");
         }
         $this->replace($slot);
+    }
+
+    /** Makes room in its slot for another process. */
+    private function vacate(Child $child): void
+    {
+        $slot = $child->slot;
+        $slot->current = null;
+        $slot->failures = $child->readyAt === null ? $slot->failures + 1 : 0;
+        $slot->deaths = match (true) {
+            $child->readyAt === null => $slot->deaths,
+            hrtime(true) - $child->readyAt > self::EARLY_END_NANOSECONDS => 0,
+            default => $slot->deaths + 1,
+        };
+        $this->lost($slot, $child->story());
     }
 
     private function notReplaced(Slot $slot, string $why): void

@@ -130,7 +130,7 @@ final class ServingProcess
         EventLoop::setErrorHandler(EventLoop::getErrorHandler() ?? $this->uncaught(...));
         if ($this->duty->runsApplication) {
             EventLoop::unreference(EventLoop::onSignal(\SIGTERM, function () use ($server): void {
-                $this->tell(Message::Dying, 'was sent SIGTERM');
+                $this->tell(Message::Terminated);
                 $this->finish($server->stop(...));
             }));
         }
