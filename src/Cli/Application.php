@@ -31,13 +31,25 @@ final class Application extends ConsoleApplication
     /** Options that can be given only once, by command, with the reason and what to do instead. */
     private const SINGLE_USE_OPTIONS = [
         'run' => [
-            'arg-file' => 'spindle run does not combine inputs. Give one file after the other by:'
+            'arg-file' => 'spindle run does not combine inputs; to read several files, use:'
                 . ' cat FILE FILE | spindle run ...',
         ],
     ];
 
     /** Variables that Symfony's Application sets for its own use. Commands run without these changes. */
     private const SYMFONY_VARIABLES = ['COLUMNS', 'LINES', 'SHELL_VERBOSITY'];
+
+    private const OVERVIEW = <<<'HELP'
+        Spindle runs many things at once:
+
+          <info>spindle run</info>     runs a command for each line of input
+          <info>spindle serve</info>   serves an application over HTTP
+          <info>spindle work</info>    runs the tasks of a queue; start one on each machine
+          <info>spindle queue</info>   shows a queue, and retries or deletes its jobs
+          <info>spindle bench</info>   compares Spindle with its peers on this machine
+
+        <info>spindle COMMAND --help</info> shows the options of a command.
+        HELP;
 
     /** @var array<string, string|false> */
     private array $environment = [];
@@ -97,19 +109,19 @@ final class Application extends ConsoleApplication
     {
         return new InputDefinition([
             new InputArgument('command', InputArgument::REQUIRED, 'The command'),
-            new InputOption('help', 'h', InputOption::VALUE_NONE, 'Show the help of a command'),
+            new InputOption('help', 'h', InputOption::VALUE_NONE, 'Show help for a command'),
             new InputOption('version', 'V', InputOption::VALUE_NONE, 'Show the version'),
             new InputOption(
                 'ansi',
                 null,
                 InputOption::VALUE_NEGATABLE,
-                "Use colours, or none; else they are used\non a terminal unless NO_COLOR is set",
+                "Force colours on or off [default: on for a\nterminal unless NO_COLOR is set]",
             ),
             new InputOption(
                 'verbose',
                 'v|vv|vvv',
                 InputOption::VALUE_NONE,
-                "With -vvv, spindle run logs each step to\nstandard error",
+                "Log each step of spindle run to standard\nerror (only as -vvv)",
             ),
         ]);
     }
@@ -117,8 +129,8 @@ final class Application extends ConsoleApplication
     protected function getDefaultCommands(): array
     {
         return [
-            new HelpCommand(),
-            new ListCommand(),
+            self::helpCommand(),
+            self::listCommand(),
             new RunCommand(),
             new ServeCommand(),
             new WorkCommand(),
@@ -155,6 +167,37 @@ final class Application extends ConsoleApplication
         }
 
         return $arguments;
+    }
+
+    private static function helpCommand(): HelpCommand
+    {
+        $command = new HelpCommand();
+        $command->setDescription('Shows help for a command')
+            ->setHelp('<info>spindle help run</info> and <info>spindle run --help</info> print the same text.');
+
+        return $command;
+    }
+
+    /** Returns the command that runs for `spindle` alone and for `spindle --help`. */
+    private static function listCommand(): ListCommand
+    {
+        $command = new ListCommand();
+        $command->setDescription('Lists the commands')
+            ->setHelp(self::OVERVIEW)
+            ->setDefinition([
+                new InputArgument('namespace', InputArgument::OPTIONAL, 'Unused: no command has a namespace'),
+                new InputOption(
+                    'format',
+                    null,
+                    InputOption::VALUE_REQUIRED,
+                    'Print the list as txt, xml, json or md',
+                    'txt',
+                ),
+                new InputOption('raw', null, InputOption::VALUE_NONE, 'Print only names and descriptions'),
+                new InputOption('short', null, InputOption::VALUE_NONE, 'Leave out the arguments of each command'),
+            ]);
+
+        return $command;
     }
 
     /** @return int the exit status */

@@ -15,57 +15,36 @@ use Symfony\Component\Console\Output\OutputInterface;
 final class BenchCommand extends Command
 {
     private const HELP = <<<'HELP'
-        Runs the same commands by Spindle and by each of its peers that is installed, in turn and each in
-        a fresh process, and prints the medians:
+        Measures Spindle and its peers on this machine, in alternating rounds, each
+        contestant in a fresh process. Prints medians and ratios as Markdown tables.
 
-          <info>spindle bench commands</info>
-          <info>spindle bench commands --memory 0,10,50,100,500</info>   with so many megabytes held
-          <info>spindle bench commands --command 'gzip -9 < notes.txt | wc -c' --peers xargs,parallel</info>
+          commands   Shell commands through a pool, compared with xargs, GNU parallel,
+                     PHP libraries and, with a C compiler, a C program as the limit
+          tasks      PHP callables through a pool of workers
+          postgres   The PostgreSQL client, on a temporary server or on --dsn
+          http       The HTTP server, with wrk as the client
+          aircraft   The application in examples/, compared with nginx and PHP-FPM on
+                     the same database
+          remote     Tasks through a temporary Redis or Valkey
+          contexts   Creation of threads, forks and processes, on each --php
 
-        Where there is a C compiler, the limit is a C program that starts the same commands.
+        An option of another benchmark is refused. With --against, a second checkout
+        of Spindle is measured too, and the ratios of rates and CPU time are printed.
 
-        Runs the same PHP tasks through a pool of workers, and through those of its peers:
-
-          <info>spindle bench tasks</info>
+        <comment>Examples</comment>
+          <info>spindle bench commands --memory 0,10,50,100,500</info>
+          <info>spindle bench commands --command 'gzip -9 < a.txt' --peers xargs,parallel</info>
           <info>spindle bench tasks --only bulk,mix --workers 2 --peers none</info>
           <info>spindle bench tasks --only cpu --iterations 1000000 --json cpu.json</info>
-
-        Speaks to PostgreSQL, a temporary cluster or the server that is named, and lets its peers do the same:
-
-          <info>spindle bench postgres</info>
-          <info>spindle bench postgres --only select --connections 1,4,8 --fibers 1,16,64,256</info>
-          <info>spindle bench postgres --only rows,copy --dsn 'postgres://user@db.example/test' --json rows.json</info>
-
-        Serves HTTP by Spindle's server and by those of its peers that are found, with wrk as the client:
-
-          <info>spindle bench http</info>
+          <info>spindle bench postgres --only select --connections 1,4,8 --fibers 1,64</info>
+          <info>spindle bench postgres --only rows,copy --dsn 'postgres://user@host/test'</info>
           <info>spindle bench http --only text,echo --autoload ../peers/vendor/autoload.php</info>
           <info>spindle bench http --only soak -n 10000000 --json soak.json</info>
-
-        Serves the aircraft application of examples/ by Spindle and by nginx with PHP-FPM, on the same
-        database:
-
-          <info>spindle bench aircraft --html report.html</info>
-          <info>spindle bench aircraft --only crud --rounds 1 --json crud.json</info>
-          <info>spindle bench aircraft --only latency --peers fpm-plain --seconds 10</info>
-
-        Has tasks run by an agent, over a temporary Redis or Valkey, in both of its tiers:
-
-          <info>spindle bench remote</info>
-          <info>spindle bench remote --only bulk,single --rounds 3 --json remote.json</info>
-          <info>spindle bench remote --only recovery --kills 100</info>
-
-        Creates threads, forks and processes, and uses a worker again; each on every PHP that is named:
-
-          <info>spindle bench contexts</info>
-          <info>spindle bench contexts --php /usr/bin/php --php /opt/php-zts/bin/php --max 100 --samples 5</info>
-
-        With --against, every benchmark except contexts measures a second checkout of Spindle in alternating
-        rounds. It prints the ratios of the rates and of the CPU time:
-
           <info>spindle bench http --only text --against ../spindle-1.0</info>
-
-        Options that are for one of them are refused by the others.
+          <info>spindle bench aircraft --html report.html</info>
+          <info>spindle bench aircraft --only latency --peers fpm-plain --seconds 10</info>
+          <info>spindle bench remote --only recovery --kills 100</info>
+          <info>spindle bench contexts --php /usr/bin/php --php /opt/php-zts/bin/php</info>
         HELP;
 
     private const SCRIPTS = [
@@ -78,96 +57,146 @@ final class BenchCommand extends Command
         'contexts' => 'contexts.php',
     ];
 
-    /** Options of this command, by name: the script's option, a shortcut, the help text. */
+    private const VALUE = InputOption::VALUE_REQUIRED;
+    private const VALUES = InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY;
+
+    private const FLAGS = [
+        'cold' => "commands: Include the start of a pool in the\nmeasurement",
+        'first' => "all except contexts: Measure only Spindle's\nfirst contestant, without peers",
+    ];
+
+    /** Options with a value: the script's option, a shortcut, the help text in lines of at most 47 columns. */
     private const OPTIONS = [
-        'memory' => [
-            '--memory',
-            null,
-            'commands: megabytes that the measuring process holds, between commas [default: 0]',
-        ],
-        'count' => [
-            '-n',
-            'n',
-            'Commands, tasks or queries for each measurement, requests of soak, rows of bulk [default: 3000 commands; 1000000 requests and rows; 100000 tasks of remote; the others have a number for each]',
-        ],
-        'jobs' => ['-j', 'j', 'commands: so many at once [default: 8]'],
-        'rounds' => [
-            '--rounds',
-            null,
-            'commands, tasks, postgres, http, aircraft, remote: measurements of each contestant [default: 5]',
-        ],
-        'command' => [
-            '--command',
-            null,
-            'commands: the line to run; its output has to be the same each time [default: echo hi]',
-        ],
-        'tasks' => ['--tasks', null, "commands: command, or TaskRunner.php's tasks: echo or sleep [default: command]"],
-        'start' => [
-            '--start',
-            null,
-            'commands: how Spindle starts them, posix_spawn or proc_open; auto measures what there is [default: auto]',
-        ],
-        'peers' => [
-            '--peers',
-            null,
-            'Names between commas, or none; all takes those that are installed [default: all]',
-        ],
-        'only' => [
-            '--only',
-            null,
-            'tasks: of bulk, single, objects, mix, cpu, echo, memory, start, death, between commas; postgres: of select, cells, far, unit, update, rows, parameter, stream, copy, sleep, gaps, cancel, acquire; http: of text, text-same, json, echo, one, connections, two, wait, idle, soak, slow, tls; aircraft: of crud, latency, sleep, certificates, bulk; remote: of bulk, single, recovery, backlog [default: all]',
-        ],
-        'workers' => ['--workers', null, 'tasks: workers of bulk, between commas [default: 1,2,4,8]'],
-        'contexts' => [
-            '--contexts',
-            null,
-            'tasks: what workers are, of process, fork, thread, between commas [default: process]',
-        ],
-        'connections' => [
-            '--connections',
-            null,
-            'postgres: of select, cells, unit and update, between commas [default: some of 1, 4 and 8]; http: of the client [default: 50]; aircraft: of Spindle to the database in latency and sleep [default: 100]',
-        ],
-        'fibers' => [
-            '--fibers',
-            null,
-            'postgres: that share these connections, between commas [default: some of 1, 64 and 256]',
-        ],
-        'bytes' => [
-            '--bytes',
-            null,
-            'tasks: of each string of echo [default: 1048576]; postgres: of the large parameter [default: 33554432]',
-        ],
-        'iterations' => ['--iterations', null, 'Of a CPU-bound task [default: 10000000; contexts: 1000000]'],
-        'pumice' => ['--pumice', null, "tasks: the folder of Pumice's source, so that it takes part in cpu"],
-        'limit' => [
-            '--limit',
-            null,
-            'tasks, postgres: seconds that a measurement may take, for there are peers that hang [default: 900; postgres: 600]',
-        ],
-        'dsn' => ['--dsn', null, 'postgres: the server to measure, by a DSN [default: a temporary cluster]'],
-        'clients' => ['--clients', null, 'aircraft: at once [default: 50]'],
-        'cycles' => ['--cycles', null, 'aircraft: of each client of crud [default: 200]'],
-        'seconds' => ['--seconds', null, 'http, aircraft: of load for each measurement [default: 3; aircraft: 5]'],
-        'swoole' => ['--swoole', null, "aircraft: the file of Swoole's extension, so that it takes part in crud"],
-        'autoload' => ['--autoload', null, 'http: a file by which PHP finds peers; may be given several times'],
-        'deadline' => [
-            '--deadline',
-            null,
-            'http: seconds for the head of a request, which slow clients do not keep [default: 10]',
-        ],
-        'kills' => [
-            '--kills',
-            null,
-            'remote: workers that are killed in recovery, and a quarter as many agents [default: 20]',
-        ],
-        'backlog' => ['--backlog', null, 'remote: jobs of the long queue [default: 1000000]'],
-        'max' => ['--max', null, 'contexts: created at once [default: 100]'],
-        'samples' => ['--samples', null, 'contexts: measurements of each [default: 5]'],
-        'php' => ['--php', null, 'contexts: a PHP to measure; may be given several times [default: this one]'],
-        'against' => ['--against', null, 'all except contexts: measure the checkout of Spindle in this folder, too'],
-        'json' => ['--json', null, 'Write the raw data to this file'],
-        'html' => ['--html', null, 'aircraft: write a report with charts to this file'],
+        'memory' => ['--memory', null, self::VALUE, <<<'TEXT'
+            commands: Hold N megabytes in the measuring
+            process; a list such as 0,100 [default: 0]
+            TEXT],
+        'count' => ['-n', 'n', self::VALUE, <<<'TEXT'
+            Run N commands, tasks or queries in each
+            measurement, N requests of soak, N rows of bulk
+            [default: 3000 commands, 1000000 requests and
+            rows, 100000 remote tasks; the others differ]
+            TEXT],
+        'jobs' => ['-j', 'j', self::VALUE, 'commands: Run N commands at once [default: 8]'],
+        'rounds' => ['--rounds', null, self::VALUE, <<<'TEXT'
+            all except contexts: Measure each contestant
+            N times [default: 5]
+            TEXT],
+        'command' => ['--command', null, self::VALUE, <<<'TEXT'
+            commands: Run this shell line, whose output
+            must always be the same [default: echo hi]
+            TEXT],
+        'tasks' => ['--tasks', null, self::VALUE, <<<'TEXT'
+            commands: Run the command, or TaskRunner.php's
+            tasks: echo or sleep [default: command]
+            TEXT],
+        'start' => ['--start', null, self::VALUE, <<<'TEXT'
+            commands: Start commands by posix_spawn or
+            proc_open; auto measures both if available
+            [default: auto]
+            TEXT],
+        'peers' => ['--peers', null, self::VALUE, <<<'TEXT'
+            Compare with these peers, separated by commas;
+            none, or all that are installed [default: all]
+            TEXT],
+        'only' => ['--only', null, self::VALUE, <<<'TEXT'
+            Run only these measurements, separated by
+            commas [default: all]
+            tasks: bulk, single, objects, mix, cpu, echo,
+            memory, start, death
+            postgres: select, cells, far, unit, update,
+            rows, parameter, stream, copy, sleep, gaps,
+            cancel, acquire
+            http: text, text-same, json, echo, one,
+            connections, two, wait, idle, soak, slow, tls
+            aircraft: crud, latency, sleep, certificates,
+            bulk
+            remote: bulk, single, recovery, backlog
+            TEXT],
+        'workers' => ['--workers', null, self::VALUE, <<<'TEXT'
+            tasks: Measure bulk with these numbers of
+            workers [default: 1,2,4,8]
+            TEXT],
+        'contexts' => ['--contexts', null, self::VALUE, <<<'TEXT'
+            tasks: Run workers as process, fork or thread;
+            a list is allowed [default: process]
+            TEXT],
+        'connections' => ['--connections', null, self::VALUE, <<<'TEXT'
+            postgres: Use these numbers of connections in
+            select, cells, unit and update [default: some
+            of 1, 4 and 8]
+            http: Open N connections [default: 50]
+            aircraft: Open N connections to the database in
+            latency and sleep [default: 100]
+            TEXT],
+        'fibers' => ['--fibers', null, self::VALUE, <<<'TEXT'
+            postgres: Share the connections among these
+            numbers of fibers [default: some of 1, 64
+            and 256]
+            TEXT],
+        'bytes' => ['--bytes', null, self::VALUE, <<<'TEXT'
+            tasks: Send strings of N bytes in echo
+            [default: 1048576]
+            postgres: Send a parameter of N bytes
+            [default: 33554432]
+            TEXT],
+        'iterations' => ['--iterations', null, self::VALUE, <<<'TEXT'
+            tasks, contexts: Repeat the work of a CPU-bound
+            task N times [default: 10000000; contexts:
+            1000000]
+            TEXT],
+        'pumice' => ['--pumice', null, self::VALUE, "tasks: Compare cpu with Pumice, whose source is\nin this folder"],
+        'limit' => ['--limit', null, self::VALUE, <<<'TEXT'
+            tasks, postgres: Stop a measurement after N
+            seconds, because some peers hang [default: 900;
+            postgres: 600]
+            TEXT],
+        'dsn' => ['--dsn', null, self::VALUE, <<<'TEXT'
+            postgres: Measure the server of this DSN
+            [default: a temporary server]
+            TEXT],
+        'clients' => ['--clients', null, self::VALUE, 'aircraft: Use N clients at once [default: 50]'],
+        'cycles' => ['--cycles', null, self::VALUE, <<<'TEXT'
+            aircraft: Run N cycles of create, read, update
+            and delete for each client of crud [default:
+            200]
+            TEXT],
+        'seconds' => ['--seconds', null, self::VALUE, <<<'TEXT'
+            http, aircraft: Load the server for N seconds
+            in each measurement [default: 3; aircraft: 5]
+            TEXT],
+        'swoole' => ['--swoole', null, self::VALUE, <<<'TEXT'
+            aircraft: Compare crud with Swoole, whose
+            extension is this file
+            TEXT],
+        'autoload' => ['--autoload', null, self::VALUES, <<<'TEXT'
+            http: Load peers through this Composer autoload
+            file
+            TEXT],
+        'deadline' => ['--deadline', null, self::VALUE, <<<'TEXT'
+            http: Wait N seconds for the head of a request;
+            slow clients need longer [default: 10]
+            TEXT],
+        'kills' => ['--kills', null, self::VALUE, <<<'TEXT'
+            remote: Kill N workers, and a quarter as many
+            agents, in recovery [default: 20]
+            TEXT],
+        'backlog' => ['--backlog', null, self::VALUE, <<<'TEXT'
+            remote: Put N jobs into the long queue of
+            backlog [default: 1000000]
+            TEXT],
+        'max' => ['--max', null, self::VALUE, "contexts: Create N threads, forks or processes\nat once [default: 100]"],
+        'samples' => ['--samples', null, self::VALUE, 'contexts: Measure each N times [default: 5]'],
+        'php' => ['--php', null, self::VALUES, <<<'TEXT'
+            contexts: Measure this PHP program [default:
+            the present one]
+            TEXT],
+        'against' => ['--against', null, self::VALUE, <<<'TEXT'
+            all except contexts: Measure the checkout of
+            Spindle in this folder too
+            TEXT],
+        'json' => ['--json', null, self::VALUE, 'Write the raw data to this file'],
+        'html' => ['--html', null, self::VALUE, "aircraft: Write a report with charts to this\nfile"],
     ];
 
     public function __construct()
@@ -182,26 +211,13 @@ final class BenchCommand extends Command
             ->addArgument(
                 'what',
                 InputArgument::REQUIRED,
-                'What is measured: ' . implode(', ', array_keys(self::SCRIPTS)),
-            )
-            ->addOption('cold', null, InputOption::VALUE_NONE, 'commands: take the start of a pool into its figure')
-            ->addOption(
-                'first',
-                null,
-                InputOption::VALUE_NONE,
-                "all except contexts: only Spindle's first contestant, no peers",
+                "The benchmark: commands, tasks, postgres, http,\naircraft, remote or contexts",
             );
-        foreach (self::OPTIONS as $name => [, $shortcut, $help]) {
-            $this->addOption(
-                $name,
-                $shortcut,
-                InputOption::VALUE_REQUIRED | (\in_array(
-                    $name,
-                    ['php', 'autoload'],
-                    true,
-                ) ? InputOption::VALUE_IS_ARRAY : 0),
-                $help,
-            );
+        foreach (self::FLAGS as $name => $help) {
+            $this->addOption($name, null, InputOption::VALUE_NONE, $help);
+        }
+        foreach (self::OPTIONS as $name => [, $shortcut, $mode, $help]) {
+            $this->addOption($name, $shortcut, $mode, $help);
         }
     }
 
@@ -219,21 +235,23 @@ final class BenchCommand extends Command
         $what = \is_string($what) ? $what : '';
         if (!isset(self::SCRIPTS[$what])) {
             throw new UsageException(
-                "argument '{$what}' is not allowed; give " . implode(', ', array_keys(self::SCRIPTS)),
+                "argument '{$what}' is not a benchmark; give one of: " . implode(', ', array_keys(self::SCRIPTS)),
             );
         }
         $file = \dirname(__DIR__, 2) . '/bench/' . self::SCRIPTS[$what];
 
         return is_file($file)
             ? $file
-            : throw new UsageException('the benchmarks are not part of this installation; take a checkout of Spindle');
+            : throw new UsageException(
+                'this installation of Spindle has no benchmarks; run spindle bench in a Git checkout',
+            );
     }
 
     /** @return list<string> */
     private static function arguments(InputInterface $input): array
     {
         $arguments = [];
-        foreach (['cold', 'first'] as $flag) {
+        foreach (array_keys(self::FLAGS) as $flag) {
             if ($input->getOption($flag) === true) {
                 $arguments[] = "--{$flag}";
             }

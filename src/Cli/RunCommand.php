@@ -23,63 +23,122 @@ use Symfony\Component\Console\Output\OutputInterface;
 final class RunCommand extends Command
 {
     private const HELP = <<<'HELP'
-        Runs a command for each line of the input, so many at once:
+        Runs a command for each line of input, several at once:
 
-          <info>find . -name '*.wav' | spindle run -j 8 --keep-order flac {} -o {.}.flac</info>
-          <info>spindle run gzip -9 ::: *.log</info>                  arguments instead of input
-          <info>spindle run 'gzip -c {} > {}.gz' ::: *.log</info>     a line for the shell
-          <info>spindle run --joblog jobs.tsv < commands.txt</info>   each line is a command
-          <info>spindle run --joblog jobs.tsv --resume < commands.txt</info>
-          <info>spindle run -j 64 --retries 2 --halt soon,fail=10% < commands.txt</info>
+          <info>find . -name '*.wav' | spindle run -j 8 flac {} -o {.}.flac</info>
+          <info>spindle run gzip -9 ::: *.log</info>
 
-        <comment>The command</comment>
-          Options end at its first word, or at --.
-          Several words are a program and its arguments, which no shell sees. A single
-          word that holds white space or one of | & ; < > ( ) $ ` \ " ' * ? [ ] # ~ !
-          is a line for the shell, and what is put into it is quoted, also where its
-          place is in quotes. Without a command, each line of the input is a line for
-          the shell. Commands read an empty standard input.
-          Among several words, > | < && ; are refused, for no shell would see them.
+        <comment>Command and input</comment>
+          Options end at the first word of the command, or at --.
+          Input lines come from standard input, from --arg-file, or from the arguments
+          after :::.
+
+          several words   A program and its arguments; no shell reads them. The words
+                          > | < && and ; are refused.
+          one word        A line for the shell if it contains white space or one of
+                          | & ; < > ( ) $ ` \ " ' * ? [ ] # ~ !, else a program.
+                          Inserted values are quoted automatically.
+          no command      Each input line is a line for the shell.
+
+          Commands read an empty standard input.
 
         <comment>Replacement strings</comment>
-          {}   the input         {.}  without its extension
-          {/}  its base name     {/.} its base name without its extension
-          {//} its folder        {#}  the job's number, from 1
-          {%}  the number of its slot, from 1 to the number of jobs at once
-          Where the command has none, {} is added to its end.
+          {}    the input line        {.}   {} without its extension
+          {/}   its base name         {/.}  its base name without extension
+          {//}  its folder            {#}   the number of the job, from 1
+          {%}   the number of the slot, from 1 up to the number of jobs at once
+          Without any of them, {} is added to the end of the command.
 
         <comment>Output</comment>
-          A job's standard output, then its standard error, are printed when it is
-          over, each whole: the output of two jobs is never mixed.
+          When a job has finished, its standard output and then its standard error
+          are printed, each in one piece. Outputs of two jobs are never mixed.
 
         <comment>Other machines</comment>
-          With --queue, jobs run on the machines where spindle work serves it, as the
-          agents' user and in their folder:
-
-            <info>export SPINDLE_KEY_FILE=/etc/app/spindle.key</info>
-            <info>export SPINDLE_BROKER=redis://:password@host</info>
-            <info>spindle run --queue media -j 64 flac {} -o {.}.flac ::: /media/*.wav</info>
-
-          -j is then how many are in the queue at once, 256 unless it is given. A job
-          whose agent is lost runs again. The broker's address is that of --broker,
-          else of --broker-file, else of SPINDLE_BROKER.
+          With --queue, jobs run on the machines where spindle work serves that queue,
+          as the user of that process and in its folder. SPINDLE_KEY_FILE names the
+          file with the signing keys.
+          -j limits the jobs in the queue, waiting or running. The default is 256.
+          If that process or its machine is lost, its jobs run again on another one.
 
         <comment>Signals</comment>
-          USR1 lists the running jobs on standard error. INT (Ctrl-C) and TERM are
-          below. A signal that was ignored at the start stays ignored.
+          INT        Ctrl-C: start no more jobs and let running ones finish. A second
+                     one ends the running jobs.
+          TERM       End the running jobs.
+          USR1       List the running jobs on standard error.
+          Signals that were ignored when spindle run started stay ignored.
 
         <comment>Exit status</comment>
-          0      all jobs succeeded, or as many as --halt success=... asks for
-          1-100  so many jobs failed
-          101    more jobs failed
-          130    interrupted by Ctrl-C: once, what runs may finish; twice, it is ended
-          141    the reader of standard output went away
-          143    ended by SIGTERM
-          253    the broker refuses, or is set up so that it would lose jobs
-          254    Spindle itself failed, could not write an output or the job log, or
-                 can't reach the broker
-          255    bad options, or input that can't be read
+          0          All jobs succeeded, or --halt success=... was reached.
+          1-100      The number of failed jobs.
+          101        More than 100 jobs failed.
+          130        Interrupted by Ctrl-C (INT).
+          141        The reader of standard output closed it.
+          143        Ended by TERM.
+          253        The broker refused the connection, or it could lose jobs.
+          254        Spindle failed, or could not write an output or the job log, or
+                     could not reach the broker.
+          255        An option is invalid, or the input could not be read.
+
+        <comment>Examples</comment>
+          Take arguments instead of input; run a shell line for each:
+            <info>spindle run 'gzip -c {} > {}.gz' ::: *.log</info>
+          Run commands from a file; log them; continue after an interruption:
+            <info>spindle run --joblog jobs.tsv < commands.txt</info>
+            <info>spindle run --joblog jobs.tsv --resume < commands.txt</info>
+          Retry failed jobs twice, and stop when 10% of the jobs have failed:
+            <info>spindle run -j 64 --retries 2 --halt soon,fail=10% < commands.txt</info>
+          Run on other machines:
+            <info>export SPINDLE_KEY_FILE=/etc/app/spindle.key</info>
+            <info>export SPINDLE_BROKER=redis://:password@host</info>
+            <info>spindle run --queue media flac {} -o {.}.flac ::: /media/*.wav</info>
         HELP;
+
+    /** The options in their order in the help: a shortcut, and the help text in lines of at most 47 columns. */
+    private const OPTIONS = [
+        'jobs' => ['j', <<<'TEXT'
+            Run up to N jobs at once. N is a number, 0 for
+            the maximum, a percentage of the usable CPUs
+            such as 200%, or a file that contains one of
+            these and is read again while jobs run. Also -P
+            [default: 100%]
+            TEXT],
+        'arg-file' => ['a', "Read the input from this file; - is standard\ninput"],
+        'null' => [null, 'Read input lines that end with NUL. Also -0'],
+        'keep-order' => ['k', 'Print outputs in the order of the input'],
+        'tag' => [null, "Print the input line and a tab before each line\nof output"],
+        'timeout' => [null, <<<'TEXT'
+            End a job after this time: seconds (90, 1.5),
+            10m, 2h, or a percentage of the median run time
+            such as 200% [default: no limit]
+            TEXT],
+        'retries' => [null, 'Retry a failed job up to N times [default: 0]'],
+        'halt' => [null, <<<'TEXT'
+            Stop early. soon,fail=1 starts no more jobs
+            after one failure; now,fail=1 also ends running
+            jobs. Other conditions: fail=N%, success=N,
+            success=N%, done=N [default: never]
+            TEXT],
+        'delay' => [null, "Wait at least this time between two starts,\nincluding retries [default: 0]"],
+        'joblog' => [null, "Write a line for each finished job to this\nfile, in GNU parallel's format"],
+        'resume' => [null, 'Skip the jobs that are in the job log'],
+        'resume-failed' => [null, "Skip the jobs that succeeded according to the\njob log"],
+        'results' => [null, <<<'TEXT'
+            Save outputs and exit codes as files in this
+            folder, which must be new, empty or from an
+            earlier run
+            TEXT],
+        'dry-run' => [null, 'Print the commands without running them'],
+        'progress' => [null, "Show the progress on standard error: bar,\nplain, json or none [default: none]"],
+        'jsonl' => [null, <<<'TEXT'
+            Read lines {"id":...,"cmd":...} and print lines
+            {"id":...,"status":...,"stdout":...,
+            "stderr":...}
+            TEXT],
+        'strict' => [null, "Start no more jobs after an input line that is\nnot a valid command"],
+        'queue' => [null, "Run the jobs on the machines where spindle work\nserves this queue"],
+    ];
+
+    private const FLAGS = ['null', 'keep-order', 'tag', 'resume', 'resume-failed', 'dry-run', 'jsonl', 'strict'];
 
     public function __construct()
     {
@@ -89,68 +148,19 @@ final class RunCommand extends Command
     protected function configure(): void
     {
         [$value, $flag] = [InputOption::VALUE_REQUIRED, InputOption::VALUE_NONE];
-        GivenQueue::addOptions($this->setDescription('Runs a stream of commands, so many at once')
+        $this->setDescription('Runs a command for each line of input, several at once')
             ->setHelp(self::HELP)
             ->addUsage('[options] [--] [command template] < input')
             ->addUsage('[options] [--] [command template] ::: [argument...]')
             ->addArgument(
                 GivenOptions::WORDS,
                 InputArgument::IS_ARRAY,
-                'The command, and ::: with an argument for each',
-            )
-            ->addOption(
-                'jobs',
-                'j',
-                $value,
-                "Jobs at once: a number, 0 for as many as\npossible, a percentage of the usable CPUs such\nas 200%, or a file with one of these, read\nagain while jobs run (also -P) [default: 100%]",
-            )
-            ->addOption('arg-file', 'a', $value, "Read the input from this file, - for standard\ninput")
-            ->addOption('null', null, $flag, 'Lines of input end with NUL (also -0)')
-            ->addOption('keep-order', 'k', $flag, 'Print outputs in the order of the input')
-            ->addOption('tag', null, $flag, "Begin each line of output with the input and a\ntab")
-            ->addOption(
-                'timeout',
-                null,
-                $value,
-                "End a job after so many seconds (90, 1.5, 10m,\n2h), or after a percentage of the median\nruntime such as 200%",
-            )
-            ->addOption('retries', null, $value, 'Try a failed job so many times more at most')
-            ->addOption(
-                'halt',
-                null,
-                $value,
-                "never, or when to stop: soon (what runs may\nfinish) or now, then fail=N, fail=N%,\nsuccess=N, success=N% or done=N, as in\nsoon,fail=1",
-            )
-            ->addOption('delay', null, $value, "Leave so many seconds between two starts,\nfurther attempts included")
-            ->addOption(
-                'joblog',
-                null,
-                $value,
-                "Write a line for each finished job to this\nfile, in GNU parallel's format",
-            )
-            ->addOption('resume', null, $flag, 'Leave out the jobs that the job log has')
-            ->addOption('resume-failed', null, $flag, "Leave out the jobs that succeeded by the job\nlog")
-            ->addOption('results', null, $value, "Keep the outputs as files in this folder,\n"
-                . 'which is new, empty or of an earlier run')
-            ->addOption('dry-run', null, $flag, 'Print the commands instead of running them')
-            ->addOption(
-                'progress',
-                null,
-                $value,
-                "Show the progress on standard error: bar,\nplain, json or none [default: none]",
-            )
-            ->addOption(
-                'jsonl',
-                null,
-                $flag,
-                'Read lines {"id":...,"cmd":...}, write lines'
-                    . "\n"
-                    . '{"id":...,"status":...,"stdout":...,'
-                    . "\n"
-                    . '"stderr":...}',
-            )
-            ->addOption('strict', null, $flag, "Start no more jobs after a line of input that\nis no command")
-            ->addOption('queue', null, $value, 'Run on the machines that serve this queue'));
+                'The command, and ::: with a list of arguments',
+            );
+        foreach (self::OPTIONS as $name => [$shortcut, $help]) {
+            $this->addOption($name, $shortcut, \in_array($name, self::FLAGS, true) ? $flag : $value, $help);
+        }
+        GivenQueue::addOptions($this);
     }
 
     protected function execute(InputInterface $input, OutputInterface $output): int
@@ -158,8 +168,8 @@ final class RunCommand extends Command
         // Only the option is an error, not the variable SHELL_VERBOSITY.
         if ($output->isVerbose() && !$output->isDebug() && $input->hasParameterOption(['-v', '--verbose'], true)) {
             throw new UsageException(
-                'option -v: spindle run does not print commands as they run; --dry-run prints them instead of running'
-                . ' them, --joblog FILE lists them, and -vvv logs each step',
+                'option -v: spindle run does not print commands while they run; use --dry-run to print them without'
+                . ' running them, --joblog FILE to list them, or -vvv to log each step',
             );
         }
         $options = RunOptions::of($input);

@@ -20,46 +20,116 @@ use Symfony\Component\Console\Output\OutputInterface;
 final class ServeCommand extends Command
 {
     private const HELP = <<<'HELP'
-        Serves the application that a PHP file returns:
+        Serves the application that a PHP file returns, with one process per CPU:
 
-          <info>spindle serve app.php</info>             on 127.0.0.1:8080, a process for each CPU
-          <info>spindle serve app.php --listen 0.0.0.0:80 --listen [::]:80 --processes 4</info>
-          <info>spindle serve app.php --listen unix:///run/app.sock</info>
-          <info>spindle serve app.php --listen tls://0.0.0.0:443 --certificate chain.pem</info>
-          <info>spindle serve app.php --admin 127.0.0.1:9085 --status</info>
-          <info>spindle serve app.php --watch</info>     while you work on it
+          <info>spindle serve app.php</info>             http://127.0.0.1:8080
+          <info>spindle serve app.php --watch</info>     reload when a file changes
 
         <comment>The application</comment>
-          The file returns a PSR-15 request handler (a Spindle\Http\Application has
-          more to tell), a closure that takes a request and returns a response, a
-          PSR-11 container that has a request handler, or a closure without
-          parameters that returns one of these. Each process loads it by itself.
+          The file returns one of these; each process loads it separately:
+          - a PSR-15 request handler, such as a Spindle\Http\Application, which also
+            has limits, a logger and health checks
+          - a closure that takes a request and returns a response
+          - a PSR-11 container that has a PSR-15 request handler
+          - a closure without parameters that returns one of the above
 
-          header(), setcookie(), http_response_code() and session_start() throw in
-          it, as they could not know which request is meant. What it prints gets
-          into the log.
+          header(), setcookie(), http_response_code() and session_start() throw,
+          because several requests run at once. Printed output goes to the log.
+
+        <comment>Processes</comment>
+          A process that exits is replaced. The delay grows while processes exit soon
+          after their start. If this command is killed, its processes exit too.
 
         <comment>Signals</comment>
-          HUP        reload: one after the other, each process is replaced by one that
-                     has loaded the code anew. No request is lost. When the new code
-                     does not come up in one, this and those after it go on as before.
-                     As TERM when the terminal is gone that it was started at
+          HUP        Reload: replace one process after the other by one that has
+                     loaded the new code. No request is lost. If the new code does not
+                     start, the remaining processes keep the old code.
+                     Spindle itself and the files of Composer's "autoload.files" are
+                     not reloaded. After an update of Spindle, restart the command.
+                     If the command's terminal has been closed, HUP acts as TERM.
           INT, TERM, QUIT
-                     take no further connections, answer the requests that have come,
-                     and end; a second one ends all at once
-          A process that ends is replaced, later each time when it ends soon. When
-          this command is killed, so are its processes.
-          What the command itself has loaded is not reloaded: Spindle, and the files
-          of Composer's "autoload.files". Where its libraries belong to a release that
-          was left for another, a reload fails: restart it.
+                     Accept no more connections, answer received requests, exit.
+                     A second signal ends everything at once.
 
         <comment>Exit status</comment>
-          0      ended by INT, TERM or QUIT; requests that got no answer are a warning
-          130    ended at once by a second INT
-          143    ended at once by a second TERM or QUIT
-          254    the application does not come up, or an address can't be used
-          255    bad options
+          0          Ended by INT, TERM or QUIT. Unanswered requests are in the log.
+          130        Ended at once by a second INT.
+          143        Ended at once by a second TERM or QUIT.
+          254        The application does not start, or an address can't be used.
+          255        An option is invalid.
+
+        <comment>Examples</comment>
+          Listen on all IPv4 and IPv6 addresses, with four processes:
+            <info>spindle serve app.php -l 0.0.0.0:80 -l [::]:80 --processes 4</info>
+          Listen on a Unix socket, for a proxy on this machine:
+            <info>spindle serve app.php --listen unix:///run/app.sock</info>
+          Serve HTTPS:
+            <info>spindle serve app.php --listen tls://0.0.0.0:443 --certificate chain.pem</info>
+          Serve metrics, health checks and a status page on another port:
+            <info>spindle serve app.php --admin 127.0.0.1:9085 --status</info>
         HELP;
+
+    private const VALUE = InputOption::VALUE_REQUIRED;
+    private const VALUES = InputOption::VALUE_REQUIRED | InputOption::VALUE_IS_ARRAY;
+    private const FLAG = InputOption::VALUE_NONE;
+
+    /** The options in their order in the help: a shortcut, and the help text in lines of at most 43 columns. */
+    private const OPTIONS = [
+        'listen' => ['l', self::VALUES, <<<'TEXT'
+            Listen on host:port, [IPv6]:port,
+            tls://host:port or unix:///path [default:
+            127.0.0.1:8080]
+            TEXT],
+        'processes' => ['p', self::VALUE, "Start N processes [default: one per usable\nCPU; 1 with --watch]"],
+        'watch' => ['w', self::FLAG, <<<'TEXT'
+            Reload when a PHP file changes in or below
+            the application's folder, except in vendor
+            TEXT],
+        'admin' => [null, self::VALUE, <<<'TEXT'
+            Serve /metrics, /healthz and /livez on this
+            address, for all processes together
+            [default: off]
+            TEXT],
+        'admin-host' => [null, self::VALUES, <<<'TEXT'
+            Also accept this host name at the admin
+            address, or * for any. IP addresses and
+            localhost always
+            TEXT],
+        'status' => [null, self::FLAG, "Serve a status page at / of the admin\naddress"],
+        'certificate' => [null, self::VALUE, <<<'TEXT'
+            Read the certificate chain for tls:// from
+            this PEM file, again for each connection
+            TEXT],
+        'key' => [null, self::VALUE, <<<'TEXT'
+            Read the private key from this PEM file
+            [default: the certificate's file]
+            TEXT],
+        'max-requests' => [null, self::VALUE, <<<'TEXT'
+            Replace a process after N requests, or up
+            to 10% fewer [default: never]
+            TEXT],
+        'max-memory' => [null, self::VALUE, <<<'TEXT'
+            Replace a process when its PHP uses this
+            many bytes; K, M, G as in 500M
+            [default: never]
+            TEXT],
+        'memory-limit' => [null, self::VALUE, <<<'TEXT'
+            Set PHP's memory_limit of each process, as
+            in 256M; =-1 for none [default: PHP's own,
+            else a share of memory, at least 128M]
+            TEXT],
+        'start-timeout' => [null, self::VALUE, <<<'TEXT'
+            Fail if a process does not load the
+            application within this many seconds
+            [default: 30]
+            TEXT],
+        'stall-timeout' => [null, self::VALUE, <<<'TEXT'
+            Kill a process whose event loop is blocked
+            for this many seconds [default: 30]
+            TEXT],
+        'log-format' => [null, self::VALUE, "Write text or json lines to standard error\n[default: text]"],
+        'quiet' => [null, self::FLAG, 'Log only warnings and errors'],
+    ];
 
     public function __construct()
     {
@@ -68,80 +138,12 @@ final class ServeCommand extends Command
 
     protected function configure(): void
     {
-        [$value, $flag] = [InputOption::VALUE_REQUIRED, InputOption::VALUE_NONE];
         $this->setDescription('Serves an application over HTTP')
             ->setHelp(self::HELP)
-            ->addArgument('app', InputArgument::REQUIRED, 'The PHP file that returns it')
-            ->addOption(
-                'listen',
-                'l',
-                $value | InputOption::VALUE_IS_ARRAY,
-                "An address [default: 127.0.0.1:8080]:\nhost:port, [IPv6]:port, tls://host:port\nor unix:///path",
-            )
-            ->addOption(
-                'processes',
-                'p',
-                $value,
-                "So many processes [default: as many as\nusable CPUs; 1 with --watch]",
-            )
-            ->addOption(
-                'watch',
-                'w',
-                $flag,
-                "Reload when a PHP file changes in or below\nthe application's folder, vendor left out",
-            )
-            ->addOption(
-                'admin',
-                null,
-                $value,
-                "An address for /metrics, /healthz and\n/livez, which speak for all processes",
-            )
-            ->addOption(
-                'admin-host',
-                null,
-                $value | InputOption::VALUE_IS_ARRAY,
-                "A name by which it may be asked, beside IP\naddresses and localhost; * for any;\nseveral times",
-            )
-            ->addOption('status', null, $flag, 'A status page at the admin address')
-            ->addOption(
-                'certificate',
-                null,
-                $value,
-                "The certificate chain for tls:// addresses,\na PEM file; read anew for each connection",
-            )
-            ->addOption('key', null, $value, "Its private key, a PEM file, where the\nchain's file does not have it")
-            ->addOption(
-                'max-requests',
-                null,
-                $value,
-                "Replace a process after so many requests,\nor up to a tenth less",
-            )
-            ->addOption(
-                'max-memory',
-                null,
-                $value,
-                "Replace a process when PHP uses so many\nbytes in it, such as 500M (K, M or G)",
-            )
-            ->addOption(
-                'memory-limit',
-                null,
-                $value,
-                "PHP's memory_limit of a process, such as\n256M; =-1 for none [default: PHP's own, or\na share of the memory, 128M at least]",
-            )
-            ->addOption(
-                'start-timeout',
-                null,
-                $value,
-                "Seconds in which a process has to load the\napplication [default: 30]",
-            )
-            ->addOption(
-                'stall-timeout',
-                null,
-                $value,
-                "Kill a process whose event loop stands\nstill for so many seconds [default: 30]",
-            )
-            ->addOption('log-format', null, $value, "Lines on standard error: text or json\n[default: text]")
-            ->addOption('quiet', null, $flag, 'Log warnings and errors only');
+            ->addArgument('app', InputArgument::REQUIRED, 'The PHP file that returns the application');
+        foreach (self::OPTIONS as $name => [$shortcut, $mode, $help]) {
+            $this->addOption($name, $shortcut, $mode, $help);
+        }
     }
 
     protected function execute(InputInterface $input, OutputInterface $output): int
@@ -153,7 +155,8 @@ final class ServeCommand extends Command
         PhpMessages::logTo($log);
         if ($problem !== null) {
             $log->warning(
-                "What header(), setcookie(), http_response_code() and session_start() do in a handler is not noticed: {$problem}",
+                'Calls of header(), setcookie(), http_response_code() and session_start() in a handler'
+                    . " can't be reported: {$problem}",
             );
         }
 

@@ -167,7 +167,8 @@ final class BenchCommandTest extends TestCase
     public function testAMistakeIsOneLineAndNothingIsMeasured(): void
     {
         $mistakes = [
-            "argument 'servers' is not allowed; give commands, tasks, postgres, http, aircraft, remote, contexts" => ['servers'],
+            "argument 'servers' is not a benchmark; give one of: commands, tasks, postgres, http, aircraft, remote, contexts"
+                => ['servers'],
             "option --memory: 'much' is not allowed; give a whole number from 0" => ['commands', '--memory', 'much'],
             "option --start: 'fork' is not allowed; give auto, posix_spawn or proc_open" => [
                 'commands',

@@ -19,7 +19,8 @@ final class InterruptTest extends TestCase
 {
     use RunsSpindle;
 
-    private const NOTICE = "spindle: interrupted: no more jobs are started, those that run may finish; interrupt again to end them\n";
+    private const NOTICE = 'spindle: interrupted: no more jobs start, and running jobs may finish;'
+        . " interrupt again to end them\n";
 
     /** A job that creates a file, then waits for a file "go". */
     private const JOB = 'touch started{}; while [ ! -e go ]; do sleep 0.01; done; echo {}';

@@ -62,7 +62,7 @@ final class JobLogTest extends TestCase
                 255,
                 '',
                 $process,
-                "spindle: option --joblog: 'commands.txt' is there and is no job log; name another file\n",
+                "spindle: option --joblog: 'commands.txt' exists and is not a job log; give another file\n",
             );
         }
         self::assertStringEqualsFile($this->path('commands.txt'), "touch ran\n");
@@ -252,7 +252,7 @@ final class JobLogTest extends TestCase
         $first = $this->start(['--joblog', 'log', $job, ':::', 'a']);
         $this->waitForFile('started');
 
-        $message = "spindle: option --joblog: another run is writing to 'log'; name another file, or wait for it\n";
+        $message = "spindle: option --joblog: another run is writing to 'log'; give another file, or wait for that run\n";
         foreach ([[], ['--resume']] as $options) {
             $process = $this->spindle(['--joblog', 'log', ...$options, 'touch ran', ':::', 'a']);
             self::assertOutcome(255, '', $process, $message);

@@ -24,7 +24,8 @@ final class RemoteRunTest extends TestCase
     use EndsInTime;
     use RunsWork;
 
-    private const NOTICE = "spindle: interrupted: no more jobs are started, those that run may finish; interrupt again to end them\n";
+    private const NOTICE = 'spindle: interrupted: no more jobs start, and running jobs may finish;'
+        . " interrupt again to end them\n";
 
     public function testJobsRunAtTheAgentWithOutputsLogAndExitStatusAsHere(): void
     {
@@ -94,7 +95,7 @@ final class RemoteRunTest extends TestCase
             1,
             '',
             $process,
-            "spindle: halted after 2 jobs, 1 of them failed; the running ones may finish\n",
+            "spindle: halted after 2 jobs, of which 1 failed; running jobs may finish\n",
         );
         self::assertSame(['1', '2', '2', '2'], Text::lines($this->path('tries')));
     }
@@ -185,11 +186,11 @@ final class RemoteRunTest extends TestCase
     {
         yield 'a broker without a queue' => [
             ['--broker', 'redis://host'],
-            'option --broker: jobs run here unless a queue is given as well (--queue NAME)',
+            'option --broker: without a queue, jobs run on this machine; add --queue NAME',
         ];
         yield 'a file without a queue' => [
             ['--broker-file', 'x'],
-            'option --broker-file: jobs run here unless a queue is given as well (--queue NAME)',
+            'option --broker-file: without a queue, jobs run on this machine; add --queue NAME',
         ];
         yield 'a queue' => [
             ['--queue', 'a b'],

@@ -50,8 +50,8 @@ final class ResultsTest extends TestCase
 
         $process = $this->spindle(['--results', 'photos', 'touch ran', ':::', 'a']);
 
-        $message = "spindle: option --results: 'photos' is not empty and was not made by spindle run --results,"
-            . " which would replace files in it; name a new or empty folder\n";
+        $message = "spindle: option --results: 'photos' is not empty and was not created by spindle run --results,"
+            . " which would replace files in it; give a new or empty folder\n";
         self::assertOutcome(255, '', $process, $message);
         self::assertStringEqualsFile($this->path("photos/{$name}"), 'mine');
         self::assertFileDoesNotExist($this->path('ran'));
@@ -106,7 +106,7 @@ final class ResultsTest extends TestCase
 
         $process = $this->spindle(['--results', 'out', 'true', ':::', 'a']);
 
-        $message = "spindle: can't write '{$named}': it exists and holds no results of spindle run; move it away\n";
+        $message = "spindle: can't write '{$named}': it exists and does not contain results of spindle run; move it away\n";
         self::assertOutcome(254, '', $process, $message);
         self::assertStringEqualsFile($this->path($file), 'mine');
     }
@@ -146,7 +146,7 @@ final class ResultsTest extends TestCase
         $second = $this->spindle(['--results', 'out', 'touch ran', ':::', 'a']);
         $this->file('go', '');
 
-        $message = "spindle: option --results: another run is writing to 'out'; name another folder, or wait for it\n";
+        $message = "spindle: option --results: another run is writing to 'out'; give another folder, or wait for that run\n";
         self::assertOutcome(255, '', $second, $message);
         self::assertFileDoesNotExist($this->path('ran'));
         self::assertSame(0, $first->wait());

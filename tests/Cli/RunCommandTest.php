@@ -379,7 +379,7 @@ final class RunCommandTest extends TestCase
             1,
             "1\n2\n",
             $process,
-            "spindle: halted after 1 jobs, 1 of them failed; the running ones may finish\n",
+            "spindle: halted after 1 jobs, of which 1 failed; running jobs may finish\n",
         );
         self::assertFileDoesNotExist($this->path('3'));
     }
@@ -405,7 +405,7 @@ final class RunCommandTest extends TestCase
             1,
             '',
             $process,
-            "spindle: halted after 1 jobs, 1 of them failed; the running ones are ended\n",
+            "spindle: halted after 1 jobs, of which 1 failed; running jobs are ended\n",
         );
         self::assertSame(['2'], $this->column('log', 'Seq'));
     }
@@ -496,7 +496,7 @@ final class RunCommandTest extends TestCase
     {
         $process = $this->shell('(echo a; head -c 6000000 /dev/zero) 2>/dev/null | $SPINDLE run echo');
 
-        self::assertOutcome(255, "a\n", $process, "spindle: input line 2 is longer than 4 MiB\n");
+        self::assertOutcome(255, "a\n", $process, "spindle: input line 2 is longer than 4 MiB, the limit for one line\n");
     }
 
     public function testAReaderThatLeavesEndsTheRunQuietly(): void

@@ -241,7 +241,7 @@ final class ServeLogTest extends TestCase
         self::assertMatchesRegularExpression(
             '~^'
                 . self::TIME
-                . ' \[\d+\] warning \d+ entries are missing here: the log could not be written\n'
+                . ' \[\d+\] warning \d+ entries are missing here, because the log could not be written\n'
                 . self::TIME
                 . ' \[\d+\] error The handler~m',
             $rest,

@@ -12,17 +12,19 @@ final class ServeUsageTest extends TestCase
 {
     use RunsSpindle;
 
+    private const SECONDS = 'a number of seconds, or a number with s, m, h or d such as 10m, at most 1000000000 s';
+
     /** @return iterable<string, array{list<string>, string}> options, the message */
     public static function mistakes(): iterable
     {
         $forms = 'give host:port, [IPv6]:port, tls://host:port or unix:///path';
         yield 'processes' => [
             ['--processes', '0'],
-            "option --processes: '0' is not allowed; give a number of processes from 1 on",
+            "option --processes: '0' is not allowed; give a number of processes, at least 1",
         ];
         yield 'processes that are no number' => [
             ['--processes', 'all'],
-            "option --processes: 'all' is not allowed; give a number of processes from 1 on",
+            "option --processes: 'all' is not allowed; give a number of processes, at least 1",
         ];
         yield 'an address' => [['--listen', '8080'], "option --listen: '8080' is not allowed; {$forms}"];
         yield 'an address with a path' => [
@@ -44,51 +46,53 @@ final class ServeUsageTest extends TestCase
         ];
         yield 'TLS without a certificate' => [
             ['--listen', 'tls://127.0.0.1:0'],
-            "option --listen: 'tls://127.0.0.1:0' takes a certificate; give --certificate chain.pem, and --key key.pem where the key has a file of its own",
+            "option --listen: 'tls://127.0.0.1:0' needs a certificate; add --certificate chain.pem, and --key key.pem if"
+            . ' the key is in another file',
         ];
         yield 'a key without a certificate' => [
             ['--key', 'key.pem'],
-            'option --key: a key belongs to a certificate, so give that as well (--certificate chain.pem)',
+            'option --key: a key needs a certificate; add one, such as --certificate chain.pem',
         ];
         yield 'a certificate for nothing' => [
             ['--certificate', 'chain.pem', '--admin', '127.0.0.1:0'],
-            'option --certificate: it is for tls:// addresses, and there is none; give one (--listen tls://0.0.0.0:443)',
+            'option --certificate: a certificate needs a tls:// address; add one, such as --listen tls://0.0.0.0:443',
         ];
         yield 'a status page nowhere' => [
             ['--status'],
-            'option --status: the status page is at the admin address, so give one as well (--admin 127.0.0.1:9085)',
+            'option --status: the status page needs an admin address; add one, such as --admin 127.0.0.1:9085',
         ];
         yield 'a name for operators nowhere' => [
             ['--admin-host', 'a'],
-            'option --admin-host: it is for the admin address, so give one as well (--admin 0.0.0.0:9085)',
+            'option --admin-host: a host name needs an admin address; add one, such as --admin 0.0.0.0:9085',
         ];
         yield 'a name for operators' => [
             ['--admin', '127.0.0.1:0', '--admin-host', 'a:9085'],
-            "option --admin-host: 'a:9085' is not allowed; give a name as in the Host field, without a port, or *",
+            "option --admin-host: 'a:9085' is not allowed; give a host name without a port, or *",
         ];
         yield 'requests' => [
             ['--max-requests', '0'],
-            "option --max-requests: '0' is not allowed; give a number of requests from 1 on",
+            "option --max-requests: '0' is not allowed; give a number of requests, at least 1",
         ];
         yield 'memory' => [
             ['--max-memory', '1T'],
-            "option --max-memory: '1T' is not allowed; give a number of bytes from 1 on, or one with K, M or G after it",
+            "option --max-memory: '1T' is not allowed; give a number of bytes, or a number with K, M or G such as 500M,"
+            . ' at least 1',
         ];
         yield 'more memory than there can be' => [
             ['--max-memory', '9999999999G'],
-            "option --max-memory: '9999999999G' is not allowed; give less than 8589934592G, which no machine has",
+            "option --max-memory: '9999999999G' is not allowed; give less than 8589934592G",
         ];
         yield 'no time to start' => [
             ['--start-timeout', '0'],
-            "option --start-timeout: '0' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s, from 0.1 on",
+            "option --start-timeout: '0' is not allowed; give " . self::SECONDS . ', at least 0.1 s',
         ];
         yield 'hardly any time to stall' => [
             ['--stall-timeout', '0.0001'],
-            "option --stall-timeout: '0.0001' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s, from 0.1 on",
+            "option --stall-timeout: '0.0001' is not allowed; give " . self::SECONDS . ', at least 0.1 s',
         ];
         yield 'time to stall' => [
             ['--stall-timeout', 'x'],
-            "option --stall-timeout: 'x' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s",
+            "option --stall-timeout: 'x' is not allowed; give " . self::SECONDS,
         ];
         yield 'a format' => [['--log-format', 'xml'], "option --log-format: 'xml' is not allowed; give text or json"];
         yield 'an unknown option' => [['--port', '80'], 'The "--port" option does not exist (see --help)'];
@@ -116,7 +120,8 @@ final class ServeUsageTest extends TestCase
             255,
             '',
             $process,
-            "spindle: argument 'none.php': it is not a file that can be read; give the PHP file that returns the application\n",
+            "spindle: argument 'none.php': no readable file has this name; give the PHP file that returns the"
+            . " application\n",
         );
     }
 
@@ -221,7 +226,7 @@ final class ServeUsageTest extends TestCase
             $process = $this->ran([$command, '--help']);
 
             self::assertMatchesRegularExpression(
-                '/-v\|vv\|vvv, --verbose\s+With -vvv, spindle run logs each step to\s+standard error$/m',
+                '/-v\|vv\|vvv, --verbose\s+Log each step of spindle run to standard\s+error \(only as -vvv\)$/m',
                 $process->getOutput(),
             );
         }

@@ -11,6 +11,11 @@ final class UsageTest extends TestCase
 {
     use RunsSpindle;
 
+    private const JOBS = 'a number of jobs, 0 for the maximum, or a percentage of the CPUs such as 200%, or a file that'
+        . ' contains one';
+    private const SECONDS = 'a number of seconds, or a number with s, m, h or d such as 10m, at most 1000000000 s';
+    private const TIMEOUT = self::SECONDS . ', or a percentage of the median run time such as 200%';
+
     /** @return iterable<string, array{list<string>, string}> arguments after `spindle`, the message */
     public static function mistakes(): iterable
     {
@@ -27,28 +32,32 @@ final class UsageTest extends TestCase
         ];
         yield 'jobs' => [
             ['run', '-j', 'x', 'touch ran'],
-            "option --jobs: 'x' is not allowed; give a number of jobs (0 for as many as possible), a percentage of the CPUs such as 200%, or a file that holds one of these",
+            "option --jobs: 'x' is not allowed; give " . self::JOBS,
         ];
-        yield 'an empty value' => [['run', '--jobs=', 'touch ran'], 'option --jobs: the value is empty'];
+        yield 'an empty value' => [
+            ['run', '--jobs=', 'touch ran'],
+            'option --jobs: the value is empty; give a value',
+        ];
         yield 'timeout' => [
             ['run', '--timeout', '-1', 'touch ran'],
-            "option --timeout: '-1' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s, or a percentage of the median runtime such as 200%",
+            "option --timeout: '-1' is not allowed; give " . self::TIMEOUT,
         ];
         yield 'retries' => [
             ['run', '--retries', 'x', 'touch ran'],
-            "option --retries: 'x' is not allowed; give a number of further attempts",
+            "option --retries: 'x' is not allowed; give a number of retries",
         ];
         yield 'halt' => [
             ['run', '--halt', 'fail', 'touch ran'],
-            "option --halt: 'fail' is not allowed; give never, or soon or now with fail=N, fail=N%, success=N, success=N% or done=N after a comma, such as soon,fail=1",
+            "option --halt: 'fail' is not allowed; give never, or soon or now followed by a comma and a condition, such as"
+            . ' soon,fail=1; conditions are fail=N, fail=N%, success=N, success=N% and done=N',
         ];
         yield 'a timeout of centuries' => [
             ['run', '--timeout', '999999d', 'touch ran'],
-            "option --timeout: '999999d' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s, or a percentage of the median runtime such as 200%",
+            "option --timeout: '999999d' is not allowed; give " . self::TIMEOUT,
         ];
         yield 'delay' => [
             ['run', '--delay', 'x', 'touch ran'],
-            "option --delay: 'x' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s",
+            "option --delay: 'x' is not allowed; give " . self::SECONDS,
         ];
         yield 'progress' => [
             ['run', '--progress', 'pie', 'touch ran'],
@@ -64,47 +73,41 @@ final class UsageTest extends TestCase
         ];
         yield 'two inputs' => [
             ['run', '-a', 'x', 'touch ran', ':::', 'a'],
-            "option --arg-file: 'x' is not allowed beside arguments after :::; give one of them",
+            "option --arg-file: 'x' can't be combined with arguments after :::; give only one of them",
         ];
-        yield 'two lists' => [
-            ['run', 'touch ran', ':::', 'a', ':::', 'b'],
-            "argument ':::': only one list of arguments can be given; give it after one :::, or a file by -a FILE",
-        ];
-        yield 'a list of files' => [
-            ['run', 'touch ran', '::::', 'a'],
-            "argument '::::': only one list of arguments can be given; give it after one :::, or a file by -a FILE",
-        ];
-        $list = static fn(string $word): string => "argument '{$word}': only one list of arguments can be given;"
-            . ' give it after one :::, or a file by -a FILE';
+        $list = static fn(string $word): string => "argument '{$word}': only one list of arguments is supported;"
+            . ' give it after one :::, or as a file with -a FILE';
+        yield 'two lists' => [['run', 'touch ran', ':::', 'a', ':::', 'b'], $list(':::')];
+        yield 'a list of files' => [['run', 'touch ran', '::::', 'a'], $list('::::')];
         yield 'a list of files beside a list' => [['run', 'touch ran', ':::', 'a', '::::', 'b'], $list('::::')];
         yield 'a list after a list of files' => [['run', 'touch ran', '::::', 'a', ':::', 'b'], $list('::::')];
         yield 'a linked list' => [['run', 'touch ran', ':::', 'a', ':::+', 'b'], $list(':::+')];
         yield 'a linked list of files' => [['run', 'touch ran', ':::', 'a', '::::+', 'b'], $list('::::+')];
-        $twice = 'option --arg-file: it can be given once; spindle run does not combine inputs.'
-            . ' Give one file after the other by: cat FILE FILE | spindle run ...';
+        $twice = 'option --arg-file: can be given only once, because spindle run does not combine inputs;'
+            . ' to read several files, use: cat FILE FILE | spindle run ...';
         yield 'two files' => [['run', '-a', 'x', '-a', 'y', 'touch ran'], $twice];
         yield 'two files in other words' => [['run', '--arg-file=x', '-kay', 'touch ran'], $twice];
         yield 'a log to append to' => [
             ['run', '--joblog', '+log', 'touch ran', ':::', 'a'],
-            "option --joblog: '+log' is not allowed, which GNU parallel appends to; go on with a log by --resume,"
-            . ' or give ./+log for a file of that name',
+            "option --joblog: '+log' is not allowed, because GNU parallel would append to the log;"
+            . ' add --resume to continue a log, or give ./+log for a file of that name',
         ];
         foreach (['out.csv', 'out.tsv', 'a/out.JSON'] as $name) {
             yield "results as {$name}" => [
                 ['run', '--results', $name, 'touch ran', ':::', 'a'],
-                "option --results: '{$name}' is not allowed, which is a file for GNU parallel; give a folder, or"
-                . " {$name}/ for one of that name. --jsonl prints results as JSON",
+                "option --results: '{$name}' is not allowed, because GNU parallel would write a file;"
+                . " give a folder such as {$name}/, or use --jsonl to print results as JSON",
             ];
         }
         foreach (['out/{}', 'out/{1}', '{.}', 'out{#}'] as $name) {
             yield "results in {$name}" => [
                 ['run', '--results', $name, 'touch ran', ':::', 'a'],
-                "option --results: '{$name}' is not allowed; give a name without replacement strings. Each job gets a"
-                . ' folder in it, with its number for a name',
+                "option --results: '{$name}' is not allowed; give a folder without replacement strings. Each job gets a"
+                . ' subfolder that is named after its number',
             ];
         }
-        $verbose = 'option -v: spindle run does not print commands as they run; --dry-run prints them instead of'
-            . ' running them, --joblog FILE lists them, and -vvv logs each step';
+        $verbose = 'option -v: spindle run does not print commands while they run; use --dry-run to print them'
+            . ' without running them, --joblog FILE to list them, or -vvv to log each step';
         foreach (['-v', '-vv', '--verbose', '-kv'] as $option) {
             yield "commands on demand by {$option}" => [['run', $option, 'touch ran', ':::', 'a'], $verbose];
         }
@@ -112,13 +115,13 @@ final class UsageTest extends TestCase
         foreach (['>', '>>', '<', '|', '&&', '||', ';', '&', '2>&1', '2>', '2>/dev/null', '|&', '&>'] as $word) {
             yield "{$word} without a shell" => [
                 ['run', 'touch', 'ran', '{}', $word, 'x', ':::', 'a'],
-                "the command template has the word {$word}, but no shell reads several words; give the whole command as"
-                . " one word, as in 'gzip -c {} > {}.gz'. There, a program gets {$word} if it is quoted",
+                "the command contains the word {$word}, but no shell reads a command of several words; give one word,"
+                . " such as 'gzip -c {} > {}.gz'. To pass {$word} to a program, quote it inside that word",
             ];
         }
         yield 'nothing to resume' => [
             ['run', '--resume', 'touch ran'],
-            'option --resume: give the job log to go on with as well (--joblog FILE)',
+            'option --resume: the job log to continue is missing; add --joblog FILE',
         ];
         yield 'a log that cannot be' => [
             ['run', '--joblog', 'no/log', 'touch ran', ':::', 'a'],
@@ -130,27 +133,28 @@ final class UsageTest extends TestCase
         ];
         yield 'results that cannot be' => [
             ['run', '--results', '/dev/null/x', 'touch ran', ':::', 'a'],
-            "option --results: the folder '/dev/null/x' can't be made",
+            "option --results: can't create the folder '/dev/null/x'",
         ];
         yield 'a template for JSON' => [
             ['run', '--jsonl', 'touch ran'],
-            'option --jsonl: commands come from the input, so give no command template',
+            'option --jsonl: the commands come from the input; remove the command template',
         ];
         yield 'tags for JSON' => [
             ['run', '--jsonl', '--tag'],
-            'option --tag: it has no meaning with --jsonl: the lines carry their ids',
+            "option --tag: can't be combined with --jsonl, whose output lines already have ids",
         ];
         yield 'no program' => [
             ['run', '', 'x', ':::', 'a'],
-            'the command template begins with an empty word; give a program',
+            'the first word of the command is empty; give a program',
         ];
         yield 'a value for code' => [
             ['run', 'touch ran; : # {}'],
-            "the command template has {} in a comment, where a shell could take the input for code; pass it as an argument, as in: sh -c 'echo \"\$1\"' sh {}",
+            'the command contains {} in a comment, where a shell could run the input as code; pass it as an argument,'
+            . " as in: sh -c 'echo \"\$1\"' sh {}",
         ];
         yield 'more than one line' => [
             ['run', '-j', "a\nb\e[31m", 'touch ran'],
-            "option --jobs: 'a\\nb\\033[31m' is not allowed; give a number of jobs (0 for as many as possible), a percentage of the CPUs such as 200%, or a file that holds one of these",
+            "option --jobs: 'a\\nb\\033[31m' is not allowed; give " . self::JOBS,
         ];
     }
 
@@ -188,7 +192,8 @@ final class UsageTest extends TestCase
 
         self::assertSame([255, ''], [$process->getExitCode(), $process->getOutput()]);
         self::assertMatchesRegularExpression(
-            "/^spindle: option --jobs: '500' is not allowed; give at most \\d\\d, for which there are descriptors \\(ulimit -n\\)\n\$/D",
+            "/^spindle: option --jobs: '500' is not allowed; give at most \\d\\d, or raise the limit of open files"
+            . " \\(ulimit -n\\)\n\$/D",
             $process->getErrorOutput(),
         );
         self::assertSame(['.', '..'], scandir($this->path()));
@@ -200,7 +205,8 @@ final class UsageTest extends TestCase
 
         self::assertSame(255, $process->getExitCode());
         self::assertSame(
-            "spindle: standard input is a terminal: give input by a pipe, by a file (-a FILE, -a - for the terminal) or as arguments (::: ARGUMENT...)\r\n",
+            'spindle: standard input is a terminal; give input through a pipe, from a file (-a FILE; -a - reads the'
+            . " terminal), or as arguments (::: ARGUMENT...)\r\n",
             $process->getOutput(),
         );
     }
@@ -226,7 +232,7 @@ final class UsageTest extends TestCase
             '130',
             '254',
             '255',
-            "find . -name '*.wav' | spindle run -j 8 --keep-order flac {} -o {.}.flac",
+            "find . -name '*.wav' | spindle run -j 8 flac {} -o {.}.flac",
         ] as $word) {
             self::assertStringContainsString($word, $process->getOutput());
         }

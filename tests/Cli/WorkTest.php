@@ -662,7 +662,8 @@ final class WorkTest extends TestCase
         ];
         yield 'a lease' => [
             ['--queue', 'q', '--lease', '4'],
-            "option --lease: '4' is not allowed; give a number of seconds, or one with s, m, h or d after it, at most 1000000000 s, more than 4, which is --beat and --margin together",
+            "option --lease: '4' is not allowed; give a number of seconds, or a number with s, m, h or d such as 10m,"
+            . ' at most 1000000000 s, more than 4, which is --beat and --margin together',
         ];
         yield 'a bootstrap' => [
             ['--queue', 'q', '--bootstrap', 'none.php'],

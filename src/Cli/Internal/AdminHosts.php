@@ -27,13 +27,13 @@ final class AdminHosts
                 throw UsageException::option(
                     '--admin-host',
                     $name,
-                    'a name as in the Host field, without a port, or *',
+                    'a host name without a port, or *',
                 );
             }
         }
         if ($names !== [] && $input->getOption('admin') === null) {
             throw new UsageException(
-                'option --admin-host: it is for the admin address, so give one as well (--admin 0.0.0.0:9085)',
+                'option --admin-host: a host name needs an admin address; add one, such as --admin 0.0.0.0:9085',
             );
         }
 

@@ -16,12 +16,12 @@ final class ArgumentOrder
 {
     /**
      * @param array<array-key, string> $aliases names of options, by letters that the definition can't have
-     * @param array<string, string>    $once    reason why an option can't be repeated, by its name
+     * @param array<string, string>    $singleUse    reason why an option can't be repeated, by its name
      */
     public function __construct(
         private readonly InputDefinition $definition,
         private readonly array $aliases = [],
-        private readonly array $once = [],
+        private readonly array $singleUse = [],
     ) {}
 
     /**
@@ -48,18 +48,18 @@ final class ArgumentOrder
             );
         }
 
-        $this->refuseRepeated($options);
+        $this->rejectRepeated($options);
 
         return [...$options, '--', ...$tokens];
     }
 
     /** @param list<string> $options */
-    private function refuseRepeated(array $options): void
+    private function rejectRepeated(array $options): void
     {
-        foreach ($this->once as $name => $reason) {
+        foreach ($this->singleUse as $name => $reason) {
             $given = array_filter($options, static fn(string $option): bool => str_starts_with($option, "--{$name}="));
             if (\count($given) > 1) {
-                throw new UsageException("option --{$name}: it can be given once; {$reason}");
+                throw new UsageException("option --{$name}: can be given only once, because {$reason}");
             }
         }
     }

@@ -26,7 +26,7 @@ final class BarProgress implements Progress
 
     private readonly BufferedOutput $output;
     private readonly ProgressBar $bar;
-    private int $drawn = 0;
+    private int $drawnAt = 0;
     private bool $hidden = false;
 
     /** @param resource $terminal */
@@ -39,43 +39,43 @@ final class BarProgress implements Progress
         $this->bar->setRedrawFrequency(\PHP_INT_MAX);
     }
 
-    public function update(RunStatistics $figures): void
+    public function update(RunStatistics $statistics): void
     {
-        if (hrtime(true) - $this->drawn >= self::MIN_REDRAW_NANOSECONDS) {
-            $this->show($figures);
+        if (hrtime(true) - $this->drawnAt >= self::MIN_REDRAW_NANOSECONDS) {
+            $this->show($statistics);
         }
     }
 
     public function hide(): void
     {
-        if (!$this->hidden && $this->drawn !== 0) {
+        if (!$this->hidden && $this->drawnAt !== 0) {
             $this->bar->clear();
             $this->write();
         }
         $this->hidden = true;
     }
 
-    public function show(RunStatistics $figures): void
+    public function show(RunStatistics $statistics): void
     {
-        if ($figures->total !== null && $this->bar->getMaxSteps() !== $figures->total) {
-            $this->bar->setMaxSteps($figures->total);
+        if ($statistics->total !== null && $this->bar->getMaxSteps() !== $statistics->total) {
+            $this->bar->setMaxSteps($statistics->total);
             $this->bar->setFormat(self::KNOWN_TOTAL_FORMAT);
         }
-        $remaining = $figures->remaining();
-        $this->bar->setMessage(\sprintf('%.1f', $figures->rate()), 'rate');
+        $remaining = $statistics->remaining();
+        $this->bar->setMessage(\sprintf('%.1f', $statistics->rate()), 'rate');
         $this->bar->setMessage($remaining === null ? '-' : Duration::format($remaining), 'eta');
-        $this->bar->setMessage(Duration::format($figures->elapsed()), 'time');
-        $this->bar->setMessage((string) $figures->failed, 'failed');
-        $this->bar->setProgress($figures->done());
+        $this->bar->setMessage(Duration::format($statistics->elapsed()), 'time');
+        $this->bar->setMessage((string) $statistics->failed, 'failed');
+        $this->bar->setProgress($statistics->done());
         $this->bar->display();
         $this->write();
-        $this->drawn = hrtime(true);
+        $this->drawnAt = hrtime(true);
         $this->hidden = false;
     }
 
-    public function finish(RunStatistics $figures): void
+    public function finish(RunStatistics $statistics): void
     {
-        $this->show($figures);
+        $this->show($statistics);
         $this->output->writeln('');
         $this->write();
         $this->hidden = true;

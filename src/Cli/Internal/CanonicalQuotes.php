@@ -27,7 +27,7 @@ final class CanonicalQuotes
     /** Marks: QUOTED stands before each quoted character, EMPTY stands for quotes with nothing between them. */
     private const QUOTED = "\1";
     private const EMPTY = "\2";
-    private const NEEDLESS_EMPTY_PATTERN = '~(?<=[^\s\0;&|<>()])\x02|\x02(?=[^\s\0;&|<>()])~';
+    private const REDUNDANT_EMPTY_PATTERN = '~(?<=[^\s\0;&|<>()])\x02|\x02(?=[^\s\0;&|<>()])~';
 
     private function __construct() {}
 
@@ -49,7 +49,7 @@ final class CanonicalQuotes
             $at += \strlen($token[0]);
         }
 
-        return $at < $length ? $line : (string) preg_replace(self::NEEDLESS_EMPTY_PATTERN, '', $form);
+        return $at < $length ? $line : (string) preg_replace(self::REDUNDANT_EMPTY_PATTERN, '', $form);
     }
 
     /**

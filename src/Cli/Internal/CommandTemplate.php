@@ -30,7 +30,8 @@ final class CommandTemplate
 
     /** Values that need no quotes, if the characters around them allow it. */
     private const PLAIN_PATTERN = '~^[\w@%+:./-]+$~D';
-    private const RESERVED_WORD_PATTERN = '~^(?:if|then|else|elif|fi|do|done|case|esac|while|until|for|in|function|select|time|coproc)$~D';
+    private const RESERVED_WORD_PATTERN = '~^(?:if|then|else|elif|fi|do|done|case|esac|while|until|for|in'
+        . '|function|select|time|coproc)$~D';
     private const BEFORE_PLAIN_PATTERN = '~[\s/.:=-]$|^$~D';
     private const AFTER_PLAIN_PATTERN = '~^[\s/.:;|)-]|^$~D';
 
@@ -66,7 +67,7 @@ final class CommandTemplate
                 throw self::unsupported($match[0]);
             }
             if (\count($words) > 1 && preg_match(self::OPERATOR_PATTERN, $word) === 1) {
-                throw self::forNoShell($word);
+                throw self::needsShell($word);
             }
         }
         $isShellLine = \count($words) === 1
@@ -88,7 +89,7 @@ final class CommandTemplate
     }
 
     /** Returns whether a text has a replacement string, supported or not. */
-    public static function isIn(string $text): bool
+    public static function hasReplacement(string $text): bool
     {
         return preg_match(self::REPLACEMENT_PATTERN, $text) === 1 || preg_match(self::UNSUPPORTED_PATTERN, $text) === 1;
     }
@@ -143,7 +144,7 @@ final class CommandTemplate
         $quoting = [];
         $refused = [];
         for ($i = 1, $count = \count($parts); $i < $count; $i += 2) {
-            $quoting[] = $line->here();
+            $quoting[] = $line->quoting();
             $place = $line->obstacle();
             if ($place === 'directly after $' || !\in_array($parts[$i], self::NUMERIC_REPLACEMENTS, true)) {
                 $refused[] = ["{{$parts[$i]}}", $place];
@@ -154,7 +155,7 @@ final class CommandTemplate
         foreach ($refused as [$replacement, $place]) {
             $place = $line->hasHereDocument() ? 'in a line with a here-document (<<)' : $place;
             if ($place !== null) {
-                throw self::refusal($replacement, $place);
+                throw self::unsafe($replacement, $place);
             }
         }
 
@@ -164,24 +165,25 @@ final class CommandTemplate
     private static function unsupported(string $replacement): UsageException
     {
         return new UsageException(
-            "the command template has {$replacement}, a replacement string of GNU parallel that spindle run does not"
-            . ' support; it supports {} {.} {/} {//} {/.} {#} and {%}. To pass these characters literally, put them into'
-            . ' an environment variable',
+            "the command contains {$replacement}, a replacement string of GNU parallel that spindle run does not"
+            . ' support; it supports {} {.} {/} {//} {/.} {#} and {%}. To pass these characters literally, put them'
+            . ' into an environment variable',
         );
     }
 
-    private static function forNoShell(string $word): UsageException
+    private static function needsShell(string $word): UsageException
     {
         return new UsageException(
-            "the command template has the word {$word}, but no shell reads several words; give the whole command as"
-            . " one word, as in 'gzip -c {} > {}.gz'. There, a program gets {$word} if it is quoted",
+            "the command contains the word {$word}, but no shell reads a command of several words; give one word, such"
+            . " as 'gzip -c {} > {}.gz'. To pass {$word} to a program, quote it inside that word",
         );
     }
 
-    private static function refusal(string $replacement, string $place): UsageException
+    private static function unsafe(string $replacement, string $place): UsageException
     {
         return new UsageException(
-            "the command template has {$replacement} {$place}, where a shell could take the input for code; pass it as an argument, as in: sh -c 'echo \"\$1\"' sh {$replacement}",
+            "the command contains {$replacement} {$place}, where a shell could run the input as code; pass it as an"
+            . " argument, as in: sh -c 'echo \"\$1\"' sh {$replacement}",
         );
     }
 

@@ -10,9 +10,9 @@ use Spindle\Internal\CpuCount;
 final class Concurrency
 {
     /** The number 0: as many jobs as the launcher can run. */
-    public const MOST = 0;
+    public const UNLIMITED = 0;
 
-    private const ALLOWED = 'a number of jobs (0 for as many as possible), a percentage of the CPUs such as 200%, or a file that holds one of these';
+    private const NUMBERS = 'a number of jobs, 0 for the maximum, or a percentage of the CPUs such as 200%';
 
     private string $content = '';
 
@@ -27,16 +27,18 @@ final class Concurrency
             return new self($number, $usable, null);
         }
         if ($value === null || !is_file($value)) {
-            throw UsageException::option('--jobs', (string) $value, self::ALLOWED);
+            throw UsageException::option('--jobs', (string) $value, self::NUMBERS . ', or a file that contains one');
         }
         $concurrency = new self(1, $usable, $value);
         $concurrency->reread()
-            ?? throw UsageException::option('--jobs', $concurrency->content, 'in the file ' . self::ALLOWED);
+            ?? throw new UsageException(
+                "option --jobs: the file '{$value}' contains '{$concurrency->content}'; write into it " . self::NUMBERS,
+            );
 
         return $concurrency;
     }
 
-    /** Returns the number of jobs that run at once, or {@see MOST}. */
+    /** Returns the number of jobs that run at once, or {@see UNLIMITED}. */
     public function current(): int
     {
         return $this->current;

@@ -17,13 +17,13 @@ final class Console
     private bool $inGroup = false;
 
     /** @var list<string> lines that are written after the current group, or in the next turn of the event loop */
-    private array $waiting = [];
+    private array $pendingLines = [];
 
     public function __construct(
         private readonly OutputStream $out,
         private readonly OutputStream $error,
         ProgressMode $mode,
-        private readonly RunStatistics $figures,
+        private readonly RunStatistics $statistics,
     ) {
         $this->outIsTerminal = $out->isTerminal();
         $this->progress = match ($mode) {
@@ -47,11 +47,11 @@ final class Console
         $this->inGroup = true;
         try {
             $write();
-            $this->writeWaiting();
+            $this->writePendingLines();
         } finally {
             $this->inGroup = false;
         }
-        $this->progress->update($this->figures);
+        $this->progress->update($this->statistics);
     }
 
     /** Writes to standard output, as part of a group. */
@@ -80,15 +80,15 @@ final class Console
     public function showProgress(): void
     {
         if (!$this->inGroup) {
-            $this->progress->show($this->figures);
+            $this->progress->show($this->statistics);
         }
     }
 
-    /** Writes the last figures and all messages. Called after the last group. */
+    /** Writes the final statistics and all messages. Called after the last group. */
     public function finish(): void
     {
         $this->group(fn() => $this->error->write(''));
-        $this->progress->finish($this->figures);
+        $this->progress->finish($this->statistics);
         $this->group(static fn() => null);
     }
 
@@ -100,12 +100,12 @@ final class Console
 
     private function line(string $line): void
     {
-        $this->waiting[] = $line;
+        $this->pendingLines[] = $line;
         if (!$this->inGroup) {
             EventLoop::queue(function (): void {
                 try {
                     if (!$this->inGroup) {
-                        $this->writeWaiting();
+                        $this->writePendingLines();
                     }
                 } catch (OutputClosedException|OutputFailedException) {
                     // No output is left for a report.
@@ -114,9 +114,9 @@ final class Console
         }
     }
 
-    private function writeWaiting(): void
+    private function writePendingLines(): void
     {
-        while (($line = array_shift($this->waiting)) !== null) {
+        while (($line = array_shift($this->pendingLines)) !== null) {
             $this->error($line);
         }
     }

@@ -11,7 +11,7 @@ final class DryRun
     private const SLOT = 1;
 
     private readonly OutputStream $out;
-    private int $bad = 0;
+    private int $invalid = 0;
 
     public function __construct(private readonly RunOptions $options)
     {
@@ -34,7 +34,7 @@ final class DryRun
             return ExitStatus::BROKEN_PIPE;
         }
 
-        return ExitStatus::ofFailures($this->bad);
+        return ExitStatus::ofFailures($this->invalid);
     }
 
     /** @return \Generator<int, string> */
@@ -48,7 +48,7 @@ final class DryRun
         $resumed = new ResumedInput(
             JobLog::read($this->options->jobLog),
             $this->options->format,
-            $this->options->failedAgain,
+            $this->options->retryFailed,
         );
 
         return $resumed->remaining($records, $wait, new RunStatistics(static fn(): int => hrtime(true)));
@@ -66,7 +66,7 @@ final class DryRun
             if ($this->options->strict) {
                 throw new UsageException($message);
             }
-            ++$this->bad;
+            ++$this->invalid;
             OutputStream::standardError()->write('spindle: ' . addcslashes($message, "\0..\37\177") . "\n");
         }
     }

@@ -9,7 +9,7 @@ use Spindle\Internal\NumberRange;
 /** Durations in the form of options, and in the form that progress shows. */
 final class Duration
 {
-    public const FORM = 'a number of seconds, or one with s, m, h or d after it, at most '
+    public const FORM = 'a number of seconds, or a number with s, m, h or d such as 10m, at most '
         . NumberRange::MAX_SECONDS
         . ' s';
     private const UNITS = ['' => 1, 's' => 1, 'm' => 60, 'h' => 3600, 'd' => 86400];

@@ -20,7 +20,7 @@ final class FinishedJobs
      * @var array<int, string> entries of JOBS_PER_PAGE consecutive jobs, by the page's number; NUL bytes for no entry
      */
     private array $pages = [];
-    private int $last = 0;
+    private int $lastSequence = 0;
 
     /** @var int<0, max> */
     private int $length = 0;
@@ -39,7 +39,7 @@ final class FinishedJobs
         $finished = new self($path);
         rewind($file);
         if (!JobLog::isHeader((string) fgets($file, 1024))) {
-            throw JobLog::noLog($path);
+            throw JobLog::notALog($path);
         }
         rewind($file);
         for ($number = 1; ($line = fgets($file)) !== false && str_ends_with($line, "\n"); ++$number) {
@@ -59,17 +59,17 @@ final class FinishedJobs
     }
 
     /** Returns the highest number of a finished job; 0 when there is none. */
-    public function last(): int
+    public function lastSequence(): int
     {
-        return $this->last;
+        return $this->lastSequence;
     }
 
     /**
-     * @param bool $again whether failed jobs run again
+     * @param bool $retryFailed whether failed jobs run again
      *
      * @throws UsageException when the log has another command under this number
      */
-    public function isToRun(InputJob $job, bool $again): bool
+    public function needsRun(InputJob $job, bool $retryFailed): bool
     {
         $entry = $this->entry($job->sequence);
         if ($entry === null) {
@@ -79,7 +79,7 @@ final class FinishedJobs
             throw $this->mismatch($job->sequence, "the input has '{$job->text}'");
         }
 
-        return $again && $entry[0] === self::FAILED;
+        return $retryFailed && $entry[0] === self::FAILED;
     }
 
     public function has(int $sequence): bool
@@ -90,15 +90,17 @@ final class FinishedJobs
     /** @param string $found a description of the input at this place */
     public function mismatch(int $sequence, string $found): UsageException
     {
+        $logged = "job {$sequence} is '{$this->commandOf($sequence)}' in the job log '{$this->path}'";
+
         return new UsageException(
-            "option --resume: job {$sequence} is '{$this->textOf($sequence)}' in the job log '{$this->path}', but {$found}; give the same input and command as before",
+            "option --resume: {$logged}, but {$found}; give the same input and command as before",
         );
     }
 
     private function add(string $line, int $number): void
     {
         if (preg_match(self::LINE_PATTERN, $line, $match) !== 1 || $match[1] === '0') {
-            throw new UsageException("option --joblog: line {$number} of '{$this->path}' is no line of a job log");
+            throw new UsageException("option --joblog: line {$number} of '{$this->path}' is not a line of a job log");
         }
         $sequence = (int) $match[1];
         $page = intdiv($sequence, self::JOBS_PER_PAGE);
@@ -110,7 +112,7 @@ final class FinishedJobs
             $sequence % self::JOBS_PER_PAGE * self::ENTRY_BYTES,
             self::ENTRY_BYTES,
         );
-        $this->last = max($this->last, $sequence);
+        $this->lastSequence = max($this->lastSequence, $sequence);
     }
 
     private function entry(int $sequence): ?string
@@ -124,7 +126,7 @@ final class FinishedJobs
         return $entry[0] === "\0" ? null : $entry;
     }
 
-    private function textOf(int $sequence): string
+    private function commandOf(int $sequence): string
     {
         $text = '';
         $file = fopen($this->path, 'r');

@@ -12,7 +12,7 @@ final class GivenOptions
     public const WORDS = 'template';
 
     /** Separates the command template from its arguments. */
-    private const LIST = ':::';
+    private const ARGUMENT_SEPARATOR = ':::';
 
     /** GNU parallel's words for several lists of arguments. Without a check they would be read as arguments. */
     private const UNSUPPORTED_SEPARATORS = ['::::', ':::+', '::::+'];
@@ -30,17 +30,17 @@ final class GivenOptions
         $words = $this->input->getArgument(self::WORDS);
         foreach ($words as $word) {
             if (\in_array($word, self::UNSUPPORTED_SEPARATORS, true)) {
-                throw self::oneList($word);
+                throw self::severalLists($word);
             }
         }
-        $position = array_search(self::LIST, $words, true);
+        $position = array_search(self::ARGUMENT_SEPARATOR, $words, true);
         if ($position === false) {
             return [$words, null];
         }
         $arguments = \array_slice($words, $position + 1);
 
-        return \in_array(self::LIST, $arguments, true)
-            ? throw self::oneList(self::LIST)
+        return \in_array(self::ARGUMENT_SEPARATOR, $arguments, true)
+            ? throw self::severalLists(self::ARGUMENT_SEPARATOR)
             : [\array_slice($words, 0, $position), $arguments];
     }
 
@@ -54,7 +54,7 @@ final class GivenOptions
     {
         $value = $this->input->getOption($name);
         if ($value === '') {
-            throw new UsageException("option --{$name}: the value is empty");
+            throw new UsageException("option --{$name}: the value is empty; give a value");
         }
 
         return \is_string($value) ? $value : null;
@@ -102,17 +102,18 @@ final class GivenOptions
     }
 
     /** @throws UsageException when both are given */
-    public function refuseTogether(string $name, string $other, string $reason): void
+    public function rejectTogether(string $name, string $other, string $reason): void
     {
         if ($this->flag($name) && $this->flag($other)) {
-            throw new UsageException("option --{$other}: it has no meaning with --{$name}: {$reason}");
+            throw new UsageException("option --{$other}: can't be combined with --{$name}, {$reason}");
         }
     }
 
-    private static function oneList(string $word): UsageException
+    private static function severalLists(string $word): UsageException
     {
         return new UsageException(
-            "argument '{$word}': only one list of arguments can be given; give it after one :::, or a file by -a FILE",
+            "argument '{$word}': only one list of arguments is supported; give it after one :::,"
+            . ' or as a file with -a FILE',
         );
     }
 }

@@ -35,7 +35,7 @@ final class GroupedOutput implements ResultWriter
     {
         $length = 0;
         $tag = $this->tag ? new LineTag($job->input) : null;
-        $size = min(self::MAX_PIECE_BYTES, $tag?->pieceSize(self::MAX_TAGGED_BYTES) ?? self::MAX_PIECE_BYTES);
+        $size = min(self::MAX_PIECE_BYTES, $tag?->maxPieceBytes(self::MAX_TAGGED_BYTES) ?? self::MAX_PIECE_BYTES);
         while (($piece = (string) stream_get_contents($from, $size)) !== '') {
             $length += \strlen($piece);
             $write($tag === null ? $piece : $tag->piece($piece));

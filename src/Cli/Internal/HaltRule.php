@@ -9,7 +9,8 @@ use Spindle\Command\HaltPolicy;
 /** The option --halt: when to stop before the end of the input, and whether running jobs may finish. */
 final class HaltRule
 {
-    private const ALLOWED = 'never, or soon or now with fail=N, fail=N%, success=N, success=N% or done=N after a comma, such as soon,fail=1';
+    private const ALLOWED = 'never, or soon or now followed by a comma and a condition, such as soon,fail=1;'
+        . ' conditions are fail=N, fail=N%, success=N, success=N% and done=N';
 
     private function __construct(
         public readonly bool $now,

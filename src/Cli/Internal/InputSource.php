@@ -10,7 +10,8 @@ final class InputSource
     private const READ_SIZE = 1 << 16;
     private const S_IFMT = 0o170000;
     private const S_IFREG = 0o100000;
-    private const ADVICE = 'give input by a pipe, by a file (-a FILE, -a - for the terminal) or as arguments (::: ARGUMENT...)';
+    private const ADVICE = 'give input through a pipe, from a file (-a FILE; -a - reads the terminal),'
+        . ' or as arguments (::: ARGUMENT...)';
 
     /**
      * @param list<string>     $arguments the records; unused with a stream
@@ -41,13 +42,13 @@ final class InputSource
             return new self('input line', [], self::openStandardInput(), $separator);
         }
         error_clear_last();
-        $stream = is_dir($path) ? false : @fopen(self::openable($path), 'r');
+        $stream = is_dir($path) ? false : @fopen(self::streamPath($path), 'r');
         if ($stream === false) {
-            $reason = is_dir($path) ? 'it is a folder' : strtolower(self::reason('it does not open'));
+            $reason = is_dir($path) ? 'it is a folder' : strtolower(self::reason("it can't be opened"));
 
             throw new UsageException("option --arg-file: can't read '{$path}': {$reason}");
         }
-        if (!self::isFile($stream) && self::openable($path) === $path) {
+        if (!self::isFile($stream) && self::streamPath($path) === $path) {
             // Only this process has the file open. In blocking mode, PHP reads a FIFO until it has all bytes it asked
             // for.
             stream_set_blocking($stream, false);
@@ -65,7 +66,7 @@ final class InputSource
     {
         $stream = self::openStandardInput();
         if (stream_isatty($stream)) {
-            throw new UsageException('standard input is a terminal: ' . self::ADVICE);
+            throw new UsageException('standard input is a terminal; ' . self::ADVICE);
         }
 
         return new self('input line', [], $stream, $separator);
@@ -134,7 +135,7 @@ final class InputSource
             $bytes = @fread($this->stream, self::READ_SIZE);
             if ($bytes === false || ($bytes === '' && error_get_last() !== null)) {
                 throw new UsageException(
-                    "can't read the input after line {$number}: " . self::reason('it does not say why'),
+                    "can't read the input after line {$number}: " . self::reason('unknown error'),
                 );
             }
             if ($bytes === '') {
@@ -147,9 +148,9 @@ final class InputSource
             yield $splitter->push($bytes);
             if ($splitter->isTooLong()) {
                 throw new UsageException(\sprintf(
-                    'input line %d is longer than %d MiB',
+                    'input line %d is longer than %d MiB, the limit for one line',
                     $number + 1,
-                    RecordSplitter::LONGEST >> 20,
+                    RecordSplitter::MAX_RECORD_BYTES >> 20,
                 ));
             }
         }
@@ -157,7 +158,7 @@ final class InputSource
     }
 
     /** Replaces the name of a file descriptor, such as a shell's <(...), which PHP would resolve and not find. */
-    public static function openable(string $path): string
+    public static function streamPath(string $path): string
     {
         $path = $path === '/dev/stdin' ? '/dev/fd/0' : $path;
 
@@ -176,7 +177,7 @@ final class InputSource
             || $file === false
             || ($script !== false && [$file['dev'], $file['ino']] === [$script['dev'], $script['ino']])
         ) {
-            throw new UsageException('standard input is closed: ' . self::ADVICE);
+            throw new UsageException('standard input is closed; ' . self::ADVICE);
         }
 
         return $stream;

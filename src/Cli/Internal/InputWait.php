@@ -16,7 +16,7 @@ final class InputWait
     private bool $stopped = false;
 
     /** @var Suspension<mixed>|null */
-    private ?Suspension $waiting = null;
+    private ?Suspension $suspension = null;
 
     public function isStopped(): bool
     {
@@ -31,17 +31,17 @@ final class InputWait
 
     public function wake(): void
     {
-        $waiting = $this->waiting;
-        $this->waiting = null;
-        $waiting?->resume();
+        $suspension = $this->suspension;
+        $this->suspension = null;
+        $suspension?->resume();
     }
 
     /** @param \Closure(): bool $isOver */
     public function until(\Closure $isOver): void
     {
         while (!$this->stopped && !$isOver()) {
-            $this->waiting = EventLoop::getSuspension();
-            $this->waiting->suspend();
+            $this->suspension = EventLoop::getSuspension();
+            $this->suspension->suspend();
         }
     }
 

@@ -36,8 +36,8 @@ final class Interrupts
         \Closure $list,
     ) {
         $handlers = [
-            self::SIGINT => $this->interrupted(...),
-            self::SIGTERM => $this->terminated(...),
+            self::SIGINT => $this->onInterrupt(...),
+            self::SIGTERM => $this->onTerminate(...),
             self::SIGUSR1 => $list,
         ];
         try {
@@ -57,7 +57,7 @@ final class Interrupts
         return $this->status;
     }
 
-    public function forget(): void
+    public function removeHandlers(): void
     {
         array_map(EventLoop::cancel(...), $this->watchers);
         $this->watchers = [];
@@ -69,7 +69,7 @@ final class Interrupts
         LoopTurn::await();
     }
 
-    private function interrupted(): void
+    private function onInterrupt(): void
     {
         if ($this->status === null) {
             $this->status = ExitStatus::INTERRUPTED;
@@ -79,7 +79,7 @@ final class Interrupts
         }
     }
 
-    private function terminated(): void
+    private function onTerminate(): void
     {
         $this->status = ExitStatus::TERMINATED;
         ($this->end)();

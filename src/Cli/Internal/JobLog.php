@@ -35,7 +35,7 @@ final class JobLog
         $file = self::open($path);
         if (self::isRegular($file)) {
             rewind($file);
-            self::isHeader((string) fgets($file, 1024)) || throw self::noLog($path);
+            self::isHeader((string) fgets($file, 1024)) || throw self::notALog($path);
             ftruncate($file, 0);
         }
         $log = new self($file, $path);
@@ -55,7 +55,7 @@ final class JobLog
     {
         $file = self::open($path);
         self::isRegular($file)
-            || throw new UsageException("option --joblog: '{$path}' is not a file, so there is nothing to resume");
+            || throw new UsageException("option --joblog: '{$path}' is not a regular file, so --resume can't read it");
         $finished = FinishedJobs::read($file, $path);
         ftruncate($file, $finished->length());
         $log = new self($file, $path);
@@ -86,9 +86,9 @@ final class JobLog
         return str_starts_with(self::HEADER, $line);
     }
 
-    public static function noLog(string $path): UsageException
+    public static function notALog(string $path): UsageException
     {
-        return new UsageException("option --joblog: '{$path}' is there and is no job log; name another file");
+        return new UsageException("option --joblog: '{$path}' exists and is not a job log; give another file");
     }
 
     /**
@@ -106,9 +106,9 @@ final class JobLog
     {
         clearstatcache();
         $file = (array) fstat($this->file);
-        $there = (array) @stat($this->path);
-        $isThere = [$file['dev'] ?? null, $file['ino'] ?? null] === [$there['dev'] ?? null, $there['ino'] ?? null];
-        if (self::isRegular($this->file) && !$isThere) {
+        $atPath = (array) @stat($this->path);
+        $isSameFile = [$file['dev'] ?? null, $file['ino'] ?? null] === [$atPath['dev'] ?? null, $atPath['ino'] ?? null];
+        if (self::isRegular($this->file) && !$isSameFile) {
             throw OutputFailedException::write(
                 "the job log '{$this->path}'",
                 'it was deleted, moved or replaced during the run',
@@ -162,7 +162,7 @@ final class JobLog
         $type = $stat === false ? self::S_IFREG : $stat['mode'] & self::S_IFMT;
         $file = match (true) {
             $type === self::S_IFREG => @fopen($path, 'a+e'),
-            InputSource::openable($path) !== $path => @fopen(InputSource::openable($path), 'a'),
+            InputSource::streamPath($path) !== $path => @fopen(InputSource::streamPath($path), 'a'),
             $type === self::S_IFIFO => self::openPipe($path),
             default => @fopen($path, 'ae'),
         };
@@ -172,7 +172,7 @@ final class JobLog
         // Some network file systems have no locks; the run continues without one.
         if (self::isRegular($file) && !flock($file, \LOCK_EX | \LOCK_NB, $isLocked) && $isLocked === 1) {
             throw new UsageException(
-                "option --joblog: another run is writing to '{$path}'; name another file, or wait for it",
+                "option --joblog: another run is writing to '{$path}'; give another file, or wait for that run",
             );
         }
         stream_set_write_buffer($file, 0);
@@ -189,7 +189,7 @@ final class JobLog
      */
     private static function openPipe(string $path): mixed
     {
-        for ($try = 0; $try < self::MAX_PIPE_ATTEMPTS; ++$try) {
+        for ($attempt = 0; $attempt < self::MAX_PIPE_ATTEMPTS; ++$attempt) {
             $file = @fopen($path, 'ane');
             if ($file !== false) {
                 stream_set_blocking($file, true);

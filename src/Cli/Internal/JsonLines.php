@@ -11,7 +11,13 @@ namespace Spindle\Cli\Internal;
  */
 final class JsonLines
 {
-    private const ENCODE_FLAGS = \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PRESERVE_ZERO_FRACTION | \JSON_THROW_ON_ERROR;
+    private const ENCODE_FLAGS = \JSON_UNESCAPED_SLASHES
+        | \JSON_UNESCAPED_UNICODE
+        | \JSON_PRESERVE_ZERO_FRACTION
+        | \JSON_THROW_ON_ERROR;
+
+    /** Matches an incomplete character at the end of three bytes. */
+    private const CUT_CHARACTER_PATTERN = '/(?:[\xC2-\xF4]|[\xE0-\xF4][\x80-\xBF]|[\xF0-\xF4][\x80-\xBF]{2})$/D';
 
     /** Size of the pieces in which output is encoded, in bytes. A multiple of 3, so that pieces of base64 join. */
     private const PIECE_BYTES = 3 << 18;
@@ -92,7 +98,9 @@ final class JsonLines
         }
         $bytes = \is_string($value) ? base64_decode($value, true) : false;
 
-        return $bytes === false ? throw new BadRecordException("\"{$key}\" is said to be base64, but is not") : $bytes;
+        return $bytes === false
+            ? throw new BadRecordException("\"{$key}\" is listed in \"base64\", but is not valid base64")
+            : $bytes;
     }
 
     private static function isText(string $bytes): bool
@@ -150,12 +158,7 @@ final class JsonLines
         while (($bytes = (string) stream_get_contents($stream, self::PIECE_BYTES)) !== '') {
             $piece = $cut . $bytes;
             $cut = '';
-            // An incomplete character in the last three bytes.
-            if (preg_match(
-                '/(?:[\xC2-\xF4]|[\xE0-\xF4][\x80-\xBF]|[\xF0-\xF4][\x80-\xBF]{2})$/D',
-                substr($piece, -3),
-                $match,
-            ) === 1) {
+            if (preg_match(self::CUT_CHARACTER_PATTERN, substr($piece, -3), $match) === 1) {
                 $cut = $match[0];
                 $piece = substr($piece, 0, -\strlen($cut));
             }

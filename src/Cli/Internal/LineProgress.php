@@ -4,61 +4,61 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
-/** Writes one line per second while the figures change, for logs and for programs. */
+/** Writes one line per second while the statistics change, for logs and for programs. */
 final class LineProgress implements Progress
 {
-    private string $shown = '';
+    private string $lastState = '';
 
     /** @param \Closure(string): void $write receives whole lines */
     public function __construct(private readonly \Closure $write, private readonly bool $json) {}
 
-    public function update(RunStatistics $figures): void {}
+    public function update(RunStatistics $statistics): void {}
 
     public function hide(): void {}
 
-    public function show(RunStatistics $figures): void
+    public function show(RunStatistics $statistics): void
     {
-        $state = "{$figures->started} {$figures->done()} {$figures->total}";
-        if ($state !== $this->shown) {
-            $this->shown = $state;
-            ($this->write)($this->json ? self::json($figures) : self::plain($figures));
+        $state = "{$statistics->started} {$statistics->done()} {$statistics->total}";
+        if ($state !== $this->lastState) {
+            $this->lastState = $state;
+            ($this->write)($this->json ? self::json($statistics) : self::plain($statistics));
         }
     }
 
-    public function finish(RunStatistics $figures): void
+    public function finish(RunStatistics $statistics): void
     {
-        $this->shown = '';
-        $this->show($figures);
+        $this->lastState = '';
+        $this->show($statistics);
     }
 
-    public static function plain(RunStatistics $figures): string
+    public static function plain(RunStatistics $statistics): string
     {
-        $total = $figures->total === null ? '' : "/{$figures->total}";
-        $remaining = $figures->remaining();
+        $total = $statistics->total === null ? '' : "/{$statistics->total}";
+        $remaining = $statistics->remaining();
         $eta = $remaining === null ? '' : ', ETA ' . Duration::format($remaining);
 
         return \sprintf(
             "%d%s done, %d failed, %.1f/s%s\n",
-            $figures->done(),
+            $statistics->done(),
             $total,
-            $figures->failed,
-            $figures->rate(),
+            $statistics->failed,
+            $statistics->rate(),
             $eta,
         );
     }
 
-    public static function json(RunStatistics $figures): string
+    public static function json(RunStatistics $statistics): string
     {
-        $remaining = $figures->remaining();
+        $remaining = $statistics->remaining();
 
         return json_encode([
-            'done' => $figures->done(),
-            'total' => $figures->total,
-            'failed' => $figures->failed,
-            'running' => $figures->running(),
-            'rate' => round($figures->rate(), 3),
+            'done' => $statistics->done(),
+            'total' => $statistics->total,
+            'failed' => $statistics->failed,
+            'running' => $statistics->running(),
+            'rate' => round($statistics->rate(), 3),
             'eta' => $remaining === null ? null : round($remaining, 3),
-            'elapsed' => round($figures->elapsed(), 3),
+            'elapsed' => round($statistics->elapsed(), 3),
         ], \JSON_THROW_ON_ERROR) . "\n";
     }
 }

@@ -8,17 +8,17 @@ namespace Spindle\Cli\Internal;
 final class LineTag
 {
     private readonly string $prefix;
-    private bool $atStart = true;
+    private bool $atLineStart = true;
 
     public function __construct(string $tag)
     {
         $this->prefix = "{$tag}\t";
     }
 
-    /** Returns how many bytes of output have at most $most bytes with tags, even if every byte ends a line. */
-    public function pieceSize(int $most): int
+    /** Returns how many bytes of output have at most $limit bytes with tags, even if every byte ends a line. */
+    public function maxPieceBytes(int $limit): int
     {
-        return max(1, intdiv($most, \strlen($this->prefix) + 1));
+        return max(1, intdiv($limit, \strlen($this->prefix) + 1));
     }
 
     public function piece(string $bytes): string
@@ -26,17 +26,17 @@ final class LineTag
         if ($bytes === '') {
             return '';
         }
-        $start = $this->atStart ? $this->prefix : '';
-        $this->atStart = $bytes[-1] === "\n";
-        $body = $this->atStart ? substr($bytes, 0, -1) : $bytes;
+        $start = $this->atLineStart ? $this->prefix : '';
+        $this->atLineStart = $bytes[-1] === "\n";
+        $body = $this->atLineStart ? substr($bytes, 0, -1) : $bytes;
 
-        return $start . str_replace("\n", "\n{$this->prefix}", $body) . ($this->atStart ? "\n" : '');
+        return $start . str_replace("\n", "\n{$this->prefix}", $body) . ($this->atLineStart ? "\n" : '');
     }
 
     public function end(): string
     {
-        $end = $this->atStart ? '' : "\n";
-        $this->atStart = true;
+        $end = $this->atLineStart ? '' : "\n";
+        $this->atLineStart = true;
 
         return $end;
     }

@@ -6,11 +6,11 @@ namespace Spindle\Cli\Internal;
 
 final class NoProgress implements Progress
 {
-    public function update(RunStatistics $figures): void {}
+    public function update(RunStatistics $statistics): void {}
 
     public function hide(): void {}
 
-    public function show(RunStatistics $figures): void {}
+    public function show(RunStatistics $statistics): void {}
 
-    public function finish(RunStatistics $figures): void {}
+    public function finish(RunStatistics $statistics): void {}
 }

@@ -26,7 +26,7 @@ final class OutputOrder
 
     /** @var resource|null holds the large outputs of early results; each result keeps it open too */
     private mixed $file = null;
-    private int $sharing = 0;
+    private int $resultsInFile = 0;
 
     public function __construct()
     {
@@ -56,30 +56,30 @@ final class OutputOrder
             yield from $this->next();
         }
         if ($result !== null && \array_key_exists($job->sequence, $this->early)) {
-            $this->keep($result);
+            $this->moveToSharedFile($result);
         }
     }
 
     /** @return \Generator<InputJob, CommandResult> results that wait for jobs which will have none */
-    public function rest(): \Generator
+    public function remaining(): \Generator
     {
         while (!$this->jobs->isEmpty()) {
             yield from $this->next();
         }
     }
 
-    private function keep(CommandResult $result): void
+    private function moveToSharedFile(CommandResult $result): void
     {
         if (!$result->holdsFiles()) {
             return;
         }
         try {
-            if ($this->file === null || $this->sharing >= self::MAX_RESULTS_PER_FILE) {
+            if ($this->file === null || $this->resultsInFile >= self::MAX_RESULTS_PER_FILE) {
                 $this->file = TemporaryFile::open();
                 stream_set_write_buffer($this->file, 0);
-                $this->sharing = 0;
+                $this->resultsInFile = 0;
             }
-            ++$this->sharing;
+            ++$this->resultsInFile;
             $result->moveOutput($this->file);
         } catch (OutputFailedException|SpoolException) {
             // The disk may be full: the output stays in its own files.

@@ -24,19 +24,19 @@ final class OutputStream
     private readonly bool $isFile;
 
     /** @var Suspension<mixed>|null */
-    private ?Suspension $waiting = null;
+    private ?Suspension $suspension = null;
     private bool $writing = false;
     private bool $abandoned = false;
 
     /** @var \SplQueue<Suspension<mixed>> fibers that wait for their turn to write */
-    private readonly \SplQueue $turns;
+    private readonly \SplQueue $writers;
 
     /** @param resource $stream */
     public function __construct(private readonly mixed $stream, private readonly string $name)
     {
         $this->isFile = ((fstat($stream)['mode'] ?? 0) & self::S_IFMT) === self::S_IFREG;
         stream_set_write_buffer($stream, 0);
-        $this->turns = new \SplQueue();
+        $this->writers = new \SplQueue();
     }
 
     public static function standardOutput(): self
@@ -64,7 +64,7 @@ final class OutputStream
     {
         while ($this->writing) {
             $turn = EventLoop::getSuspension();
-            $this->turns->enqueue($turn);
+            $this->writers->enqueue($turn);
             $turn->suspend();
         }
         $this->writing = true;
@@ -72,8 +72,8 @@ final class OutputStream
             $this->writeAll($bytes);
         } finally {
             $this->writing = false;
-            if (!$this->turns->isEmpty()) {
-                $this->turns->dequeue()->resume();
+            if (!$this->writers->isEmpty()) {
+                $this->writers->dequeue()->resume();
             }
         }
     }
@@ -121,8 +121,8 @@ final class OutputStream
         }
         $watcher = EventLoop::onWritable($this->stream, $this->wake(...));
         try {
-            $this->waiting = EventLoop::getSuspension();
-            $this->waiting->suspend();
+            $this->suspension = EventLoop::getSuspension();
+            $this->suspension->suspend();
         } finally {
             EventLoop::cancel($watcher);
         }
@@ -138,8 +138,8 @@ final class OutputStream
 
     private function wake(): void
     {
-        $waiting = $this->waiting;
-        $this->waiting = null;
-        $waiting?->resume();
+        $suspension = $this->suspension;
+        $this->suspension = null;
+        $suspension?->resume();
     }
 }

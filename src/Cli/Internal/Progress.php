@@ -7,15 +7,15 @@ namespace Spindle\Cli\Internal;
 /** Shows how far a run is, on standard error. */
 interface Progress
 {
-    /** Reports changed figures. Called for each job; not every call shows them. */
-    public function update(RunStatistics $figures): void;
+    /** Reports changed statistics. Called for each job; not every call shows them. */
+    public function update(RunStatistics $statistics): void;
 
     /** Clears the progress from the terminal, before other output is written. */
     public function hide(): void;
 
-    /** Shows the figures, changed or not. Called every second, and after {@see hide()}. */
-    public function show(RunStatistics $figures): void;
+    /** Shows the statistics, changed or not. Called every second, and after {@see hide()}. */
+    public function show(RunStatistics $statistics): void;
 
-    /** Shows the last figures of the run. */
-    public function finish(RunStatistics $figures): void;
+    /** Shows the final statistics of the run. */
+    public function finish(RunStatistics $statistics): void;
 }

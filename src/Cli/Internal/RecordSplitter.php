@@ -8,7 +8,7 @@ namespace Spindle\Cli\Internal;
 final class RecordSplitter
 {
     /** Largest size of a record, in bytes. The system could not run a longer command. */
-    public const LONGEST = 4 << 20;
+    public const MAX_RECORD_BYTES = 4 << 20;
 
     private string $rest = '';
 
@@ -24,10 +24,10 @@ final class RecordSplitter
         return $records;
     }
 
-    /** Returns whether the incomplete record exceeds {@see LONGEST}. */
+    /** Returns whether the incomplete record exceeds {@see MAX_RECORD_BYTES}. */
     public function isTooLong(): bool
     {
-        return \strlen($this->rest) > self::LONGEST;
+        return \strlen($this->rest) > self::MAX_RECORD_BYTES;
     }
 
     /** @return list<string> the bytes after the last separator, if any */

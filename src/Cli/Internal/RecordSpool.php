@@ -7,13 +7,13 @@ namespace Spindle\Cli\Internal;
 /** Keeps records in an unnamed temporary file, which disappears with the process. */
 final class RecordSpool
 {
-    private const HEAD_BYTES = 12;
+    private const HEADER_BYTES = 12;
 
     /** @var resource|null */
     private mixed $file = null;
 
     /** @throws OutputFailedException */
-    public function put(int $number, string $record): void
+    public function add(int $number, string $record): void
     {
         $this->file ??= TemporaryFile::open();
         $bytes = pack('JN', $number, \strlen($record)) . $record;
@@ -23,14 +23,14 @@ final class RecordSpool
         }
     }
 
-    /** @return \Generator<int, string> records by number, in the order of {@see put()} */
-    public function take(): \Generator
+    /** @return \Generator<int, string> records by number, in the order of {@see add()} */
+    public function records(): \Generator
     {
         if ($this->file === null) {
             return;
         }
         rewind($this->file);
-        while (\strlen($head = (string) stream_get_contents($this->file, self::HEAD_BYTES)) === self::HEAD_BYTES) {
+        while (\strlen($head = (string) stream_get_contents($this->file, self::HEADER_BYTES)) === self::HEADER_BYTES) {
             /** @var array{number: int, length: int} $entry */
             $entry = unpack('Jnumber/Nlength', $head);
             yield $entry['number'] => $entry['length'] === 0

@@ -16,7 +16,7 @@ use Spindle\Command\CommandResult;
 final class ResultsDirectory
 {
     private const MARKER = '.spindle-results';
-    private const NOTE = "This folder belongs to spindle run --results, which replaces files in it.\n";
+    private const MARKER_TEXT = "This folder belongs to spindle run --results, which replaces files in it.\n";
 
     /** exitval is the last: a folder with this file is complete. */
     private const FILES = ['seq', 'command', 'stdout', 'stderr', 'exitval'];
@@ -30,20 +30,20 @@ final class ResultsDirectory
     }
 
     /** @throws UsageException when the folder can't be made or written, has other contents, or another run uses it */
-    public static function make(string $path): self
+    public static function create(string $path): self
     {
         if (!is_dir($path) && !@mkdir($path, recursive: true) && !is_dir($path)) {
-            throw new UsageException("option --results: the folder '{$path}' can't be made");
+            throw new UsageException("option --results: can't create the folder '{$path}'");
         }
         if (!is_writable($path)) {
-            throw new UsageException("option --results: the folder '{$path}' can't be written");
+            throw self::notWritable($path);
         }
         $marker = "{$path}/" . self::MARKER;
         $entries = @scandir($path);
         if (!self::isOrdinaryFile($marker) && ($entries === false || \count($entries) > 2)) {
             throw new UsageException(
-                "option --results: '{$path}' is not empty and was not made by spindle run --results,"
-                . ' which would replace files in it; name a new or empty folder',
+                "option --results: '{$path}' is not empty and was not created by spindle run --results,"
+                . ' which would replace files in it; give a new or empty folder',
             );
         }
 
@@ -55,7 +55,7 @@ final class ResultsDirectory
     {
         $final = "{$this->path}/{$job->sequence}";
         $partial = "{$this->path}/.{$job->sequence}.partial";
-        $this->refuseForeign($job->sequence, $final);
+        $this->rejectForeignFiles($job->sequence, $final);
         is_link($partial) ? throw self::foreign($partial) : self::remove($partial);
         // A partial folder with files of other origin stays.
         $isOwn = !file_exists($partial);
@@ -83,37 +83,45 @@ final class ResultsDirectory
     {
         $file = @fopen($marker, 'c+e');
         $isEmpty = $file !== false && (fstat($file)['size'] ?? 0) === 0;
-        if ($file === false || ($isEmpty && @fwrite($file, self::NOTE) !== \strlen(self::NOTE))) {
-            throw new UsageException("option --results: the folder '{$path}' can't be written");
+        if ($file === false || ($isEmpty && @fwrite($file, self::MARKER_TEXT) !== \strlen(self::MARKER_TEXT))) {
+            throw self::notWritable($path);
         }
         // Some network file systems have no locks; the run continues without one.
         if (!flock($file, \LOCK_EX | \LOCK_NB, $isLocked) && $isLocked === 1) {
             throw new UsageException(
-                "option --results: another run is writing to '{$path}'; name another folder, or wait for it",
+                "option --results: another run is writing to '{$path}'; give another folder, or wait for that run",
             );
         }
 
         return $file;
     }
 
+    private static function notWritable(string $path): UsageException
+    {
+        return new UsageException("option --results: can't write to the folder '{$path}'; check its permissions");
+    }
+
     /** @throws OutputFailedException unless the files to replace are results of an earlier run */
-    private function refuseForeign(int $sequence, string $folder): void
+    private function rejectForeignFiles(int $sequence, string $folder): void
     {
         clearstatcache();
         $isFolder = is_dir($folder) && !is_link($folder);
-        $taken = array_filter(self::FILES, static fn(string $name): bool => file_exists("{$folder}/{$name}"));
+        $existing = array_filter(self::FILES, static fn(string $name): bool => file_exists("{$folder}/{$name}"));
         $isNew = !file_exists($folder) && !is_link($folder);
-        $hasOurSeq = self::isOrdinaryFile("{$folder}/seq")
+        $hasMatchingSeq = self::isOrdinaryFile("{$folder}/seq")
             && @file_get_contents("{$folder}/seq", length: 32) === "{$sequence}\n";
-        $isOurs = $isFolder && ($taken === [] || $hasOurSeq);
-        if (!$isNew && !$isOurs) {
+        $isResult = $isFolder && ($existing === [] || $hasMatchingSeq);
+        if (!$isNew && !$isResult) {
             throw self::foreign($folder);
         }
     }
 
     private static function foreign(string $path): OutputFailedException
     {
-        return OutputFailedException::write("'{$path}'", 'it exists and holds no results of spindle run; move it away');
+        return OutputFailedException::write(
+            "'{$path}'",
+            'it exists and does not contain results of spindle run; move it away',
+        );
     }
 
     private static function replace(string $partial, string $final): void

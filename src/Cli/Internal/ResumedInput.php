@@ -13,26 +13,26 @@ final class ResumedInput
     public function __construct(
         private readonly FinishedJobs $finished,
         private readonly JobFormat $format,
-        private readonly bool $failedAgain,
+        private readonly bool $retryFailed,
     ) {}
 
     /**
      * @param \Generator<int, string> $records by number
-     * @param RunStatistics                 $figures updated for each job that the log has
+     * @param RunStatistics                 $statistics updated for each job that the log has
      *
      * @return \Generator<int, string>
      *
      * @throws UsageException when the input does not match the log
      */
-    public function remaining(\Generator $records, InputWait $wait, RunStatistics $figures): \Generator
+    public function remaining(\Generator $records, InputWait $wait, RunStatistics $statistics): \Generator
     {
         $spool = new RecordSpool();
         $seen = 0;
-        while ($records->valid() && ($seen = $records->key()) <= $this->finished->last()) {
-            if ($this->isToRun($seen, $records->current())) {
-                $spool->put($seen, $records->current());
+        while ($records->valid() && ($seen = $records->key()) <= $this->finished->lastSequence()) {
+            if ($this->needsRun($seen, $records->current())) {
+                $spool->add($seen, $records->current());
             } else {
-                $figures->spared();
+                $statistics->skipJob();
             }
             $records->next();
         }
@@ -42,17 +42,17 @@ final class ResumedInput
         if (!$records->valid()) {
             $this->refuseShortInput($seen);
         }
-        yield from $spool->take();
+        yield from $spool->records();
         while ($records->valid()) {
             yield $records->key() => $records->current();
             $records->next();
         }
     }
 
-    private function isToRun(int $number, string $record): bool
+    private function needsRun(int $number, string $record): bool
     {
         try {
-            return $this->finished->isToRun($this->format->job($number, $record, 0), $this->failedAgain);
+            return $this->finished->needsRun($this->format->job($number, $record, 0), $this->retryFailed);
         } catch (BadRecordException $bad) {
             if ($this->finished->has($number)) {
                 throw $this->finished->mismatch($number, "the input has no command there: {$bad->getMessage()}");
@@ -64,7 +64,7 @@ final class ResumedInput
 
     private function refuseShortInput(int $length): void
     {
-        for ($number = $length + 1; $number <= $this->finished->last(); ++$number) {
+        for ($number = $length + 1; $number <= $this->finished->lastSequence(); ++$number) {
             if ($this->finished->has($number)) {
                 throw $this->finished->mismatch($number, "the input ends after job {$length}");
             }

@@ -12,13 +12,13 @@ use Symfony\Component\Console\Input\InputInterface;
 final class RunOptions
 {
     /**
-     * @param float       $delay       seconds between two starts
-     * @param string|null $jobLog      path
-     * @param bool        $resume      continue the job log
-     * @param bool        $failedAgain run jobs again that failed in it
-     * @param string|null $results     path
-     * @param bool        $strict      end at the first record that is not a command
-     * @param CommandCarrier|null $on  runs the jobs on other machines; null to run them here
+     * @param float               $delay       seconds between two starts
+     * @param string|null         $jobLog      path
+     * @param bool                $resume      continue the job log
+     * @param bool                $retryFailed run jobs again that failed according to the job log
+     * @param string|null         $results     path
+     * @param bool                $strict      end at the first record that is not a command
+     * @param CommandCarrier|null $carrier     runs the jobs on other machines; null to run them here
      */
     public function __construct(
         public readonly InputSource $source,
@@ -35,10 +35,10 @@ final class RunOptions
         public readonly bool $dryRun = false,
         public readonly ?string $jobLog = null,
         public readonly bool $resume = false,
-        public readonly bool $failedAgain = false,
+        public readonly bool $retryFailed = false,
         public readonly ?string $results = null,
         public readonly ProgressMode $progress = ProgressMode::None,
-        public readonly ?CommandCarrier $on = null,
+        public readonly ?CommandCarrier $carrier = null,
     ) {}
 
     /** @throws UsageException when an option or a combination is invalid, or the input can't be opened */
@@ -46,12 +46,12 @@ final class RunOptions
     {
         $given = new GivenOptions($input);
         [$template, $arguments] = $given->words();
-        $given->refuseTogether('jsonl', 'tag', 'the lines carry their ids');
+        $given->rejectTogether('jsonl', 'tag', 'whose output lines already have ids');
         if ($template !== [] && $given->flag('jsonl')) {
-            throw new UsageException('option --jsonl: commands come from the input, so give no command template');
+            throw new UsageException('option --jsonl: the commands come from the input; remove the command template');
         }
         if (($given->flag('resume') || $given->flag('resume-failed')) && $given->text('joblog') === null) {
-            throw new UsageException('option --resume: give the job log to go on with as well (--joblog FILE)');
+            throw new UsageException('option --resume: the job log to continue is missing; add --joblog FILE');
         }
 
         return new self(
@@ -61,7 +61,7 @@ final class RunOptions
                 $given->text('jobs') ?? ($given->text('queue') === null ? null : (string) CommandCarrier::CONCURRENCY),
             ),
             timeLimit: TimeLimit::parse($given->text('timeout')),
-            retries: $given->number('retries', 'a number of further attempts') ?? 0,
+            retries: $given->number('retries', 'a number of retries') ?? 0,
             halt: HaltRule::parse($given->text('halt')),
             delay: $given->duration('delay') ?? 0.0,
             keepOrder: $given->flag('keep-order'),
@@ -71,27 +71,27 @@ final class RunOptions
             dryRun: $given->flag('dry-run'),
             jobLog: self::jobLog($given),
             resume: $given->flag('resume') || $given->flag('resume-failed'),
-            failedAgain: $given->flag('resume-failed'),
+            retryFailed: $given->flag('resume-failed'),
             results: self::results($given),
             progress: ProgressMode::parse($given->text('progress')),
-            on: self::elsewhere($given),
+            carrier: self::carrier($given),
         );
     }
 
-    /** Returns whether a job depends on the moment of its start, so that it can't be made earlier. */
-    public function needsMoment(): bool
+    /** Returns whether a job depends on the time of its start, so that it can't be created earlier. */
+    public function dependsOnStartTime(): bool
     {
-        return $this->format->usesSlot() || $this->delay > 0 || $this->timeLimit->changes() || $this->halt !== null;
+        return $this->format->usesSlot() || $this->delay > 0 || $this->timeLimit->isAdaptive() || $this->halt !== null;
     }
 
     /** @throws UsageException */
-    private static function elsewhere(GivenOptions $given): ?CommandCarrier
+    private static function carrier(GivenOptions $given): ?CommandCarrier
     {
         $queue = $given->text('queue');
         foreach (['broker', 'broker-file'] as $name) {
             if ($queue === null && $given->text($name) !== null) {
                 throw new UsageException(
-                    "option --{$name}: jobs run here unless a queue is given as well (--queue NAME)",
+                    "option --{$name}: without a queue, jobs run on this machine; add --queue NAME",
                 );
             }
         }
@@ -111,8 +111,8 @@ final class RunOptions
         $path = $given->text('joblog');
         if ($path !== null && $path[0] === '+') {
             throw new UsageException(
-                "option --joblog: '{$path}' is not allowed, which GNU parallel appends to; go on with a log by"
-                . " --resume, or give ./{$path} for a file of that name",
+                "option --joblog: '{$path}' is not allowed, because GNU parallel would append to the log;"
+                . " add --resume to continue a log, or give ./{$path} for a file of that name",
             );
         }
 
@@ -125,14 +125,14 @@ final class RunOptions
         $path = $given->text('results');
         if ($path !== null && preg_match('/\.(?:csv|tsv|json)$/Di', $path) === 1) {
             throw new UsageException(
-                "option --results: '{$path}' is not allowed, which is a file for GNU parallel; give a folder, or"
-                . " {$path}/ for one of that name. --jsonl prints results as JSON",
+                "option --results: '{$path}' is not allowed, because GNU parallel would write a file;"
+                . " give a folder such as {$path}/, or use --jsonl to print results as JSON",
             );
         }
-        if ($path !== null && CommandTemplate::isIn($path)) {
+        if ($path !== null && CommandTemplate::hasReplacement($path)) {
             throw new UsageException(
-                "option --results: '{$path}' is not allowed; give a name without replacement strings. Each job gets a"
-                . ' folder in it, with its number for a name',
+                "option --results: '{$path}' is not allowed; give a folder without replacement strings. Each job gets a"
+                . ' subfolder that is named after its number',
             );
         }
 
@@ -146,7 +146,7 @@ final class RunOptions
         $separator = $given->flag('null') ? "\0" : "\n";
         if ($arguments !== null && $file !== null) {
             throw new UsageException(
-                "option --arg-file: '{$file}' is not allowed beside arguments after :::; give one of them",
+                "option --arg-file: '{$file}' can't be combined with arguments after :::; give only one of them",
             );
         }
         if ($arguments !== null) {
@@ -166,7 +166,7 @@ final class RunOptions
             return new LineFormat();
         }
         if ($template[0] === '') {
-            throw new UsageException('the command template begins with an empty word; give a program');
+            throw new UsageException('the first word of the command is empty; give a program');
         }
 
         return new TemplateFormat(CommandTemplate::fromWords($template));

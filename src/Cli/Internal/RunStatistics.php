@@ -17,12 +17,12 @@ final class RunStatistics
     /** Number of all jobs; null while it is not known. */
     public ?int $total = null;
 
-    private readonly int $begun;
+    private readonly int $startedAt;
 
     /** @param \Closure(): int $clock like hrtime(true) */
     public function __construct(private readonly \Closure $clock)
     {
-        $this->begun = $clock();
+        $this->startedAt = $clock();
     }
 
     public function done(): int
@@ -36,7 +36,7 @@ final class RunStatistics
     }
 
     /** Subtracts a job from the total that the run leaves out. */
-    public function spared(): void
+    public function skipJob(): void
     {
         $this->total = $this->total === null ? null : $this->total - 1;
     }
@@ -44,7 +44,7 @@ final class RunStatistics
     /** Returns the seconds since the run began. */
     public function elapsed(): float
     {
-        return (($this->clock)() - $this->begun) / 1e9;
+        return (($this->clock)() - $this->startedAt) / 1e9;
     }
 
     /** Returns the finished jobs per second since the run began. */

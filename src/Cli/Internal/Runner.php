@@ -27,7 +27,7 @@ final class Runner
     private const MIN_REREAD_NANOSECONDS = 100_000_000;
 
     private readonly InputWait $wait;
-    private readonly RunStatistics $figures;
+    private readonly RunStatistics $statistics;
     private readonly Console $console;
     private readonly CommandPool $pool;
     private readonly ?SlotTable $slots;
@@ -40,7 +40,7 @@ final class Runner
     /** Earliest time for the next job, in nanoseconds of hrtime(). The pool keeps the delay itself. */
     private int $nextStart = 0;
 
-    private int $reread = 0;
+    private int $lastReread = 0;
 
     /**
      * @throws UsageException    when a file or folder of the options can't be used, or --jobs is too large
@@ -49,24 +49,24 @@ final class Runner
     public function __construct(private readonly RunOptions $options, ?LoggerInterface $logger = null)
     {
         $this->wait = new InputWait();
-        $this->figures = new RunStatistics(static fn(): int => hrtime(true));
+        $this->statistics = new RunStatistics(static fn(): int => hrtime(true));
         $this->console = new Console(
             OutputStream::standardOutput(),
             OutputStream::standardError(),
             $options->progress,
-            $this->figures,
+            $this->statistics,
         );
         $this->slots = $options->format->usesSlot() ? new SlotTable() : null;
         $this->order = $options->keepOrder ? new OutputOrder() : null;
         $this->pool = new CommandPool(1, $options->retries, new CommandPoolOptions(
-            lookahead: $options->needsMoment() ? 0 : 256,
+            lookahead: $options->dependsOnStartTime() ? 0 : 256,
             logger: $logger,
-            on: $options->on,
+            on: $options->carrier,
             delay: $options->delay,
         ));
         $this->capacity = $this->pool->capacity();
         $this->setConcurrency();
-        $results = $options->results === null ? null : ResultsDirectory::make($options->results);
+        $results = $options->results === null ? null : ResultsDirectory::create($options->results);
         [$log, $this->resumed] = $this->openLog();
         $this->recorder = new JobRecorder(
             $this->console,
@@ -89,7 +89,7 @@ final class Runner
         $timers = $this->startTimers();
         try {
             try {
-                $this->takeResults();
+                $this->handleResults();
             } finally {
                 $this->console->finish();
             }
@@ -98,7 +98,7 @@ final class Runner
             return $interrupts->status() ?? ExitStatus::BROKEN_PIPE;
         } finally {
             array_map(EventLoop::cancel(...), $timers);
-            $interrupts->forget();
+            $interrupts->removeHandlers();
             $this->pool->close();
         }
 
@@ -109,7 +109,7 @@ final class Runner
     {
         return $this->halted && $this->options->halt?->onSuccess === true
             ? ExitStatus::OK
-            : ExitStatus::ofFailures($this->figures->failed);
+            : ExitStatus::ofFailures($this->statistics->failed);
     }
 
     private function setConcurrency(): void
@@ -120,7 +120,7 @@ final class Runner
                 '--jobs',
                 (string) $wanted,
                 "at most {$this->capacity}"
-                    . ($this->options->on === null ? ', for which there are descriptors (ulimit -n)' : ''),
+                    . ($this->options->carrier === null ? ', or raise the limit of open files (ulimit -n)' : ''),
             );
         }
         $this->resize($wanted);
@@ -128,8 +128,8 @@ final class Runner
 
     private function resize(int $wanted): void
     {
-        $this->figures->slots = min($wanted === Concurrency::MOST ? $this->capacity : $wanted, $this->capacity);
-        $this->pool->resize($this->figures->slots);
+        $this->statistics->slots = min($wanted === Concurrency::UNLIMITED ? $this->capacity : $wanted, $this->capacity);
+        $this->pool->resize($this->statistics->slots);
     }
 
     /** @return array{JobLog|null, ResumedInput|null} */
@@ -144,7 +144,7 @@ final class Runner
         }
         [$log, $finished] = JobLog::resume($path);
 
-        return [$log, new ResumedInput($finished, $this->options->format, $this->options->failedAgain)];
+        return [$log, new ResumedInput($finished, $this->options->format, $this->options->retryFailed)];
     }
 
     /** @return list<string> */
@@ -152,7 +152,7 @@ final class Runner
     {
         $timers = [];
         if ($this->options->progress !== ProgressMode::None) {
-            $this->figures->total = $this->options->source->count();
+            $this->statistics->total = $this->options->source->count();
             $timers[] = EventLoop::repeat(self::UPDATE_INTERVAL, $this->console->showProgress(...));
         }
         if ($this->options->concurrency->isFile()) {
@@ -162,20 +162,20 @@ final class Runner
         return array_map(EventLoop::unreference(...), $timers);
     }
 
-    private function takeResults(): void
+    private function handleResults(): void
     {
         $failure = null;
         try {
             foreach ($this->pool->run($this->commands()) as $job => $result) {
                 $this->slots?->release($job->slot);
-                $this->take($job, $result);
+                $this->handleResult($job, $result);
             }
         } catch (OutputFailedException|OutputClosedException $failure) {
             throw $failure;
         } catch (SpindleException $failure) {
             // The pool, the broker or the input failed. Results that exist are recorded first.
         }
-        foreach ($this->order?->rest() ?? [] as $job => $result) {
+        foreach ($this->order?->remaining() ?? [] as $job => $result) {
             $this->recorder->record($job, $result);
         }
         if ($failure !== null) {
@@ -195,7 +195,7 @@ final class Runner
             if ($this->wait->isStopped()) {
                 return;
             }
-            ++$this->figures->started;
+            ++$this->statistics->started;
             $job = $this->job($number, $record);
             if ($job !== null) {
                 $this->order?->expect($job);
@@ -204,7 +204,7 @@ final class Runner
                 yield $job => $limit === null ? $job->command : $job->command->withTimeout($limit);
             }
         }
-        $this->figures->total = $this->figures->started;
+        $this->statistics->total = $this->statistics->started;
     }
 
     /** @return \Generator<int, string> */
@@ -212,7 +212,7 @@ final class Runner
     {
         $records = $this->options->source->records($this->wait);
 
-        return $this->resumed?->remaining($records, $this->wait, $this->figures) ?? $records;
+        return $this->resumed?->remaining($records, $this->wait, $this->statistics) ?? $records;
     }
 
     /** @return InputJob|null null for a record that is not a command, which counts as a failed job */
@@ -223,33 +223,33 @@ final class Runner
             return $this->options->format->job($number, $record, $slot);
         } catch (BadRecordException $bad) {
             $this->slots?->release($slot);
-            ++$this->figures->failed;
+            ++$this->statistics->failed;
             $message = "{$this->options->source->name} {$number}: {$bad->getMessage()}";
             if ($this->options->strict) {
                 throw new UsageException($message);
             }
             $this->console->notice($message);
-            $this->considerHalt();
+            $this->haltIfReached();
 
             return null;
         }
     }
 
-    private function take(InputJob $job, CommandResult $result): void
+    private function handleResult(InputJob $job, CommandResult $result): void
     {
         // A job that was ended on demand or never started is not done. A job that ended just before that is done.
         $isDone = !$result->cancelled || $result->error === null;
         if (!$isDone) {
-            --$this->figures->started;
+            --$this->statistics->started;
         } elseif ($result->succeeded()) {
-            ++$this->figures->succeeded;
+            ++$this->statistics->succeeded;
             $this->options->timeLimit->observe($result->duration);
         } else {
-            ++$this->figures->failed;
+            ++$this->statistics->failed;
         }
-        $this->considerHalt();
+        $this->haltIfReached();
         $this->record($job, $isDone ? $result : null);
-        if ($this->options->concurrency->isFile() && hrtime(true) - $this->reread > self::MIN_REREAD_NANOSECONDS) {
+        if ($this->options->concurrency->isFile() && hrtime(true) - $this->lastReread > self::MIN_REREAD_NANOSECONDS) {
             $this->rereadConcurrency();
         }
     }
@@ -269,18 +269,19 @@ final class Runner
         $this->wait->wake();
     }
 
-    private function considerHalt(): void
+    private function haltIfReached(): void
     {
         $halt = $this->options->halt;
-        if ($halt === null || $this->halted || !$halt->isReached($this->figures->succeeded, $this->figures->failed)) {
+        [$succeeded, $failed] = [$this->statistics->succeeded, $this->statistics->failed];
+        if ($halt === null || $this->halted || !$halt->isReached($succeeded, $failed)) {
             return;
         }
         $this->halted = true;
         $this->console->notice(\sprintf(
-            'halted after %d jobs, %d of them failed; %s',
-            $this->figures->done(),
-            $this->figures->failed,
-            $halt->now ? 'the running ones are ended' : 'the running ones may finish',
+            'halted after %d jobs, of which %d failed; %s',
+            $this->statistics->done(),
+            $this->statistics->failed,
+            $halt->now ? 'running jobs are ended' : 'running jobs may finish',
         ));
         $halt->now ? $this->kill() : $this->drain();
     }
@@ -289,7 +290,7 @@ final class Runner
     private function stop(): void
     {
         $this->console->notice(
-            'interrupted: no more jobs are started, those that run may finish; interrupt again to end them',
+            'interrupted: no more jobs start, and running jobs may finish; interrupt again to end them',
         );
         $this->drain();
     }
@@ -305,7 +306,7 @@ final class Runner
     private function listRunning(): void
     {
         $running = array_filter($this->pool->running(), static fn(mixed $key): bool => $key instanceof InputJob);
-        $this->console->notice(\sprintf('running jobs: %d, finished: %d', \count($running), $this->figures->done()));
+        $this->console->notice(\sprintf('running jobs: %d, finished: %d', \count($running), $this->statistics->done()));
         foreach ($running as $job) {
             $this->console->notice("running: job {$job->sequence}: {$job->text}");
         }
@@ -325,7 +326,7 @@ final class Runner
 
     private function rereadConcurrency(): void
     {
-        $this->reread = hrtime(true);
+        $this->lastReread = hrtime(true);
         $wanted = $this->options->concurrency->reread();
         if ($wanted !== null) {
             $this->resize($wanted);

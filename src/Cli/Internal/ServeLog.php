@@ -14,7 +14,7 @@ use Spindle\Internal\LineFile;
  */
 final class ServeLog extends AbstractLogger
 {
-    private const LESS_THAN_A_WARNING = [LogLevel::DEBUG, LogLevel::INFO, LogLevel::NOTICE];
+    private const LEVELS_BELOW_WARNING = [LogLevel::DEBUG, LogLevel::INFO, LogLevel::NOTICE];
     private const COLOURS = [
         LogLevel::INFO => '32',
         LogLevel::NOTICE => '32',
@@ -51,7 +51,7 @@ final class ServeLog extends AbstractLogger
     public function log($level, $message, array $context = []): void
     {
         $level = \is_string($level) ? $level : LogLevel::ERROR;
-        if ($this->quiet && \in_array($level, self::LESS_THAN_A_WARNING, true)) {
+        if ($this->quiet && \in_array($level, self::LEVELS_BELOW_WARNING, true)) {
             return;
         }
         $message = self::shorten(self::interpolate((string) $message, $context));
@@ -97,7 +97,8 @@ final class ServeLog extends AbstractLogger
             $lost > 0
             && $this->file->append($this->entry(
                 LogLevel::WARNING,
-                "{$lost} " . ($lost === 1 ? 'entry is' : 'entries are') . ' missing here: the log could not be written',
+                "{$lost} " . ($lost === 1 ? 'entry is' : 'entries are')
+                    . ' missing here, because the log could not be written',
                 null,
             )) === null
         ) {

@@ -42,7 +42,7 @@ final class ServeOptions
         $admin = $given->text('admin');
         if ($given->flag('status') && $admin === null) {
             throw new UsageException(
-                'option --status: the status page is at the admin address, so give one as well (--admin 127.0.0.1:9085)',
+                'option --status: the status page needs an admin address; add one, such as --admin 127.0.0.1:9085',
             );
         }
         $certificate = $given->text('certificate');
@@ -53,12 +53,13 @@ final class ServeOptions
         );
         if ($certificate === null && $given->text('key') !== null) {
             throw new UsageException(
-                'option --key: a key belongs to a certificate, so give that as well (--certificate chain.pem)',
+                'option --key: a key needs a certificate; add one, such as --certificate chain.pem',
             );
         }
         if ($certificate !== null && preg_grep('~^tls://~', [...$addresses, (string) $admin]) === []) {
             throw new UsageException(
-                'option --certificate: it is for tls:// addresses, and there is none; give one (--listen tls://0.0.0.0:443)',
+                'option --certificate: a certificate needs a tls:// address;'
+                . ' add one, such as --listen tls://0.0.0.0:443',
             );
         }
 
@@ -82,7 +83,8 @@ final class ServeOptions
         }
         if (str_starts_with($address, 'tls://') && $certificate === null) {
             throw new UsageException(
-                "option {$option}: '{$address}' takes a certificate; give --certificate chain.pem, and --key key.pem where the key has a file of its own",
+                "option {$option}: '{$address}' needs a certificate; add --certificate chain.pem,"
+                . ' and --key key.pem if the key is in another file',
             );
         }
     }
@@ -94,7 +96,7 @@ final class ServeOptions
         $app = $input->getArgument('app');
         if (!is_file($app) || !is_readable($app)) {
             throw new UsageException(
-                "argument '{$app}': it is not a file that can be read; give the PHP file that returns the application",
+                "argument '{$app}': no readable file has this name; give the PHP file that returns the application",
             );
         }
 
@@ -107,13 +109,13 @@ final class ServeOptions
         $given = new GivenOptions($input);
 
         return new SupervisorOptions(
-            processes: self::positive($given, 'processes', 'a number of processes from 1 on'),
+            processes: self::positive($given, 'processes', 'a number of processes, at least 1'),
             watch: $given->flag('watch'),
             admin: $admin,
             statusPage: $given->flag('status'),
             certificate: $certificate,
             key: $given->text('key'),
-            maxRequests: self::positive($given, 'max-requests', 'a number of requests from 1 on'),
+            maxRequests: self::positive($given, 'max-requests', 'a number of requests, at least 1'),
             maxMemory: self::bytes($given),
             startTimeout: self::seconds($given, 'start-timeout') ?? 30.0,
             stallTimeout: self::seconds($given, 'stall-timeout') ?? 30.0,
@@ -134,7 +136,7 @@ final class ServeOptions
             throw UsageException::option(
                 '--memory-limit',
                 (string) $limit,
-                'a number of bytes from 32M on, with K, M or G after it if wanted, or -1 for no limit',
+                'a number of bytes such as 256M, at least 32M, or -1 for no limit',
             );
         }
     }
@@ -158,13 +160,13 @@ final class ServeOptions
             throw UsageException::option(
                 '--max-memory',
                 $text,
-                'a number of bytes from 1 on, or one with K, M or G after it',
+                'a number of bytes, or a number with K, M or G such as 500M, at least 1',
             );
         }
 
         [, $number, $unit] = $match;
         if ((int) $number > intdiv(\PHP_INT_MAX, self::UNITS[$unit])) {
-            throw UsageException::option('--max-memory', $text, 'less than 8589934592G, which no machine has');
+            throw UsageException::option('--max-memory', $text, 'less than 8589934592G');
         }
 
         return (int) $number * self::UNITS[$unit];
@@ -179,7 +181,7 @@ final class ServeOptions
             ? throw UsageException::option(
                 "--{$name}",
                 (string) $given->text($name),
-                Duration::FORM . ', from ' . self::MIN_SECONDS . ' on',
+                Duration::FORM . ', at least ' . self::MIN_SECONDS . ' s',
             )
             : $seconds;
     }

@@ -66,7 +66,7 @@ final class ShellQuoting
         $this->atWordStart = false;
     }
 
-    public function here(): Quoting
+    public function quoting(): Quoting
     {
         return match (true) {
             $this->obstacle() !== null => Quoting::Refused,
@@ -162,7 +162,7 @@ final class ShellQuoting
                 return $this->escape($text, $at);
             case "'":
             case '"':
-                return $this->lose('after quotes inside ${...}');
+                return $this->markUnclear('after quotes inside ${...}');
             default:
                 return $this->expansion($text, $at);
         }
@@ -183,7 +183,7 @@ final class ShellQuoting
             case "'":
             case '"':
             case '#':
-                return $this->lose('after quotes or # inside $((...))');
+                return $this->markUnclear('after quotes or # inside $((...))');
             default:
                 return $this->expansion($text, $at);
         }
@@ -198,7 +198,7 @@ final class ShellQuoting
         }
         $this->close();
 
-        return ($text[$at + 1] ?? '') === ')' ? 2 : $this->lose('after $((...) ...)');
+        return ($text[$at + 1] ?? '') === ')' ? 2 : $this->markUnclear('after $((...) ...)');
     }
 
     private function stepInCode(string $text, int $at): int
@@ -210,10 +210,10 @@ final class ShellQuoting
             $this->duplication = null;
         }
         if ($wasWordStart && $this->isIn(self::COMMAND) && preg_match('/\Gcase\b/', $text, offset: $at) === 1) {
-            return $this->lose('after case inside $(...)');
+            return $this->markUnclear('after case inside $(...)');
         }
         if ($wasWordStart && preg_match('/\G\[\[\s/', $text, offset: $at) === 1) {
-            return $this->lose('after [[');
+            return $this->markUnclear('after [[');
         }
         if ($wasWordStart && preg_match('/\G[a-z_]\w*\[/i', $text, $match, offset: $at) === 1) {
             return $this->beginSubscript(\strlen($match[0]));
@@ -227,7 +227,7 @@ final class ShellQuoting
             '[', ']' => $this->bracket($character),
             '(' => $this->parenthesis($text, $at),
             ')' => $this->closeSubshell(),
-            '$' => ($text[$at + 1] ?? '') === "'" ? $this->lose("after \$'") : $this->expansion($text, $at),
+            '$' => ($text[$at + 1] ?? '') === "'" ? $this->markUnclear("after \$'") : $this->expansion($text, $at),
             default => $this->expansion($text, $at),
         };
     }
@@ -268,8 +268,8 @@ final class ShellQuoting
     private function parenthesis(string $text, int $at): int
     {
         return match (true) {
-            ($text[$at + 1] ?? '') === '(' => $this->lose('after (('),
-            $this->previous === '=' => $this->lose('after =('),
+            ($text[$at + 1] ?? '') === '(' => $this->markUnclear('after (('),
+            $this->previous === '=' => $this->markUnclear('after =('),
             default => $this->begin(self::SUBSHELL),
         };
     }
@@ -290,7 +290,7 @@ final class ShellQuoting
             return $this->escape($text, $at);
         }
         if ($this->previous !== '' && !str_contains(" \t\n", $this->previous)) {
-            return $this->lose('after a word that is continued on the next line', 2);
+            return $this->markUnclear('after a word that is continued on the next line', 2);
         }
         $this->atWordStart = $wasWordStart;
 
@@ -302,7 +302,7 @@ final class ShellQuoting
         if ($at + 1 === \strlen($text)) {
             $this->pending = '\\';
         } elseif ($text[$at + 1] === "\n" && $this->previous === '$') {
-            return $this->lose('after $ at the end of a line', 2);
+            return $this->markUnclear('after $ at the end of a line', 2);
         }
 
         return 2;
@@ -328,8 +328,8 @@ final class ShellQuoting
             '$((' => $this->begin(self::ARITHMETIC),
             '${' => preg_match('/\G\w|\G[@*#?$!-]/', $text, offset: $at + 2) === 1
                 ? $this->begin(self::PARAMETER)
-                : $this->lose('after ${'),
-            '$[' => $this->lose('after $['),
+                : $this->markUnclear('after ${'),
+            '$[' => $this->markUnclear('after $['),
             default => 2,
         };
     }
@@ -355,7 +355,7 @@ final class ShellQuoting
         $this->atWordStart = false;
     }
 
-    private function lose(string $place, int $step = 1): int
+    private function markUnclear(string $place, int $step = 1): int
     {
         $this->unclear ??= $place;
 

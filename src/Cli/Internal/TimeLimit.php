@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal;
 /** The option --timeout: seconds, or a percentage of the median runtime of the jobs that have succeeded so far. */
 final class TimeLimit
 {
-    private const ALLOWED = Duration::FORM . ', or a percentage of the median runtime such as 200%';
+    private const ALLOWED = Duration::FORM . ', or a percentage of the median run time such as 200%';
 
     /** Number of successful jobs before a percentage applies, as in GNU parallel. */
     private const MIN_JOBS = 3;
@@ -50,7 +50,7 @@ final class TimeLimit
     }
 
     /** Returns whether the limit depends on earlier jobs. */
-    public function changes(): bool
+    public function isAdaptive(): bool
     {
         return $this->share !== null;
     }

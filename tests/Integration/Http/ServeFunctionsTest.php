@@ -294,7 +294,8 @@ final class ServeFunctionsTest extends TestCase
         $this->serve(self::EVALUATED, ['--processes', '1'], ['-d', 'disable_functions=pcntl_exec']);
 
         self::assertTrue($this->logged(
-            ' warning What header(), setcookie(), http_response_code() and session_start() do in a handler is not noticed: ',
+            ' warning Calls of header(), setcookie(), http_response_code() and session_start() in a handler'
+            . " can't be reported: ",
         ));
         self::assertSame('1', $this->get('/?1')->body);
     }

@@ -74,7 +74,7 @@ final class CommandTemplateTest extends TestCase
                 self::fail('It was accepted');
             } catch (UsageException $refused) {
                 self::assertStringStartsWith(
-                    "the command template has {$replacement}, a replacement string",
+                    "the command contains {$replacement}, a replacement string",
                     $refused->getMessage(),
                 );
             }
@@ -222,7 +222,7 @@ final class CommandTemplateTest extends TestCase
     public function testATemplateIsRefusedWhereAValueCouldBecomeCode(string $template, string $place): void
     {
         $this->expectException(UsageException::class);
-        $this->expectExceptionMessage("the command template has {$place}, where");
+        $this->expectExceptionMessage("the command contains {$place}, where");
 
         CommandTemplate::fromWords([$template]);
     }

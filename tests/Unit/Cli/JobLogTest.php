@@ -76,7 +76,7 @@ final class JobLogTest extends TestCase
                 self::fail('It was taken for a job log');
             } catch (UsageException $refused) {
                 self::assertSame(
-                    "option --joblog: '{$path}' is there and is no job log; name another file",
+                    "option --joblog: '{$path}' exists and is not a job log; give another file",
                     $refused->getMessage(),
                 );
             }
@@ -95,7 +95,7 @@ final class JobLogTest extends TestCase
             [, $finished] = JobLog::resume($path);
 
             self::assertSame($whole, file_get_contents($path));
-            self::assertSame(2, $finished->last());
+            self::assertSame(2, $finished->lastSequence());
             self::assertFalse($finished->has(3));
         }
     }
@@ -116,9 +116,9 @@ final class JobLogTest extends TestCase
         $content = JobLog::HEADER . self::line(1, 'a') . '2	:';
         $path = $this->file('log', $content);
 
-        self::assertSame(1, JobLog::read($path)->last());
+        self::assertSame(1, JobLog::read($path)->lastSequence());
         self::assertSame($content, file_get_contents($path));
-        self::assertSame(0, JobLog::read($this->path('none'))->last());
+        self::assertSame(0, JobLog::read($this->path('none'))->lastSequence());
         self::assertFileDoesNotExist($this->path('none'));
     }
 
@@ -131,7 +131,7 @@ final class JobLogTest extends TestCase
                 self::fail("Taken for a line: {$line}");
             } catch (UsageException $refused) {
                 self::assertSame(
-                    "option --joblog: line 3 of '{$path}' is no line of a job log",
+                    "option --joblog: line 3 of '{$path}' is not a line of a job log",
                     $refused->getMessage(),
                 );
             }
@@ -147,15 +147,16 @@ final class JobLogTest extends TestCase
             self::line(5000, 'z'),
         );
 
-        $toRun = static fn(bool $again): array => array_map(
-            static fn(int $sequence, string $text): bool => $finished->isToRun(Outcome::job($sequence, $text), $again),
+        $toRun = static fn(bool $retryFailed): array => array_map(
+            static fn(int $sequence, string $text): bool
+                => $finished->needsRun(Outcome::job($sequence, $text), $retryFailed),
             [1, 2, 3, 4, 4999, 5000, 5001],
             ['a', 'b', 'c', 'd', 'y', 'z', 'x'],
         );
 
         self::assertSame([false, true, false, false, true, false, true], $toRun(false));
         self::assertSame([false, true, true, true, true, false, true], $toRun(true));
-        self::assertSame(5000, $finished->last());
+        self::assertSame(5000, $finished->lastSequence());
     }
 
     public function testALaterLineSupersedesAnEarlier(): void
@@ -167,28 +168,28 @@ final class JobLogTest extends TestCase
             self::line(2, 'b', exit: 1),
         );
 
-        self::assertFalse($finished->isToRun(Outcome::job(1, 'a'), true));
-        self::assertTrue($finished->isToRun(Outcome::job(2, 'b'), true));
+        self::assertFalse($finished->needsRun(Outcome::job(1, 'a'), true));
+        self::assertTrue($finished->needsRun(Outcome::job(2, 'b'), true));
     }
 
     public function testAnotherCommandUnderANumberIsRefusedWithBoth(): void
     {
         $finished = $this->finished(self::line(1, 'a'), self::line(2, "echo\0b"));
-        self::assertFalse($finished->isToRun(Outcome::job(2, "echo\nb"), false));
+        self::assertFalse($finished->needsRun(Outcome::job(2, "echo\nb"), false));
 
         $this->expectException(UsageException::class);
         $this->expectExceptionMessage(
             "job 2 is 'echo\\nb' in the job log '{$this->path('log')}', but the input has 'echo c'",
         );
 
-        $finished->isToRun(Outcome::job(2, 'echo c'), false);
+        $finished->needsRun(Outcome::job(2, 'echo c'), false);
     }
 
     public function testALogOfGnuParallelIsUnderstood(): void
     {
         $finished = $this->finished("1\t:\t1427127428.563\t     0.003\t0\t2\t3\t0\techo 'a\tb'; exit 3\n");
 
-        self::assertTrue($finished->isToRun(Outcome::job(1, "echo 'a\tb'; exit 3"), true));
+        self::assertTrue($finished->needsRun(Outcome::job(1, "echo 'a\tb'; exit 3"), true));
     }
 
     /** @return iterable<string, array{string, string}> the command in GNU parallel's log, and in this one */
@@ -211,7 +212,7 @@ final class JobLogTest extends TestCase
     {
         $finished = $this->finished(self::line(1, $logged));
 
-        self::assertFalse($finished->isToRun(Outcome::job(1, $here), false));
+        self::assertFalse($finished->needsRun(Outcome::job(1, $here), false));
     }
 
     /** @return iterable<string, array{string, string}> the command in the log, and another one */
@@ -240,7 +241,7 @@ final class JobLogTest extends TestCase
     {
         $this->expectException(UsageException::class);
 
-        $this->finished(self::line(1, $logged))->isToRun(Outcome::job(1, $here), false);
+        $this->finished(self::line(1, $logged))->needsRun(Outcome::job(1, $here), false);
     }
 
     private function finished(string ...$lines): FinishedJobs

@@ -54,7 +54,10 @@ final class JsonLinesTest extends TestCase
         }
         yield 'a list for an id' => ['{"id":[1e999],"cmd":"x"}', '"id" must be a string or a number'];
         yield 'a command of another type' => ['{"id":1,"cmd":["x"]}', '"cmd" must be a string'];
-        yield 'no base64' => ['{"id":1,"cmd":"!","base64":["cmd"]}', '"cmd" is said to be base64, but is not'];
+        yield 'no base64' => [
+            '{"id":1,"cmd":"!","base64":["cmd"]}',
+            '"cmd" is listed in "base64", but is not valid base64',
+        ];
     }
 
     #[DataProvider('badTasks')]

@@ -24,8 +24,8 @@ final class LineTagTest extends TestCase
     {
         $tag = new LineTag(str_repeat('t', 1_000));
 
-        self::assertLessThanOrEqual(100_000, \strlen($tag->piece(str_repeat("\n", $tag->pieceSize(100_000)))));
-        self::assertSame(1, $tag->pieceSize(10));
+        self::assertLessThanOrEqual(100_000, \strlen($tag->piece(str_repeat("\n", $tag->maxPieceBytes(100_000)))));
+        self::assertSame(1, $tag->maxPieceBytes(10));
     }
 
     #[DataProvider('outputs')]

@@ -57,7 +57,7 @@ final class OptionValuesTest extends TestCase
     {
         yield 'none' => [null, 4];
         yield 'a number' => ['12', 12];
-        yield 'as many as possible' => ['0', Concurrency::MOST];
+        yield 'as many as possible' => ['0', Concurrency::UNLIMITED];
         yield 'a percentage' => ['200%', 8];
         yield 'a small percentage' => ['1%', 1];
         yield 'a broken percentage' => ['62.5%', 3];
@@ -106,7 +106,8 @@ final class OptionValuesTest extends TestCase
         $this->expectExceptionObject(UsageException::option(
             '--jobs',
             $value,
-            'a number of jobs (0 for as many as possible), a percentage of the CPUs such as 200%, or a file that holds one of these',
+            'a number of jobs, 0 for the maximum, or a percentage of the CPUs such as 200%,'
+                . ' or a file that contains one',
         ));
 
         Concurrency::parse($value, $this->cpus(4));
@@ -115,7 +116,7 @@ final class OptionValuesTest extends TestCase
     public function testAFileWithoutAConcurrencyIsRefused(): void
     {
         $file = $this->file('jobs', 'many');
-        $this->expectExceptionMessage("option --jobs: 'many' is not allowed; give in the file");
+        $this->expectExceptionMessage("jobs' contains 'many'; write into it a number of jobs");
 
         Concurrency::parse($file, $this->cpus(4));
     }
@@ -179,7 +180,7 @@ final class OptionValuesTest extends TestCase
     public function testAnotherHaltIsRefusedByName(string $value): void
     {
         $this->expectException(UsageException::class);
-        $this->expectExceptionMessageMatches('/^option --halt: .* is not allowed; give never, or soon or now with/');
+        $this->expectExceptionMessageMatches('/^option --halt: .* is not allowed; give never, or soon or now/');
 
         HaltRule::parse($value);
     }
@@ -193,7 +194,7 @@ final class OptionValuesTest extends TestCase
     public function testATimeLimitByTheMedianComesAfterThreeSuccesses(): void
     {
         $limit = TimeLimit::parse('200%');
-        self::assertTrue($limit->changes());
+        self::assertTrue($limit->isAdaptive());
 
         $limit->observe(1.0);
         $limit->observe(100.0);

@@ -58,8 +58,8 @@ final class OutputOrderTest extends TestCase
         self::assertSame([], self::give($order->finished($jobs[4], Outcome::result())));
         self::assertSame([], self::give($order->finished($jobs[2], Outcome::result())));
 
-        self::assertSame([2, 4], self::give($order->rest()));
-        self::assertSame([], self::give($order->rest()));
+        self::assertSame([2, 4], self::give($order->remaining()));
+        self::assertSame([], self::give($order->remaining()));
     }
 
     public function testItIsFullUntilTheJobThatAllWaitForEnds(): void

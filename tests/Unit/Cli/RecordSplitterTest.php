@@ -47,7 +47,7 @@ final class RecordSplitterTest extends TestCase
     public function testARecordThatNeverEndsIsNoticed(): void
     {
         $splitter = new RecordSplitter("\n");
-        $splitter->push(str_repeat('x', RecordSplitter::LONGEST));
+        $splitter->push(str_repeat('x', RecordSplitter::MAX_RECORD_BYTES));
         self::assertFalse($splitter->isTooLong());
 
         $splitter->push('x');

@@ -14,64 +14,70 @@ final class RunStatisticsTest extends TestCase
 
     public function testARateAndARemainderFollowFromWhatIsDone(): void
     {
-        $figures = $this->figures(succeeded: 6, failed: 2, started: 10, total: 40);
+        $statistics = $this->statistics(succeeded: 6, failed: 2, started: 10, total: 40);
         $this->now += 4_000_000_000;
 
         self::assertSame(
             [8, 4.0, 2.0, 16.0, 2],
-            [$figures->done(), $figures->elapsed(), $figures->rate(), $figures->remaining(), $figures->running()],
+            [
+                $statistics->done(),
+                $statistics->elapsed(),
+                $statistics->rate(),
+                $statistics->remaining(),
+                $statistics->running(),
+            ],
         );
     }
 
     public function testNobodyKnowsTheRemainderBeforeSomethingIsDoneOrWithoutATotal(): void
     {
-        self::assertNull($this->figures(0, 0, 2, 40)->remaining());
-        $figures = $this->figures(1, 0, 2, null);
+        self::assertNull($this->statistics(0, 0, 2, 40)->remaining());
+        $statistics = $this->statistics(1, 0, 2, null);
         $this->now += 1;
 
-        self::assertNull($figures->remaining());
+        self::assertNull($statistics->remaining());
     }
 
     public function testWhatWaitsForASlotDoesNotRun(): void
     {
-        $figures = $this->figures(0, 0, 100, null);
-        $figures->slots = 8;
+        $statistics = $this->statistics(0, 0, 100, null);
+        $statistics->slots = 8;
 
-        self::assertSame(8, $figures->running());
+        self::assertSame(8, $statistics->running());
     }
 
     public function testAJobThatIsSparedIsNotPartOfTheTotal(): void
     {
-        $figures = $this->figures(0, 0, 0, 10);
-        $figures->spared();
-        self::assertSame(9, $figures->total);
+        $statistics = $this->statistics(0, 0, 0, 10);
+        $statistics->skipJob();
+        self::assertSame(9, $statistics->total);
 
-        $figures = $this->figures(0, 0, 0, null);
-        $figures->spared();
-        self::assertNull($figures->total);
+        $statistics = $this->statistics(0, 0, 0, null);
+        $statistics->skipJob();
+        self::assertNull($statistics->total);
     }
 
     public function testLinesForPeopleAndForProgramsSayTheSame(): void
     {
-        $figures = $this->figures(6, 2, 10, 40);
+        $statistics = $this->statistics(6, 2, 10, 40);
         $this->now += 4_000_000_000;
 
-        self::assertSame("8/40 done, 2 failed, 2.0/s, ETA 0:16\n", LineProgress::plain($figures));
+        self::assertSame("8/40 done, 2 failed, 2.0/s, ETA 0:16\n", LineProgress::plain($statistics));
         self::assertSame(
             '{"done":8,"total":40,"failed":2,"running":2,"rate":2,"eta":16,"elapsed":4}' . "\n",
-            LineProgress::json($figures),
+            LineProgress::json($statistics),
         );
     }
 
     public function testWhatIsNotKnownIsLeftOutForPeopleAndNullForPrograms(): void
     {
-        $figures = $this->figures(1, 0, 1, null);
+        $statistics = $this->statistics(1, 0, 1, null);
         $this->now += 1_000_000_000;
 
-        self::assertSame("1 done, 0 failed, 1.0/s\n", LineProgress::plain($figures));
+        self::assertSame("1 done, 0 failed, 1.0/s\n", LineProgress::plain($statistics));
         self::assertSame(
             '{"done":1,"total":null,"failed":0,"running":0,"rate":1,"eta":null,"elapsed":1}' . "\n",
-            LineProgress::json($figures),
+            LineProgress::json($statistics),
         );
     }
 
@@ -79,30 +85,30 @@ final class RunStatisticsTest extends TestCase
     {
         $lines = new \ArrayObject();
         $progress = new LineProgress($lines->append(...), false);
-        $figures = $this->figures(1, 0, 2, null);
+        $statistics = $this->statistics(1, 0, 2, null);
 
-        $progress->show($figures);
-        $progress->show($figures);
+        $progress->show($statistics);
+        $progress->show($statistics);
         self::assertCount(1, $lines);
 
-        ++$figures->succeeded;
-        $progress->show($figures);
+        ++$statistics->succeeded;
+        $progress->show($statistics);
         self::assertCount(2, $lines);
 
-        $progress->finish($figures);
+        $progress->finish($statistics);
         self::assertCount(3, $lines);
     }
 
-    private function figures(int $succeeded, int $failed, int $started, ?int $total): RunStatistics
+    private function statistics(int $succeeded, int $failed, int $started, ?int $total): RunStatistics
     {
-        $figures = new RunStatistics(fn(): int => $this->now);
+        $statistics = new RunStatistics(fn(): int => $this->now);
         [
-            $figures->succeeded,
-            $figures->failed,
-            $figures->started,
-            $figures->total,
+            $statistics->succeeded,
+            $statistics->failed,
+            $statistics->started,
+            $statistics->total,
         ] = [$succeeded, $failed, $started, $total];
 
-        return $figures;
+        return $statistics;
     }
 }

@@ -1,0 +1,42 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Cli;
+
+use PHPUnit\Framework\Attributes\TestWith;
+use PHPUnit\Framework\TestCase;
+
+/** The help of each command. */
+final class HelpTest extends TestCase
+{
+    use RunsSpindle;
+
+    private const MAX_COLUMNS = 80;
+
+    /** @param list<string> $command */
+    #[TestWith([[]])]
+    #[TestWith([['run']])]
+    #[TestWith([['serve']])]
+    #[TestWith([['work']])]
+    #[TestWith([['queue']])]
+    #[TestWith([['bench']])]
+    public function testEachLineFitsATerminalAndEachOptionIsInTheReference(array $command): void
+    {
+        $process = $this->ran([...$command, '--help']);
+        $help = $process->getOutput();
+
+        self::assertSame([0, ''], [$process->getExitCode(), $process->getErrorOutput()]);
+        $wide = array_filter(
+            explode("\n", $help),
+            static fn(string $line): bool => \strlen($line) > self::MAX_COLUMNS,
+        );
+        self::assertSame([], $wide);
+        self::assertGreaterThan(2, preg_match_all('/^  (?:-\w, |    )(--[a-z-]+)/m', $help, $options));
+        $reference = (string) file_get_contents(\dirname(__DIR__, 2) . '/docs/reference/cli.md');
+        $commandOptions = array_diff($options[1], ['--verbose']);
+        foreach ($command === [] ? [] : $commandOptions as $option) {
+            self::assertMatchesRegularExpression("/`{$option}`/", $reference);
+        }
+    }
+}
