@@ -1,0 +1,92 @@
+<?php
+
+declare(strict_types=1);
+
+/*
+ * Counts the classes of Spindle that one call enters in its process: entered-classes.php [--list] [ROOT].
+ *
+ * A call that enters fewer classes is easier to follow. Each call was made before, so that nothing is started. ROOT is
+ * another checkout. --list names the classes with their numbers of calls. PostgreSQL and Redis must be installed.
+ */
+
+use Amp\SignalCancellation;
+use Spindle\Command\Command;
+use Spindle\Command\CommandPool;
+use Spindle\Http\HttpServer;
+use Spindle\Http\Response;
+use Spindle\Postgres\PostgresPool;
+use Spindle\Postgres\Testing\TemporaryCluster;
+use Spindle\Remote\Agent;
+use Spindle\Remote\Keys;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\Testing\TemporaryRedis;
+use Spindle\Tests\Architecture\EnteredClasses;
+use Spindle\Worker\WorkerPool;
+
+require __DIR__ . '/../vendor/autoload.php';
+
+/** Prints the classes that the second of two equal calls enters. */
+function report(string $title, Closure $call, bool $isList): void
+{
+    $call();
+    $calls = EnteredClasses::during($call);
+    printf("%6d %s\n", count($calls), $title);
+    foreach ($isList ? $calls : [] as $class => $count) {
+        echo "         {$class}: {$count}\n";
+    }
+}
+
+/** @var non-empty-list<string> $argv */
+$arguments = array_slice($argv, 1);
+$isList = in_array('--list', $arguments, true);
+$root = array_values(array_diff($arguments, ['--list']))[0] ?? dirname(__DIR__);
+$copy = sys_get_temp_dir() . '/spindle-entered-' . bin2hex(random_bytes(6));
+$remove = static function () use ($copy): void {
+    $tree = new RecursiveDirectoryIterator($copy, FilesystemIterator::SKIP_DOTS);
+    foreach (new RecursiveIteratorIterator($tree, RecursiveIteratorIterator::CHILD_FIRST) as $file) {
+        assert($file instanceof SplFileInfo);
+        $file->isDir() ? rmdir($file->getPathname()) : unlink($file->getPathname());
+    }
+    rmdir($copy);
+};
+EnteredClasses::copy("{$root}/src", $copy);
+EnteredClasses::load($copy);
+
+$secrets = [bin2hex(random_bytes(32))];
+$redis = TemporaryRedis::start();
+$agent = pcntl_fork();
+if ($agent === 0) {
+    (new Agent(new RedisBroker($redis->address()), 'tasks', 1, new Keys($secrets)))
+        ->run(new SignalCancellation(SIGTERM));
+    posix_kill((int) getmypid(), SIGKILL); // the server and the files belong to the parent
+}
+
+try {
+    $commands = new CommandPool();
+    report('CommandPool::execute()', static fn() => $commands->execute(Command::of('true')), $isList);
+
+    $workers = new WorkerPool(1);
+    report('WorkerPool::submit()', static fn() => $workers->submit(static fn(): int => 1)->await(), $isList);
+
+    $cluster = TemporaryCluster::start();
+    $pool = new PostgresPool($cluster->dsn(), maxConnections: 1);
+    report('PostgresPool::query()', static fn() => $pool->query('SELECT $1::int', [1])->value(), $isList);
+
+    $server = new HttpServer(static fn(): Response => Response::text('hello'));
+    [$address] = $server->start('127.0.0.1:0');
+    $client = Amp\Socket\connect($address);
+    report('a request of HttpServer', static function () use ($client): void {
+        $client->write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        $client->read();
+    }, $isList);
+    $client->close();
+    $server->stop();
+
+    $remote = new RemoteExecutor(new RedisBroker($redis->address()), 'tasks', new Keys($secrets));
+    report('RemoteExecutor::submit()', static fn() => $remote->submit(static fn(): int => 1)->await(), $isList);
+} finally {
+    posix_kill($agent, SIGTERM);
+    pcntl_waitpid($agent, $status);
+    $remove();
+}
