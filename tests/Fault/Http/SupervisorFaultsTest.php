@@ -51,6 +51,18 @@ final class SupervisorFaultsTest extends TestCase
                     }
                     pcntl_wait($status);
                     break;
+                case '/fork-returns':
+                    $parent = getmypid();
+                    if (pcntl_fork() !== 0) {
+                        pcntl_wait($status);
+                    }
+                    return Spindle\Http\Response::text(getmypid() === $parent ? 'answered' : 'answered by the fork');
+                case '/fork-waits':
+                    if (pcntl_fork() === 0) {
+                        touch(__DIR__ . '/forked');
+                        Amp\delay(60);
+                    }
+                    break;
                 case '/later':
                     Revolt\EventLoop::queue(static fn() => throw new RuntimeException('nobody waits for this'));
             }
@@ -181,6 +193,35 @@ final class SupervisorFaultsTest extends TestCase
 
         posix_kill((int) $worker, \SIGKILL);
         $this->awaitLogged("(pid {$worker}) was killed by signal 9");
+    }
+
+    public function testAForkThatReturnsFromTheHandlerIsKilledBeforeItAnswers(): void
+    {
+        $this->serve(self::UNRULY, ['--processes', '1']);
+        [$worker] = $this->workers();
+        $client = $this->client()->get('/fork-returns');
+
+        self::assertSame('answered', $client->response()->body);
+        self::assertSame((string) $worker, $client->get('/')->response()->body, 'the connection has no second answer');
+        $this->awaitLogged('The handler of GET /fork-returns forked process ');
+    }
+
+    public function testAForkThatWaitsInTheEventLoopIsKilledWhenAClientConnects(): void
+    {
+        $this->serve(self::UNRULY, ['--processes', '1']);
+        [$worker] = $this->workers();
+        self::assertSame((string) $worker, $this->client()->get('/fork-waits')->response()->body);
+        Eventually::holds(fn(): bool => file_exists($this->path('forked')), 'the fork runs');
+        Eventually::holds(function () use ($worker): bool {
+            self::assertSame((string) $worker, $this->get()->body);
+
+            return $this->logged(' forked process ');
+        }, 'the fork is killed');
+
+        Eventually::holds(
+            static fn(): bool => array_filter(array_keys(Processes::childrenOf($worker)), Processes::isAlive(...)) === [],
+            'the fork is gone',
+        );
     }
 
     #[RequiresPhpExtension('sockets')]

@@ -150,6 +150,9 @@ final class ServingProcess
     {
         \assert($this->link !== null && $this->server !== null);
         $server = $this->server;
+        if (getmypid() !== $this->pid) {
+            Signals::send((int) getmypid(), \SIGKILL); // a fork of a handler must not receive messages of this process
+        }
         match ($message) {
             Message::Ping => $this->pinged($this->link),
             Message::Question => $this->answer($number, $payload),

@@ -89,6 +89,7 @@ final class Acceptor
 
     private function accept(): void
     {
+        $this->service->endIfForked();
         $most = $this->shared ? self::MAX_SHARED_ACCEPTS_PER_TURN : self::MAX_ACCEPTS_PER_TURN;
         for ($count = $most; $count > 0; --$count) {
             $isFull = $this->isFull();

@@ -52,6 +52,9 @@ final class Connection
     /** Bytes that a client may still send after this side has ended the connection. */
     private const MAX_LINGER_BYTES = 1_048_576;
 
+    /** Nanoseconds that pcntl_fork() takes at least. After a shorter time, a handler has not forked the process. */
+    private const FORK_NANOSECONDS = 20_000;
+
     private const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
 
     /** The time by hrtime() after which {@see expire()} is called. */
@@ -618,6 +621,9 @@ final class Connection
         $this->now = $now = hrtime(true);
         $head = $exchange->head;
         $service = $this->service;
+        if ($now - $exchange->begun > self::FORK_NANOSECONDS) {
+            $service->endIfForked(); // the response of a fork would be a second one
+        }
         $keep = $head->persistent
             && !$this->last
             && (!$service->ending || $this->parser->holdsHead())

@@ -20,6 +20,7 @@ use Spindle\Http\Internal\Message\MessageLimits;
 use Spindle\Http\Internal\Message\Peer;
 use Spindle\Http\Internal\Middleware\ClientDisconnect;
 use Spindle\Http\Response;
+use Spindle\Internal\Launcher\Process\Signals;
 
 final class Service
 {
@@ -63,6 +64,9 @@ final class Service
     public readonly int $handlerTime;
 
     private ?string $timer = null;
+
+    /** The process that has accepted the open connections. */
+    private int $pid = 0;
 
     /** @var \Closure(): void called when a connection has ended */
     public \Closure $onEnd;
@@ -154,6 +158,9 @@ final class Service
 
     public function began(Connection $connection): void
     {
+        if ($this->connections === []) {
+            $this->pid = (int) getmypid();
+        }
         $this->connections[spl_object_id($connection)] = $connection;
         ++$this->counters->connections;
         $this->lag->start();
@@ -173,6 +180,25 @@ final class Service
             [$this->timer, $this->nextLook] = [null, \PHP_INT_MAX];
         }
         ($this->onEnd)();
+    }
+
+    /**
+     * Kills a process that a handler has forked, when that process continues to serve. It would take requests of other
+     * clients, and keep the port in use. A process that is forked while there is no connection may serve.
+     */
+    public function endIfForked(): void
+    {
+        $pid = (int) getmypid();
+        if ($this->connections === [] || $pid === $this->pid) {
+            return;
+        }
+        $name = RequestName::current();
+        $handler = $name === '' ? 'A handler' : "The handler of {$name}";
+        $this->logger->error(
+            '{handler} forked process {pid}, which was killed because it did not end with exit() or pcntl_exec()',
+            ['handler' => $handler, 'pid' => $pid],
+        );
+        Signals::send($pid, \SIGKILL);
     }
 
     /** Answers open requests as far as possible, because exit() or an uncaught error ends the process. */
@@ -258,6 +284,7 @@ final class Service
     private function look(): void
     {
         $this->timer = null;
+        $this->endIfForked();
         $now = (int) hrtime(true);
         $this->nextLook = \PHP_INT_MAX;
         $next = \PHP_INT_MAX;
