@@ -104,6 +104,26 @@ final class ServeLogTest extends TestCase
         );
     }
 
+    public function testOfALongChainOfExceptionsTheFirstAndTheLastAreLogged(): void
+    {
+        [$process] = $this->served(['--processes', '1'], <<<'PHP'
+            <?php
+            return static function ($request) {
+                $failure = new DomainException('the cause');
+                for ($i = 1; $i < 3_000; ++$i) {
+                    $failure = new RuntimeException("number {$i}", previous: $failure);
+                }
+                throw $failure;
+            };
+            PHP);
+        $log = $process->getErrorOutput();
+
+        self::assertStringContainsString("\n    DomainException: the cause in ", $log);
+        self::assertStringContainsString("\n    … 2990 exceptions are left out …\n", $log);
+        self::assertStringContainsString("\n    Next RuntimeException: number 2999 in ", $log);
+        self::assertStringNotContainsString('number 2990 ', $log);
+    }
+
     public function testOfALongExceptionTheMiddleIsLeftOut(): void
     {
         $failing = '<?php return static fn($request) => throw new RuntimeException("begin" . str_repeat("x", 2_000_000));';

@@ -29,6 +29,9 @@ final class ServeLog extends AbstractLogger
      */
     private const MAX_TEXT_BYTES = 16_384;
 
+    /** Maximum number of exceptions of a chain. */
+    private const MAX_EXCEPTIONS = 10;
+
     private readonly LineFile $file;
 
     /** @var array<int, int> lost entries by pid, because forks inherit this object */
@@ -56,9 +59,38 @@ final class ServeLog extends AbstractLogger
         }
         $message = self::shorten(self::interpolate((string) $message, $context));
         $exception = ($context['exception'] ?? null) instanceof \Throwable
-            ? self::shorten((string) $context['exception'])
+            ? self::shorten(self::describe($context['exception']))
             : null;
         $this->write($this->entry($level, $message, $exception));
+    }
+
+    /**
+     * Formats an exception and its previous exceptions, the first cause first. PHP's own format takes time by the
+     * square of their number, which a client may choose.
+     */
+    private static function describe(\Throwable $exception): string
+    {
+        $chain = [];
+        for ($next = $exception; $next !== null; $next = $next->getPrevious()) {
+            $chain[] = $next;
+        }
+        $more = \count($chain) - self::MAX_EXCEPTIONS;
+        if ($more <= 0) {
+            return (string) $exception;
+        }
+        $cause = array_pop($chain);
+        $latest = array_reverse(\array_slice($chain, 0, self::MAX_EXCEPTIONS - 1));
+
+        return self::describeOne($cause)
+            . "\n\n… {$more} exceptions are left out …\n\nNext "
+            . implode("\n\nNext ", array_map(self::describeOne(...), $latest));
+    }
+
+    private static function describeOne(\Throwable $exception): string
+    {
+        return $exception::class
+            . ": {$exception->getMessage()} in {$exception->getFile()}:{$exception->getLine()}\n"
+            . "Stack trace:\n{$exception->getTraceAsString()}";
     }
 
     /** Removes the middle. The class of an exception is at the beginning, and its trace at the end. */
