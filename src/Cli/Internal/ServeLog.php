@@ -71,14 +71,14 @@ final class ServeLog extends AbstractLogger
     private static function describe(\Throwable $exception): string
     {
         $chain = [];
+        $cause = $exception;
         for ($next = $exception; $next !== null; $next = $next->getPrevious()) {
-            $chain[] = $next;
+            $chain[] = $cause = $next;
         }
         $more = \count($chain) - self::MAX_EXCEPTIONS;
         if ($more <= 0) {
             return (string) $exception;
         }
-        $cause = array_pop($chain);
         $latest = array_reverse(\array_slice($chain, 0, self::MAX_EXCEPTIONS - 1));
 
         return self::describeOne($cause)
