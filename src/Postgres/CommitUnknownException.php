@@ -4,5 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** The connection was lost or closed during a commit. All of the transaction is done, or none; check which. */
+/**
+ * The server did not answer a COMMIT. Either the whole transaction is committed or nothing of it: check which.
+ *
+ * The connection was lost or closed, or the server did not answer within 5 seconds after a cancellation.
+ */
 final class CommitUnknownException extends ConnectionLostException {}

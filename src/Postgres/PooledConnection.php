@@ -40,7 +40,7 @@ final class PooledConnection implements PostgresLink
         private readonly \Closure $warn,
     ) {
         $this->lease = new SessionLease($session);
-        $this->held = new ConnectionSession($this->lease);
+        $this->held = new ConnectionSession($this->lease, warn: $warn);
         $this->borrower = self::stack();
         if ($leakAfter !== null) {
             $this->timer = WeakTimer::after(

@@ -52,7 +52,11 @@ final class PostgresConnection implements PostgresLink
     ): self {
         $options = \is_string($options) ? PostgresOptions::of($options) : $options;
 
-        return new self(new ConnectionSession((new Sessions($options))->open($cancellation)), $options);
+        $session = (new Sessions($options))->open($cancellation);
+        $logger = $options->logger;
+        $warn = $logger === null ? null : static fn(string $warning) => $logger->warning($warning);
+
+        return new self(new ConnectionSession($session, warn: $warn), $options);
     }
 
     public function query(

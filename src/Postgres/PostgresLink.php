@@ -99,6 +99,9 @@ interface PostgresLink
      * Calls a function in a transaction: commits when it returns, rolls back when it throws. Within a transaction, it
      * sets a savepoint.
      *
+     * The COMMIT waits for the server without a limit, and logs a warning after a minute. The option readTimeout limits
+     * the wait. A cancellation does so too: 5 seconds after it, the connection is closed.
+     *
      * @template T
      *
      * @param \Closure(Transaction): T $work
@@ -106,11 +109,13 @@ interface PostgresLink
      * @param int $retries how often to call the function again after a deadlock or a serialization failure (SQLSTATE
      *     40P01, 40001); must be 0 within a transaction
      * @param Cancellation|null $cancellation ends a wait for a connection, for the next retry or for the BEGIN. Later,
-     *     it makes the transaction roll back instead of committing. Calls within the function do not get it
+     *     it makes the transaction roll back instead of committing, or limits the wait for a COMMIT that was sent.
+     *     Calls within the function do not get it
      *
      * @return T
      *
-     * @throws CommitUnknownException when the connection is lost or closed during the commit
+     * @throws CommitUnknownException when the connection is lost or closed during the commit, or the server does not
+     *     answer the COMMIT within 5 seconds after a cancellation. All of the transaction is done, or none
      * @throws \LogicException when a statement had already begun a transaction, or a statement ended this one
      * @throws \Throwable exception of the function
      */

@@ -37,11 +37,18 @@ final class ConnectionSession implements SessionLender
     /** The borrower that has the turn, and waits for the end of the shared statements. */
     private readonly WaitingCallers $waiting;
 
-    /** @param bool $isTransaction whether the session is lent for a transaction, which only the lender may end */
-    public function __construct(public readonly Session $session, private readonly bool $isTransaction = false)
-    {
+    /**
+     * @param bool $isTransaction whether the session is lent for a transaction, which only the lender may end
+     * @param (\Closure(string): void)|null $warn null for PHP's error log
+     */
+    public function __construct(
+        public readonly Session $session,
+        private readonly bool $isTransaction = false,
+        private readonly ?\Closure $warn = null,
+    ) {
         $this->turn = new FairMutex(
-            'The connection is busy with a transaction, a stream or a COPY. Use that transaction, read to the end first, or take a pool',
+            'The connection is busy with a transaction, a stream or a COPY. '
+                . 'Use that transaction, read to the end first, or use a pool',
         );
         $this->waiting = new WaitingCallers();
         $this->process = (int) getmypid();
@@ -145,6 +152,11 @@ final class ConnectionSession implements SessionLender
         $this->turn->give();
     }
 
+    public function warn(string $warning): void
+    {
+        $this->warn === null ? error_log("Spindle: {$warning}") : ($this->warn)($warning);
+    }
+
     /**
      * Suspends until all earlier calls are done, and ends the use of the session.
      *
@@ -178,7 +190,8 @@ final class ConnectionSession implements SessionLender
     public static function ended(): \LogicException
     {
         return new \LogicException(
-            'The transaction was ended by a statement in it; leave that to the function: it returns for a COMMIT, and throws for a ROLLBACK',
+            'A statement within the transaction has ended it. Let the function end it instead: '
+                . 'it returns to commit, and throws to roll back',
         );
     }
 
@@ -209,7 +222,7 @@ final class ConnectionSession implements SessionLender
     {
         $this->ensureOurs();
         if ($this->turn->taken) {
-            $warning = EventLoop::unreference(EventLoop::delay(self::WARN_AFTER_SECONDS, $this->warn(...)));
+            $warning = EventLoop::unreference(EventLoop::delay(self::WARN_AFTER_SECONDS, $this->reportWait(...)));
             try {
                 // The borrower that gets the turn next waits for this statement.
                 $this->turn->take($cancellation);
@@ -223,10 +236,11 @@ final class ConnectionSession implements SessionLender
     }
 
     /** Logs a warning, since a deadlock between two fibers can not be detected here. */
-    private function warn(): void
+    private function reportWait(): void
     {
         error_log(\sprintf(
-            'Spindle: a statement of a fiber has waited for %d s for a %s of another fiber on the same connection. Should that one wait for this fiber, both wait for ever',
+            'Spindle: A statement has waited for %d s for a %s of another fiber on the same connection. '
+                . 'If that fiber waits for this statement, both wait for ever.',
             self::WARN_AFTER_SECONDS,
             $this->isTransaction ? 'nested transaction or a COPY' : 'transaction, a stream or a COPY',
         ));
@@ -265,7 +279,8 @@ final class ConnectionSession implements SessionLender
         $this->ensureNotEnded();
         if ($this->isOver) {
             throw new \LogicException(
-                'The transaction is over: use what it gave after the function that got it returned',
+                'The transaction has ended. A Transaction and its streams can only be used within the function that '
+                    . 'transaction() called',
             );
         }
     }

@@ -15,4 +15,7 @@ interface SessionLender
     public function handOver(Session $session): void;
 
     public function give(Session $session): void;
+
+    /** Reports something that needs attention, such as a COMMIT without an answer. */
+    public function warn(string $warning): void;
 }

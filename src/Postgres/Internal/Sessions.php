@@ -94,6 +94,7 @@ final class Sessions
             DnsLookup::class,
             LoopLimit::class,
             ConnectionSession::class,
+            PendingCommit::class,
             PgsqlConnector::class,
             Pgsql\Conninfo::class,
             Pgsql\PgsqlErrors::class,

@@ -51,7 +51,7 @@ final class TransactionRun
         for ($attempt = 1;; ++$attempt) {
             $session = self::take($lender, $cancellation);
             try {
-                return self::once($session, $work, $isolation, $cancellation);
+                return self::once($lender, $session, $work, $isolation, $cancellation);
             } catch (DeadlockException|SerializationFailureException $failure) {
                 if ($attempt > $retries) {
                     throw $failure;
@@ -83,7 +83,7 @@ final class TransactionRun
         try {
             $session->begin('BEGIN', $cancellation);
             yield from $session->stream($sql, $parameters, $cancellation);
-            self::commit($session);
+            self::commit($session, $lender, $cancellation);
         } catch (\Throwable $failure) {
             self::rollBack($session);
             throw $failure;
@@ -156,6 +156,7 @@ final class TransactionRun
      * @return T
      */
     private static function once(
+        SessionLender $lender,
         Session $session,
         \Closure $work,
         ?Isolation $isolation,
@@ -172,7 +173,7 @@ final class TransactionRun
             $held->ensureNotEnded();
             $cancellation?->throwIfRequested();
             $session->settle();
-            self::commit($session);
+            self::commit($session, $lender, $cancellation);
 
             return $result;
         } catch (\Throwable $failure) {
@@ -253,7 +254,9 @@ final class TransactionRun
                 $session->settle();
             }
             if ($session->isOpen()) {
-                $session->query($session->transactionStatus() === 'T' ? $end : 'ROLLBACK');
+                $end === 'COMMIT' && $session->transactionStatus() === 'T'
+                    ? PendingCommit::await($session, $lender->warn(...), null)
+                    : $session->query('ROLLBACK', [], new TimeoutCancellation(self::ROLLBACK_TIMEOUT));
             }
         } catch (\Throwable) {
             $session->close();
@@ -261,8 +264,8 @@ final class TransactionRun
         $lender->give($session);
     }
 
-    /** Commits. A cancellation is not possible, because it would leave open whether the transaction was committed. */
-    private static function commit(Session $session): void
+    /** Commits. A cancellation does not stop the server. It limits the wait for the answer. */
+    private static function commit(Session $session, SessionLender $lender, ?Cancellation $cancellation): void
     {
         if (!$session->hasBegun() && $session->isOpen()) {
             return;
@@ -275,7 +278,7 @@ final class TransactionRun
         }
         $wasOpen = $session->isOpen();
         try {
-            $session->query('COMMIT');
+            PendingCommit::await($session, $lender->warn(...), $cancellation);
         } catch (ConnectionLostException|ConnectionClosedException $loss) {
             throw $wasOpen ? ConnectionLostException::committing($loss) : $loss;
         }

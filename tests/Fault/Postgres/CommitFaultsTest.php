@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Postgres;
 
 use Amp\DeferredCancellation;
+use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\CommitUnknownException;
@@ -40,6 +41,9 @@ final class CommitFaultsTest extends TestCase
 
     private FaultyProxy $proxy;
 
+    /** @var list<int> server processes that a test has stopped */
+    private array $stopped = [];
+
     protected function setUp(): void
     {
         $this->table = 'commit_' . bin2hex(random_bytes(4));
@@ -54,6 +58,7 @@ final class CommitFaultsTest extends TestCase
 
     protected function tearDown(): void
     {
+        $this->continueStopped();
         $this->proxy->stop();
         unset($this->proxy);
         Cluster::ask("DROP TABLE {$this->table}; DROP FUNCTION {$this->table}()");
@@ -214,6 +219,33 @@ final class CommitFaultsTest extends TestCase
         $link->close();
     }
 
+    public function testACancellationEndsACommitThatAStoppedServerProcessDoesNotAnswer(): void
+    {
+        $outcomes = Outcome::ofAll(array_map(
+            fn(PostgresLink $link): \Closure => fn(): mixed => $link->transaction(
+                function (Transaction $transaction): bool {
+                    $pid = $transaction->query('SELECT pg_backend_pid()')->value();
+                    self::assertIsInt($pid);
+                    $transaction->execute("INSERT INTO {$this->table} VALUES ({$pid})");
+                    $this->stopped[] = $pid;
+
+                    return posix_kill($pid, \SIGSTOP);
+                },
+                cancellation: new TimeoutCancellation(0.5),
+            ),
+            ['connection' => $this->connect(), 'pool' => $this->pool()],
+        ));
+
+        self::assertCount(2, $this->stopped);
+        $this->continueStopped();
+        foreach ($outcomes as $outcome) {
+            self::assertInstanceOf(CommitUnknownException::class, $outcome, Outcome::told($outcome));
+            self::assertStringContainsString('did not answer its COMMIT within 5 s', $outcome->getMessage());
+        }
+        // The server had received each COMMIT, and executes it when it goes on.
+        Eventually::holds(fn(): bool => \count($this->settled()) === 2, 'both are committed');
+    }
+
     public function testWhatTheServerRefusesToCommitIsKnownNotToBe(): void
     {
         $server = self::answering(
@@ -274,6 +306,14 @@ final class CommitFaultsTest extends TestCase
                 $tag === 'COMMIT' ? $commit($session) : $session->complete($tag === 'INSERT' ? 'INSERT 0 1' : $tag);
             }
         });
+    }
+
+    private function continueStopped(): void
+    {
+        foreach ($this->stopped as $pid) {
+            posix_kill($pid, \SIGCONT);
+        }
+        $this->stopped = [];
     }
 
     /** Returns the backend that commits for 30 s, once it exists. */

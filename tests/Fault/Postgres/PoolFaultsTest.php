@@ -353,6 +353,22 @@ final class PoolFaultsTest extends TestCase
         $pool->close();
     }
 
+    public function testAConnectionThatAStoppedServerProcessDoesNotResetIsReplaced(): void
+    {
+        $pool = new PostgresPool(Cluster::shared()->dsn(), 1, new PostgresPoolOptions(acquireTimeout: 20.0));
+        $connection = $pool->acquire();
+        $pid = $connection->backendPid();
+        $connection->execute("SET work_mem = '1MB'");
+        posix_kill($pid, \SIGSTOP);
+        $connection->release();
+        try {
+            self::assertNotSame($pid, $pool->query('SELECT pg_backend_pid()')->value());
+        } finally {
+            posix_kill($pid, \SIGCONT);
+        }
+        $pool->close();
+    }
+
     public function testWhatAFunctionHasChangedForABorrowerIsUndoneToo(): void
     {
         $function = 'hidden_' . bin2hex(random_bytes(4));

@@ -33,6 +33,9 @@ final class SessionPool implements SessionLender
     /** Seconds within which a connection that was idle must answer a ping. */
     private const PING_TIMEOUT = 1.0;
 
+    /** Seconds that the server has to undo changes of a session. After that, the session is closed. */
+    private const RESET_TIMEOUT = 5.0;
+
     /** @var array<int, array{PooledSession, \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null}> by session id */
     private array $lent = [];
 
@@ -106,6 +109,11 @@ final class SessionPool implements SessionLender
             $member->native->isTimed = true;
         }
         $this->giveBack($member);
+    }
+
+    public function warn(string $warning): void
+    {
+        ($this->warn)($warning);
     }
 
     /** @return array{inUse: int, idle: int, opening: int, waiting: int} */
@@ -537,13 +545,16 @@ final class SessionPool implements SessionLender
         $this->members->unreserve($member);
         async(function () use ($member): void {
             $isLeftOpen = false;
+            $limit = '';
             try {
                 $member->session->settle();
                 $isLeftOpen = $member->session->isOpen() && $member->session->transactionStatus() !== 'I';
+                $limit = EventLoop::delay(self::RESET_TIMEOUT, $member->session->close(...));
                 $member->session->reset();
             } catch (\Throwable) {
                 $member->session->close();
             }
+            EventLoop::cancel($limit);
             $member->alone = $member->spoiled = false;
             $this->freed($member);
             if ($isLeftOpen) {
