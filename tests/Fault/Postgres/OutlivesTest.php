@@ -204,7 +204,7 @@ final class OutlivesTest extends TestCase
             }));
 
             self::assertInstanceOf(\LogicException::class, $told, Outcome::told($told));
-            self::assertStringContainsString('ended by a statement', $told->getMessage());
+            self::assertStringContainsString('A statement within the transaction has ended it', $told->getMessage());
             self::assertSame([], $this->ids());
             self::assertSame(1, $link->query('SELECT 1')->value());
         }

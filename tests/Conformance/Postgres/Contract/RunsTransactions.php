@@ -394,7 +394,7 @@ trait RunsTransactions
             static fn() => $transaction->executeScript("INSERT INTO {$table} VALUES (1)"),
             static fn() => $transaction->transaction(static fn(): bool => true),
         ] as $verb) {
-            self::assertStringContainsString('over', self::thrown(\LogicException::class, $verb)->getMessage());
+            self::assertStringContainsString('has ended', self::thrown(\LogicException::class, $verb)->getMessage());
         }
     }
 }
