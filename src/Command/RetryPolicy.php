@@ -41,7 +41,7 @@ final class RetryPolicy
         $this->backoff = new Backoff($delay, $factor, $maxDelay, $jitter);
     }
 
-    public function wants(CommandResult $result): bool
+    public function shouldRetry(CommandResult $result): bool
     {
         if ($result->attempts > $this->retries || $result->cancelled || $result->succeeded()) {
             return false;

@@ -17,14 +17,16 @@ final class ContextUnavailableException extends \RuntimeException implements Spi
     public static function forks(): self
     {
         return new self(
-            'Workers that are forks need ext-pcntl and ext-posix in the command-line PHP: install them, or use WorkerContext::Process',
+            'Fork workers need ext-pcntl and ext-posix in the command-line PHP. Install them, or use'
+                . ' WorkerContext::Process',
         );
     }
 
     public static function threads(): self
     {
         return new self(
-            'Workers that are threads need a thread-safe command-line PHP with ext-parallel: see docs/how-to/run-callables.md, or use WorkerContext::Process',
+            'Thread workers need a thread-safe command-line PHP with ext-parallel. Install both as'
+                . ' docs/how-to/run-callables.md describes, or use WorkerContext::Process',
         );
     }
 }

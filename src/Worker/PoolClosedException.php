@@ -16,32 +16,32 @@ final class PoolClosedException extends \RuntimeException implements SpindleExce
 
     public static function forNew(): self
     {
-        return new self('The pool is closed and takes no more tasks: make another one');
+        return new self('The pool is closed and accepts no tasks. Create another pool');
     }
 
     public static function killed(): self
     {
-        return new self('The pool was killed before the task had an outcome; it was ended');
+        return new self('The pool was killed before the task had an outcome. The task was ended');
     }
 
-    public static function left(): self
+    public static function abandoned(): self
     {
         return new self(
-            'The loop that the task belongs to was left or cancelled before the task had ended; it was ended',
+            'The loop over the results was left or cancelled before the task had ended. The task was ended',
         );
     }
 
-    public static function unread(): self
+    public static function closedBeforeInputEnd(): self
     {
         return new self(
-            'The pool was closed before all of the input was read; the results of what had been read came before this',
+            'The pool was closed before all of the input was read. The results of what was read came before',
         );
     }
 
     public static function forked(): self
     {
         return new self(
-            'This pool belongs to the process that this one was forked from: make a pool of your own after a fork',
+            'This pool belongs to the parent process of this fork. Create another pool after the fork',
         );
     }
 }

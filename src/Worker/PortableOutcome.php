@@ -61,7 +61,7 @@ final class PortableOutcome
     }
 
     /** Returns the size of an outcome that was refused as too large, in bytes; null for any other outcome. */
-    public static function excess(string $bytes): ?int
+    public static function excessSize(string $bytes): ?int
     {
         if (\ord($bytes[0] ?? "\0") !== self::TOO_LARGE) {
             return null;

@@ -20,7 +20,7 @@ use Spindle\Worker\Internal\ValueSerializer;
 final class PortableTask
 {
     /** Signature key that the closure encoding requires. It is no secret: the sender signs the whole message. */
-    private const KEY = 'the signature of the whole counts';
+    private const SIGNATURE_KEY = 'the signature of the whole counts';
 
     /** Number of cached callables. All tasks of a map have the same code. */
     private const MAX_CACHED_CALLABLES = 16;
@@ -49,7 +49,7 @@ final class PortableTask
     /** @throws UnserializableException */
     public static function encode(callable $task): string
     {
-        return TaskCode::encode($task, self::KEY);
+        return TaskCode::encode($task, self::SIGNATURE_KEY);
     }
 
     /**
@@ -83,7 +83,9 @@ final class PortableTask
         }
         $isRead = false;
         try {
-            $task = $this->argument === null ? TaskCode::decode($this->code, self::KEY) : $this->kept();
+            $task = $this->argument === null
+                ? TaskCode::decode($this->code, self::SIGNATURE_KEY)
+                : $this->cachedCallable();
             $argument = $this->argument === null
                 ? null
                 : ValueSerializer::unserialize($this->argument, TaskCode::MISSING);
@@ -148,7 +150,7 @@ final class PortableTask
         return static fn(mixed $value) => $outer->report([$id, ValueSerializer::serialize($value, 'The report')]);
     }
 
-    private function kept(): \Closure
+    private function cachedCallable(): \Closure
     {
         if (isset(self::$callables[$this->code])) {
             return self::$callables[$this->code];
@@ -157,6 +159,6 @@ final class PortableTask
             self::$callables = [];
         }
 
-        return self::$callables[$this->code] = TaskCode::decode($this->code, self::KEY);
+        return self::$callables[$this->code] = TaskCode::decode($this->code, self::SIGNATURE_KEY);
     }
 }

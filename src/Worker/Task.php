@@ -120,7 +120,7 @@ final class Task
     private function mustBeOpen(): void
     {
         if ($this->settled) {
-            throw new \LogicException('The task has ended and its callbacks were called: add others before wait()');
+            throw new \LogicException('The task has ended, and its callbacks were called. Add callbacks before wait()');
         }
     }
 }

@@ -41,11 +41,11 @@ final class TaskContext
         return ($fiber === null ? null : self::$ofFibers[$fiber] ?? null)
             ?? self::$current
             ?? throw new \LogicException(
-                'There is no task here: ask for its context inside of one, or see TaskContext::isThere()',
+                'No task is running here. Call TaskContext::current() in a task, or check TaskContext::exists() before',
             );
     }
 
-    public static function isThere(): bool
+    public static function exists(): bool
     {
         $fiber = \Fiber::getCurrent();
 

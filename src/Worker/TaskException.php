@@ -26,7 +26,8 @@ abstract class TaskException extends \RuntimeException implements SpindleExcepti
             $key === null => 'The task',
             \is_scalar($key) => 'The task for ' . json_encode(
                 $key,
-                \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_PARTIAL_OUTPUT_ON_ERROR,
+                \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE
+                    | \JSON_PARTIAL_OUTPUT_ON_ERROR,
             ),
             default => 'The task for a key of type ' . get_debug_type($key),
         };

@@ -44,7 +44,7 @@ final class TaskRetryPolicy
     }
 
     /** @param int $crashes attempts so far in which the worker ended */
-    public function wants(TaskException $failure, int $attempts, int $crashes): bool
+    public function shouldRetry(TaskException $failure, int $attempts, int $crashes): bool
     {
         return $attempts <= $this->retries && match (true) {
             $failure instanceof WorkerCrashedException => $this->onCrash && $crashes < 2,

@@ -31,7 +31,7 @@ final class Tasks
 
     /** @var Suspension<null>|null the waiting fiber, while it has no callbacks to run */
     private ?Suspension $pause = null;
-    private bool $underWay = false;
+    private bool $isRunning = false;
 
     /** @var list<\Throwable> */
     private array $failures = [];
@@ -84,19 +84,19 @@ final class Tasks
      */
     public function wait(?Cancellation $cancellation = null): void
     {
-        if ($this->underWay) {
+        if ($this->isRunning) {
             throw new \LogicException(
-                'These tasks are being waited for: what a callback adds runs without another wait()',
+                'wait() is already running. A task that a callback adds runs without another wait()',
             );
         }
-        $this->underWay = true;
+        $this->isRunning = true;
         $this->failures = [];
         try {
             while ($this->start($cancellation) > 0) {
                 $this->ended->isEmpty() ? $this->pause() : $this->settle($cancellation);
             }
         } finally {
-            $this->underWay = false;
+            $this->isRunning = false;
         }
         $cancellation?->throwIfRequested();
         if ($this->failures !== []) {

@@ -33,10 +33,10 @@ final class Thrown
         return self::upTo(self::MAX_PREVIOUS, $throwable);
     }
 
-    /** @param int $most longest chain, in exceptions */
-    private static function upTo(int $most, \Throwable $throwable): self
+    /** @param int $depth longest chain, in exceptions */
+    private static function upTo(int $depth, \Throwable $throwable): self
     {
-        [$file, $line] = ClosureStream::place($throwable->getFile(), $throwable->getLine());
+        [$file, $line] = ClosureStream::originalPosition($throwable->getFile(), $throwable->getLine());
         $previous = $throwable->getPrevious();
 
         return new self(
@@ -51,7 +51,7 @@ final class Thrown
             $file,
             $line,
             array_map(self::frame(...), $throwable->getTrace()),
-            $previous === null || $most < 2 ? null : self::upTo($most - 1, $previous),
+            $previous === null || $depth < 2 ? null : self::upTo($depth - 1, $previous),
         );
     }
 
@@ -69,7 +69,7 @@ final class Thrown
         $known = [];
         if (\is_string($frame['file'] ?? null)) {
             $line = \is_int($frame['line'] ?? null) ? $frame['line'] : 0;
-            [$known['file'], $known['line']] = ClosureStream::place($frame['file'], $line);
+            [$known['file'], $known['line']] = ClosureStream::originalPosition($frame['file'], $line);
         }
         foreach (['function', 'class', 'type'] as $name) {
             if (\is_string($frame[$name] ?? null)) {
@@ -87,7 +87,7 @@ final class Thrown
         try {
             return $throwable->getMessage();
         } catch (\Throwable) { // @phpstan-ignore catch.neverThrown (an object may be in its place)
-            return '(its message is an object that does not become a string)';
+            return '(the message is an object that cannot be converted to a string)';
         } finally {
             restore_error_handler();
         }

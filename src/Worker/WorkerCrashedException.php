@@ -64,7 +64,7 @@ final class WorkerCrashedException extends TaskException
             . \sprintf('; memory peak %.1f MiB', $memoryPeak / (1 << 20));
         $tail = trim($stderr);
         if ($tail !== '' && ($error === null || !str_contains($tail, $error))) {
-            $message .= "; its last words:\n{$tail}";
+            $message .= "; its standard error ended with:\n{$tail}";
         }
 
         return new self($message, $exitCode, $signal, $exit, $error, $stderr, $memoryPeak, $attempts, $key);

@@ -56,9 +56,8 @@ final class WorkerPool implements Executor, Statistics
         $size = self::atLeastOne($workers ?? max(1, intdiv((new CpuCount())->usable(), WorkerBoot::siblings())));
         if (WorkerBoot::depth() >= self::MAX_POOL_DEPTH) {
             throw WorkerStartException::impossible(
-                'this task runs in a pool that was made by a task that runs in a pool, and so on: '
-                    . self::MAX_POOL_DEPTH
-                    . ' is as deep as it may be',
+                'this task runs in ' . self::MAX_POOL_DEPTH . ' nested pools, which is the maximum.'
+                    . ' Submit its tasks from an outer pool',
             );
         }
         $this->owner = (int) getmypid();
@@ -157,7 +156,7 @@ final class WorkerPool implements Executor, Statistics
      */
     public function statistics(): array
     {
-        return $this->dispatcher->figures();
+        return $this->dispatcher->statistics();
     }
 
     /** @return array<string, mixed> only values that cannot be secret */
@@ -191,7 +190,7 @@ final class WorkerPool implements Executor, Statistics
                 }
             },
         );
-        $submission->ended = static fn() => $cancellation->unsubscribe($id);
+        $submission->onEnd = static fn() => $cancellation->unsubscribe($id);
     }
 
     private function mustBeUsable(): void
@@ -232,6 +231,6 @@ final class WorkerPool implements Executor, Statistics
 
     private static function atLeastOne(int $workers): int
     {
-        return $workers >= 1 ? $workers : throw new \ValueError("A pool has 1 or more workers, not {$workers}");
+        return $workers >= 1 ? $workers : throw new \ValueError("A pool must have 1 or more workers, not {$workers}");
     }
 }

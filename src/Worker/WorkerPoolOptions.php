@@ -11,7 +11,7 @@ use Spindle\Internal\NumberRange;
 final class WorkerPoolOptions
 {
     /** Smallest maxAge in seconds. A worker that expires before its first task would be replaced again and again. */
-    private const MIN_AGE = 0.001;
+    private const MIN_AGE_SECONDS = 0.001;
 
     /**
      * @param WorkerContext         $context       how workers run
@@ -72,8 +72,10 @@ final class WorkerPoolOptions
                 NumberRange::positiveSeconds("The option {$name}", $seconds);
             }
         }
-        if ($maxAge !== null && $maxAge < self::MIN_AGE) {
-            throw new \ValueError('The option maxAge must be ' . self::MIN_AGE . " or more seconds, not {$maxAge}");
+        if ($maxAge !== null && $maxAge < self::MIN_AGE_SECONDS) {
+            $least = self::MIN_AGE_SECONDS;
+
+            throw new \ValueError("The option maxAge must be {$least} or more seconds, not {$maxAge}");
         }
         NumberRange::seconds('The grace', $grace);
         foreach (['maxTasks' => $maxTasks, 'maxGrowth' => $maxGrowth, 'maxResult' => $maxResult] as $name => $number) {
@@ -82,7 +84,7 @@ final class WorkerPoolOptions
             }
         }
         if ($bootstrap !== null && !is_file($bootstrap)) {
-            throw new \ValueError("The bootstrap file '{$bootstrap}' is not there");
+            throw new \ValueError("The bootstrap '{$bootstrap}' is not an existing file");
         }
     }
 

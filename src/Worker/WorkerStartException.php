@@ -17,7 +17,8 @@ final class WorkerStartException extends \RuntimeException implements SpindleExc
     public static function threw(Thrown $thrown): self
     {
         return new self(
-            "A worker could not be made ready: its bootstrap threw {$thrown->class}: {$thrown->message} in {$thrown->file}:{$thrown->line}",
+            "A worker could not be made ready: its bootstrap threw {$thrown->class}: {$thrown->message}"
+                . " in {$thrown->file}:{$thrown->line}",
             $thrown,
         );
     }
@@ -28,7 +29,8 @@ final class WorkerStartException extends \RuntimeException implements SpindleExc
         $tail = trim($stderr);
 
         return new self(
-            "A worker ended before it was ready ({$how})" . ($tail === '' ? '' : "; its last words:\n{$tail}"),
+            "A worker ended before it was ready ({$how})"
+                . ($tail === '' ? '' : "; its standard error ended with:\n{$tail}"),
         );
     }
 
@@ -36,15 +38,16 @@ final class WorkerStartException extends \RuntimeException implements SpindleExc
     public static function late(float $seconds): self
     {
         return new self(
-            "A worker was not ready within {$seconds} seconds: see what WorkerPoolOptions(bootstrap:, initialize:) do, or allow more (startTimeout:)",
+            "A worker was not ready within {$seconds} seconds. Check what WorkerPoolOptions(bootstrap:, initialize:)"
+                . ' do, or increase startTimeout',
         );
     }
 
     public static function otherCredentials(): self
     {
         return new self(
-            'The user, groups or root directory of this process have changed since it gave the task to the pool:'
-            . ' the task would run with the new ones. Give it to the pool again',
+            'The user, groups or root directory of this process have changed since the task was submitted, and'
+                . ' the task would run with the new ones. Submit it again',
         );
     }
 

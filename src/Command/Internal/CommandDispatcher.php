@@ -429,7 +429,7 @@ final class CommandDispatcher
         $thrown = $ticket->thrown;
         if ($thrown !== null) {
             $this->tellLost($ticket, $thrown);
-        } elseif (!$ticket->cancelled && !$ticket->final && $ticket->isRepeatable() && $this->retry->wants($result)) {
+        } elseif (!$ticket->cancelled && !$ticket->final && $ticket->isRepeatable() && $this->retry->shouldRetry($result)) {
             ++$this->retried;
             $delay = $this->retry->delayAfter($ticket->attempts);
             $this->pauses->add($ticket, $delay);

@@ -114,7 +114,7 @@ final class JobSettlement
     /** @param string $outcome as {@see PortableTask} returns it */
     public function returned(ClaimedJob $job, string $outcome): Settlement
     {
-        $size = PortableOutcome::excess($outcome);
+        $size = PortableOutcome::excessSize($outcome);
         if ($size !== null) {
             return $this->tooLarge(
                 $job,

@@ -16,20 +16,20 @@ use Spindle\Internal\WeakTimer;
  */
 final class Backlog
 {
-    /** @var \SplQueue<Batch> batches; in the first one, the task at {@see $passed} waits */
+    /** @var \SplQueue<Batch> batches; in the first one, the task at {@see $offset} waits */
     private \SplQueue $batches;
 
     /** Number of tasks of the first batch that were given away or withdrawn. */
-    private int $passed = 0;
+    private int $offset = 0;
 
     /** @var array<int, positive-int> number of waiting tasks, by the {@see spl_object_id()} of the batch; never 0 */
     private array $waiting = [];
 
     /** @var array<int, array{Batch, int, string|null}> batch, index and timer, by spl_object_id() of the submission */
-    private array $places = [];
+    private array $positions = [];
 
     /** @var array<string, Batch> batches that wait for a retry, by timer */
-    private array $pauses = [];
+    private array $delayed = [];
 
     /** @param \Closure(): void $ready called when the delay of a retry is over */
     public function __construct(private readonly \Closure $ready)
@@ -46,27 +46,27 @@ final class Backlog
     /** Returns the number of all tasks here, including those whose delay is not over. */
     public function tasks(): int
     {
-        return array_sum($this->waiting) + \count($this->pauses);
+        return array_sum($this->waiting) + \count($this->delayed);
     }
 
-    /** Returns the next batch, with at most `$most` tasks. */
-    public function shift(int $most): ?Batch
+    /** Returns the next batch, with at most `$maxTasks` tasks. */
+    public function shift(int $maxTasks): ?Batch
     {
         if ($this->batches->isEmpty()) {
             return null;
         }
         $batch = $this->batches->bottom();
         $count = \count($batch->tasks);
-        $from = $to = $this->passed;
-        $end = $most < $count - $from ? $from + $most : $count;
+        $from = $to = $this->offset;
+        $end = $maxTasks < $count - $from ? $from + $maxTasks : $count;
         if ($batch->tasks[$from] instanceof Submission) {
-            for (; $to < $end && $this->waits($batch->tasks[$to]); ++$to) {
+            for (; $to < $end && $this->isWaiting($batch->tasks[$to]); ++$to) {
                 $this->forget($batch->tasks[$to]);
             }
         } else {
             $to = $end;
         }
-        $this->passed = $to;
+        $this->offset = $to;
         $this->remove($batch, $to - $from);
 
         return $to - $from === $count ? $batch : $batch->slice($from, $to);
@@ -75,14 +75,14 @@ final class Backlog
     /** Adds tasks that were not started. Cancelled ones fail at once. */
     public function add(Batch $batch): void
     {
-        if ($batch->tasks === [] || $batch->source->isLeft()) {
+        if ($batch->tasks === [] || $batch->source->isAbandoned()) {
             return;
         }
         $cancelled = [];
         foreach ($batch->tasks[0] instanceof Submission ? $batch->tasks : [] as $index => $task) {
             /** @var Submission $task */
             if ($task->cancelled === null) {
-                $this->places[spl_object_id($task)] = [$batch, $index, null];
+                $this->positions[spl_object_id($task)] = [$batch, $index, null];
             } else {
                 $cancelled[$index] = $task->cancelled;
             }
@@ -91,7 +91,7 @@ final class Backlog
         if ($waiting > 0) {
             $this->waiting[spl_object_id($batch)] = $waiting;
             $this->batches->enqueue($batch);
-            $this->pass();
+            $this->skipToWaiting();
         }
         foreach ($cancelled as $index => $reason) {
             $batch->source->failed($batch, $index, $reason);
@@ -104,18 +104,18 @@ final class Backlog
      * @param Batch $batch a batch of one task
      * @param float $delay in seconds
      */
-    public function addLater(Batch $batch, float $delay): void
+    public function addDelayed(Batch $batch, float $delay): void
     {
         $timer = '';
         $timer = WeakTimer::after($delay, $this, static function (self $backlog) use (&$timer): void {
-            $batch = $backlog->pauses[$timer];
-            unset($backlog->pauses[$timer]);
+            $batch = $backlog->delayed[$timer];
+            unset($backlog->delayed[$timer]);
             $backlog->add($batch);
             ($backlog->ready)();
         });
-        $this->pauses[$timer] = $batch;
+        $this->delayed[$timer] = $batch;
         if ($batch->tasks[0] instanceof Submission) {
-            $this->places[spl_object_id($batch->tasks[0])] = [$batch, 0, $timer];
+            $this->positions[spl_object_id($batch->tasks[0])] = [$batch, 0, $timer];
         }
     }
 
@@ -123,16 +123,16 @@ final class Backlog
     public function withdraw(Submission $submission, \Throwable $reason): bool
     {
         $id = spl_object_id($submission);
-        if (!isset($this->places[$id])) {
+        if (!isset($this->positions[$id])) {
             return false;
         }
-        [$batch, $index, $timer] = $this->places[$id];
-        unset($this->places[$id]);
+        [$batch, $index, $timer] = $this->positions[$id];
+        unset($this->positions[$id]);
         if ($timer === null) {
             $this->remove($batch, 1);
         } else {
             EventLoop::cancel($timer);
-            unset($this->pauses[$timer]);
+            unset($this->delayed[$timer]);
         }
         $batch->source->failed($batch, $index, $reason);
 
@@ -150,13 +150,13 @@ final class Backlog
                 continue;
             }
             unset($this->waiting[spl_object_id($batch)]);
-            $this->passed = $number === 0 ? 0 : $this->passed;
+            $this->offset = $number === 0 ? 0 : $this->offset;
         }
-        $this->pass();
-        foreach ($this->pauses as $timer => $batch) {
+        $this->skipToWaiting();
+        foreach ($this->delayed as $timer => $batch) {
             if ($batch->source === $source) {
                 EventLoop::cancel($timer);
-                unset($this->pauses[$timer]);
+                unset($this->delayed[$timer]);
             }
         }
     }
@@ -164,17 +164,17 @@ final class Backlog
     public function fail(\Throwable $reason): void
     {
         $tasks = [];
-        foreach ([...$this->batches, ...array_values($this->pauses)] as $number => $batch) {
+        foreach ([...$this->batches, ...array_values($this->delayed)] as $number => $batch) {
             foreach ($batch->tasks as $index => $task) {
-                if (($number > 0 || $index >= $this->passed) && $this->waits($task)) {
+                if (($number > 0 || $index >= $this->offset) && $this->isWaiting($task)) {
                     $tasks[] = [$batch, $index];
                 }
             }
         }
-        array_map(EventLoop::cancel(...), array_keys($this->pauses));
+        array_map(EventLoop::cancel(...), array_keys($this->delayed));
         $this->batches = new \SplQueue();
-        $this->passed = 0;
-        $this->waiting = $this->places = $this->pauses = [];
+        $this->offset = 0;
+        $this->waiting = $this->positions = $this->delayed = [];
         foreach ($tasks as [$batch, $index]) {
             $batch->source->failed($batch, $index, $reason);
         }
@@ -183,41 +183,41 @@ final class Backlog
     /** Counts tasks of a batch that no longer wait. */
     private function remove(Batch $batch, int $count): void
     {
-        $left = $this->waiting[spl_object_id($batch)] - $count;
-        if ($left > 0) {
-            $this->waiting[spl_object_id($batch)] = $left;
+        $remaining = $this->waiting[spl_object_id($batch)] - $count;
+        if ($remaining > 0) {
+            $this->waiting[spl_object_id($batch)] = $remaining;
         } else {
             unset($this->waiting[spl_object_id($batch)]);
         }
-        $this->pass();
+        $this->skipToWaiting();
     }
 
     /** Advances to the first task that waits. */
-    private function pass(): void
+    private function skipToWaiting(): void
     {
         while (!$this->batches->isEmpty()) {
             $batch = $this->batches->bottom();
             if (isset($this->waiting[spl_object_id($batch)])) {
-                while (!$this->waits($batch->tasks[$this->passed])) {
-                    ++$this->passed;
+                while (!$this->isWaiting($batch->tasks[$this->offset])) {
+                    ++$this->offset;
                 }
 
                 return;
             }
             $this->batches->dequeue();
-            $this->passed = 0;
+            $this->offset = 0;
         }
     }
 
     private function forget(mixed $task): void
     {
         if ($task instanceof Submission) {
-            unset($this->places[spl_object_id($task)]);
+            unset($this->positions[spl_object_id($task)]);
         }
     }
 
-    private function waits(mixed $task): bool
+    private function isWaiting(mixed $task): bool
     {
-        return !$task instanceof Submission || isset($this->places[spl_object_id($task)]);
+        return !$task instanceof Submission || isset($this->positions[spl_object_id($task)]);
     }
 }

@@ -11,13 +11,13 @@ final class Batch
     public int $id = 0;
 
     /** Number of results received. They are those of the first tasks. */
-    public int $arrived = 0;
+    public int $received = 0;
 
     /** Index from which tasks were taken back. */
     public int $limit;
 
     /** Whether only this worker may run the tasks, because it has former credentials. They are then not retried. */
-    public bool $isStranded = false;
+    public bool $isPinned = false;
 
     /** Time at which the batch became the first of its worker, in nanoseconds of {@see hrtime()}; 0 before that. */
     public int $since = 0;
@@ -67,7 +67,7 @@ final class Batch
     }
 
     /** Returns a batch of one of the tasks, for another attempt. */
-    public function again(int $index, bool $crashed): self
+    public function retry(int $index, bool $crashed): self
     {
         return new self(
             $this->source,
@@ -95,7 +95,8 @@ final class Batch
             'VVC',
             $this->source->id(),
             $this->attempt,
-            ($this->packed ? WorkerProtocol::PACKED : 0) | ($this->source->pace()->isEager() ? WorkerProtocol::EAGER : 0),
+            ($this->packed ? WorkerProtocol::PACKED : 0)
+                | ($this->source->sizing()->isEager() ? WorkerProtocol::EAGER : 0),
         );
         if (!$this->packed) {
             /** @var list<bool|int|float|string|null> $tasks */

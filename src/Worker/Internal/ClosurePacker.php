@@ -47,13 +47,13 @@ final class ClosurePacker
         try {
             return ValueSerializer::serializeAtDepth($sent, $path, $packer->deepest);
         } catch (UnserializableException $refused) {
-            $packer->explain();
+            $packer->throwWithPath();
             throw $refused;
         }
     }
 
     /** @throws UnserializableException with the path to the part that PHP refused */
-    private function explain(): void
+    private function throwWithPath(): void
     {
         foreach ($this->checked as [$value, $path]) {
             if (!self::holdsClosures([$value])) {
@@ -97,20 +97,20 @@ final class ClosurePacker
         $this->check($object, "{$path}'s \$this", $depth + 1);
         $captured = $source->captured($function);
         foreach ($captured as $name => $value) {
-            $what = "{$path}'s captured variable \${$name}";
-            $this->check($value, $what, $depth + 2);
+            $valuePath = "{$path}'s captured variable \${$name}";
+            $this->check($value, $valuePath, $depth + 2);
             $holdsClosures = $this->foundClosure && self::holdsClosures([$value]);
             if ($holdsClosures) {
                 $sent->holders[] = $name;
             }
             $reference = \ReflectionReference::fromArrayElement($captured, $name)?->getId();
             if ($reference === null) {
-                $sent->captured[$name] = $this->packed($value, $what, $depth + 2);
+                $sent->captured[$name] = $this->packed($value, $valuePath, $depth + 2);
                 continue;
             }
             $sent->references[] = $name;
             if ($holdsClosures) {
-                $sent->captured[$name] = &$this->share($reference, $value, $what, $depth + 2);
+                $sent->captured[$name] = &$this->share($reference, $value, $valuePath, $depth + 2);
             } else {
                 $sent->captured[$name] = &$captured[$name]; // keep the reference: arrays and objects may share it
             }
@@ -130,12 +130,12 @@ final class ClosurePacker
         }
         $packed = [];
         foreach ($value as $key => $item) {
-            $what = ValueSerializer::inArray($path, $key);
+            $valuePath = ValueSerializer::inArray($path, $key);
             $reference = \ReflectionReference::fromArrayElement($value, $key)?->getId();
             if ($reference === null) {
-                $packed[$key] = $this->packed($item, $what, $depth + 1);
+                $packed[$key] = $this->packed($item, $valuePath, $depth + 1);
             } elseif (self::holdsClosures([$item])) {
-                $packed[$key] = &$this->share($reference, $item, $what, $depth + 1);
+                $packed[$key] = &$this->share($reference, $item, $valuePath, $depth + 1);
             } else {
                 $packed[$key] = &$value[$key];
             }
@@ -207,7 +207,7 @@ final class ClosurePacker
                 $path,
                 "a closure of {$scope} whose static is {$called}",
                 null,
-                'let it capture static::class in a variable, and use that, also where it says self:: or parent::',
+                'capture static::class in a variable, and use the variable instead of static::, self:: and parent::',
             );
         }
     }

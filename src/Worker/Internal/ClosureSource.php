@@ -11,11 +11,11 @@ final class ClosureSource
 
     public readonly int $id;
 
-    /** Result of {@see self::facts()}; null until it is needed. */
-    private ?string $facts = null;
+    /** Result of {@see self::signature()}; null until it is needed. */
+    private ?string $signature = null;
 
     /** Number of variables that the closure captures, defined or not, and of its static variables. */
-    private int $bound = 0;
+    private int $boundCount = 0;
 
     /**
      * @param string            $code          PHP without the opening tag, that returns the closure
@@ -105,7 +105,7 @@ final class ClosureSource
     }
 
     /** Returns whether this can be the source of the closure, if no other closure begins on its line. */
-    public function mayBe(\ReflectionFunction $closure): bool
+    public function couldBe(\ReflectionFunction $closure): bool
     {
         return $closure->isStatic() === $this->isStatic
             && $closure->getNumberOfParameters() === \count($this->parameters);
@@ -138,22 +138,22 @@ final class ClosureSource
     }
 
     /** Returns whether PHP reports the same properties for the closure as for this source. */
-    public function isLike(\ReflectionFunction $closure): bool
+    public function matches(\ReflectionFunction $closure): bool
     {
-        if ($this->facts === null) {
+        if ($this->signature === null) {
             $names = array_diff($this->names(), ['this', 'GLOBALS']);
             $own = new \ReflectionFunction(self::evaluate($this->code, array_fill_keys($names, null)));
-            $this->facts = self::facts($own);
-            $this->bound = self::bound($own);
+            $this->signature = self::signature($own);
+            $this->boundCount = self::boundCount($own);
         }
 
-        return self::facts($closure) === $this->facts
-            && self::bound($closure) === $this->bound
-            && ($this->uses !== null || $this->captures($closure));
+        return self::signature($closure) === $this->signature
+            && self::boundCount($closure) === $this->boundCount
+            && ($this->uses !== null || $this->mentionsAllCaptured($closure));
     }
 
     /** Returns whether the source mentions every captured variable: an arrow function captures no others. */
-    private function captures(\ReflectionFunction $closure): bool
+    private function mentionsAllCaptured(\ReflectionFunction $closure): bool
     {
         return array_diff(array_keys($this->captured($closure)), $this->names()) === [];
     }
@@ -193,23 +193,23 @@ final class ClosureSource
     }
 
     /** Returns the signature without default values: the optimizer of PHP may change how it keeps them. */
-    private static function facts(\ReflectionFunction $closure): string
+    private static function signature(\ReflectionFunction $closure): string
     {
-        $facts = [$closure->isStatic(), $closure->returnsReference(), $closure->isGenerator()];
-        $facts[] = (string) $closure->getReturnType();
+        $signature = [$closure->isStatic(), $closure->returnsReference(), $closure->isGenerator()];
+        $signature[] = (string) $closure->getReturnType();
         foreach ($closure->getParameters() as $parameter) {
-            $facts[] = [(string) $parameter->getType(), $parameter->getName()];
-            $facts[] = [$parameter->isPassedByReference(), $parameter->isVariadic(), $parameter->isOptional()];
+            $signature[] = [(string) $parameter->getType(), $parameter->getName()];
+            $signature[] = [$parameter->isPassedByReference(), $parameter->isVariadic(), $parameter->isOptional()];
         }
         foreach ($closure->getAttributes() as $attribute) {
-            $facts[] = $attribute->getName();
+            $signature[] = $attribute->getName();
         }
 
-        return serialize($facts);
+        return serialize($signature);
     }
 
     /** Returns the number of bound variables. Only this text contains the undefined ones of an arrow function, too. */
-    private static function bound(\ReflectionFunction $closure): int
+    private static function boundCount(\ReflectionFunction $closure): int
     {
         preg_match_all('/^\s*- Bound Variables \[(\d+)\] {$/m', (string) $closure, $counts);
 

@@ -19,14 +19,15 @@ final class ClosureStream
     private const MAX_CACHED_SOURCES = 1024;
 
     /** Code around the statement that returns the closure, without line breaks, so that line numbers stay the same. */
-    private const BEFORE = 'return static function () { \extract((array) \func_get_arg(0), \EXTR_OVERWRITE | \EXTR_REFS); ';
-    private const AFTER = ' };';
+    private const FACTORY_PREFIX = 'return static function () {'
+        . ' \extract((array) \func_get_arg(0), \EXTR_OVERWRITE | \EXTR_REFS); ';
+    private const FACTORY_SUFFIX = ' };';
 
     /** @var array<string, array{string, string, int}> source, original file and line, by generated file name */
     private static array $sources = [];
 
     /** @var array<string, \Closure> functions that create the closures, by generated file name */
-    private static array $makers = [];
+    private static array $factories = [];
 
     /** @var string what PHP reads while a source is compiled */
     private static string $compiled = '';
@@ -43,8 +44,8 @@ final class ClosureStream
     public static function make(SentClosure $sent, array $captured): \Closure
     {
         $name = self::PROTOCOL . '://' . hash('xxh128', "{$sent->file}\0{$sent->line}\0{$sent->code}");
-        $maker = self::$makers[$name] ??= self::compile($name, $sent);
-        $closure = $maker($captured);
+        $factory = self::$factories[$name] ??= self::compile($name, $sent);
+        $closure = $factory($captured);
         \assert($closure instanceof \Closure);
 
         return $closure;
@@ -57,7 +58,7 @@ final class ClosureStream
     }
 
     /** @return array{string, int} original file and line of a line in a received closure; any other place unchanged */
-    public static function place(string $file, int $line): array
+    public static function originalPosition(string $file, int $line): array
     {
         $source = self::$sources[$file] ?? null;
 
@@ -104,7 +105,7 @@ final class ClosureStream
     private static function compile(string $name, SentClosure $sent): \Closure
     {
         if (\count(self::$sources) >= self::MAX_CACHED_SOURCES) {
-            unset(self::$makers[array_key_first(self::$sources)]);
+            unset(self::$factories[array_key_first(self::$sources)]);
             array_shift(self::$sources);
         }
         self::$sources[$name] = ["<?php {$sent->code}", $sent->file, $sent->line];
@@ -112,14 +113,15 @@ final class ClosureStream
             self::$isRegistered = stream_wrapper_register(self::PROTOCOL, self::class);
         }
         $preamble = substr($sent->code, 0, $sent->start);
-        self::$compiled = "<?php {$preamble}" . self::BEFORE . substr($sent->code, $sent->start) . self::AFTER;
+        $statement = substr($sent->code, $sent->start);
+        self::$compiled = "<?php {$preamble}" . self::FACTORY_PREFIX . $statement . self::FACTORY_SUFFIX;
         try {
-            $maker = (static fn(string $file): mixed => include $file)($name);
+            $factory = (static fn(string $file): mixed => include $file)($name);
         } finally {
             self::$compiled = '';
         }
-        \assert($maker instanceof \Closure);
+        \assert($factory instanceof \Closure);
 
-        return $maker;
+        return $factory;
     }
 }

@@ -28,11 +28,11 @@ interface Context
     /**
      * Accepts a connection of a process that knows the secret and is not a worker.
      *
-     * @param string $words remainder of the greeting
+     * @param string $data remainder of the greeting
      *
      * @return bool whether the connection was expected
      */
-    public function connected(WorkerLink $link, int $type, string $words): bool;
+    public function connected(WorkerLink $link, int $type, string $data): bool;
 
     /** Ends all processes, and returns when they have ended. */
     public function close(): void;

@@ -30,7 +30,7 @@ final class HostedContext implements Context, ContextEvents
     private bool $ready = false;
 
     /** Whether the host is being ended before it was ready. Waiting workers then need another host. */
-    private bool $dismissed = false;
+    private bool $discarded = false;
 
     /** @var array<int, array<string, mixed>> settings of workers that wait for the host to be ready, by worker */
     private array $waiting = [];
@@ -46,7 +46,7 @@ final class HostedContext implements Context, ContextEvents
 
     /** @var array<int, array{int, array<string, mixed>}> frame number and settings of starts while a worker is ended */
     private array $starts = [];
-    private int $frames = 0;
+    private int $lastFrame = 0;
     private ?WorkerStartException $failure = null;
     private string $stderr = '';
 
@@ -84,8 +84,8 @@ final class HostedContext implements Context, ContextEvents
     {
         if (isset($this->waiting[$id])) {
             unset($this->waiting[$id], $this->workers[$id]);
-            if ($this->waiting === [] && !$this->dismissed) {
-                $this->dismissed = true; // the host was not ready, so it has no workers
+            if ($this->waiting === [] && !$this->discarded) {
+                $this->discarded = true; // the host was not ready, so it has no workers
                 $this->processes->end(self::HOST);
             }
             $this->events->ended($id, null, self::SIGTERM, 0);
@@ -93,35 +93,35 @@ final class HostedContext implements Context, ContextEvents
             return;
         }
         $this->link?->send(WorkerProtocol::frame(WorkerProtocol::KILL, $id, pack('V', self::SIGTERM)));
-        $this->ends[$id] ??= ++$this->frames;
+        $this->ends[$id] ??= ++$this->lastFrame;
         $this->timers[$id] ??= WeakTimer::after($this->grace, $this, static function (self $context) use ($id): void {
-            $context->force($id);
+            $context->forceEnd($id);
         });
     }
 
-    private function force(int $id): void
+    private function forceEnd(int $id): void
     {
         unset($this->timers[$id]);
         if ($this->kind === 'thread') {
             $this->processes->end(self::HOST); // a blocked thread can be ended only with its process
         } else {
             $this->link?->send(WorkerProtocol::frame(WorkerProtocol::KILL, $id, pack('V', self::SIGKILL)));
-            $this->lookAfter($id);
+            $this->watchHost($id);
         }
     }
 
     /** Ends a stopped (SIGSTOP) host with all its workers, because it cannot end a single worker. */
-    private function lookAfter(int $id): void
+    private function watchHost(int $id): void
     {
-        $look = static function (self $context) use ($id): void {
+        $check = static function (self $context) use ($id): void {
             unset($context->timers[$id]);
             if (\in_array(ProcessTree::state($context->pid), ['T', 't'], true)) {
                 $context->processes->end(self::HOST);
             } elseif (isset($context->workers[$id])) {
-                $context->lookAfter($id);
+                $context->watchHost($id);
             }
         };
-        $this->timers[$id] = WeakTimer::after(self::CHECK_INTERVAL, $this, $look);
+        $this->timers[$id] = WeakTimer::after(self::CHECK_INTERVAL, $this, $check);
     }
 
     public function disconnected(int $id): void
@@ -129,16 +129,16 @@ final class HostedContext implements Context, ContextEvents
         $this->link?->send(WorkerProtocol::frame(WorkerProtocol::REAP, $id));
     }
 
-    public function connected(WorkerLink $link, int $type, string $words): bool
+    public function connected(WorkerLink $link, int $type, string $data): bool
     {
         if ($type !== WorkerProtocol::HOST || $this->link !== null) {
             return false;
         }
         // The process that started the host reports its end.
-        $link->listen($this->heard(...), static fn() => null, \PHP_INT_MAX, WorkerProtocol::MAGIC);
+        $link->listen($this->receive(...), static fn() => null, \PHP_INT_MAX, WorkerProtocol::MAGIC);
         $this->link = $link;
         /** @var array{1: int} $pid */
-        $pid = unpack('V', $words);
+        $pid = unpack('V', $data);
         $this->pid = $pid[1];
 
         return true;
@@ -151,36 +151,36 @@ final class HostedContext implements Context, ContextEvents
         $this->link?->close();
         $this->processes->close();
         $this->link = null;
-        $this->started = $this->ready = $this->dismissed = false;
+        $this->started = $this->ready = $this->discarded = false;
         $this->workers = $this->waiting = $this->ends = $this->starts = [];
     }
 
     /** Called when the host has ended. */
     public function ended(int $id, ?int $exitCode, ?int $signal, int $peak): void
     {
-        $this->link?->drain();
+        $this->link?->readAll();
         $how = $signal === null ? "exit code {$exitCode}" : "signal {$signal}";
         // Workers that wait for a host that was killed are lost with it: the pool may try again.
         $failure = $this->failure ?? ($signal === null ? WorkerStartException::ended($how, $this->stderr) : null);
-        $this->gone($how, $failure, [$exitCode, $signal, $peak]);
+        $this->hostEnded($how, $failure, [$exitCode, $signal, $peak]);
     }
 
     public function notStarted(int $id, WorkerStartException $why): void
     {
-        $this->gone($why->getMessage(), $why);
+        $this->hostEnded($why->getMessage(), $why);
     }
 
     public function printed(int $id, string $bytes, bool $isError): void
     {
         if ($isError) {
-            $this->stderr = substr($this->stderr . $bytes, -WorkerHandle::STDERR_TAIL);
+            $this->stderr = substr($this->stderr . $bytes, -WorkerHandle::MAX_STDERR_BYTES);
         }
         $this->events->printed(self::HOST, $bytes, $isError);
     }
 
     public function lost(string $how): void
     {
-        $this->gone($how, null);
+        $this->hostEnded($how, null);
     }
 
     /**
@@ -190,29 +190,29 @@ final class HostedContext implements Context, ContextEvents
      *                                                     killed
      * @param array{int|null, int|null, int}|null $exit    exit of the host's process, if it is known
      */
-    private function gone(string $how, ?WorkerStartException $failure, ?array $exit = null): void
+    private function hostEnded(string $how, ?WorkerStartException $failure, ?array $exit = null): void
     {
         $waiting = $this->waiting;
-        $dismissed = $this->dismissed;
-        $said = trim($this->stderr);
-        $unheard = $exit === null ? [] : $this->unheard();
-        $workers = array_diff_key($this->workers, $dismissed || $failure !== null ? $waiting : [], $unheard);
+        $discarded = $this->discarded;
+        $output = trim($this->stderr);
+        $unread = $exit === null ? [] : $this->unreadStarts();
+        $workers = array_diff_key($this->workers, $discarded || $failure !== null ? $waiting : [], $unread);
         $this->close(); // also ends all processes that the host left behind
-        foreach ($unheard as $id => $settings) {
+        foreach ($unread as $id => $settings) {
             $this->start($id, $settings);
         }
         foreach ($waiting as $id => $settings) {
-            if ($dismissed) {
+            if ($discarded) {
                 $this->start($id, $settings);
             } elseif ($failure !== null) {
                 $this->events->notStarted($id, $failure);
             }
         }
-        if ($dismissed) {
+        if ($discarded) {
             return; // the host had no workers
         }
         if ($this->kind !== 'thread' || $exit === null) {
-            $this->events->lost($said === '' ? $how : "{$how}; its last words: {$said}");
+            $this->events->lost($output === '' ? $how : "{$how}; its standard error ended with: {$output}");
 
             return;
         }
@@ -222,7 +222,7 @@ final class HostedContext implements Context, ContextEvents
     }
 
     /** @return array<int, array<string, mixed>> settings of starts that a host with a blocked thread never read */
-    private function unheard(): array
+    private function unreadStarts(): array
     {
         $first = $this->ends === [] ? \PHP_INT_MAX : min($this->ends);
 
@@ -236,12 +236,12 @@ final class HostedContext implements Context, ContextEvents
     private function send(int $id, #[\SensitiveParameter] array $settings): void
     {
         if ($this->kind === 'thread' && $this->ends !== []) {
-            $this->starts[$id] = [++$this->frames, $settings];
+            $this->starts[$id] = [++$this->lastFrame, $settings];
         }
         $this->link?->send(WorkerProtocol::frame(WorkerProtocol::START, $id, serialize($settings)));
     }
 
-    private function heard(int $type, int $id, string $bytes, int $at, int $length): void
+    private function receive(int $type, int $id, string $bytes, int $at, int $length): void
     {
         $payload = substr($bytes, $at, $length);
         if ($type === WorkerProtocol::READY) {

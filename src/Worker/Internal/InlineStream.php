@@ -14,7 +14,7 @@ use Spindle\Worker\UnserializableException;
 final class InlineStream
 {
     /** @var Suspension<null>|null the task's fiber, while an item waits for its reader */
-    private ?Suspension $pause = null;
+    private ?Suspension $suspension = null;
 
     /** @var \WeakReference<Stream>|null stream of the reader; empty after the reader released it */
     private ?\WeakReference $reader = null;
@@ -36,7 +36,7 @@ final class InlineStream
     /** @return \Generator<mixed, mixed, mixed, mixed> */
     public function reader(): \Generator
     {
-        $stream = new Stream($this->decode(...), $this->goOn(...), $this->left(...));
+        $stream = new Stream($this->decode(...), $this->resume(...), $this->released(...));
         $this->reader = \WeakReference::create($stream);
 
         return $stream->items();
@@ -47,17 +47,17 @@ final class InlineStream
     {
         $this->ending->getCancellation()->subscribe(function (CancelledException $cancelled): void {
             $this->reader?->get()?->failed($cancelled);
-            $this->goOn();
+            $this->resume();
         });
         try {
-            while ($this->isRead() && $this->items->valid()) {
+            while ($this->hasReader() && $this->items->valid()) {
                 $item = [$this->items->key(), $this->items->current()];
                 if (!$this->send($item)) {
                     return;
                 }
                 $this->items->next();
             }
-            $result = $this->isRead() ? $this->items->getReturn() : null;
+            $result = $this->hasReader() ? $this->items->getReturn() : null;
         } catch (\Throwable $thrown) {
             $this->reader?->get()?->failed(($this->failure)($thrown));
 
@@ -83,12 +83,12 @@ final class InlineStream
             return false;
         }
         $this->reader?->get()?->arrived($bytes);
-        if ($this->isRead()) {
-            $this->pause = EventLoop::getSuspension();
-            $this->pause->suspend();
+        if ($this->hasReader()) {
+            $this->suspension = EventLoop::getSuspension();
+            $this->suspension->suspend();
         }
 
-        return $this->isRead();
+        return $this->hasReader();
     }
 
     private function end(mixed $result): void
@@ -103,12 +103,12 @@ final class InlineStream
         }
     }
 
-    private function isRead(): bool
+    private function hasReader(): bool
     {
         return !$this->ending->isCancelled() && $this->reader?->get() !== null;
     }
 
-    private function left(): void
+    private function released(): void
     {
         $this->ending->cancel();
     }
@@ -122,10 +122,10 @@ final class InlineStream
         }
     }
 
-    private function goOn(): void
+    private function resume(): void
     {
-        $pause = $this->pause;
-        $this->pause = null;
-        $pause?->resume();
+        $suspension = $this->suspension;
+        $this->suspension = null;
+        $suspension?->resume();
     }
 }

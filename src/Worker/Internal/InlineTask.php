@@ -56,7 +56,7 @@ final class InlineTask
         $fiber = new \Fiber($task->run(...));
         EventLoop::queue(static fn() => $fiber->start());
 
-        return $task->deferred?->getFuture() ?? throw new \LogicException('It has not run yet');
+        return $task->deferred?->getFuture() ?? throw new \LogicException('The task ended before its start');
     }
 
     private function run(): void

@@ -19,7 +19,7 @@ final class LateBinding
     private const MAX_CACHED_ANSWERS = 256;
 
     /** @var array<string, bool> answers by class and method */
-    private static array $known = [];
+    private static array $answers = [];
 
     /** Returns whether a token is `static` as a class, or a function that depends on it. */
     public static function isLate(\PhpToken $token, \PhpToken $next): bool
@@ -36,10 +36,14 @@ final class LateBinding
      * @param string                   $class  class name, as written in the source
      * @param string                   $method as written in the source: a name, or a text with `$` or `{` for any
      *                                         method
-     * @param array<string, true>      $read   methods that are being read, by class and name
+     * @param array<string, true>      $visited   methods that are being read, by class and name
      */
-    public static function isForwarded(\ReflectionClass $scope, string $class, string $method, array $read = []): bool
-    {
+    public static function isForwarded(
+        \ReflectionClass $scope,
+        string $class,
+        string $method,
+        array $visited = [],
+    ): bool {
         $called = match (strtolower($class)) {
             'self' => $scope,
             'parent' => $scope->getParentClass(),
@@ -53,27 +57,27 @@ final class LateBinding
         }
         $found = $called->getMethod($method);
 
-        return $found->isStatic() && self::dependsOnIt($found, $read);
+        return $found->isStatic() && self::dependsOnCalledClass($found, $visited);
     }
 
-    /** @param array<string, true> $read */
-    private static function dependsOnIt(\ReflectionMethod $method, array $read): bool
+    /** @param array<string, true> $visited */
+    private static function dependsOnCalledClass(\ReflectionMethod $method, array $visited): bool
     {
         $name = strtolower("{$method->class}::{$method->name}");
-        if (isset(self::$known[$name]) || isset($read[$name])) {
-            return self::$known[$name] ?? false; // a recursive call does not add a dependency
+        if (isset(self::$answers[$name]) || isset($visited[$name])) {
+            return self::$answers[$name] ?? false; // a recursive call does not add a dependency
         }
-        $depends = $method->isInternal() || self::readsIt($method, $read + [$name => true]);
-        if ($read === []) { // an answer within another method may have skipped that method
-            self::$known = \count(self::$known) < self::MAX_CACHED_ANSWERS ? self::$known : [];
-            self::$known[$name] = $depends;
+        $depends = $method->isInternal() || self::bodyDependsOnCalledClass($method, $visited + [$name => true]);
+        if ($visited === []) { // an answer within another method may have skipped that method
+            self::$answers = \count(self::$answers) < self::MAX_CACHED_ANSWERS ? self::$answers : [];
+            self::$answers[$name] = $depends;
         }
 
         return $depends;
     }
 
-    /** @param array<string, true> $read */
-    private static function readsIt(\ReflectionMethod $method, array $read): bool
+    /** @param array<string, true> $visited */
+    private static function bodyDependsOnCalledClass(\ReflectionMethod $method, array $visited): bool
     {
         $tokens = self::body($method);
         $scope = $method->getDeclaringClass();
@@ -84,7 +88,7 @@ final class LateBinding
             }
             $isCall = $token->is(\T_DOUBLE_COLON) && $at > 0
                 && ($next->text === '{' || ($tokens[$at + 2] ?? $token)->text === '(');
-            if ($isCall && self::isForwarded($scope, $tokens[$at - 1]->text, $next->text, $read)) {
+            if ($isCall && self::isForwarded($scope, $tokens[$at - 1]->text, $next->text, $visited)) {
                 return true;
             }
         }

@@ -56,7 +56,7 @@ final class MapInput
     public function __construct(
         private readonly TaskDispatcher $dispatcher,
         private readonly MapRun $run,
-        private readonly BatchSizing $pace,
+        private readonly BatchSizing $sizing,
         private iterable $input,
     ) {
         $this->count = self::count($input);
@@ -92,17 +92,17 @@ final class MapInput
             : $ready + max(0, $this->count - $this->pulled);
     }
 
-    /** Returns the next batch that is available, with at most `$most` tasks. */
-    public function take(int $most): ?Batch
+    /** Returns the next batch that is available, with at most `$maxTasks` tasks. */
+    public function take(int $maxTasks): ?Batch
     {
         if ($this->ready === null && ($this->suspended || !$this->pulling)) {
             $this->seal(); // use the incomplete batch, because the input is slow
         }
         $batch = $this->ready;
         $this->ready = null;
-        if ($batch !== null && \count($batch->tasks) > $most) {
-            $this->ready = $batch->slice($most, \count($batch->tasks));
-            $batch = $batch->slice(0, $most);
+        if ($batch !== null && \count($batch->tasks) > $maxTasks) {
+            $this->ready = $batch->slice($maxTasks, \count($batch->tasks));
+            $batch = $batch->slice(0, $maxTasks);
         }
         if ($this->ready === null) {
             $this->pullSoon();
@@ -168,7 +168,7 @@ final class MapInput
         if ($this->puller?->valid() !== true) {
             $this->exhausted = true;
         }
-        $this->dispatcher->followUser();
+        $this->dispatcher->checkUser();
         if ($this->isDropped()) {
             return;
         }
@@ -212,10 +212,11 @@ final class MapInput
         yield; // so that every read can start with next()
         $tasks = &$this->tasks;
         $keys = &$this->keys;
-        $most = $this->pace->size();
-        $until = hrtime(true) + self::FILL_TIMEOUT_NANOSECONDS;
-        $n = 0;
-        $look = min($most, self::TASKS_PER_CLOCK_CHECK); // number of values after which size and time are checked
+        $maxTasks = $this->sizing->size();
+        $deadline = hrtime(true) + self::FILL_TIMEOUT_NANOSECONDS;
+        $read = 0;
+        // Number of values after which size and time are checked.
+        $nextCheck = min($maxTasks, self::TASKS_PER_CLOCK_CHECK);
         foreach ($this->input as $key => $value) {
             if (\is_int($value)) { // fast path, because the smallest tasks are the most numerous
                 // Next to each other: PHP runs signal handlers at jumps and calls, and these may throw.
@@ -223,7 +224,7 @@ final class MapInput
                 $keys[] = $key;
             } else {
                 $this->add($key, $value);
-                $look = $this->size < self::MAX_BATCH_BYTES ? $look : 0;
+                $nextCheck = $this->size < self::MAX_BATCH_BYTES ? $nextCheck : 0;
             }
             if ($this->suspended) {
                 if ($this->exhausted) {
@@ -232,24 +233,24 @@ final class MapInput
 
                     return;
                 }
-                $this->dispatcher->followUser();
+                $this->dispatcher->checkUser();
                 if ($this->dropped) {
                     return;
                 }
                 $this->dispatcher->fill(true);
             }
-            if (++$n < $look) {
+            if (++$read < $nextCheck) {
                 continue;
             }
-            if ($n < $most && $this->size < self::MAX_BATCH_BYTES && hrtime(true) < $until) {
-                $look = min($most, $n + self::TASKS_PER_CLOCK_CHECK);
+            if ($read < $maxTasks && $this->size < self::MAX_BATCH_BYTES && hrtime(true) < $deadline) {
+                $nextCheck = min($maxTasks, $read + self::TASKS_PER_CLOCK_CHECK);
                 continue;
             }
             yield;
-            $most = $this->pace->size();
-            $until = hrtime(true) + self::FILL_TIMEOUT_NANOSECONDS;
-            $n = 0;
-            $look = min($most, self::TASKS_PER_CLOCK_CHECK);
+            $maxTasks = $this->sizing->size();
+            $deadline = hrtime(true) + self::FILL_TIMEOUT_NANOSECONDS;
+            $read = 0;
+            $nextCheck = min($maxTasks, self::TASKS_PER_CLOCK_CHECK);
         }
     }
 
@@ -259,7 +260,7 @@ final class MapInput
         $this->integers = false;
         if ($value === null || \is_bool($value) || \is_float($value)) {
             $task = $value;
-        } elseif (\is_string($value) && \strlen($value) < WorkerProtocol::LONG) {
+        } elseif (\is_string($value) && \strlen($value) < WorkerProtocol::MIN_LONG_STRING_BYTES) {
             $task = $value;
             $this->size += \strlen($value);
         } else {

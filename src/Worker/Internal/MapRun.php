@@ -21,7 +21,7 @@ use Spindle\Worker\PoolClosedException;
  */
 final class MapRun implements Source
 {
-    private static int $last = 0;
+    private static int $lastId = 0;
 
     /** Maximum tasks between input and loop: MIN_WINDOW_TASKS, or BATCHES_AHEAD batches per worker if that is more. */
     private const MIN_WINDOW_TASKS = 1024;
@@ -34,7 +34,7 @@ final class MapRun implements Source
     private const LOOP_INTERVAL_NANOSECONDS = 500_000;
 
     private readonly int $id;
-    private readonly BatchSizing $pace;
+    private readonly BatchSizing $sizing;
 
     private readonly MapInput $input;
 
@@ -49,22 +49,22 @@ final class MapRun implements Source
     private int $doneBytes = 0;
 
     private int $next = 0;
-    private int $came = 0;
+    private int $received = 0;
 
     /** Number of tasks with outcomes; of tasks that the caller's loop has read; and the latter's argument bytes. */
     private int $settled = 0;
     private int $delivered = 0;
     private float $deliveredBytes = 0.0;
 
-    private bool $left = false;
-    private bool $ended = false;
+    private bool $abandoned = false;
+    private bool $finished = false;
 
     /** Exception to throw instead of further results. */
     private ?\Throwable $aborted = null;
 
     /** @var Suspension<null>|null fiber of the caller's loop, while it waits */
     private ?Suspension $consumer = null;
-    private int $turned = 0;
+    private int $lastLoopTurn = 0;
 
     /** @param iterable<mixed, mixed> $input */
     public function __construct(
@@ -73,9 +73,9 @@ final class MapRun implements Source
         private readonly string $code,
         private readonly bool $inOrder,
     ) {
-        $this->id = ++self::$last;
-        $this->pace = new BatchSizing();
-        $this->input = new MapInput($dispatcher, $this, $this->pace, $input);
+        $this->id = ++self::$lastId;
+        $this->sizing = new BatchSizing();
+        $this->input = new MapInput($dispatcher, $this, $this->sizing, $input);
     }
 
     /**
@@ -91,49 +91,49 @@ final class MapRun implements Source
         $this->dispatcher->open($this);
         try {
             $this->input->pullSoon();
-            while (($chunk = $this->chunk()) !== null) {
-                [$count, $keys, $what, , $attempt, $bytes] = $chunk;
+            while (($chunk = $this->nextChunk()) !== null) {
+                [$count, $keys, $outcome, , $attempt, $bytes] = $chunk;
                 $chunk = null;
-                if (\is_string($what)) {
-                    foreach (ValuePacking::values($what) as $i => $value) {
+                if (\is_string($outcome)) {
+                    foreach (ValuePacking::values($outcome) as $i => $value) {
                         yield $keys[$i] => $value;
                         if ($cancellation !== null && $this->isCancelled($cancellation)) {
                             break;
                         }
                     }
-                } elseif (\is_array($what)) {
-                    [$kinds, $values] = $what;
-                    $what = null; // release each large value as soon as possible
+                } elseif (\is_array($outcome)) {
+                    [$kinds, $values] = $outcome;
+                    $outcome = null; // release each large value as soon as possible
                     foreach ($values as $i => $value) {
                         yield $keys[$i] => TaskOutcome::value(\ord($kinds[$i]), $value, $attempt, $keys[$i]);
                         if ($cancellation !== null && $this->isCancelled($cancellation)) {
                             break;
                         }
                     }
-                } elseif ($what instanceof \Generator) {
-                    yield from self::once($keys[0], $what);
+                } elseif ($outcome instanceof \Generator) {
+                    yield from self::yieldOnce($keys[0], $outcome);
                     yield from OneWayGenerator::release();
                 } else {
-                    throw $what;
+                    throw $outcome;
                 }
                 $this->delivered += $count;
                 $this->deliveredBytes += $bytes;
                 $this->input->pullSoon();
             }
-            $this->left = $this->ended = true; // streams that still yield items belong to their readers
+            $this->abandoned = $this->finished = true; // streams that still yield items belong to their readers
         } finally {
             if ($cancellation !== null && $subscription !== null) {
                 $cancellation->unsubscribe($subscription);
             }
-            $this->leave(TaskDispatcher::LEAVING);
+            $this->abandon(TaskDispatcher::ABANDONED_TASK_TIMEOUT);
             $this->dispatcher->forget($this);
             $this->input->release();
         }
     }
 
-    public function pace(): BatchSizing
+    public function sizing(): BatchSizing
     {
-        return $this->pace;
+        return $this->sizing;
     }
 
     public function code(): string
@@ -151,14 +151,14 @@ final class MapRun implements Source
         return $this->input->demand();
     }
 
-    public function take(int $most, int $workers): ?Batch
+    public function take(int $maxTasks, int $workers): ?Batch
     {
-        return $this->input->take($most);
+        return $this->input->take($maxTasks);
     }
 
     public function hasRoom(): bool
     {
-        $window = max(self::MIN_WINDOW_TASKS, self::BATCHES_AHEAD * $this->dispatcher->size() * $this->pace->size());
+        $window = max(self::MIN_WINDOW_TASKS, self::BATCHES_AHEAD * $this->dispatcher->size() * $this->sizing->size());
 
         return $this->input->pulled - $this->delivered < $window
             && $this->doneBytes + $this->input->bytes - $this->deliveredBytes < self::MAX_BUFFERED_BYTES;
@@ -181,26 +181,26 @@ final class MapRun implements Source
         $this->settle($batch, $index, 1, $failure, 0);
     }
 
-    public function streams(Batch $batch, int $index, Stream $stream): void
+    public function streamStarted(Batch $batch, int $index, Stream $stream): void
     {
         $this->settle($batch, $index, 1, $stream->items(), 0);
     }
 
-    public function isLeft(): bool
+    public function isAbandoned(): bool
     {
-        return $this->left;
+        return $this->abandoned;
     }
 
     public function close(): void
     {
-        $this->input->close(PoolClosedException::unread());
+        $this->input->close(PoolClosedException::closedBeforeInputEnd());
         $this->wake();
     }
 
     public function abort(\Throwable $reason): void
     {
         $this->aborted ??= $reason;
-        $this->ended = $this->left = true;
+        $this->finished = $this->abandoned = true;
         $this->input->drop();
         $this->wake();
     }
@@ -208,13 +208,13 @@ final class MapRun implements Source
     /** Returns whether all values that were read have outcomes, and no more will be read. */
     public function isSettled(): bool
     {
-        return $this->left ? $this->ended : $this->input->isOver() && $this->settled === $this->input->pulled;
+        return $this->abandoned ? $this->finished : $this->input->isOver() && $this->settled === $this->input->pulled;
     }
 
     /** Called when the caller has left the loop and no worker has tasks of this map. */
-    public function ended(): void
+    public function finish(): void
     {
-        $this->ended = true;
+        $this->finished = true;
         $this->wake();
     }
 
@@ -230,7 +230,7 @@ final class MapRun implements Source
      *
      * @return \Generator<mixed, mixed>
      */
-    private static function once(mixed $key, ?\Generator &$items): \Generator
+    private static function yieldOnce(mixed $key, ?\Generator &$items): \Generator
     {
         [$only, $items] = [$items, null];
         yield $key => $only;
@@ -239,7 +239,7 @@ final class MapRun implements Source
     private function cancelled(CancelledException $exception): void
     {
         $this->aborted ??= $exception;
-        $this->leave(0.0);
+        $this->abandon(0.0);
     }
 
     /** Checks the cancellation now, without waiting for its callback in the loop. */
@@ -256,15 +256,15 @@ final class MapRun implements Source
         }
     }
 
-    private function leave(float $patience): void
+    private function abandon(float $timeout): void
     {
-        if ($this->left) {
+        if ($this->abandoned) {
             return;
         }
-        $this->left = true;
+        $this->abandoned = true;
         $this->input->drop();
         $this->done = [];
-        $this->dispatcher->leave($this, $patience);
+        $this->dispatcher->abandon($this, $timeout);
         $this->wake();
     }
 
@@ -274,14 +274,14 @@ final class MapRun implements Source
      * @return array{int, list<mixed>, string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed, mixed,
      *         mixed>, int, int, float}|null
      */
-    private function chunk(): ?array
+    private function nextChunk(): ?array
     {
-        if ($this->turned !== 0 && hrtime(true) - $this->turned > self::LOOP_INTERVAL_NANOSECONDS) {
-            $this->turn();
+        if ($this->lastLoopTurn !== 0 && hrtime(true) - $this->lastLoopTurn > self::LOOP_INTERVAL_NANOSECONDS) {
+            $this->runLoop();
         }
         while (true) {
             if ($this->aborted !== null) {
-                if ($this->ended) {
+                if ($this->finished) {
                     throw $this->aborted;
                 }
             } elseif (isset($this->done[$this->next])) {
@@ -300,15 +300,15 @@ final class MapRun implements Source
             } finally {
                 $this->consumer = null;
             }
-            $this->turned = hrtime(true);
+            $this->lastLoopTurn = hrtime(true);
         }
     }
 
     /** Runs the event loop once, so that workers get tasks even if the caller spends a long time on each result. */
-    private function turn(): void
+    private function runLoop(): void
     {
         LoopTurn::await();
-        $this->turned = hrtime(true);
+        $this->lastLoopTurn = hrtime(true);
     }
 
     private function wake(): void
@@ -319,25 +319,25 @@ final class MapRun implements Source
     }
 
     /**
-     * @param string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed, mixed, mixed> $what results, a
+     * @param string|array{string, list<string>}|\Throwable|\Generator<mixed, mixed, mixed, mixed> $outcome results, a
      *         failure, or the items of a stream
      */
     private function settle(
         Batch $batch,
         int $from,
         int $count,
-        string|array|\Throwable|\Generator $what,
+        string|array|\Throwable|\Generator $outcome,
         int $size,
     ): void {
         $this->settled += $count;
-        if ($this->left) {
+        if ($this->abandoned) {
             return;
         }
         $keys = $count === \count($batch->keys) ? $batch->keys : \array_slice($batch->keys, $from, $count);
-        $this->done[$this->inOrder ? $batch->first + $from : $this->came++] = [
+        $this->done[$this->inOrder ? $batch->first + $from : $this->received++] = [
             $count,
             $keys,
-            $what,
+            $outcome,
             $size,
             $batch->attempt,
             $batch->bytesEach * $count,

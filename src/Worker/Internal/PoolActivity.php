@@ -21,24 +21,24 @@ final class PoolActivity
     /** Whether the pool refuses tasks; whether its workers are stopping; whether they have ended. */
     private bool $closed = false;
     private bool $stopping = false;
-    private bool $over = false;
+    private bool $ended = false;
 
     /** Whether the workers stop as soon as no work is open. */
-    private bool $draining = false;
+    private bool $closing = false;
 
     /** @var array<int, Suspension<null>> callers of close(), by object id */
     private array $waiting = [];
 
     /** Timer that keeps the loop running while it is referenced. */
-    private readonly string $alive;
+    private readonly string $loopTimer;
 
     public function __construct(
         private readonly Workers $workers,
         private readonly TaskSources $sources,
         private readonly Results $results,
-        private readonly TaskTimeouts $overdue,
+        private readonly TaskTimeouts $timeouts,
     ) {
-        $this->alive = EventLoop::unreference(EventLoop::repeat(86_400, static fn() => null));
+        $this->loopTimer = EventLoop::unreference(EventLoop::repeat(86_400, static fn() => null));
     }
 
     public function isClosed(): bool
@@ -51,13 +51,13 @@ final class PoolActivity
     {
         $this->closed = true;
         $this->sources->close();
-        if ($this->over) {
+        if ($this->ended) {
             return;
         }
-        $this->draining = true;
+        $this->closing = true;
         $this->keepLoop();
-        $this->checkDrained();
-        if (!$this->over) {
+        $this->stopIfSettled();
+        if (!$this->ended) {
             $this->awaitEnd();
         }
     }
@@ -66,7 +66,7 @@ final class PoolActivity
     public function release(): void
     {
         $this->closed = true;
-        $this->draining = true;
+        $this->closing = true;
         $this->released = true;
         $this->keepLoop();
     }
@@ -75,27 +75,27 @@ final class PoolActivity
     public function settled(): void
     {
         $this->keepLoop();
-        $this->checkDrained();
+        $this->stopIfSettled();
     }
 
     public function keepLoop(): void
     {
-        if ($this->over) {
+        if ($this->ended) {
             return;
         }
-        if ($this->sources->areOpen() || $this->results->streams() > 0 || $this->draining) {
-            EventLoop::reference($this->alive);
+        if ($this->sources->areOpen() || $this->results->openStreams() > 0 || $this->closing) {
+            EventLoop::reference($this->loopTimer);
             self::$busy[spl_object_id($this)] = $this;
         } else {
-            EventLoop::unreference($this->alive);
+            EventLoop::unreference($this->loopTimer);
             unset(self::$busy[spl_object_id($this)]);
         }
     }
 
     /** Stops the workers when the pool is closed and nothing is open. */
-    public function checkDrained(): void
+    public function stopIfSettled(): void
     {
-        if (!$this->draining || $this->stopping || $this->results->streams() > 0 || !$this->sources->areSettled()) {
+        if (!$this->closing || $this->stopping || $this->results->openStreams() > 0 || !$this->sources->areSettled()) {
             return;
         }
         $this->stopping = true;
@@ -115,12 +115,12 @@ final class PoolActivity
     public function end(): void
     {
         $this->closed = true;
-        if ($this->over) {
+        if ($this->ended) {
             return;
         }
-        $this->over = true;
-        EventLoop::cancel($this->alive);
-        $this->overdue->close();
+        $this->ended = true;
+        EventLoop::cancel($this->loopTimer);
+        $this->timeouts->close();
         unset(self::$busy[spl_object_id($this)]);
         $waiting = $this->waiting;
         $this->waiting = [];

@@ -44,7 +44,7 @@ final class ProcessContext implements Context
         $directory = getcwd();
         if ($directory === false || !is_dir($directory)) {
             throw WorkerStartException::impossible(
-                'the working directory of this process, which would be theirs, is not there any more: chdir() to one that is',
+                'the working directory of this process no longer exists. Change to another one with chdir()',
             );
         }
         $this->launcher ??= $this->launch();
@@ -67,7 +67,7 @@ final class ProcessContext implements Context
 
     public function disconnected(int $id): void {}
 
-    public function connected(WorkerLink $link, int $type, string $words): bool
+    public function connected(WorkerLink $link, int $type, string $data): bool
     {
         return false;
     }
@@ -87,7 +87,7 @@ final class ProcessContext implements Context
             'auto',
             UnlinkedFile::prefix(sys_get_temp_dir()),
             static function (int $type, int $id, string $bytes, int $at, int $length) use ($weak): void {
-                $weak->get()?->heard($type, $id, substr($bytes, $at, $length));
+                $weak->get()?->receive($type, $id, substr($bytes, $at, $length));
             },
             static function (string $how) use ($weak): void {
                 $weak->get()?->died($how);
@@ -102,7 +102,7 @@ final class ProcessContext implements Context
         return $launcher;
     }
 
-    private function heard(int $type, int $id, string $payload): void
+    private function receive(int $type, int $id, string $payload): void
     {
         switch ($type) {
             case LauncherProtocol::STDOUT:
@@ -121,7 +121,7 @@ final class ProcessContext implements Context
                 $this->events->notStarted($id, WorkerStartException::impossible(substr($payload, 2)));
                 break;
             case LauncherProtocol::REFUSED:
-                $this->died('it has too few descriptors to start a single process, see ulimit -n');
+                $this->died('it has too few descriptors to start a process, see ulimit -n');
                 break;
             case LauncherProtocol::FAILED:
                 $this->died($payload);

@@ -16,12 +16,12 @@ final class Results
     private const RESULTS_HEAD_BYTES = 41;
 
     /** Number of attempts; of those that failed; and of those whose worker ended. */
-    public int $run = 0;
+    public int $attempts = 0;
     public int $failed = 0;
     public int $crashed = 0;
 
     /** Number of generator tasks whose items are being read. */
-    private int $streams = 0;
+    private int $openStreams = 0;
 
     /** @param \Closure(): void $streaming called when the number of streams changes */
     public function __construct(
@@ -31,9 +31,9 @@ final class Results
         private readonly ?ResultBudget $budget,
     ) {}
 
-    public function streams(): int
+    public function openStreams(): int
     {
-        return $this->streams;
+        return $this->openStreams;
     }
 
     /** @return bool|null whether the batch is done; null for results of tasks that the worker does not have */
@@ -43,7 +43,7 @@ final class Results
         /** @var array{from: int, count: int, flags: int, elapsed: int, longest: int, memory: int, peak: int} $head */
         $head = unpack('Vfrom/Vcount/Cflags/Pelapsed/Plongest/Pmemory/Ppeak', $bytes, $at);
         [$from, $count, $flags] = [$head['from'], $head['count'], $head['flags']];
-        if ($batch === null || $from !== $batch->arrived || $from + $count > $batch->limit) {
+        if ($batch === null || $from !== $batch->received || $from + $count > $batch->limit) {
             return null;
         }
         $worker->memory = $head['memory'];
@@ -54,9 +54,9 @@ final class Results
         $batch->elapsed += $head['elapsed'];
         $batch->longest = max($batch->longest, $head['longest']);
         if ($count > 0) {
-            $batch->arrived = $from + $count;
+            $batch->received = $from + $count;
             $worker->tasks += $count;
-            $this->run += $count;
+            $this->attempts += $count;
             // Large values are split at once, because each copy of a large one takes time.
             $results = ($flags & WorkerProtocol::PACKED) !== 0
                 ? ValuePacking::split($bytes, $at + self::RESULTS_HEAD_BYTES)
@@ -88,7 +88,7 @@ final class Results
         if ($worker->streaming !== $index[1]) {
             $worker->streaming = $index[1];
             $worker->streamOf = $batch;
-            $tell = static function (int $type, string $payload) use ($worker, $batch): void {
+            $send = static function (int $type, string $payload) use ($worker, $batch): void {
                 if ($worker->first() === $batch) {
                     $worker->link?->send(WorkerProtocol::frame($type, $batch->id, $payload));
                 }
@@ -97,14 +97,14 @@ final class Results
                 static fn(string $item): mixed
                     => TaskOutcome::value(WorkerProtocol::SERIALIZED, $item, $batch->attempt, $batch->key($index[1])),
                 static fn(int $items, int $size)
-                    => $tell(WorkerProtocol::WANTED, pack('VVV', $index[1], $items, $size)),
-                static fn() => $tell(WorkerProtocol::UNWANTED, pack('V', $index[1])),
+                    => $send(WorkerProtocol::ITEMS_READ, pack('VVV', $index[1], $items, $size)),
+                static fn() => $send(WorkerProtocol::ITEMS_RELEASED, pack('V', $index[1])),
                 $this->budget,
             );
             $worker->stream = \WeakReference::create($stream);
-            ++$this->streams;
+            ++$this->openStreams;
             ($this->streaming)();
-            $batch->source->streams($batch, $index[1], $stream);
+            $batch->source->streamStarted($batch, $index[1], $stream);
         } else {
             $worker->stream?->get()?->arrived(substr($payload, 4));
         }
@@ -115,12 +115,12 @@ final class Results
      *
      * @param bool $ran whether it ran when the worker ended
      */
-    public function lost(WorkerHandle $worker, Batch $batch, int $index, bool $ran): void
+    public function attemptLost(WorkerHandle $worker, Batch $batch, int $index, bool $ran): void
     {
         $failure = $ran && $worker->ending !== null
             ? ($worker->ending)($batch, $index)
-            : $this->crash($worker, $batch, $index);
-        ++$this->run;
+            : $this->crashFailure($worker, $batch, $index);
+        ++$this->attempts;
         ++$this->failed;
         $this->crashed += (int) ($failure instanceof WorkerCrashedException);
         if ($worker->streaming === $index && $worker->streamOf === $batch) {
@@ -147,7 +147,7 @@ final class Results
         foreach ($values as $i => $value) {
             $index = $from + $i;
             $kind = \ord($kinds[$i]);
-            $failure = $worker->ending !== null && $worker->condemned === [$batch, $index]
+            $failure = $worker->ending !== null && $worker->endingTask === [$batch, $index]
                 ? ($worker->ending)($batch, $index) // the task has ended by itself, but too late
                 : null;
             $failure ??= $kind === WorkerProtocol::THROWN || $kind === WorkerProtocol::UNSERIALIZABLE
@@ -176,11 +176,11 @@ final class Results
         $stream = $worker->stream?->get();
         $submission = $worker->streamOf?->tasks[$worker->streaming];
         if ($submission instanceof Submission) {
-            $submission->streamed();
+            $submission->streamEnded();
         }
         $worker->streaming = -1;
         $worker->stream = $worker->streamOf = null;
-        --$this->streams;
+        --$this->openStreams;
         ($this->streaming)();
 
         return $stream;
@@ -190,26 +190,26 @@ final class Results
     private function failed(Batch $batch, int $index, \Throwable $failure, bool $crashed): void
     {
         $task = $batch->tasks[$index];
-        $isWanted = !$batch->source->isLeft() && !($task instanceof Submission && $task->cancelled !== null);
-        $again = $failure instanceof TaskException && $isWanted && !$batch->isStranded
-            && $this->retry->wants($failure, $batch->attempt, $batch->crashes + ($crashed ? 1 : 0));
-        if (!$again) {
+        $isWanted = !$batch->source->isAbandoned() && !($task instanceof Submission && $task->cancelled !== null);
+        $isRetried = $failure instanceof TaskException && $isWanted && !$batch->isPinned
+            && $this->retry->shouldRetry($failure, $batch->attempt, $batch->crashes + ($crashed ? 1 : 0));
+        if (!$isRetried) {
             $batch->source->failed($batch, $index, $failure);
 
             return;
         }
-        $this->backlog->addLater($batch->again($index, $crashed), $this->retry->delayAfter($batch->attempt));
+        $this->backlog->addDelayed($batch->retry($index, $crashed), $this->retry->delayAfter($batch->attempt));
     }
 
-    private function crash(WorkerHandle $worker, Batch $batch, int $index): WorkerCrashedException
+    private function crashFailure(WorkerHandle $worker, Batch $batch, int $index): WorkerCrashedException
     {
         [$exitCode, $signal, $peak] = $worker->exit ?? [null, null, 0];
 
         return WorkerCrashedException::died(
             $exitCode,
             $signal,
-            $worker->lastWords === '' ? null : $worker->lastWords,
-            $worker->lastWords === '',
+            $worker->exitReport === '' ? null : $worker->exitReport,
+            $worker->exitReport === '',
             $worker->stderr,
             max($peak, $worker->memoryPeak),
             $batch->attempt,

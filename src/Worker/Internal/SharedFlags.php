@@ -15,10 +15,10 @@ namespace Spindle\Worker\Internal;
  *      32  8 bytes that identify the owner
  *
  * Before each task, a worker writes the mark, reads the clock, and reads the limit if the last reading is older than
- * LOOK. The pool writes the limit, waits for longer than LOOK, and reads the mark. If the pool does not see the mark
- * of a task, there are two cases. Either the worker has already read the new limit. Or its last reading is older than
- * LOOK, and it reads the limit before the task. So a task that was taken back never starts. The wait is also longer
- * than a processor needs to make its writes visible to others.
+ * LIMIT_CHECK_NANOSECONDS. The pool writes the limit, waits longer than that, and reads the mark. If the pool does not
+ * see the mark of a task, there are two cases. Either the worker has already read the new limit. Or its last reading is
+ * older than LIMIT_CHECK_NANOSECONDS, and it reads the limit before the task. So a task that was taken back never
+ * starts. The wait is also longer than a processor needs to make its writes visible to others.
  *
  * Without ext-shmop there is no mark. A worker then sends each result before it starts the next task, which shows the
  * pool which task ran when the worker died. Tasks are never taken back from such a worker.
@@ -26,7 +26,7 @@ namespace Spindle\Worker\Internal;
 final class SharedFlags
 {
     /** Nanoseconds after which a worker reads the limit again. */
-    public const LOOK = 20_000;
+    public const LIMIT_CHECK_NANOSECONDS = 20_000;
 
     /**
      * A key has the name of the memory, and above it a number of extra bytes. Memory of other programs with the same
@@ -51,7 +51,7 @@ final class SharedFlags
     }
 
     /** Creates the memory in a worker. The pool removes the name on opening, so no kill leaves the memory behind. */
-    public static function make(int $key): ?\Shmop
+    public static function create(int $key): ?\Shmop
     {
         if ($key === 0 || !\function_exists('shmop_open')) {
             return null;
@@ -60,7 +60,7 @@ final class SharedFlags
         if ($memory === false) {
             return null;
         }
-        shmop_write($memory, self::OWNER, WorkerProtocol::MARK_SIZE);
+        shmop_write($memory, self::OWNER, WorkerProtocol::MARK_BYTES);
 
         return $memory;
     }
@@ -68,7 +68,7 @@ final class SharedFlags
     /**
      * Removes memory of workers that were killed with their pool before it had opened the memory. No process uses it.
      */
-    public static function sweep(): void
+    public static function removeStale(): void
     {
         $segments = \function_exists('shmop_open') ? @file('/proc/sysvipc/shm') : false;
         foreach (\array_slice($segments === false ? [] : $segments, 1) as $segment) {
@@ -88,7 +88,7 @@ final class SharedFlags
             $memory = @shmop_open($key, 'w', 0, 0);
             if (
                 $memory !== false
-                && shmop_read($memory, WorkerProtocol::MARK_SIZE, \strlen(self::OWNER)) === self::OWNER
+                && shmop_read($memory, WorkerProtocol::MARK_BYTES, \strlen(self::OWNER)) === self::OWNER
             ) {
                 shmop_delete($memory);
             }
@@ -99,12 +99,12 @@ final class SharedFlags
     public static function remove(int $key): void
     {
         if (\function_exists('shmop_open')) {
-            self::take($key);
+            self::open($key);
         }
     }
 
     /** Opens the memory of a worker and removes its name. Memory of another owner is not touched. */
-    public static function take(int $key): ?self
+    public static function open(int $key): ?self
     {
         if ($key === 0) {
             return null;
@@ -121,19 +121,19 @@ final class SharedFlags
     /** @return array{int, int} batch and index of the last task that started; 0 and 0 before the first */
     public function read(): array
     {
-        /** @var array{index: int, batch: int} $words */
-        $words = unpack('Vindex/Vbatch', shmop_read($this->memory, 0, 8));
+        /** @var array{index: int, batch: int} $fields */
+        $fields = unpack('Vindex/Vbatch', shmop_read($this->memory, 0, 8));
 
-        return [$words['batch'], $words['index']];
+        return [$fields['batch'], $fields['index']];
     }
 
     /** Returns when that task started, in nanoseconds of {@see hrtime()}; 0 after it ended, and before it starts. */
     public function startedAt(): int
     {
-        /** @var array{1: int} $words */
-        $words = unpack('P', shmop_read($this->memory, 8, 8));
+        /** @var array{1: int} $fields */
+        $fields = unpack('P', shmop_read($this->memory, 8, 8));
 
-        return $words[1];
+        return $fields[1];
     }
 
     /**
@@ -167,6 +167,6 @@ final class SharedFlags
 
     private static function size(int $key): int
     {
-        return WorkerProtocol::MARK_SIZE + \strlen(self::OWNER) + ($key >> 31);
+        return WorkerProtocol::MARK_BYTES + \strlen(self::OWNER) + ($key >> 31);
     }
 }

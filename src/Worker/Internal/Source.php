@@ -7,7 +7,7 @@ namespace Spindle\Worker\Internal;
 /** Provides tasks and receives their outcomes. */
 interface Source
 {
-    public function pace(): BatchSizing;
+    public function sizing(): BatchSizing;
 
     /** Returns the code that all its tasks call, from {@see TaskCode::encode()}; null if each task has its own. */
     public function code(): ?string;
@@ -21,10 +21,10 @@ interface Source
     /**
      * Returns the next tasks, and leaves them to the caller; null if none is available now.
      *
-     * @param int $most    largest number of tasks
+     * @param int $maxTasks    largest number of tasks
      * @param int $workers number of workers that share the available tasks
      */
-    public function take(int $most, int $workers): ?Batch;
+    public function take(int $maxTasks, int $workers): ?Batch;
 
     /**
      * Receives results of consecutive tasks of a batch, none of which failed.
@@ -39,10 +39,10 @@ interface Source
     public function failed(Batch $batch, int $index, \Throwable $failure): void;
 
     /** Receives the items of a task that returned a generator. */
-    public function streams(Batch $batch, int $index, Stream $stream): void;
+    public function streamStarted(Batch $batch, int $index, Stream $stream): void;
 
     /** Returns whether the caller no longer waits for outcomes. */
-    public function isLeft(): bool;
+    public function isAbandoned(): bool;
 
     /** Stops reading the input. */
     public function close(): void;

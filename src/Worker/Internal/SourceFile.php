@@ -38,7 +38,7 @@ final class SourceFile
     private array $namespaces = [[0, '']];
 
     /** Whether PHP runs every top-level statement of the file. */
-    private bool $isWholly = true;
+    private bool $runsCompletely = true;
 
     /** @var list<array{int, int, string, string, string}> index, namespace number, lower-case alias, kind, statement */
     private array $imports = [];
@@ -57,8 +57,8 @@ final class SourceFile
             \PhpToken::tokenize($text, \TOKEN_PARSE),
             static fn(\PhpToken $token): bool => !$token->isIgnorable() || $token->is(\T_CLOSE_TAG),
         ));
-        $this->pair();
-        $this->readTop();
+        $this->pairBrackets();
+        $this->readTopLevel();
         foreach ($this->tokens as $at => $token) {
             if ($token->is([\T_FN, \T_FUNCTION])) {
                 $this->readClosure($at);
@@ -71,7 +71,7 @@ final class SourceFile
     }
 
     /** @return list<ClosureSource> */
-    public function on(int $line): array
+    public function closuresOn(int $line): array
     {
         return $this->closures[$line] ?? [];
     }
@@ -80,7 +80,7 @@ final class SourceFile
     public function excludes(self $other): bool
     {
         $both = array_intersect_key($this->declared, $other->declared);
-        if ($this->isWholly && $other->isWholly) {
+        if ($this->runsCompletely && $other->runsCompletely) {
             return $both !== [];
         }
 
@@ -91,7 +91,7 @@ final class SourceFile
         ) !== [];
     }
 
-    private function pair(): void
+    private function pairBrackets(): void
     {
         $open = [];
         foreach ($this->tokens as $at => $token) {
@@ -128,7 +128,7 @@ final class SourceFile
     }
 
     /** Reads namespaces, imports and declarations. They are outside of all brackets except those of a namespace. */
-    private function readTop(): void
+    private function readTopLevel(): void
     {
         $namespace = '';
         for ($at = 0; isset($this->tokens[$at]); ++$at) {
@@ -149,7 +149,7 @@ final class SourceFile
                     $this->declared[$kind . strtolower("{$namespace}\\{$named->text}")] = true;
                 }
             } else {
-                $this->isWholly = $this->isWholly && !$token->is(self::BRANCHING_TOKENS);
+                $this->runsCompletely = $this->runsCompletely && !$token->is(self::BRANCHING_TOKENS);
                 $at = max($at, $this->partners[$at] ?? 0);
             }
         }
@@ -234,7 +234,7 @@ final class SourceFile
             $begin = $open;
         }
         $line = $this->tokens[$at]->line;
-        $this->closures[$line][] = $this->cut($begin, $end, $isStatic, $parameters, $isArrow ? null : $uses);
+        $this->closures[$line][] = $this->extract($begin, $end, $isStatic, $parameters, $isArrow ? null : $uses);
     }
 
     /** @return list<string> names of the parameters or captured variables in these brackets */
@@ -283,7 +283,7 @@ final class SourceFile
      * @param list<string>      $parameters
      * @param list<string>|null $uses       null for an arrow function
      */
-    private function cut(int $begin, int $end, bool $isStatic, array $parameters, ?array $uses): ClosureSource
+    private function extract(int $begin, int $end, bool $isStatic, array $parameters, ?array $uses): ClosureSource
     {
         $words = $calls = [];
         $isLate = $usesThis = false;

@@ -22,7 +22,7 @@ final class SourceFiles
     private const PATH_PATTERN = '~^(?:/|[a-z]:[/\\\\]|[a-z][a-z0-9+.-]+://)~i';
 
     /** File name that PHP reports for the code of `php -r`. */
-    private const COMMAND_LINE = 'Command line code';
+    private const COMMAND_LINE_FILE = 'Command line code';
 
     private const ADVICE = 'restart this process, or submit a named function or a static method, '
         . 'which run what the worker loads';
@@ -31,14 +31,14 @@ final class SourceFiles
     private static array $files = [];
 
     /** @var \WeakMap<\Closure, ClosureSource>|null */
-    private static ?\WeakMap $known = null;
+    private static ?\WeakMap $sources = null;
 
     /** @throws UnserializableException */
     public static function closure(\Closure $closure, string $path = 'The task'): ClosureSource
     {
-        $known = self::$known ??= new \WeakMap();
+        $sources = self::$sources ??= new \WeakMap();
 
-        return $known[$closure] ??= self::find(new \ReflectionFunction($closure), $path);
+        return $sources[$closure] ??= self::find(new \ReflectionFunction($closure), $path);
     }
 
     /** @throws UnserializableException when the closure is not found, or not distinguishable from others on its line */
@@ -46,19 +46,22 @@ final class SourceFiles
     {
         $file = (string) $closure->getFileName();
         $line = (int) $closure->getStartLine();
-        $beside = self::file($file, $line, $path)->on($line);
-        if (\count($beside) === 1 && $beside[0]->mayBe($closure)) {
-            return $beside[0];
+        $onLine = self::file($file, $line, $path)->closuresOn($line);
+        if (\count($onLine) === 1 && $onLine[0]->couldBe($closure)) {
+            return $onLine[0];
         }
-        $alike = self::distinct($beside, static fn(ClosureSource $source): bool => $source->resembles($closure));
-        if (\count($alike) > 1) {
-            $alike = self::distinct($alike, static fn(ClosureSource $source): bool => $source->isLike($closure));
+        $candidates = self::distinct($onLine, static fn(ClosureSource $source): bool => $source->resembles($closure));
+        if (\count($candidates) > 1) {
+            $candidates = self::distinct(
+                $candidates,
+                static fn(ClosureSource $source): bool => $source->matches($closure),
+            );
         }
-        if (\count($alike) === 1) {
-            return $alike[0];
+        if (\count($candidates) === 1) {
+            return $candidates[0];
         }
 
-        throw $alike === []
+        throw $candidates === []
             ? UnserializableException::at(
                 $path,
                 "a closure that is not found on line {$line} of {$file}",
@@ -67,7 +70,7 @@ final class SourceFiles
             )
             : UnserializableException::at(
                 $path,
-                'one of ' . \count($beside) . " closures that begin on line {$line} of {$file} and can't be told apart",
+                'one of ' . \count($onLine) . " closures that begin on line {$line} of {$file} and can't be told apart",
                 null,
                 'put each on a line of its own',
             );
@@ -96,8 +99,8 @@ final class SourceFiles
     /** @throws UnserializableException if PHP may have loaded another version of the file or line */
     private static function file(string $file, int $line, string $path): SourceFile
     {
-        $known = self::$files[$file] ?? self::capture($file, $path);
-        [$source, $identity, $captured] = $known;
+        $sources = self::$files[$file] ?? self::capture($file, $path);
+        [$source, $identity, $captured] = $sources;
         if ($identity === null || $identity === LoadedFiles::identity($file) || self::isLoaded($source, $file, $line)) {
             return $source;
         }
@@ -147,7 +150,7 @@ final class SourceFiles
 
             return true;
         }
-        $codes = static fn(SourceFile $source): array => array_column($source->on($line), 'code');
+        $codes = static fn(SourceFile $source): array => array_column($source->closuresOn($line), 'code');
 
         return $now !== null && $codes($captured) === $codes($now);
     }
@@ -177,7 +180,7 @@ final class SourceFiles
     /** Returns the argument of `php -r`, if the system shows it. */
     private static function commandLine(string $file): ?string
     {
-        if ($file !== self::COMMAND_LINE || \PHP_SAPI !== 'cli') {
+        if ($file !== self::COMMAND_LINE_FILE || \PHP_SAPI !== 'cli') {
             return null;
         }
         $arguments = explode("\0", (string) @file_get_contents('/proc/self/cmdline'));

@@ -27,19 +27,19 @@ final class StartBackoff
     /** Consecutive workers that did not become ready. */
     private int $failedStarts = 0;
 
-    private ?string $pausing = null;
+    private ?string $timer = null;
 
-    /** @param \Closure(): void $over called when a pause is over */
-    public function __construct(private readonly \Closure $over) {}
+    /** @param \Closure(): void $onResume called when a pause is over */
+    public function __construct(private readonly \Closure $onResume) {}
 
     /** Resets the count of failures: a worker has begun a task. */
-    public function areOver(): void
+    public function resetFailures(): void
     {
         $this->failures = 0;
     }
 
     /** Counts a failure that left the pool without a worker. Returns whether to start another one. */
-    public function mayTryAgain(): bool
+    public function mayRetry(): bool
     {
         $now = (int) hrtime(true);
         if ($this->failures >= self::MAX_FAILURES && $now - $this->failedAt > self::FAILURE_MEMORY_NANOSECONDS) {
@@ -51,35 +51,35 @@ final class StartBackoff
     }
 
     /** Resets the count of failed starts. */
-    public function oneIsReady(): void
+    public function resetFailedStarts(): void
     {
         $this->failedStarts = 0;
     }
 
-    /** Counts a worker that did not become ready. Returns whether more than `$most` have failed in a row. */
-    public function startFailed(int $most): bool
+    /** Counts a worker that did not become ready. Returns whether more than `$limit` have failed in a row. */
+    public function countFailedStart(int $limit): bool
     {
-        return ++$this->failedStarts > $most;
+        return ++$this->failedStarts > $limit;
     }
 
-    public function isPausing(): bool
+    public function isPaused(): bool
     {
-        return $this->pausing !== null;
+        return $this->timer !== null;
     }
 
     public function pause(): void
     {
-        $this->pausing ??= WeakTimer::after(self::RESTART_PAUSE_SECONDS, $this, static function (self $setbacks): void {
-            $setbacks->pausing = null;
-            ($setbacks->over)();
+        $this->timer ??= WeakTimer::after(self::RESTART_PAUSE_SECONDS, $this, static function (self $backoff): void {
+            $backoff->timer = null;
+            ($backoff->onResume)();
         });
     }
 
     public function endPause(): void
     {
-        if ($this->pausing !== null) {
-            EventLoop::cancel($this->pausing);
-            $this->pausing = null;
+        if ($this->timer !== null) {
+            EventLoop::cancel($this->timer);
+            $this->timer = null;
         }
     }
 }

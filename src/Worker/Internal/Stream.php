@@ -16,14 +16,14 @@ final class Stream
     /**
      * Items of this many bytes or more count in the budget, and the worker sends no other before such an item was used.
      */
-    private const MIN_BUDGETED_BYTES = WorkerProtocol::WINDOW_SIZE;
+    private const MIN_BUDGETED_BYTES = WorkerProtocol::MAX_UNREAD_BYTES;
 
     /** @var array<int, self> streams with a waiting reader, whose fiber may be unreachable otherwise */
     private static array $awaited = [];
 
     /** @var \SplQueue<string> */
     private \SplQueue $items;
-    private bool $over = false;
+    private bool $isEnded = false;
     private mixed $result = null;
     private ?\Throwable $failure = null;
 
@@ -32,13 +32,13 @@ final class Stream
 
     /**
      * @param \Closure(string): mixed  $decode returns key and value of an item
-     * @param \Closure(int, int): void $taken  called with the number of items that were read, and their bytes
-     * @param \Closure(): void         $left   called when the reader needs no more items
+     * @param \Closure(int, int): void $onRead  called with the number of items that were read, and their bytes
+     * @param \Closure(): void         $onRelease   called when the reader needs no more items
      */
     public function __construct(
         private readonly \Closure $decode,
-        private readonly \Closure $taken,
-        private readonly \Closure $left,
+        private readonly \Closure $onRead,
+        private readonly \Closure $onRelease,
         private readonly ?ResultBudget $budget = null,
     ) {
         $this->items = new \SplQueue();
@@ -46,11 +46,11 @@ final class Stream
 
     public function __destruct()
     {
-        if (!$this->over) {
-            ($this->left)();
+        if (!$this->isEnded) {
+            ($this->onRelease)();
         }
         foreach ($this->items as $item) {
-            $this->budget?->release(self::counted($item));
+            $this->budget?->release(self::budgetedBytes($item));
         }
     }
 
@@ -58,20 +58,20 @@ final class Stream
     public function arrived(string $item): void
     {
         $this->items->enqueue($item);
-        $this->budget?->occupy(self::counted($item));
+        $this->budget?->occupy(self::budgetedBytes($item));
         $this->wake();
     }
 
     public function ended(mixed $result): void
     {
-        $this->over = true;
+        $this->isEnded = true;
         $this->result = $result;
         $this->wake();
     }
 
     public function failed(\Throwable $failure): void
     {
-        $this->over = true;
+        $this->isEnded = true;
         $this->failure = $failure;
         $this->wake();
     }
@@ -88,12 +88,12 @@ final class Stream
             while (!$this->items->isEmpty()) {
                 $bytes = $this->items->dequeue();
                 $size = \strlen($bytes);
-                $counted = $this->budget === null ? 0 : self::counted($bytes);
-                if ($counted === 0) {
-                    $this->took($size);
+                $budgeted = $this->budget === null ? 0 : self::budgetedBytes($bytes);
+                if ($budgeted === 0) {
+                    $this->acknowledge($size);
                 } else {
                     // deferred, so that a reader that keeps the item can occupy its bytes first
-                    EventLoop::defer(fn() => $this->budget->release($counted));
+                    EventLoop::defer(fn() => $this->budget->release($budgeted));
                 }
                 /** @var array{mixed, mixed} $item */
                 $item = ($this->decode)($bytes);
@@ -101,14 +101,14 @@ final class Stream
                 unset($bytes, $item);
                 OneWayGenerator::refuse(yield $key => $value);
                 unset($value);
-                if ($counted > 0) {
-                    $this->took($size);
+                if ($budgeted > 0) {
+                    $this->acknowledge($size);
                 }
             }
             if ($this->failure !== null) {
                 throw $this->failure;
             }
-            if ($this->over) {
+            if ($this->isEnded) {
                 return $this->result;
             }
             self::$awaited[spl_object_id($this)] = $this;
@@ -121,14 +121,14 @@ final class Stream
         }
     }
 
-    private function took(int $size): void
+    private function acknowledge(int $size): void
     {
-        if (!$this->over) {
-            ($this->taken)(1, $size);
+        if (!$this->isEnded) {
+            ($this->onRead)(1, $size);
         }
     }
 
-    private static function counted(string $item): int
+    private static function budgetedBytes(string $item): int
     {
         return \strlen($item) < self::MIN_BUDGETED_BYTES ? 0 : \strlen($item);
     }

@@ -13,13 +13,13 @@ final class Submission extends Encoded
     public ?\Throwable $cancelled = null;
 
     /** Whether no worker has had the task yet. */
-    public bool $waits = true;
+    public bool $isWaiting = true;
 
     /** @var (\Closure(): void)|null called when the task is over */
-    public ?\Closure $ended = null;
+    public ?\Closure $onEnd = null;
 
     /** Whether its outcome is a generator that is not finished. */
-    private bool $streams = false;
+    private bool $isStreaming = false;
 
     /** @param DeferredFuture<mixed>|null $deferred null after the outcome, which may hold a generator */
     public function __construct(string $code, int $kind, private ?DeferredFuture $deferred)
@@ -30,19 +30,19 @@ final class Submission extends Encoded
     /** Returns whether the task has its outcome and all items of a generator, so that a cancellation has no effect. */
     public function isOver(): bool
     {
-        return $this->deferred === null && !$this->streams;
+        return $this->deferred === null && !$this->isStreaming;
     }
 
     public function stream(Stream $stream): void
     {
-        $this->streams = true;
+        $this->isStreaming = true;
         $this->settle($stream->items());
     }
 
     /** Called when all items of its generator have arrived. */
-    public function streamed(): void
+    public function streamEnded(): void
     {
-        $this->streams = false;
+        $this->isStreaming = false;
         $this->end();
     }
 
@@ -68,8 +68,8 @@ final class Submission extends Encoded
 
     private function end(): void
     {
-        if ($this->isOver() && $this->ended !== null) {
-            ($this->ended)();
+        if ($this->isOver() && $this->onEnd !== null) {
+            ($this->onEnd)();
         }
     }
 }

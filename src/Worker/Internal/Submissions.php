@@ -9,14 +9,14 @@ use Amp\Cancellation;
 /** The submitted tasks of a pool. */
 final class Submissions implements Source
 {
-    private readonly BatchSizing $pace;
+    private readonly BatchSizing $sizing;
 
     /** @var \SplQueue<Submission> */
     private \SplQueue $waiting;
 
     /** Number of tasks without an outcome; and of those that no worker has had. */
     private int $open = 0;
-    private int $waits = 0;
+    private int $waitingCount = 0;
 
     /** @var \WeakMap<Submission, Cancellation> tasks that can be cancelled */
     private \WeakMap $cancellations;
@@ -24,7 +24,7 @@ final class Submissions implements Source
     /** @param \Closure(): void $allSettled called when the last of them has its outcome */
     public function __construct(private readonly \Closure $allSettled)
     {
-        $this->pace = new BatchSizing();
+        $this->sizing = new BatchSizing();
         $this->waiting = new \SplQueue();
         $this->cancellations = new \WeakMap();
         Unfinished::watch($this);
@@ -37,7 +37,7 @@ final class Submissions implements Source
         }
         $this->waiting->enqueue($submission);
         ++$this->open;
-        ++$this->waits;
+        ++$this->waitingCount;
     }
 
     public function open(): int
@@ -60,20 +60,20 @@ final class Submissions implements Source
     /** @return bool whether the task was still waiting; if so, it has failed with the reason */
     public function withdraw(Submission $submission, \Throwable $reason): bool
     {
-        if (!$submission->waits) {
+        if (!$submission->isWaiting) {
             return false;
         }
-        $submission->waits = false; // take() skips it later
-        --$this->waits;
+        $submission->isWaiting = false; // take() skips it later
+        --$this->waitingCount;
         $submission->fail($reason);
         $this->settled(1);
 
         return true;
     }
 
-    public function pace(): BatchSizing
+    public function sizing(): BatchSizing
     {
-        return $this->pace;
+        return $this->sizing;
     }
 
     public function code(): ?string
@@ -88,22 +88,22 @@ final class Submissions implements Source
 
     public function demand(): int
     {
-        return $this->waits;
+        return $this->waitingCount;
     }
 
-    public function take(int $most, int $workers): ?Batch
+    public function take(int $maxTasks, int $workers): ?Batch
     {
-        $size = min($most, $this->pace->size(), max(1, intdiv($this->waits, $workers)));
+        $size = min($maxTasks, $this->sizing->size(), max(1, intdiv($this->waitingCount, $workers)));
         $tasks = [];
         while (\count($tasks) < $size && !$this->waiting->isEmpty()) {
             $submission = $this->waiting->dequeue();
-            if ($submission->waits) {
-                $submission->waits = false;
+            if ($submission->isWaiting) {
+                $submission->isWaiting = false;
                 $tasks[] = $submission;
             }
         }
 
-        $this->waits -= \count($tasks);
+        $this->waitingCount -= \count($tasks);
 
         return $tasks === [] ? null : new Batch($this, 0, $tasks, $tasks, true);
     }
@@ -135,7 +135,7 @@ final class Submissions implements Source
         $this->settled(1);
     }
 
-    public function streams(Batch $batch, int $index, Stream $stream): void
+    public function streamStarted(Batch $batch, int $index, Stream $stream): void
     {
         /** @var Submission $submission */
         $submission = $batch->keys[$index];
@@ -143,7 +143,7 @@ final class Submissions implements Source
         $this->settled(1);
     }
 
-    public function isLeft(): bool
+    public function isAbandoned(): bool
     {
         return false;
     }

@@ -30,10 +30,10 @@ final class TaskCode
     private const MAX_CACHED_CLOSURES = 256;
 
     /** @var array<string, string> code of closures without captured values, by source and key */
-    private static array $pure = [];
+    private static array $codeOfSource = [];
 
     /** @var \WeakMap<\Closure, array<string, string>>|null the same by closure and key, even if the file changes */
-    private static ?\WeakMap $same = null;
+    private static ?\WeakMap $codeOfClosure = null;
 
     /**
      * @param string $key    key that signs closures
@@ -95,8 +95,8 @@ final class TaskCode
     /** @throws UnserializableException */
     private static function encodeClosure(\Closure $task, #[\SensitiveParameter] string $key, bool &$isPure): string
     {
-        $same = self::$same ??= new \WeakMap();
-        $code = $same[$task][$key] ?? null;
+        $codeOfClosure = self::$codeOfClosure ??= new \WeakMap();
+        $code = $codeOfClosure[$task][$key] ?? null;
         if ($code !== null) {
             $isPure = true;
 
@@ -111,18 +111,18 @@ final class TaskCode
         $source = SourceFiles::closure($task);
         $isPure = $function->getClosureThis() === null && $function->getStaticVariables() === [];
         $scope = $function->getClosureScopeClass()?->getName();
-        $place = $isPure ? "{$key}{$source->id}:{$scope}:{$function->getClosureCalledClass()?->getName()}" : '';
-        if (isset(self::$pure[$place])) {
-            $same[$task] = [$key => self::$pure[$place]];
+        $cacheKey = $isPure ? "{$key}{$source->id}:{$scope}:{$function->getClosureCalledClass()?->getName()}" : '';
+        if (isset(self::$codeOfSource[$cacheKey])) {
+            $codeOfClosure[$task] = [$key => self::$codeOfSource[$cacheKey]];
 
-            return self::$pure[$place];
+            return self::$codeOfSource[$cacheKey];
         }
         $payload = ClosurePacker::serialize($task, self::ROOT_PATH);
         $code = serialize([self::CLOSURE, $payload, hash_hmac(self::MAC_ALGORITHM, $payload, $key, true)]);
         if ($isPure) {
-            self::$pure = \count(self::$pure) < self::MAX_CACHED_CLOSURES ? self::$pure : [];
-            self::$pure[$place] = $code;
-            $same[$task] = [$key => $code];
+            self::$codeOfSource = \count(self::$codeOfSource) < self::MAX_CACHED_CLOSURES ? self::$codeOfSource : [];
+            self::$codeOfSource[$cacheKey] = $code;
+            $codeOfClosure[$task] = [$key => $code];
         }
 
         return $code;
@@ -207,7 +207,8 @@ final class TaskCode
     private static function missing(string $what): \UnexpectedValueException
     {
         return new \UnexpectedValueException(
-            "A worker has no {$what}: it loads what Composer autoloads, and the file that WorkerPoolOptions(bootstrap:) names",
+            "A worker has no {$what}. Let Composer autoload it, or load it in the file of "
+                . 'WorkerPoolOptions(bootstrap:)',
         );
     }
 }

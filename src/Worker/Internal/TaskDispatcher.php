@@ -29,7 +29,7 @@ use Spindle\Worker\WorkerStartException;
 final class TaskDispatcher
 {
     /** Seconds that a running task of an abandoned loop may continue, before its worker is ended. */
-    public const LEAVING = 0.02;
+    public const ABANDONED_TASK_TIMEOUT = 0.02;
 
     /** Largest number of batches that a worker has at once. */
     private const MAX_BATCHES_PER_WORKER = 2;
@@ -42,8 +42,8 @@ final class TaskDispatcher
     private readonly TaskSources $sources;
     private readonly Backlog $backlog;
     private readonly Results $results;
-    private readonly TaskTimeouts $overdue;
-    private readonly PoolActivity $drain;
+    private readonly TaskTimeouts $timeouts;
+    private readonly PoolActivity $activity;
 
     private readonly int $owner;
 
@@ -84,17 +84,17 @@ final class TaskDispatcher
             $settings,
             $context,
             $this->fill(...),
-            $this->heard(...),
-            $this->gone(...),
-            $this->cannotStart(...),
+            $this->receive(...),
+            $this->workerEnded(...),
+            $this->startFailed(...),
         );
         $this->owner = (int) getmypid();
         $this->backlog = new Backlog($this->fill(...));
-        $this->overdue = new TaskTimeouts($this->workers, $this->backlog, $options->timeout, $this->fill(...));
+        $this->timeouts = new TaskTimeouts($this->workers, $this->backlog, $options->timeout, $this->fill(...));
         $this->results = new Results($retry, $this->backlog, $this->settled(...), $settings->budget);
         $this->submissions = new Submissions($this->settled(...));
         $this->sources = new TaskSources($this->submissions);
-        $this->drain = new PoolActivity($this->workers, $this->sources, $this->results, $this->overdue);
+        $this->activity = new PoolActivity($this->workers, $this->sources, $this->results, $this->timeouts);
     }
 
     public function size(): int
@@ -103,7 +103,7 @@ final class TaskDispatcher
     }
 
     /** @return array<string, int> */
-    public function figures(): array
+    public function statistics(): array
     {
         $workers = $this->workers->all();
 
@@ -115,7 +115,7 @@ final class TaskDispatcher
             'max' => $this->workers->size,
             'workers' => \count($workers),
             'waiting' => $this->submissions->demand() + $this->backlog->tasks(),
-            'run_total' => $this->results->run,
+            'run_total' => $this->results->attempts,
             'failed_total' => $this->results->failed,
             'crashed_total' => $this->results->crashed,
         ];
@@ -131,17 +131,17 @@ final class TaskDispatcher
     /** @throws PoolClosedException */
     public function mustBeOpen(): void
     {
-        if ($this->drain->isClosed()) {
+        if ($this->activity->isClosed()) {
             throw PoolClosedException::forNew();
         }
     }
 
     public function submit(Submission $submission, ?Cancellation $cancellation): void
     {
-        $this->followUser();
+        $this->checkUser();
         $this->submissions->add($submission, $cancellation);
         if ($this->submissions->open() === 1) {
-            $this->drain->keepLoop();
+            $this->activity->keepLoop();
         }
         $this->fill(true);
     }
@@ -149,7 +149,7 @@ final class TaskDispatcher
     /** Cancels a task. The task fails with this reason once it can have no more effect. */
     public function cancel(Submission $submission, \Throwable $reason): void
     {
-        if ($submission->isOver() || $this->isElsewhere()) {
+        if ($submission->isOver() || $this->isFork()) {
             return;
         }
         $submission->cancelled = $reason;
@@ -159,12 +159,12 @@ final class TaskDispatcher
         foreach ($this->workers->all() as $worker) {
             foreach ($worker->batches as $batch) {
                 $index = $batch->source === $this->submissions ? array_search($submission, $batch->keys, true) : false;
-                if ($index === false || $index < $batch->arrived || $index >= $batch->limit) {
+                if ($index === false || $index < $batch->received || $index >= $batch->limit) {
                     continue; // the worker no longer has the task: its attempt failed, or the pool took the task back
                 }
-                $this->overdue->takeBack($worker);
+                $this->timeouts->takeBack($worker);
                 if (!$submission->isOver() && $worker->running() === [$batch, $index]) {
-                    $worker->condemned = [$batch, $index];
+                    $worker->endingTask = [$batch, $index];
                     $this->workers->end($worker, static fn(): \Throwable => $reason);
                 }
                 $this->fill();
@@ -176,28 +176,28 @@ final class TaskDispatcher
 
     public function open(MapRun $run): void
     {
-        $this->followUser();
+        $this->checkUser();
         $this->sources->add($run);
-        $this->drain->keepLoop();
+        $this->activity->keepLoop();
     }
 
-    /** Drops the waiting tasks of a map. Tasks that run may continue for `$patience` seconds. */
-    public function leave(MapRun $run, float $patience): void
+    /** Drops the waiting tasks of a map. Tasks that run may continue for `$timeout` seconds. */
+    public function abandon(MapRun $run, float $timeout): void
     {
-        if ($this->isElsewhere()) {
+        if ($this->isFork()) {
             return;
         }
         $this->backlog->drop($run);
         foreach ($this->workers->all() as $worker) {
-            if (!$this->has($worker, $run)) {
+            if (!$this->hasTasksOf($worker, $run)) {
                 continue;
             }
-            $this->overdue->takeBack($worker);
-            if ($patience === 0.0) {
+            $this->timeouts->takeBack($worker);
+            if ($timeout === 0.0) {
                 $this->endIfRunning($worker, $run);
             } else {
                 $worker->timers["left {$run->id()}"] = WeakTimer::after(
-                    $patience,
+                    $timeout,
                     $this,
                     static function (self $dispatcher) use ($worker, $run): void {
                         unset($worker->timers["left {$run->id()}"]);
@@ -206,13 +206,13 @@ final class TaskDispatcher
                 );
             }
         }
-        $this->endedIfGone($run);
+        $this->finishIfAbandoned($run);
         $this->fill();
     }
 
     public function forget(MapRun $run): void
     {
-        if ($this->isElsewhere()) {
+        if ($this->isFork()) {
             return;
         }
         $this->sources->remove($run);
@@ -228,36 +228,37 @@ final class TaskDispatcher
     /**
      * Gives tasks to workers that have room, and starts workers if there are more tasks.
      *
-     * @param bool $followed whether {@see followUser()} was called just before
+     * @param bool $isUserChecked whether {@see checkUser()} was called just before
      */
-    public function fill(bool $followed = false): void
+    public function fill(bool $isUserChecked = false): void
     {
         $workers = $this->workers->all();
-        if (($this->hand($workers, $followed) || $this->workers->mayGrow()) && $this->overdue->relieve($workers)) {
-            $this->hand($workers);
+        $hasRoom = $this->assign($workers, $isUserChecked) || $this->workers->mayGrow();
+        if ($hasRoom && $this->timeouts->takeBackOverdue($workers)) {
+            $this->assign($workers);
         }
         if (!$this->workers->mayGrow()) {
             return;
         }
         $missing = $this->workers->missingFor($this->demand());
-        if ($missing > 0 && $this->workers->areOutdated()) {
-            $this->renew();
+        if ($missing > 0 && $this->workers->haveFormerCredentials()) {
+            $this->replaceWorkers();
             $missing = $this->workers->missingFor($this->demand());
         }
         $this->workers->start($missing);
     }
 
     /** Replaces the workers if the user of this process has changed. Callers that add tasks call this first. */
-    public function followUser(): void
+    public function checkUser(): void
     {
-        if ($this->workers->hasOtherUser()) {
-            $this->renew();
+        if ($this->workers->hasUserChanged()) {
+            $this->replaceWorkers();
         }
     }
 
     public function close(): void
     {
-        $this->drain->close();
+        $this->activity->close();
     }
 
     public function kill(): void
@@ -267,59 +268,60 @@ final class TaskDispatcher
         $this->workers->close();
         foreach ($workers as $worker) {
             foreach ($worker->batches as $batch) {
-                for ($index = $batch->arrived; $index < $batch->limit; ++$index) {
+                for ($index = $batch->received; $index < $batch->limit; ++$index) {
                     $this->results->abandon($worker, $batch, $index, $reason);
                 }
             }
             $worker->batches = [];
         }
-        $this->giveUp($reason);
-        $this->drain->end();
+        $this->failWaitingTasks($reason);
+        $this->activity->end();
     }
 
     /** Closes a pool that is no longer referenced, in the background: its accepted tasks still get their outcomes. */
     public function release(): void
     {
-        if ($this->drain->isClosed()) {
+        if ($this->activity->isClosed()) {
             return;
         }
         $isRead = array_filter(
             $this->workers->all(),
             static fn(WorkerHandle $worker): bool => $worker->stream?->get() !== null,
         ) !== [];
-        $this->submissions->open() > 0 || $isRead ? $this->drain->release() : $this->kill();
+        $this->submissions->open() > 0 || $isRead ? $this->activity->release() : $this->kill();
     }
 
     /**
      * Gives tasks to workers.
      *
      * @param array<int, WorkerHandle> $workers
-     * @param bool                     $mayServe whether the workers are known to have the credentials of this process
+     * @param bool                     $isChecked whether the workers are known to have the credentials of this process
      *
      * @return bool whether a worker is left with room for more tasks
      */
-    private function hand(array $workers, bool $mayServe = false): bool
+    private function assign(array $workers, bool $isChecked = false): bool
     {
         for ($depth = 1; $depth <= self::MAX_BATCHES_PER_WORKER; ++$depth) {
             foreach ($workers as $worker) {
-                if (\count($worker->batches) >= $depth || ($depth > 1 && $this->overdue->isLate($worker))) {
+                if (\count($worker->batches) >= $depth || ($depth > 1 && $this->timeouts->isOverdue($worker))) {
                     continue;
                 }
-                $most = $this->workers->allowance($worker);
-                if ($most === 0) {
+                $maxTasks = $this->workers->maxTasksFor($worker);
+                if ($maxTasks === 0) {
                     continue;
                 }
-                $batch = $this->backlog->shift($most) ?? $this->sources->next($most, $this->workers->size, $depth > 1);
+                $batch = $this->backlog->shift($maxTasks)
+                    ?? $this->sources->next($maxTasks, $this->workers->size, $depth > 1);
                 if ($batch === null) {
                     return true;
                 }
-                if (!$mayServe && $this->workers->mustNotServe()) {
+                if (!$isChecked && $this->workers->haveFormerPrivileges()) {
                     $this->backlog->add($batch);
-                    $this->renew();
+                    $this->replaceWorkers();
 
                     return false;
                 }
-                $mayServe = true;
+                $isChecked = true;
                 $this->send($worker, $batch);
             }
         }
@@ -333,28 +335,28 @@ final class TaskDispatcher
      * Running tasks finish. Tasks that were not started move to the new workers if they were submitted by root. Tasks
      * of any other user fail, because the new workers may have more privileges.
      */
-    private function renew(): void
+    private function replaceWorkers(): void
     {
-        if ($this->isElsewhere()) {
+        if ($this->isFork()) {
             return;
         }
         $mayMove = $this->workers->areOfRoot();
         foreach ($this->workers->all() as $worker) {
-            $this->overdue->takeBack($worker);
+            $this->timeouts->takeBack($worker);
             foreach ($worker->batches as $batch) {
-                $batch->isStranded = $batch->isStranded || !$mayMove;
+                $batch->isPinned = $batch->isPinned || !$mayMove;
             }
         }
-        $this->workers->renew();
+        $this->workers->replaceAll();
         if (!$mayMove) {
-            $this->giveUp(WorkerStartException::otherCredentials());
+            $this->failWaitingTasks(WorkerStartException::otherCredentials());
         }
     }
 
     /** Takes back tasks that a worker will not start, or fails them if no other worker may run them. */
-    private function putBack(Batch $batch, Batch $rest): void
+    private function requeue(Batch $batch, Batch $rest): void
     {
-        if (!$batch->isStranded) {
+        if (!$batch->isPinned) {
             $this->backlog->add($rest);
 
             return;
@@ -380,7 +382,7 @@ final class TaskDispatcher
         }
         $worker->batches[] = $batch;
         if (\count($worker->batches) === 1) {
-            $this->overdue->isFirst($worker, $batch);
+            $this->timeouts->becameFirst($worker, $batch);
         }
         [$head, $body] = $batch->payload();
         $head = $code . pack('VCV', \strlen($head) + \strlen($body) + 5, WorkerProtocol::TASKS, $batch->id) . $head;
@@ -392,12 +394,12 @@ final class TaskDispatcher
         }
     }
 
-    private function heard(WorkerHandle $worker, int $type, int $id, string $bytes, int $at, int $length): void
+    private function receive(WorkerHandle $worker, int $type, int $id, string $bytes, int $at, int $length): void
     {
         if ($type === WorkerProtocol::RESULTS) {
             $done = $this->results->take($worker, $bytes, $at, $length);
             if ($done === null) {
-                $this->workers->distrust($worker);
+                $this->workers->endForInvalidResults($worker);
             } elseif ($done) {
                 $this->done($worker, $worker->batches[0]);
             }
@@ -415,81 +417,81 @@ final class TaskDispatcher
     private function done(WorkerHandle $worker, Batch $batch): void
     {
         array_shift($worker->batches);
-        $batch->source->pace()->learn($batch->arrived, $batch->elapsed, $batch->longest);
-        if ($batch->arrived < $batch->limit) {
+        $batch->source->sizing()->learn($batch->received, $batch->elapsed, $batch->longest);
+        if ($batch->received < $batch->limit) {
             // The worker read a limit that excludes these tasks, or stopped because its memory has grown.
-            $this->putBack($batch, $batch->slice($batch->arrived, $batch->limit));
+            $this->requeue($batch, $batch->slice($batch->received, $batch->limit));
         }
         if ($batch->source instanceof MapRun) {
-            $this->endedIfGone($batch->source);
+            $this->finishIfAbandoned($batch->source);
         }
         $next = $worker->first();
         if ($next === null) {
-            $this->workers->idle($worker);
+            $this->workers->becameIdle($worker);
         } else {
-            $this->overdue->isFirst($worker, $next);
+            $this->timeouts->becameFirst($worker, $next);
         }
         $this->fill();
-        $this->drain->checkDrained();
+        $this->activity->stopIfSettled();
     }
 
     /** Handles the end of a worker: tasks that it has not started move to others, the rest fail or are retried. */
-    private function gone(WorkerHandle $worker): void
+    private function workerEnded(WorkerHandle $worker): void
     {
         $batches = $worker->batches;
         $running = null;
-        $unread = $worker->hasDiedReading() ? $worker->first() : null;
+        $unread = $worker->diedReading() ? $worker->first() : null;
         foreach ($batches as $batch) {
             if ($batch === $unread && $batch->limit > 1) {
-                $this->separate($batch);
+                $this->requeueEach($batch);
                 continue;
             }
             $started = $batch === $unread ? $batch->limit : min($batch->limit, $worker->started($batch));
-            if ($started > $batch->arrived) {
+            if ($started > $batch->received) {
                 $running = [$batch, $started - 1];
             }
             $rest = $batch->slice($started, max($started, $batch->limit));
             $batch->limit = $started;
-            $this->putBack($batch, $rest);
+            $this->requeue($batch, $rest);
         }
         $worker->batches = [];
         foreach ($batches as $batch) {
-            for ($index = $batch->arrived; $index < $batch->limit; ++$index) {
-                $this->results->lost($worker, $batch, $index, [$batch, $index] === $running);
+            for ($index = $batch->received; $index < $batch->limit; ++$index) {
+                $this->results->attemptLost($worker, $batch, $index, [$batch, $index] === $running);
             }
             if ($batch->source instanceof MapRun) {
-                $this->endedIfGone($batch->source);
+                $this->finishIfAbandoned($batch->source);
             }
         }
-        $this->drain->checkDrained();
+        $this->activity->stopIfSettled();
     }
 
     /** Puts back each task in its own batch, so that the next death during reading identifies the task. */
-    private function separate(Batch $batch): void
+    private function requeueEach(Batch $batch): void
     {
         for ($index = 0; $index < $batch->limit; ++$index) {
-            $this->putBack($batch, $batch->slice($index, $index + 1));
+            $this->requeue($batch, $batch->slice($index, $index + 1));
         }
         $batch->limit = 0;
     }
 
-    private function cannotStart(WorkerStartException $reason): void
+    private function startFailed(WorkerStartException $reason): void
     {
-        $this->giveUp($reason);
-        $this->drain->checkDrained();
+        $this->failWaitingTasks($reason);
+        $this->activity->stopIfSettled();
     }
 
     /** Fails all tasks that no worker has. */
-    private function giveUp(\Throwable $reason): void
+    private function failWaitingTasks(\Throwable $reason): void
     {
         $this->backlog->fail($reason);
         $this->sources->abort($reason);
     }
 
-    private function has(WorkerHandle $worker, MapRun $run): bool
+    private function hasTasksOf(WorkerHandle $worker, MapRun $run): bool
     {
         foreach ($worker->batches as $batch) {
-            if ($batch->source === $run && $batch->arrived < $batch->limit) {
+            if ($batch->source === $run && $batch->received < $batch->limit) {
                 return true;
             }
         }
@@ -498,7 +500,7 @@ final class TaskDispatcher
     }
 
     /** Returns whether this is a fork of the pool's process. A fork must not use the shared sockets and marks. */
-    private function isElsewhere(): bool
+    private function isFork(): bool
     {
         return $this->owner !== getmypid();
     }
@@ -506,26 +508,26 @@ final class TaskDispatcher
     private function endIfRunning(WorkerHandle $worker, MapRun $run): void
     {
         [$batch, $index] = $worker->running() ?? [null, 0];
-        if ($batch?->source === $run && $worker->ending === null && $index >= $batch->arrived) {
-            $this->workers->end($worker, static fn(): \Throwable => PoolClosedException::left());
+        if ($batch?->source === $run && $worker->ending === null && $index >= $batch->received) {
+            $this->workers->end($worker, static fn(): \Throwable => PoolClosedException::abandoned());
         }
     }
 
-    private function endedIfGone(MapRun $run): void
+    private function finishIfAbandoned(MapRun $run): void
     {
-        if (!$run->isLeft()) {
+        if (!$run->isAbandoned()) {
             return;
         }
         foreach ($this->workers->all() as $worker) {
-            if ($this->has($worker, $run)) {
+            if ($this->hasTasksOf($worker, $run)) {
                 return;
             }
         }
-        $run->ended();
+        $run->finish();
     }
 
     private function settled(): void
     {
-        $this->drain->settled();
+        $this->activity->settled();
     }
 }

@@ -36,7 +36,8 @@ final class TaskOutcome
     public static function missing(string $class): never
     {
         throw new \UnexpectedValueException(
-            "The process of the pool has no class {$class}, of which a worker has sent an object: load it there as well, or let Composer autoload it",
+            "The pool's process has no class {$class}, but a worker has sent an object of it. Let Composer autoload the"
+                . ' class, or load it in this process',
         );
     }
 

@@ -31,13 +31,13 @@ final class TaskSources
      * @param int  $workers number of workers that share the available tasks
      * @param bool $quick   whether to use only sources whose tasks take little time
      */
-    public function next(int $most, int $workers, bool $quick): ?Batch
+    public function next(int $maxTasks, int $workers, bool $quick): ?Batch
     {
         foreach ($this->sources as $id => $source) {
-            if ($quick && !$source->pace()->isQuick()) {
+            if ($quick && !$source->sizing()->isQuick()) {
                 continue;
             }
-            $batch = $source->take($most, $workers);
+            $batch = $source->take($maxTasks, $workers);
             if ($batch !== null) {
                 if (\count($this->sources) > 1) {
                     unset($this->sources[$id]);

@@ -26,10 +26,10 @@ final class TaskTimeouts
     /** Seconds after which a worker that has not begun its batch may have been stopped (SIGSTOP). */
     private const BEGIN_TIMEOUT = 3.0;
 
-    private ?string $looking = null;
+    private ?string $overdueTimer = null;
 
     /** Timer of the next check of workers that have not begun their batches. */
-    private ?string $watching = null;
+    private ?string $stoppedTimer = null;
 
     /**
      * @param float|null       $timeout time limit of each task, in seconds
@@ -44,28 +44,28 @@ final class TaskTimeouts
 
     public function close(): void
     {
-        foreach ([$this->looking, $this->watching] as $timer) {
+        foreach ([$this->overdueTimer, $this->stoppedTimer] as $timer) {
             if ($timer !== null) {
                 EventLoop::cancel($timer);
             }
         }
-        $this->looking = $this->watching = null;
+        $this->overdueTimer = $this->stoppedTimer = null;
     }
 
     /** Called when a batch becomes the first of its worker. */
-    public function isFirst(WorkerHandle $worker, Batch $batch): void
+    public function becameFirst(WorkerHandle $worker, Batch $batch): void
     {
         $batch->since = hrtime(true);
-        if ($this->watching === null) {
-            $this->watch(self::BEGIN_TIMEOUT);
+        if ($this->stoppedTimer === null) {
+            $this->scheduleStoppedCheck(self::BEGIN_TIMEOUT);
         }
-        if ($this->timeout !== null && !$worker->timed) {
-            $this->limitTime($worker, $this->timeout);
+        if ($this->timeout !== null && !$worker->isTimeChecked) {
+            $this->scheduleTimeCheck($worker, $this->timeout);
         }
     }
 
     /** Returns whether the worker is busy with its first batch for so long that other tasks should not wait. */
-    public function isLate(WorkerHandle $worker): bool
+    public function isOverdue(WorkerHandle $worker): bool
     {
         $first = $worker->first();
 
@@ -79,28 +79,28 @@ final class TaskTimeouts
      *
      * @return bool whether tasks can now be given to other workers
      */
-    public function relieve(array $workers): bool
+    public function takeBackOverdue(array $workers): bool
     {
         $waiting = false;
         $idle = $this->workers->mayGrow();
         foreach ($workers as $worker) {
             if ($worker->batches === []) {
                 $idle = $idle || $worker->isIdle();
-            } elseif ($worker->mark !== null && $this->waitingAt($worker)) {
-                if ($this->isLate($worker)) {
+            } elseif ($worker->mark !== null && $this->hasWaitingTasks($worker)) {
+                if ($this->isOverdue($worker)) {
                     $this->takeBack($worker);
                 } else {
                     $waiting = true;
                 }
             }
         }
-        if ($waiting && $idle && $this->backlog->count() === 0 && $this->looking === null) {
-            $this->looking = WeakTimer::after(
+        if ($waiting && $idle && $this->backlog->count() === 0 && $this->overdueTimer === null) {
+            $this->overdueTimer = WeakTimer::after(
                 self::OVERDUE_NANOSECONDS / 1e9,
                 $this,
-                static function (self $overdue): void {
-                    $overdue->looking = null;
-                    ($overdue->freed)();
+                static function (self $timeouts): void {
+                    $timeouts->overdueTimer = null;
+                    ($timeouts->freed)();
                 },
             );
         }
@@ -121,11 +121,11 @@ final class TaskTimeouts
     }
 
     /** Sets a single timer for all workers. One for each batch would cost more than a tiny task. */
-    private function watch(float $seconds): void
+    private function scheduleStoppedCheck(float $seconds): void
     {
-        $this->watching = WeakTimer::after($seconds, $this, static function (self $overdue): void {
-            $overdue->watching = null;
-            $overdue->replaceStopped();
+        $this->stoppedTimer = WeakTimer::after($seconds, $this, static function (self $timeouts): void {
+            $timeouts->stoppedTimer = null;
+            $timeouts->replaceStopped();
         });
     }
 
@@ -144,8 +144,8 @@ final class TaskTimeouts
                 $this->replace($worker);
             }
         }
-        if ($next !== null && $this->watching === null) {
-            $this->watch($next);
+        if ($next !== null && $this->stoppedTimer === null) {
+            $this->scheduleStoppedCheck($next);
         }
     }
 
@@ -154,34 +154,34 @@ final class TaskTimeouts
     {
         $this->takeBack($worker);
         if ($worker->running() === null) { // otherwise it was continued just now
-            $this->workers->end($worker, static fn(): \Throwable => new \LogicException('No task of it ran'));
+            $this->workers->end($worker, static fn(): \Throwable => new \LogicException('The worker ran no task'));
         }
         ($this->freed)();
     }
 
     /** Returns whether the worker has tasks that it has probably not started. */
-    private function waitingAt(WorkerHandle $worker): bool
+    private function hasWaitingTasks(WorkerHandle $worker): bool
     {
         [$first, $second] = [$worker->batches[0], $worker->batches[1] ?? null];
 
         return ($second !== null && $second->limit > 0)
-            || ($first->limit - $first->arrived > 1 && $first->limit > $worker->started($first));
+            || ($first->limit - $first->received > 1 && $first->limit > $worker->started($first));
     }
 
-    private function limitTime(WorkerHandle $worker, float $seconds): void
+    private function scheduleTimeCheck(WorkerHandle $worker, float $seconds): void
     {
-        $worker->timed = true;
+        $worker->isTimeChecked = true;
         $worker->timers['timeout'] = WeakTimer::after(
             max(0.001, $seconds),
             $this,
-            static function (self $overdue) use ($worker): void {
-                $worker->timed = false;
-                $overdue->lookAtTime($worker, (float) $overdue->timeout);
+            static function (self $timeouts) use ($worker): void {
+                $worker->isTimeChecked = false;
+                $timeouts->checkTime($worker, (float) $timeouts->timeout);
             },
         );
     }
 
-    private function lookAtTime(WorkerHandle $worker, float $timeout): void
+    private function checkTime(WorkerHandle $worker, float $timeout): void
     {
         $batch = $worker->running()[0] ?? $worker->first();
         if ($batch === null || $worker->ending !== null) {
@@ -196,19 +196,19 @@ final class TaskTimeouts
         }
         $left ??= $timeout - (hrtime(true) - $since) / 1e9;
         if ($left > 0) {
-            $this->limitTime($worker, $left);
+            $this->scheduleTimeCheck($worker, $left);
 
             return;
         }
         $late = $worker->running();
         $this->takeBack($worker);
         if ($worker->running() !== $late) {
-            $this->limitTime($worker, $timeout); // the task has ended, and the next one has started
+            $this->scheduleTimeCheck($worker, $timeout); // the task has ended, and the next one has started
             ($this->freed)();
 
             return;
         }
-        $worker->condemned = $late;
+        $worker->endingTask = $late;
         $this->workers->end(
             $worker,
             static fn(Batch $batch, int $index): \Throwable

@@ -34,12 +34,10 @@ final class Unfinished
         if ($tasks === 0 || ((error_get_last()['type'] ?? 0) & self::FATAL) !== 0) {
             return;
         }
-        $what = $tasks === 1
-            ? 'a task that was submitted and has no result'
-            : "{$tasks} tasks that were submitted and have no result";
+        $what = $tasks === 1 ? 'a submitted task had its result' : "{$tasks} submitted tasks had their results";
         error_log(
-            "Spindle: the script has ended, and with it {$what}. Await the futures, or call close() on the pool, "
-            . 'which waits for its tasks, or kill(), which ends them without this message',
+            "Spindle: the script ended before {$what}. Await the futures, or call close() on the pool to wait for its"
+            . ' tasks. kill() ends tasks without this message',
         );
     }
 }

@@ -196,7 +196,7 @@ final class ValueSerializer
             throw UnserializableException::at($path, "a {$class}, which belongs to this process");
         }
         if ($kind === self::EMPTY) {
-            $advice = 'send what is in it as an array';
+            $advice = 'send its contents as an array';
             throw UnserializableException::at(
                 $path,
                 "of class {$class}, whose contents PHP does not serialize",
@@ -326,10 +326,10 @@ final class ValueSerializer
     private static function explain(mixed $value, string $path, \Throwable $refused): UnserializableException
     {
         $seen = [];
-        $circle = null;
+        $cycle = null;
 
-        return self::culprit($value, $path, $refused, $seen, $circle)
-            ?? $circle
+        return self::findRefusedPart($value, $path, $refused, $seen, $cycle)
+            ?? $cycle
             ?? UnserializableException::at($path, self::describe($value, $refused), $refused);
     }
 
@@ -337,20 +337,20 @@ final class ValueSerializer
      * Returns the first refused part that contains no other refused part; null if all refused parts form a cycle.
      *
      * @param array<int|string, true>      $seen   objects and references by id
-     * @param UnserializableException|null $circle the first part whose refused parts were all seen before
+     * @param UnserializableException|null $cycle the first part whose refused parts were all seen before
      */
-    private static function culprit(
+    private static function findRefusedPart(
         mixed $value,
         string $path,
         \Throwable $refused,
         array &$seen,
-        ?UnserializableException &$circle,
+        ?UnserializableException &$cycle,
     ): ?UnserializableException {
         if (\is_object($value)) {
             $seen[spl_object_id($value)] = true;
         }
         $parts = \is_array($value) ? $value : (array) $value;
-        $isWhole = $isCircle = true;
+        $isWhole = $isCycle = true;
         foreach ($parts as $name => $part) {
             $refusedPart = self::refusal($part);
             if ($refusedPart === null) {
@@ -363,24 +363,24 @@ final class ValueSerializer
             if ($id !== null && isset($seen[$id])) {
                 continue;
             }
-            $isCircle = false;
+            $isCycle = false;
             $seen[$id ?? ''] = true;
-            $culprit = self::culprit(
+            $refusal = self::findRefusedPart(
                 $part,
                 \is_array($value) ? self::inArray($path, $name) : self::inObject($path, $name),
                 $refusedPart,
                 $seen,
-                $circle,
+                $cycle,
             );
-            if ($culprit !== null) {
-                return $culprit;
+            if ($refusal !== null) {
+                return $refusal;
             }
         }
         $failure = UnserializableException::at($path, self::describe($value, $refused), $refused);
         if ($isWhole) {
             return $failure;
         }
-        $circle ??= $isCircle ? $failure : null;
+        $cycle ??= $isCycle ? $failure : null;
 
         return null;
     }
@@ -410,7 +410,7 @@ final class ValueSerializer
 
     public static function inArray(string $path, int|string $key): string
     {
-        return self::cut($path) ?? $path . (\is_int($key) ? "[{$key}]" : "['" . addcslashes($key, "'\\") . "']");
+        return self::truncated($path) ?? $path . (\is_int($key) ? "[{$key}]" : "['" . addcslashes($key, "'\\") . "']");
     }
 
     /** @param int|string $name key of the object cast to an array: "\0class\0name" for a private property */
@@ -419,11 +419,11 @@ final class ValueSerializer
         $name = (string) $name;
         $at = strrpos($name, "\0");
 
-        return self::cut($path) ?? "{$path}->" . ($at === false ? $name : substr($name, $at + 1));
+        return self::truncated($path) ?? "{$path}->" . ($at === false ? $name : substr($name, $at + 1));
     }
 
     /** @return string|null a path that is too long to extend, with an ellipsis; null for a shorter one */
-    private static function cut(string $path): ?string
+    private static function truncated(string $path): ?string
     {
         return \strlen($path) < self::MAX_PATH_BYTES ? null : (str_ends_with($path, '…') ? $path : "{$path}…");
     }

@@ -14,7 +14,7 @@ use Spindle\Worker\WorkerStartException;
 final class WorkerGroup implements ContextEvents
 {
     public readonly Context $context;
-    public readonly WorkerStartup $arrivals;
+    public readonly WorkerStartup $startup;
 
     /** @var array<int, WorkerHandle> by number */
     public array $workers = [];
@@ -25,29 +25,29 @@ final class WorkerGroup implements ContextEvents
     private readonly string $credentials;
     private readonly int $effective;
 
-    /** When {@see hasOtherUser()} compares all credentials again, in nanoseconds of hrtime(). */
+    /** When {@see hasUserChanged()} compares all credentials again, in nanoseconds of hrtime(). */
     private int $nextComparison = 0;
 
     /**
      * @param \Closure(ContextEvents): Context $context
-     * @param \Closure(self): WorkerStartup         $arrivals
+     * @param \Closure(self): WorkerStartup         $startup
      * @param \Closure(WorkerHandle): void     $ended   called when a worker has ended and its exit is known
      * @param \Closure(string, bool): void     $printed receives output, and whether it came from a standard error
      */
     public function __construct(
         \Closure $context,
-        \Closure $arrivals,
+        \Closure $startup,
         private readonly \Closure $ended,
         private readonly \Closure $printed,
     ) {
         $this->credentials = ProcessCredentials::current();
         $this->effective = ProcessCredentials::effective();
         $this->context = $context($this);
-        $this->arrivals = $arrivals($this);
+        $this->startup = $startup($this);
     }
 
     /** Returns whether the credentials of this process have changed. */
-    public function isOutdated(): bool
+    public function hasFormerCredentials(): bool
     {
         return ProcessCredentials::current() !== $this->credentials;
     }
@@ -58,7 +58,7 @@ final class WorkerGroup implements ContextEvents
      * For root with the same effective group, other changes are only noticed after {@see COMPARE_INTERVAL_NANOSECONDS}.
      * Comparing all credentials takes seven system calls, a tenth of the time of a tiny task.
      */
-    public function hasOtherUser(): bool
+    public function hasUserChanged(): bool
     {
         if (ProcessCredentials::effective() !== $this->effective) {
             return true;
@@ -68,7 +68,7 @@ final class WorkerGroup implements ContextEvents
         }
         $this->nextComparison = hrtime(true) + self::COMPARE_INTERVAL_NANOSECONDS;
 
-        return $this->isOutdated();
+        return $this->hasFormerCredentials();
     }
 
     public function isOfRoot(): bool
@@ -79,7 +79,7 @@ final class WorkerGroup implements ContextEvents
     /** Ends all workers of the group, and returns when they have ended. */
     public function close(): void
     {
-        $this->arrivals->close();
+        $this->startup->close();
         $this->context->close();
     }
 
@@ -104,7 +104,7 @@ final class WorkerGroup implements ContextEvents
     public function printed(int $id, string $bytes, bool $isError): void
     {
         if ($isError && isset($this->workers[$id])) {
-            $this->workers[$id]->wrote($bytes);
+            $this->workers[$id]->appendStderr($bytes);
         }
         ($this->printed)($bytes, $isError);
     }
@@ -112,7 +112,7 @@ final class WorkerGroup implements ContextEvents
     public function lost(string $how): void
     {
         foreach ($this->workers as $id => $worker) {
-            $worker->wrote("The process that starts workers died ({$how})\n");
+            $worker->appendStderr("The process that starts workers died ({$how})\n");
             $this->ended($id, null, 9, 0);
         }
     }

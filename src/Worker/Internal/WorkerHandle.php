@@ -10,7 +10,7 @@ use Spindle\Worker\WorkerStartException;
 final class WorkerHandle
 {
     /** Bytes of standard error that are kept. */
-    public const STDERR_TAIL = 8192;
+    public const MAX_STDERR_BYTES = 8192;
 
     public ?WorkerLink $link = null;
 
@@ -29,7 +29,7 @@ final class WorkerHandle
     public ?\Closure $ending = null;
 
     /** @var array{Batch, int}|null task for which the worker is being ended */
-    public ?array $condemned = null;
+    public ?array $endingTask = null;
 
     /** @var list<Batch> batches that were sent and are not done, in the order in which they run */
     public array $batches = [];
@@ -41,7 +41,7 @@ final class WorkerHandle
     /** Number of tasks run; start in nanoseconds of {@see hrtime()}; bytes of memory then, last, and at most. */
     public int $tasks = 0;
     public int $readyAt = 0;
-    public int $memoryAtFirst = 0;
+    public int $initialMemory = 0;
     public int $memory = 0;
     public int $memoryPeak = 0;
 
@@ -51,7 +51,7 @@ final class WorkerHandle
     public ?WorkerStartException $startFailure = null;
 
     /** Last message of the worker: the text of a fatal error, or '' after exit(). */
-    public ?string $lastWords = null;
+    public ?string $exitReport = null;
 
     /** @var array{?int, ?int, int}|null exit code, signal and memory peak */
     public ?array $exit = null;
@@ -66,31 +66,31 @@ final class WorkerHandle
 
     /** @var array<string> timers of this worker */
     public array $timers = [];
-    public bool $timed = false;
+    public bool $isTimeChecked = false;
 
     public function __construct(
         public readonly int $id,
         public readonly int $markKey,
-        public readonly WorkerGroup $crew,
+        public readonly WorkerGroup $group,
     ) {}
 
     /** @param string $payload of READY */
-    public function isMadeReady(string $payload): void
+    public function markReady(string $payload): void
     {
-        /** @var array{memory: int} $words */
-        $words = unpack('Pmemory', $payload);
+        /** @var array{memory: int} $fields */
+        $fields = unpack('Pmemory', $payload);
         $this->ready = true;
         $this->readyAt = hrtime(true);
-        $this->memoryAtFirst = $this->memory = $words['memory'];
+        $this->initialMemory = $this->memory = $fields['memory'];
     }
 
-    /** @param string $payload of LAST_WORDS */
-    public function spoke(string $payload): void
+    /** @param string $payload of EXIT_REPORT */
+    public function recordExitReport(string $payload): void
     {
-        /** @var array{peak: int, fatal: int} $words */
-        $words = unpack('Ppeak/Cfatal', $payload);
-        $this->memoryPeak = max($this->memoryPeak, $words['peak']);
-        $this->lastWords = substr($payload, 9);
+        /** @var array{peak: int, fatal: int} $fields */
+        $fields = unpack('Ppeak/Cfatal', $payload);
+        $this->memoryPeak = max($this->memoryPeak, $fields['peak']);
+        $this->exitReport = substr($payload, 9);
     }
 
     /** Returns the batch that the worker is running. */
@@ -100,19 +100,19 @@ final class WorkerHandle
     }
 
     /** Returns whether the worker gets no more tasks. */
-    public function isLeaving(): bool
+    public function isEnding(): bool
     {
         return $this->retiring || $this->ending !== null;
     }
 
     public function isIdle(): bool
     {
-        return $this->ready && $this->batches === [] && !$this->isLeaving();
+        return $this->ready && $this->batches === [] && !$this->isEnding();
     }
 
-    public function wrote(string $error): void
+    public function appendStderr(string $error): void
     {
-        $this->stderr = substr($this->stderr . $error, -self::STDERR_TAIL);
+        $this->stderr = substr($this->stderr . $error, -self::MAX_STDERR_BYTES);
     }
 
     /** Returns the number of tasks of a batch that the worker has started, as far as known. */
@@ -120,11 +120,11 @@ final class WorkerHandle
     {
         $count = \count($batch->tasks);
         if ($this->mark !== null) {
-            return max($batch->arrived, $this->mark->started($batch->id, $count));
+            return max($batch->received, $this->mark->started($batch->id, $count));
         }
 
         // The worker sends each result before it starts the next task.
-        return $batch === ($this->batches[0] ?? null) ? min($count, $batch->arrived + 1) : 0;
+        return $batch === ($this->batches[0] ?? null) ? min($count, $batch->received + 1) : 0;
     }
 
     /** @return array{Batch, int}|null the last task that the worker started, among its present batches */
@@ -145,23 +145,23 @@ final class WorkerHandle
     {
         $started = $this->mark === null
             ? $batch->limit
-            : max($batch->arrived, $this->mark->revoke($batch->id, $batch->limit));
+            : max($batch->received, $this->mark->revoke($batch->id, $batch->limit));
 
         return min($batch->limit, $started);
     }
 
     public function hasBegun(): bool
     {
-        return $this->tasks > 0 || $this->running() !== null || $this->hasDiedReading();
+        return $this->tasks > 0 || $this->running() !== null || $this->diedReading();
     }
 
     /** Returns whether the worker ran out of memory while it read the arguments of its first batch. */
-    public function hasDiedReading(): bool
+    public function diedReading(): bool
     {
         $first = $this->first();
 
         return $first !== null && $this->ending === null && $this->started($first) === 0
-            && preg_match('/^(?:Allowed memory size of|Out of memory)/', $this->lastWords ?? '') === 1;
+            && preg_match('/^(?:Allowed memory size of|Out of memory)/', $this->exitReport ?? '') === 1;
     }
 
     /** Returns whether a signal ended the worker or its host, and no other reason is known. */
@@ -171,7 +171,7 @@ final class WorkerHandle
     }
 
     /** Describes how the worker ended, as far as known. */
-    public function end(): string
+    public function exitDescription(): string
     {
         [$exitCode, $signal] = $this->exit ?? [null, null];
 
@@ -181,8 +181,8 @@ final class WorkerHandle
     /** Returns the reason why the worker began no task. */
     public function failure(): WorkerStartException
     {
-        $said = $this->lastWords === '' ? 'exit(' . ($this->exit[0] ?? '') . ')' : $this->lastWords;
+        $reason = $this->exitReport === '' ? 'exit(' . ($this->exit[0] ?? '') . ')' : $this->exitReport;
 
-        return $this->startFailure ?? WorkerStartException::ended($said ?? $this->end(), $this->stderr);
+        return $this->startFailure ?? WorkerStartException::ended($reason ?? $this->exitDescription(), $this->stderr);
     }
 }

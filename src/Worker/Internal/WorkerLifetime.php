@@ -26,7 +26,7 @@ final class WorkerLifetime
         if ($this->options->maxAge !== null && (hrtime(true) - $worker->readyAt) / 1e9 >= $this->options->maxAge) {
             return 0;
         }
-        $growth = $worker->memory - $worker->memoryAtFirst;
+        $growth = $worker->memory - $worker->initialMemory;
         if ($this->options->maxGrowth !== null && $growth > $this->options->maxGrowth) {
             return 0;
         }
@@ -35,7 +35,7 @@ final class WorkerLifetime
         }
         $tasks = $worker->tasks;
         foreach ($worker->batches as $batch) {
-            $tasks += $batch->limit - $batch->arrived;
+            $tasks += $batch->limit - $batch->received;
         }
 
         return max(0, $this->options->maxTasks - $tasks);

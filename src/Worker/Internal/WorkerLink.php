@@ -49,9 +49,9 @@ final class WorkerLink
 
     /**
      * @param resource $stream
-     * @param int      $longest largest accepted frame, in bytes
+     * @param int      $maxFrameBytes largest accepted frame, in bytes
      */
-    public function __construct(private readonly mixed $stream, int $longest)
+    public function __construct(private readonly mixed $stream, int $maxFrameBytes)
     {
         $this->owner = (int) getmypid();
         stream_set_blocking($stream, false);
@@ -66,7 +66,7 @@ final class WorkerLink
                     ($link->frame)($type, $id, $bytes, $at, $length);
                 }
             },
-            $longest,
+            $maxFrameBytes,
         );
         $this->reading = EventLoop::unreference(EventLoop::onReadable($stream, static function () use ($weak): void {
             $weak->get()?->read();
@@ -91,16 +91,16 @@ final class WorkerLink
      * @param \Closure(?string): void                    $ended
      * @param string                                     $magic prefix of each frame from now on
      */
-    public function listen(\Closure $frame, \Closure $ended, int $longest, string $magic = ''): void
+    public function listen(\Closure $frame, \Closure $ended, int $maxFrameBytes, string $magic = ''): void
     {
         $this->frame = $frame;
         $this->ended = $ended;
-        $this->frames->longest = $longest;
+        $this->frames->longest = $maxFrameBytes;
         $this->frames->expect($magic);
     }
 
     /** Sets a budget. Large frames are then read only when it has room for them. */
-    public function heed(?ResultBudget $budget): void
+    public function setBudget(?ResultBudget $budget): void
     {
         $this->budget = $budget;
     }
@@ -117,13 +117,13 @@ final class WorkerLink
         }
         if ($this->unsent === []) {
             $this->sent = $sent;
-            $this->awaitRoom();
+            $this->awaitWritable();
         }
         $this->unsent[] = $frames;
     }
 
     /** Reads everything that has arrived, without waiting for more. */
-    public function drain(): void
+    public function readAll(): void
     {
         $this->release();
         $this->budget = null; // read everything before the end of the connection is reported
@@ -218,11 +218,11 @@ final class WorkerLink
         $this->reserved = 0;
     }
 
-    private function end(?string $wrong): void
+    private function end(?string $protocolError): void
     {
         $this->close();
         if ($this->ended !== null) {
-            ($this->ended)($wrong);
+            ($this->ended)($protocolError);
         }
     }
 
@@ -254,7 +254,7 @@ final class WorkerLink
         }
     }
 
-    private function awaitRoom(): void
+    private function awaitWritable(): void
     {
         if ($this->writing !== null) {
             EventLoop::enable($this->writing);

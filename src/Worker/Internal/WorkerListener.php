@@ -21,7 +21,7 @@ final class WorkerListener
     private const GREETING_TIMEOUT = 10.0;
 
     /** Largest accepted greeting in bytes. */
-    private const MAX_GREETING_BYTES = WorkerProtocol::NONCE_SIZE + WorkerProtocol::PROOF_SIZE + 64;
+    private const MAX_GREETING_BYTES = WorkerProtocol::NONCE_BYTES + WorkerProtocol::PROOF_BYTES + 64;
 
     /** Largest number of strangers. Another connection replaces the one that has been silent the longest. */
     private const MAX_STRANGERS = 128;
@@ -36,9 +36,12 @@ final class WorkerListener
     private const ACCEPT_PAUSE_SECONDS = 0.05;
 
     /** Reason given when no connection could be accepted for one second. */
-    private const NO_DESCRIPTOR = 'this process has too few descriptors left for the socket of another one (see ulimit -n)';
+    private const NO_DESCRIPTOR
+        = 'this process has no free descriptor for the socket of another worker (see ulimit -n)';
 
-    private const HIGH_DESCRIPTOR = 'this process has so many descriptors open that stream_select() can not watch the socket of another one: have fewer workers, or install an extension from https://revolt.run/extensions';
+    private const HIGH_DESCRIPTOR
+        = 'the descriptor of the next socket is above 1023, so stream_select() cannot watch it. Use'
+        . ' fewer workers, or install an extension from https://revolt.run/extensions';
 
     public readonly string $name;
     public readonly string $token;
@@ -53,10 +56,10 @@ final class WorkerListener
     private array $strangers = [];
     private int $last = 0;
 
-    private ?string $pausing = null;
+    private ?string $pauseTimer = null;
 
     /** Number of consecutive failures to accept, for lack of a descriptor. */
-    private int $refused = 0;
+    private int $failures = 0;
 
     /** Process that owns the socket. A fork shares the socket, and must not accept connections. */
     private readonly int $owner;
@@ -72,7 +75,7 @@ final class WorkerListener
     public function __construct(private readonly \Closure $greeted, private readonly \Closure $exhausted)
     {
         $this->name = 'spindle-' . bin2hex(random_bytes(16));
-        $this->token = random_bytes(WorkerProtocol::TOKEN_SIZE);
+        $this->token = random_bytes(WorkerProtocol::TOKEN_BYTES);
         $this->owner = (int) getmypid();
         error_clear_last();
         $socket = @stream_socket_server(
@@ -84,7 +87,7 @@ final class WorkerListener
         );
         if ($socket === false) {
             throw WorkerStartException::impossible(
-                'no socket for them can be opened: '
+                'the socket for workers could not be opened: '
                     . ($message !== '' ? $message : (error_get_last()['message'] ?? 'unknown reason')),
             );
         }
@@ -113,12 +116,12 @@ final class WorkerListener
     public function close(): void
     {
         EventLoop::cancel($this->accepting);
-        if ($this->pausing !== null) {
-            EventLoop::cancel($this->pausing);
-            $this->pausing = null;
+        if ($this->pauseTimer !== null) {
+            EventLoop::cancel($this->pauseTimer);
+            $this->pauseTimer = null;
         }
         foreach (array_keys($this->strangers) as $id) {
-            $this->dismiss($id)?->close();
+            $this->removeStranger($id)?->close();
         }
         if (\is_resource($this->socket)) {
             fclose($this->socket);
@@ -133,26 +136,26 @@ final class WorkerListener
             return;
         }
         for ($i = 0; $i < self::MAX_ACCEPTS_PER_TURN && \is_resource($this->socket); ++$i) {
-            if (\count($this->strangers) >= self::MAX_STRANGERS && !$this->hasOneGiveWay()) {
+            if (\count($this->strangers) >= self::MAX_STRANGERS && !$this->dropOldestStranger()) {
                 $this->pause();
 
                 return;
             }
             $stream = @stream_socket_accept($this->socket, 0);
             if ($stream === false) {
-                if ($i === 0 && !$this->hasOneGiveWay()) {
-                    $this->refuse();
+                if ($i === 0 && !$this->dropOldestStranger()) {
+                    $this->acceptFailed();
                 }
 
                 return;
             }
-            $this->refused = 0;
-            $this->letIn($stream);
+            $this->failures = 0;
+            $this->addStranger($stream);
         }
     }
 
     /** @param resource $stream */
-    private function letIn(mixed $stream): void
+    private function addStranger(mixed $stream): void
     {
         if (!LoopLimit::allows($stream)) {
             fclose($stream);
@@ -168,34 +171,34 @@ final class WorkerListener
                 $weak->get()?->greet($id, $type, $number, substr($bytes, $at, $length));
             },
             static function () use ($weak, $id): void {
-                $weak->get()?->dismiss($id);
+                $weak->get()?->removeStranger($id);
             },
             self::MAX_GREETING_BYTES,
         );
-        $timer = WeakTimer::after(self::GREETING_TIMEOUT, $this, static function (self $reception) use ($id): void {
-            $reception->dismiss($id)?->close();
+        $timer = WeakTimer::after(self::GREETING_TIMEOUT, $this, static function (self $listener) use ($id): void {
+            $listener->removeStranger($id)?->close();
         });
         $this->strangers[$id] = [$link, $timer, (int) hrtime(true)];
-        $link->drain(); // a worker has usually sent its greeting by now
+        $link->readAll(); // a worker has usually sent its greeting by now
     }
 
     /** @return bool whether the oldest stranger had its time, and was disconnected */
-    private function hasOneGiveWay(): bool
+    private function dropOldestStranger(): bool
     {
         $id = array_key_first($this->strangers);
         if ($id === null || hrtime(true) - $this->strangers[$id][2] < self::MIN_STRANGER_NANOSECONDS) {
             return false;
         }
-        $this->dismiss($id)?->close();
+        $this->removeStranger($id)?->close();
 
         return true;
     }
 
     /** Counts a failure to accept for lack of a descriptor. */
-    private function refuse(): void
+    private function acceptFailed(): void
     {
-        if (++$this->refused * self::ACCEPT_PAUSE_SECONDS >= 1) {
-            $this->refused = 0;
+        if (++$this->failures * self::ACCEPT_PAUSE_SECONDS >= 1) {
+            $this->failures = 0;
             ($this->exhausted)(self::NO_DESCRIPTOR);
         }
         $this->pause();
@@ -208,21 +211,25 @@ final class WorkerListener
             return; // the callback has closed the socket
         }
         EventLoop::disable($this->accepting);
-        $this->pausing ??= WeakTimer::after(self::ACCEPT_PAUSE_SECONDS, $this, static function (self $reception): void {
-            $reception->pausing = null;
-            EventLoop::enable($reception->accepting);
-        });
+        $this->pauseTimer ??= WeakTimer::after(
+            self::ACCEPT_PAUSE_SECONDS,
+            $this,
+            static function (self $listener): void {
+                $listener->pauseTimer = null;
+                EventLoop::enable($listener->accepting);
+            },
+        );
     }
 
     private function greet(int $id, int $type, int $number, string $payload): void
     {
-        $link = $this->dismiss($id);
+        $link = $this->removeStranger($id);
         if ($link === null) {
             return;
         }
-        $nonce = substr($payload, 0, WorkerProtocol::NONCE_SIZE);
-        $words = substr($payload, WorkerProtocol::NONCE_SIZE + WorkerProtocol::PROOF_SIZE);
-        if (!hash_equals(WorkerProtocol::greeting($this->token, $nonce, $type, $number, $words), $payload)) {
+        $nonce = substr($payload, 0, WorkerProtocol::NONCE_BYTES);
+        $data = substr($payload, WorkerProtocol::NONCE_BYTES + WorkerProtocol::PROOF_BYTES);
+        if (!hash_equals(WorkerProtocol::greeting($this->token, $nonce, $type, $number, $data), $payload)) {
             $link->close();
 
             return;
@@ -232,10 +239,10 @@ final class WorkerListener
             $number,
             WorkerProtocol::welcome($this->token, $nonce),
         ));
-        ($this->greeted)($link, $type, $number, $words);
+        ($this->greeted)($link, $type, $number, $data);
     }
 
-    private function dismiss(int $id): ?WorkerLink
+    private function removeStranger(int $id): ?WorkerLink
     {
         if (!isset($this->strangers[$id])) {
             return null;

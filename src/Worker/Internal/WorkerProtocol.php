@@ -23,8 +23,8 @@ final class WorkerProtocol
     public const CODE = 1;
     public const FORGET = 2;
     public const TASKS = 3;
-    public const WANTED = 4;
-    public const UNWANTED = 5;
+    public const ITEMS_READ = 4;
+    public const ITEMS_RELEASED = 5;
     public const STOP = 6;
     public const WELCOME = 7;
 
@@ -36,7 +36,7 @@ final class WorkerProtocol
     public const OUTPUT = 20;
     public const REPORT = 21;
     public const NOT_READY = 22;
-    public const LAST_WORDS = 23;
+    public const EXIT_REPORT = 23;
 
     // Types of frames between a pool and the host of its workers.
     public const START = 32;
@@ -59,32 +59,32 @@ final class WorkerProtocol
     public const EAGER = 8;
 
     /** A string of at least this size, in bytes, is packed separately and not in a list. */
-    public const LONG = 1 << 10;
+    public const MIN_LONG_STRING_BYTES = 1 << 10;
 
     /** Largest number of unacknowledged items of a stream, and their size in bytes. */
-    public const WINDOW = 64;
-    public const WINDOW_SIZE = 1 << 20;
+    public const MAX_UNREAD_ITEMS = 64;
+    public const MAX_UNREAD_BYTES = 1 << 20;
 
     /** Prefix of each frame of a worker except its greeting. It detects bytes that a task wrote to the socket. */
     public const MAGIC = "\xA7Sp\x1E";
 
     /** Largest result in bytes: the length of a frame has 32 bits. */
-    public const LONGEST_RESULT = 0xFFFFFFFF - self::BESIDE_RESULT;
+    public const MAX_RESULT_BYTES = 0xFFFFFFFF - self::MAX_BESIDE_RESULT_BYTES;
 
     /** Bytes of a frame besides its longest result: other results, output, an exception. */
-    public const BESIDE_RESULT = 16 << 20;
+    public const MAX_BESIDE_RESULT_BYTES = 16 << 20;
 
     /** Largest output in one frame, in bytes. */
-    public const OUTPUT_SIZE = 1 << 20;
+    public const MAX_OUTPUT_BYTES = 1 << 20;
 
-    public const TOKEN_SIZE = 32;
+    public const TOKEN_BYTES = 32;
 
     /** Sizes of the random bytes and of the proof in a greeting. */
-    public const NONCE_SIZE = 16;
-    public const PROOF_SIZE = 32;
+    public const NONCE_BYTES = 16;
+    public const PROOF_BYTES = 32;
 
     /** Size of a {@see SharedFlags} without its owner, in bytes. */
-    public const MARK_SIZE = 32;
+    public const MARK_BYTES = 32;
 
     public static function frame(int $type, int $id, string $payload = ''): string
     {
@@ -94,7 +94,7 @@ final class WorkerProtocol
     /**
      * Returns the payload of the first frame of a worker or a host.
      *
-     * @param string $words further data of the greeting
+     * @param string $data further data of the greeting
      */
     public static function greeting(
         #[\SensitiveParameter]
@@ -102,9 +102,9 @@ final class WorkerProtocol
         string $nonce,
         int $type,
         int $id,
-        string $words,
+        string $data,
     ): string {
-        return $nonce . hash_hmac('sha256', 'worker' . $nonce . pack('CV', $type, $id) . $words, $token, true) . $words;
+        return $nonce . hash_hmac('sha256', 'worker' . $nonce . pack('CV', $type, $id) . $data, $token, true) . $data;
     }
 
     /** Returns the payload of the pool's first frame, for the nonce of the greeting. */

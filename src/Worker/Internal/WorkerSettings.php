@@ -35,7 +35,7 @@ final class WorkerSettings
         LoadedFiles::mark();
         $memory = ini_parse_quantity(\ini_get('memory_limit'));
         $share = $memory > 0 ? max(1, intdiv($memory, self::MEMORY_LIMIT_DIVISOR)) : self::DEFAULT_MAX_RESULT_BYTES;
-        $this->maxResult = min($options->maxResult ?? $share, WorkerProtocol::LONGEST_RESULT);
+        $this->maxResult = min($options->maxResult ?? $share, WorkerProtocol::MAX_RESULT_BYTES);
         $this->bootstrap = $options->bootstrap === null ? null : self::absolute($options->bootstrap);
         $this->initialize = $options->initialize === null ? null : TaskCode::encode($options->initialize, $this->key);
     }
@@ -51,11 +51,11 @@ final class WorkerSettings
      *
      * @return array<string, mixed>
      */
-    public function forWorker(WorkerListener $reception, int $id, int $markKey, int $siblings): array
+    public function forWorker(WorkerListener $listener, int $id, int $markKey, int $siblings): array
     {
         return [
-            'socket' => $reception->name,
-            'token' => $reception->token,
+            'socket' => $listener->name,
+            'token' => $listener->token,
             'key' => $this->key,
             'id' => $id,
             'mark' => $markKey,

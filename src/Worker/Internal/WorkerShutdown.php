@@ -10,7 +10,7 @@ use Spindle\Internal\WeakTimer;
 final class WorkerShutdown
 {
     /** Seconds between a worker's order to stop and its end by force. */
-    public const FAREWELL = 2.0;
+    public const STOP_TIMEOUT = 2.0;
 
     /** Seconds to wait for the exit status after the socket closed, before the worker is ended by force. */
     private const EXIT_STATUS_TIMEOUT = 1.0;
@@ -26,12 +26,12 @@ final class WorkerShutdown
     /** Ends a worker after its current tasks: call this again when those are done. */
     public function stop(WorkerHandle $worker): void
     {
-        $this->count += $worker->isLeaving() ? 0 : 1;
+        $this->count += $worker->isEnding() ? 0 : 1;
         $worker->retiring = true;
         if ($worker->batches === [] && $worker->link !== null && !$worker->stopping) {
             $worker->stopping = true;
             $worker->link->send(WorkerProtocol::frame(WorkerProtocol::STOP, 0));
-            $this->endIn(self::FAREWELL, $worker); // shutdown functions of the worker may take too long
+            $this->endIn(self::STOP_TIMEOUT, $worker); // shutdown functions of the worker may take too long
         }
     }
 
@@ -39,35 +39,35 @@ final class WorkerShutdown
     public function end(WorkerHandle $worker, \Closure $reason): void
     {
         if ($worker->ending === null) {
-            $this->count += $worker->isLeaving() ? 0 : 1;
+            $this->count += $worker->isEnding() ? 0 : 1;
             $worker->ending = $reason;
-            $worker->crew->context->end($worker->id);
+            $worker->group->context->end($worker->id);
             // a thread that waits for a frame ends only when it receives one
             $worker->link?->send(WorkerProtocol::frame(WorkerProtocol::STOP, 0));
         }
     }
 
     /** Called when the connection has ended. Waits for the exit status, or ends the worker after a protocol error. */
-    public function disconnected(WorkerHandle $worker, ?string $wrong): void
+    public function disconnected(WorkerHandle $worker, ?string $protocolError): void
     {
-        if ($wrong !== null) {
-            $worker->wrote("{$wrong}\n");
+        if ($protocolError !== null) {
+            $worker->appendStderr("{$protocolError}\n");
         }
         if ($worker->exit === null) { // otherwise its end is being handled
-            $worker->crew->context->disconnected($worker->id);
-            $this->endIn($wrong === null ? self::EXIT_STATUS_TIMEOUT : 0.0, $worker);
+            $worker->group->context->disconnected($worker->id);
+            $this->endIn($protocolError === null ? self::EXIT_STATUS_TIMEOUT : 0.0, $worker);
         }
     }
 
     public function forget(WorkerHandle $worker): void
     {
-        $this->count -= $worker->isLeaving() ? 1 : 0;
+        $this->count -= $worker->isEnding() ? 1 : 0;
     }
 
     private function endIn(float $seconds, WorkerHandle $worker): void
     {
         $worker->timers[] = WeakTimer::after($seconds, $worker, static function (WorkerHandle $worker): void {
-            $worker->crew->context->end($worker->id);
+            $worker->group->context->end($worker->id);
         });
     }
 }

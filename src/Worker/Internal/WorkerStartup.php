@@ -11,26 +11,25 @@ use Spindle\Worker\WorkerStartException;
 /** Starts workers, and assigns each incoming connection to its worker by the greeting. */
 final class WorkerStartup
 {
-    private ?WorkerListener $reception = null;
+    private ?WorkerListener $listener = null;
 
     /** @var array<int, WorkerHandle> started workers that have not connected, by number */
     private array $expected = [];
 
     /**
-     * @param float $patience seconds within which a worker must be ready
-     * @param \Closure(WorkerHandle, int, int, string, int, int): void $heard receives each frame: type, id, then bytes
-     *                                                                        that contain the payload, its offset and
-     *                                                                        length
+     * @param float $timeout seconds within which a worker must be ready
+     * @param \Closure(WorkerHandle, int, int, string, int, int): void $onFrame receives each frame: type, id, then
+     *        bytes that contain the payload, its offset and length
      * @param \Closure(WorkerHandle, ?string): void $disconnected called when the connection has ended; the string
-     *                                                            describes a protocol error, if there was one
+     *        describes a protocol error, if there was one
      * @param \Closure(WorkerHandle, WorkerStartException): void $failed called when the worker was not ready in time,
-     *                                                                   or its connection cannot be accepted
+     *        or its connection cannot be accepted
      */
     public function __construct(
         private readonly Context $context,
         private readonly WorkerSettings $settings,
-        private readonly float $patience,
-        private readonly \Closure $heard,
+        private readonly float $timeout,
+        private readonly \Closure $onFrame,
         private readonly \Closure $disconnected,
         private readonly \Closure $failed,
     ) {}
@@ -41,18 +40,18 @@ final class WorkerStartup
      *
      * @throws LauncherException|WorkerStartException
      */
-    public function start(int $id, WorkerGroup $crew, int $siblings): WorkerHandle
+    public function start(int $id, WorkerGroup $group, int $siblings): WorkerHandle
     {
-        $this->reception ??= $this->receive();
-        $worker = new WorkerHandle($id, SharedFlags::newKey(), $crew);
-        $this->context->start($id, $this->settings->forWorker($this->reception, $id, $worker->markKey, $siblings));
+        $this->listener ??= $this->createListener();
+        $worker = new WorkerHandle($id, SharedFlags::newKey(), $group);
+        $this->context->start($id, $this->settings->forWorker($this->listener, $id, $worker->markKey, $siblings));
         $this->expected[$id] = $worker;
         $worker->timers[] = WeakTimer::after(
-            $this->patience,
+            $this->timeout,
             $this,
-            static function (self $arrivals) use ($worker): void {
+            static function (self $startup) use ($worker): void {
                 if (!$worker->ready) {
-                    ($arrivals->failed)($worker, WorkerStartException::late($arrivals->patience));
+                    ($startup->failed)($worker, WorkerStartException::late($startup->timeout));
                 }
             },
         );
@@ -69,14 +68,14 @@ final class WorkerStartup
     /** Stops accepting connections. */
     public function close(): void
     {
-        $this->reception?->close();
-        $this->reception = null;
+        $this->listener?->close();
+        $this->listener = null;
     }
 
     /** @throws WorkerStartException */
-    private function receive(): WorkerListener
+    private function createListener(): WorkerListener
     {
-        SharedFlags::sweep();
+        SharedFlags::removeStale();
         $weak = \WeakReference::create($this);
 
         return new WorkerListener(
@@ -84,7 +83,7 @@ final class WorkerStartup
                 $weak->get()?->greeted($link, $type, $id, $greeting);
             },
             static function (string $why) use ($weak): void {
-                $weak->get()?->refused(WorkerStartException::impossible($why));
+                $weak->get()?->failAll(WorkerStartException::impossible($why));
             },
         );
     }
@@ -101,23 +100,23 @@ final class WorkerStartup
         }
         unset($this->expected[$id]);
         $worker->link = $link;
-        /** @var array{pid: int, mark: int} $words */
-        $words = unpack('Vpid/Cmark', $greeting);
-        $worker->pid = $words['pid'];
-        $worker->mark = $words['mark'] === 1 ? SharedFlags::take($worker->markKey) : null;
-        $heard = $this->heard;
+        /** @var array{pid: int, mark: int} $fields */
+        $fields = unpack('Vpid/Cmark', $greeting);
+        $worker->pid = $fields['pid'];
+        $worker->mark = $fields['mark'] === 1 ? SharedFlags::open($worker->markKey) : null;
+        $onFrame = $this->onFrame;
         $disconnected = $this->disconnected;
-        $hear = static fn(int $type, int $number, string $bytes, int $at, int $length)
-            => $heard($worker, $type, $number, $bytes, $at, $length);
+        $receive = static fn(int $type, int $number, string $bytes, int $at, int $length)
+            => $onFrame($worker, $type, $number, $bytes, $at, $length);
         $link->listen(
-            $words['mark'] === 1 && $worker->mark === null
-                ? self::refusingToServe($hear, $link, $worker, $disconnected)
-                : $hear,
-            static fn(?string $wrong) => $disconnected($worker, $wrong),
-            $this->settings->maxResult + WorkerProtocol::BESIDE_RESULT,
+            $fields['mark'] === 1 && $worker->mark === null
+                ? self::endingWhenReady($receive, $link, $worker, $disconnected)
+                : $receive,
+            static fn(?string $protocolError) => $disconnected($worker, $protocolError),
+            $this->settings->maxResult + WorkerProtocol::MAX_BESIDE_RESULT_BYTES,
             WorkerProtocol::MAGIC,
         );
-        $link->heed($this->settings->budget);
+        $link->setBudget($this->settings->budget);
     }
 
     /**
@@ -125,13 +124,13 @@ final class WorkerStartup
      * the pool would not know which tasks the worker has started. A worker that fails earlier removes the memory
      * itself, and its own failure is reported.
      *
-     * @param \Closure(int, int, string, int, int): void $hear
+     * @param \Closure(int, int, string, int, int): void $receive
      * @param \Closure(WorkerHandle, ?string): void      $disconnected
      *
      * @return \Closure(int, int, string, int, int): void
      */
-    private static function refusingToServe(
-        \Closure $hear,
+    private static function endingWhenReady(
+        \Closure $receive,
         WorkerLink $link,
         WorkerHandle $worker,
         \Closure $disconnected,
@@ -142,18 +141,18 @@ final class WorkerStartup
             string $bytes,
             int $at,
             int $length,
-        ) use ($hear, $link, $worker, $disconnected): void {
+        ) use ($receive, $link, $worker, $disconnected): void {
             if ($type === WorkerProtocol::READY) {
                 $link->close();
                 $disconnected($worker, 'This process may not open the shared memory of the worker');
             } else {
-                $hear($type, $number, $bytes, $at, $length);
+                $receive($type, $number, $bytes, $at, $length);
             }
         };
     }
 
     /** Fails all expected workers, because no connection can be accepted. */
-    private function refused(WorkerStartException $why): void
+    private function failAll(WorkerStartException $why): void
     {
         foreach ($this->expected as $worker) {
             ($this->failed)($worker, $why);

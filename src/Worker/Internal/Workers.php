@@ -14,33 +14,33 @@ use Spindle\Worker\WorkerStartException;
 /** Manages the workers of a pool: starts them when there is work, replaces them when due, ends them. */
 final class Workers
 {
-    private readonly WorkerShutdown $departures;
+    private readonly WorkerShutdown $shutdown;
 
     /** Group that starts workers with the present credentials of this process. */
-    private WorkerGroup $crew;
+    private WorkerGroup $group;
 
     /** @var array<int, WorkerGroup> with former credentials, by object id; each is closed with its last worker */
     private array $retired = [];
 
-    private readonly WorkerLifetime $lifespan;
-    private readonly StartBackoff $setbacks;
+    private readonly WorkerLifetime $lifetime;
+    private readonly StartBackoff $backoff;
 
     /** @var array<int, WorkerHandle> workers by number */
     private array $workers = [];
     private int $lastId = 0;
-    private ?string $idling = null;
+    private ?string $idleTimer = null;
     private bool $closed = false;
 
     /** @var \Closure(): void|null called when the last worker has ended */
-    private ?\Closure $empty = null;
+    private ?\Closure $onEmpty = null;
 
     /**
      * @param int $size maximum number of workers for later starts; may be changed
      * @param \Closure(ContextEvents): Context $context
      * @param \Closure(): void $ready called when another worker can be given tasks
-     * @param \Closure(WorkerHandle, int, int, string, int, int): void $frame receives each frame: type, id, then bytes
-     *         that contain the payload, its offset and length
-     * @param \Closure(WorkerHandle): void $gone called when a worker has ended and all its frames were received
+     * @param \Closure(WorkerHandle, int, int, string, int, int): void $onFrame receives each frame: type, id, then
+     *        bytes that contain the payload, its offset and length
+     * @param \Closure(WorkerHandle): void $onEnd called when a worker has ended and all its frames were received
      * @param \Closure(WorkerStartException): void $failed called when there is no worker and none can be started
      */
     public function __construct(
@@ -49,14 +49,14 @@ final class Workers
         private readonly WorkerSettings $settings,
         private readonly \Closure $context,
         private readonly \Closure $ready,
-        private readonly \Closure $frame,
-        private readonly \Closure $gone,
+        private readonly \Closure $onFrame,
+        private readonly \Closure $onEnd,
         private readonly \Closure $failed,
     ) {
-        $this->departures = new WorkerShutdown();
-        $this->lifespan = new WorkerLifetime($options);
-        $this->setbacks = new StartBackoff($ready);
-        $this->crew = $this->newCrew();
+        $this->shutdown = new WorkerShutdown();
+        $this->lifetime = new WorkerLifetime($options);
+        $this->backoff = new StartBackoff($ready);
+        $this->group = $this->newGroup();
     }
 
     /** @return array<int, WorkerHandle> */
@@ -75,39 +75,39 @@ final class Workers
      *
      * The comparison runs for every task, so it is fast, and may find some changes only a millisecond later.
      */
-    public function hasOtherUser(): bool
+    public function hasUserChanged(): bool
     {
-        return $this->crew->hasOtherUser();
+        return $this->group->hasUserChanged();
     }
 
     /**
      * Returns whether the workers still run as root after this process has given up some of root's credentials. For
-     * any other user, {@see hasOtherUser()} is sufficient.
+     * any other user, {@see hasUserChanged()} is sufficient.
      */
-    public function mustNotServe(): bool
+    public function haveFormerPrivileges(): bool
     {
-        return $this->crew->isOfRoot() && $this->crew->hasOtherUser();
+        return $this->group->isOfRoot() && $this->group->hasUserChanged();
     }
 
     /** Returns whether the credentials of this process differ from those of its workers. */
-    public function areOutdated(): bool
+    public function haveFormerCredentials(): bool
     {
-        return $this->crew->isOutdated();
+        return $this->group->hasFormerCredentials();
     }
 
     /** Returns whether the workers run as root, so that their tasks may move to workers of any other user. */
     public function areOfRoot(): bool
     {
-        return $this->crew->isOfRoot();
+        return $this->group->isOfRoot();
     }
 
     /** Stops all workers when they have nothing to do. The next ones start with the present credentials. */
-    public function renew(): void
+    public function replaceAll(): void
     {
-        $former = $this->crew;
-        $this->crew = $this->newCrew();
-        $this->setbacks->endPause();
-        $this->log('The credentials of this process have changed: its workers are replaced', []);
+        $former = $this->group;
+        $this->group = $this->newGroup();
+        $this->backoff->endPause();
+        $this->log('The credentials of this process have changed, so the workers are replaced', []);
         if ($former->workers === []) {
             $former->close();
 
@@ -116,9 +116,9 @@ final class Workers
         $this->retired[spl_object_id($former)] = $former;
         foreach ($former->workers as $worker) {
             if ($worker->ready) {
-                $this->departures->stop($worker);
+                $this->shutdown->stop($worker);
             } else {
-                $this->departures->end($worker, static fn(): \Throwable => WorkerStartException::otherCredentials());
+                $this->shutdown->end($worker, static fn(): \Throwable => WorkerStartException::otherCredentials());
             }
         }
     }
@@ -126,12 +126,12 @@ final class Workers
     /** Returns how many more workers to start for `$demand` batches, up to the pool's size. */
     public function missingFor(int $demand): int
     {
-        if ($demand < 1 || $this->closed || $this->setbacks->isPausing()) {
+        if ($demand < 1 || $this->closed || $this->backoff->isPaused()) {
             return 0;
         }
         $room = $this->size;
         foreach ($this->workers as $worker) {
-            if (!$worker->isLeaving()) {
+            if (!$worker->isEnding()) {
                 --$room;
                 $demand -= $worker->ready ? 0 : 1;
             }
@@ -150,34 +150,34 @@ final class Workers
             $failure = $failure instanceof WorkerStartException
                 ? $failure
                 : WorkerStartException::impossible($failure->getMessage(), $failure);
-            $this->hasOthers() ? $this->setbacks->pause() : ($this->failed)($failure);
+            $this->hasOthers() ? $this->backoff->pause() : ($this->failed)($failure);
         }
     }
 
     /** @param \Closure(Batch, int): \Throwable $reason failure of the running task */
     public function end(WorkerHandle $worker, \Closure $reason): void
     {
-        $this->departures->end($worker, $reason);
+        $this->shutdown->end($worker, $reason);
     }
 
     /** Ends a worker that sent impossible results, and ignores further frames. */
-    public function distrust(WorkerHandle $worker): void
+    public function endForInvalidResults(WorkerHandle $worker): void
     {
         $worker->link?->close();
-        $this->departures->disconnected($worker, 'It sent results of tasks that it does not have');
+        $this->shutdown->disconnected($worker, 'The worker sent results of tasks that it does not have');
     }
 
     /** Called when a worker has nothing to do: stops it if it must be replaced, otherwise starts its idle time. */
-    public function idle(WorkerHandle $worker): void
+    public function becameIdle(WorkerHandle $worker): void
     {
         $worker->idleSince = hrtime(true);
         if ($worker->tasks > 0) {
-            $this->setbacks->areOver();
+            $this->backoff->resetFailures();
         }
-        if ($worker->retiring || $this->lifespan->isOver($worker) || $this->surplus() > 0) {
-            $this->departures->stop($worker);
-        } elseif ($this->idling === null && is_finite($this->options->idleTimeout)) {
-            $this->idling = WeakTimer::after(
+        if ($worker->retiring || $this->lifetime->isOver($worker) || $this->surplus() > 0) {
+            $this->shutdown->stop($worker);
+        } elseif ($this->idleTimer === null && is_finite($this->options->idleTimeout)) {
+            $this->idleTimer = WeakTimer::after(
                 $this->options->idleTimeout,
                 $this,
                 static fn(self $workers) => $workers->stopIdle(),
@@ -185,14 +185,14 @@ final class Workers
         }
     }
 
-    public function allowance(WorkerHandle $worker): int
+    public function maxTasksFor(WorkerHandle $worker): int
     {
-        if (!$worker->ready || $worker->isLeaving()) {
+        if (!$worker->ready || $worker->isEnding()) {
             return 0;
         }
-        $left = $this->lifespan->tasksLeft($worker);
+        $left = $this->lifetime->tasksLeft($worker);
         if ($left === 0 && $worker->batches === []) {
-            $this->departures->stop($worker);
+            $this->shutdown->stop($worker);
         }
 
         return $left;
@@ -205,25 +205,25 @@ final class Workers
                 return;
             }
             if ($worker->isIdle()) {
-                $this->departures->stop($worker);
+                $this->shutdown->stop($worker);
             }
         }
     }
 
-    /** @param \Closure(): void $empty called when all workers have ended, or have had enough time to */
-    public function stopAll(\Closure $empty): void
+    /** @param \Closure(): void $onEmpty called when all workers have ended, or have had enough time to */
+    public function stopAll(\Closure $onEmpty): void
     {
         $this->closed = true;
-        $timer = EventLoop::delay(WorkerShutdown::FAREWELL, $this->isEmpty(...));
-        $this->empty = static function () use ($timer, $empty): void {
+        $timer = EventLoop::delay(WorkerShutdown::STOP_TIMEOUT, $this->notifyEmpty(...));
+        $this->onEmpty = static function () use ($timer, $onEmpty): void {
             EventLoop::cancel($timer);
-            $empty();
+            $onEmpty();
         };
         foreach ($this->workers as $worker) {
-            $this->departures->stop($worker);
+            $this->shutdown->stop($worker);
         }
         if ($this->workers === []) {
-            $this->isEmpty();
+            $this->notifyEmpty();
         }
     }
 
@@ -231,18 +231,18 @@ final class Workers
     public function close(): void
     {
         $this->closed = true;
-        $this->setbacks->endPause();
-        if ($this->idling !== null) {
-            EventLoop::cancel($this->idling);
+        $this->backoff->endPause();
+        if ($this->idleTimer !== null) {
+            EventLoop::cancel($this->idleTimer);
         }
         $workers = $this->workers;
         $this->workers = [];
         foreach ($workers as $worker) {
             $worker->link?->close(); // makes the worker end by itself
         }
-        foreach ([$this->crew, ...$this->retired] as $crew) {
-            $crew->workers = [];
-            $crew->close(); // also closes connections that wait to be accepted
+        foreach ([$this->group, ...$this->retired] as $group) {
+            $group->workers = [];
+            $group->close(); // also closes connections that wait to be accepted
         }
         $this->retired = [];
         foreach ($workers as $worker) {
@@ -253,29 +253,29 @@ final class Workers
     /** @throws LauncherException|WorkerStartException */
     private function startOne(): void
     {
-        $worker = $this->crew->arrivals->start(++$this->lastId, $this->crew, $this->size);
-        $this->workers[$worker->id] = $this->crew->workers[$worker->id] = $worker;
-        $this->log('Worker {id} is started', ['id' => $worker->id]);
+        $worker = $this->group->startup->start(++$this->lastId, $this->group, $this->size);
+        $this->workers[$worker->id] = $this->group->workers[$worker->id] = $worker;
+        $this->log('Worker {id} was started', ['id' => $worker->id]);
     }
 
-    private function newCrew(): WorkerGroup
+    private function newGroup(): WorkerGroup
     {
-        $arrivals = fn(WorkerGroup $crew): WorkerStartup => new WorkerStartup(
-            $crew->context,
+        $startup = fn(WorkerGroup $group): WorkerStartup => new WorkerStartup(
+            $group->context,
             $this->settings,
             $this->options->startTimeout,
-            $this->heard(...),
-            $this->departures->disconnected(...),
-            $this->giveUp(...),
+            $this->receive(...),
+            $this->shutdown->disconnected(...),
+            $this->startFailed(...),
         );
 
-        return new WorkerGroup($this->context, $arrivals, $this->ended(...), $this->printed(...));
+        return new WorkerGroup($this->context, $startup, $this->ended(...), $this->printed(...));
     }
 
     private function ended(WorkerHandle $worker): void
     {
-        $worker->link?->drain();
-        $this->bury($worker);
+        $worker->link?->readAll();
+        $this->handleExit($worker);
     }
 
     private function printed(string $bytes, bool $isError): void
@@ -292,53 +292,53 @@ final class Workers
         }
     }
 
-    private function giveUp(WorkerHandle $worker, WorkerStartException $why): void
+    private function startFailed(WorkerHandle $worker, WorkerStartException $why): void
     {
         $worker->startFailure = $why;
-        $this->departures->end($worker, static fn(): \Throwable => $why);
+        $this->shutdown->end($worker, static fn(): \Throwable => $why);
     }
 
-    private function heard(WorkerHandle $worker, int $type, int $id, string $bytes, int $at, int $length): void
+    private function receive(WorkerHandle $worker, int $type, int $id, string $bytes, int $at, int $length): void
     {
         match ($type) {
-            WorkerProtocol::READY => $this->isReady($worker, substr($bytes, $at, $length)),
+            WorkerProtocol::READY => $this->becameReady($worker, substr($bytes, $at, $length)),
             WorkerProtocol::NOT_READY => $worker->startFailure = TaskOutcome::startFailure(substr(
                 $bytes,
                 $at,
                 $length,
             )),
             WorkerProtocol::OUTPUT => $this->printed(substr($bytes, $at, $length), false),
-            WorkerProtocol::LAST_WORDS => $worker->spoke(substr($bytes, $at, $length)),
-            default => ($this->frame)($worker, $type, $id, $bytes, $at, $length),
+            WorkerProtocol::EXIT_REPORT => $worker->recordExitReport(substr($bytes, $at, $length)),
+            default => ($this->onFrame)($worker, $type, $id, $bytes, $at, $length),
         };
     }
 
-    private function isReady(WorkerHandle $worker, string $payload): void
+    private function becameReady(WorkerHandle $worker, string $payload): void
     {
-        $worker->isMadeReady($payload);
-        $this->setbacks->oneIsReady();
+        $worker->markReady($payload);
+        $this->backoff->resetFailedStarts();
         $this->log('Worker {id} is ready', ['id' => $worker->id]);
-        $this->idle($worker);
+        $this->becameIdle($worker);
         ($this->ready)();
     }
 
-    private function bury(WorkerHandle $worker): void
+    private function handleExit(WorkerHandle $worker): void
     {
-        unset($this->workers[$worker->id], $worker->crew->workers[$worker->id]);
+        unset($this->workers[$worker->id], $worker->group->workers[$worker->id]);
         $this->release($worker);
-        $this->log('Worker {id} has ended ({how})', ['id' => $worker->id, 'how' => $worker->end()]);
-        $vain = !$worker->ready || ($worker->batches !== [] && !$worker->hasBegun());
-        ($this->gone)($worker);
-        $this->dismissCrew($worker->crew);
-        if (!$vain) {
-            $this->setbacks->areOver();
+        $this->log('Worker {id} has ended ({how})', ['id' => $worker->id, 'how' => $worker->exitDescription()]);
+        $beganNothing = !$worker->ready || ($worker->batches !== [] && !$worker->hasBegun());
+        ($this->onEnd)($worker);
+        $this->closeRetiredGroup($worker->group);
+        if (!$beganNothing) {
+            $this->backoff->resetFailures();
         } elseif ($worker->ending === null || $worker->startFailure !== null) {
-            $this->cameToNothing($worker);
+            $this->endedWithoutTask($worker);
         }
         if (!$this->closed) {
             ($this->ready)(); // another worker can be started
         } elseif ($this->workers === []) {
-            $this->isEmpty();
+            $this->notifyEmpty();
         }
     }
 
@@ -349,43 +349,43 @@ final class Workers
      * when more consecutive workers than the pool's size did not become ready. Otherwise tasks could wait forever for
      * slow starts that fail one after the other.
      */
-    private function cameToNothing(WorkerHandle $worker): void
+    private function endedWithoutTask(WorkerHandle $worker): void
     {
-        $this->setbacks->pause();
-        $startsFail = !$worker->ready && !$worker->wasKilled() && $this->setbacks->startFailed($this->size);
+        $this->backoff->pause();
+        $startsFail = !$worker->ready && !$worker->wasKilled() && $this->backoff->countFailedStart($this->size);
         if ($startsFail ? $this->hasReady() : $this->hasOthers()) {
             return;
         }
-        $this->setbacks->endPause();
-        if ($this->crew !== $worker->crew || $this->crew->isOutdated()) {
+        $this->backoff->endPause();
+        if ($this->group !== $worker->group || $this->group->hasFormerCredentials()) {
             return; // the next worker has other credentials
         }
         $mayBeChance = $worker->ready || $worker->wasKilled();
-        if (!$mayBeChance || !$this->setbacks->mayTryAgain()) {
+        if (!$mayBeChance || !$this->backoff->mayRetry()) {
             ($this->failed)($worker->failure());
         }
     }
 
     /** Closes a group with former credentials once it has no workers. */
-    private function dismissCrew(WorkerGroup $crew): void
+    private function closeRetiredGroup(WorkerGroup $group): void
     {
-        if ($crew->workers === [] && isset($this->retired[spl_object_id($crew)])) {
-            unset($this->retired[spl_object_id($crew)]);
-            $crew->close();
+        if ($group->workers === [] && isset($this->retired[spl_object_id($group)])) {
+            unset($this->retired[spl_object_id($group)]);
+            $group->close();
         }
     }
 
     /** Returns whether any worker may be given tasks, now or soon. */
     private function hasOthers(): bool
     {
-        return \count($this->workers) > $this->departures->count();
+        return \count($this->workers) > $this->shutdown->count();
     }
 
     /** Returns whether any worker may be given tasks now. */
     private function hasReady(): bool
     {
         foreach ($this->workers as $worker) {
-            if ($worker->ready && !$worker->isLeaving()) {
+            if ($worker->ready && !$worker->isEnding()) {
                 return true;
             }
         }
@@ -396,42 +396,42 @@ final class Workers
     /** Releases everything that belongs to a worker that has ended. */
     private function release(WorkerHandle $worker): void
     {
-        $worker->crew->arrivals->forget($worker);
-        $this->departures->forget($worker);
+        $worker->group->startup->forget($worker);
+        $this->shutdown->forget($worker);
         array_map(EventLoop::cancel(...), $worker->timers);
         $worker->link?->close();
         if ($worker->mark === null) {
-            SharedFlags::take($worker->markKey); // the worker may have created the memory without reporting it
+            SharedFlags::open($worker->markKey); // the worker may have created the memory without reporting it
         }
     }
 
     /** Returns by how much the number of workers exceeds the pool's size; negative if there are fewer. */
     private function surplus(): int
     {
-        return \count($this->workers) - $this->departures->count() - $this->size;
+        return \count($this->workers) - $this->shutdown->count() - $this->size;
     }
 
     private function stopIdle(): void
     {
-        $this->idling = null;
+        $this->idleTimer = null;
         $next = \INF;
         foreach ($this->workers as $worker) {
             if ($worker->isIdle()) {
-                $left = $this->lifespan->idleLeft($worker);
-                $left <= 0.001 ? $this->departures->stop($worker) : $next = min($next, $left);
+                $left = $this->lifetime->idleLeft($worker);
+                $left <= 0.001 ? $this->shutdown->stop($worker) : $next = min($next, $left);
             }
         }
         if (is_finite($next)) {
-            $this->idling = WeakTimer::after($next, $this, static fn(self $workers) => $workers->stopIdle());
+            $this->idleTimer = WeakTimer::after($next, $this, static fn(self $workers) => $workers->stopIdle());
         }
     }
 
-    private function isEmpty(): void
+    private function notifyEmpty(): void
     {
-        $empty = $this->empty;
-        $this->empty = null;
-        if ($empty !== null) {
-            $empty();
+        $onEmpty = $this->onEmpty;
+        $this->onEmpty = null;
+        if ($onEmpty !== null) {
+            $onEmpty();
         }
     }
 

@@ -90,7 +90,7 @@ trait ExhaustionFaults
         self::assertIsString($outcomes[0]);
 
         self::assertStringStartsWith(WorkerStartException::class, $outcomes[0]);
-        self::assertStringContainsString('chdir() to one that is', $outcomes[0]);
+        self::assertStringContainsString('Change to another one with chdir()', $outcomes[0]);
         self::assertSame(['done', 'done'], \array_slice($outcomes, 1));
     }
 

@@ -15,7 +15,7 @@ trait ImpostorFaults
     /** @return iterable<string, array{string}> bytes that an impostor sends before its orders */
     public static function impostures(): iterable
     {
-        $token = random_bytes(WorkerProtocol::TOKEN_SIZE);
+        $token = random_bytes(WorkerProtocol::TOKEN_BYTES);
 
         yield 'nothing' => [''];
         yield 'a welcome by a wrong token' => [
@@ -35,7 +35,7 @@ trait ImpostorFaults
     #[DataProvider('impostures')]
     public function testAnImpostorWhoHasTheNameOfTheSocketIsToldNoTokenAndObeyedInNothing(string $words): void
     {
-        $token = random_bytes(WorkerProtocol::TOKEN_SIZE);
+        $token = random_bytes(WorkerProtocol::TOKEN_BYTES);
         [$ended, $printed, $told] = $this->impostor($token, static fn(): string => $words)->deceive();
 
         self::assertFileDoesNotExist($this->path('obeyed'));
@@ -48,7 +48,7 @@ trait ImpostorFaults
     /** Shows that a worker would obey the orders of the test above with the right token. */
     public function testWhoProvesToKnowTheTokenIsObeyedAndNotToldItEither(): void
     {
-        $token = random_bytes(WorkerProtocol::TOKEN_SIZE);
+        $token = random_bytes(WorkerProtocol::TOKEN_BYTES);
         [$ended, , $told] = $this->impostor($token, static function (string $greeting) use ($token): string {
             /** @var array{id: int} $header */
             $header = unpack('Vid', $greeting, 5);
@@ -56,7 +56,7 @@ trait ImpostorFaults
             return WorkerProtocol::frame(
                 WorkerProtocol::WELCOME,
                 $header['id'],
-                WorkerProtocol::welcome($token, substr($greeting, 9, WorkerProtocol::NONCE_SIZE)),
+                WorkerProtocol::welcome($token, substr($greeting, 9, WorkerProtocol::NONCE_BYTES)),
             );
         })->deceive();
 

@@ -30,7 +30,7 @@ trait ParentFaults
         [$said, $exited, $left] = $answer;
 
         self::assertSame(
-            'This pool belongs to the process that this one was forked from: make a pool of your own after a fork',
+            'This pool belongs to the parent process of this fork. Create another pool after the fork',
             $said,
         );
         self::assertTrue($exited);

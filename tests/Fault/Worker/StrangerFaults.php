@@ -151,22 +151,22 @@ trait StrangerFaults
         $words = "\0";
         $greeting = static fn(string $proof): string
             => WorkerProtocol::frame(WorkerProtocol::HELLO, 1, $proof . $words);
-        $nonce = random_bytes(WorkerProtocol::NONCE_SIZE);
+        $nonce = random_bytes(WorkerProtocol::NONCE_BYTES);
 
         yield 'talks of something else' => "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
         yield 'sends zeros' => str_repeat("\0", 1000);
         yield 'announces a frame of four gigabytes' => str_repeat("\xff", 100);
         yield 'sends megabytes' => str_repeat('x', 4 << 20);
-        yield 'has a wrong proof' => $greeting($nonce . random_bytes(WorkerProtocol::PROOF_SIZE));
+        yield 'has a wrong proof' => $greeting($nonce . random_bytes(WorkerProtocol::PROOF_BYTES));
         yield 'has a proof of zeros' => $greeting(str_repeat(
             "\0",
-            WorkerProtocol::NONCE_SIZE + WorkerProtocol::PROOF_SIZE,
+            WorkerProtocol::NONCE_BYTES + WorkerProtocol::PROOF_BYTES,
         ));
         yield 'has a proof by a wrong token' => WorkerProtocol::frame(
             WorkerProtocol::HELLO,
             1,
             WorkerProtocol::greeting(
-                random_bytes(WorkerProtocol::TOKEN_SIZE),
+                random_bytes(WorkerProtocol::TOKEN_BYTES),
                 $nonce,
                 WorkerProtocol::HELLO,
                 1,

@@ -27,7 +27,7 @@ final class SharedFlagsTest extends TestCase
     public function testWhatTheLimitLetsAWorkerStartIsCountedAsStarted(): void
     {
         $key = SharedFlags::newKey();
-        $memory = SharedFlags::make($key);
+        $memory = SharedFlags::create($key);
         $worker = proc_open(
             [\PHP_BINARY, '-r', self::WORKER, '--', (string) ($key & 0x7FFF_FFFF)],
             [1 => ['pipe', 'w']],
@@ -35,7 +35,7 @@ final class SharedFlagsTest extends TestCase
         );
         \assert($memory !== null && $worker !== false);
         $said = fgets($pipes[1]);
-        $mark = SharedFlags::take($key);
+        $mark = SharedFlags::open($key);
         $lost = 0;
         for ($i = 0; $i < 1000; ++$i) {
             $started = $mark?->revoke(1, 100);

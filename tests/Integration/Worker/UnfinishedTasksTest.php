@@ -14,19 +14,19 @@ final class UnfinishedTasksTest extends TestCase
 {
     use OwnDirectory;
 
-    private const ADVICE = 'Await the futures, or call close() on the pool, which waits for its tasks, or kill(), which '
-        . "ends them without this message\n";
+    private const ADVICE = 'Await the futures, or call close() on the pool to wait for its tasks. '
+        . "kill() ends tasks without this message\n";
 
     /** @return iterable<string, array{string, string, 2?: int}> script, reported tasks, exit status */
     public static function scripts(): iterable
     {
-        $one = 'a task that was submitted and has no result';
+        $one = 'a submitted task had its result';
         yield 'one task' => ['$pool->submit($wait);', $one];
         yield 'one task whose future is ignored' => ['$pool->submit($wait)->ignore();', $one];
         yield 'one task, after exit()' => ['$pool->submit($wait); exit(3);', $one, 3];
         yield 'tasks of two pools, of which one is gone' => [
             '(fn() => [(new WorkerPool(1))->submit($wait), $pool->submit($wait), $pool->submit($wait)])();',
-            '3 tasks that were submitted and have no result',
+            '3 submitted tasks had their results',
         ];
         yield 'one of two tasks' => ['$pool->submit($wait); $pool->submit($quick)->await();', $one];
     }
@@ -36,7 +36,7 @@ final class UnfinishedTasksTest extends TestCase
     {
         $ended = $this->ended($script);
 
-        $message = "Spindle: the script has ended, and with it {$report}. " . self::ADVICE;
+        $message = "Spindle: the script ended before {$report}. " . self::ADVICE;
         self::assertSame(
             [$message, '', $status],
             [$ended->getErrorOutput(), $ended->getOutput(), $ended->getExitCode()],
@@ -52,11 +52,13 @@ final class UnfinishedTasksTest extends TestCase
         yield 'a closed pool' => ['$pool->submit($quick); $pool->close();'];
         yield 'a killed pool' => ['$pool->submit($wait)->ignore(); $pool->kill();'];
         yield 'a cancelled task that runs' => [
-            '$source = new Amp\DeferredCancellation(); $future = $pool->submit($wait, $source->getCancellation())->ignore();'
+            '$source = new Amp\DeferredCancellation();'
+            . ' $future = $pool->submit($wait, $source->getCancellation())->ignore();'
             . ' $pool->submit($quick)->await(); $source->cancel();',
         ];
         yield 'a cancelled task that waits' => [
-            '$source = new Amp\DeferredCancellation(); $pool->submit($quick, $source->getCancellation())->ignore();'
+            '$source = new Amp\DeferredCancellation();'
+            . ' $pool->submit($quick, $source->getCancellation())->ignore();'
             . ' $source->cancel();',
         ];
         yield 'a loop that was left' => ['foreach ($pool->map([1, 2, 3], abs(...)) as $_) { break; }'];

@@ -19,11 +19,11 @@ final class WorkerListenerTest extends TestCase
     /** Shows that a stranger does not hold a descriptor any longer. */
     public function testAStrangerThatSaysNothingIsSentAwayAfterTenSeconds(): void
     {
-        $reception = new WorkerListener(
+        $listener = new WorkerListener(
             static fn() => self::fail('It has not greeted'),
             static fn() => self::fail('There are descriptors'),
         );
-        $stranger = stream_socket_client("unix://\0{$reception->name}");
+        $stranger = stream_socket_client("unix://\0{$listener->name}");
         self::assertIsResource($stranger);
         stream_set_blocking($stranger, false);
         delay(9.9);
@@ -34,6 +34,6 @@ final class WorkerListenerTest extends TestCase
 
         self::assertTrue(feof($stranger), 'it is sent away');
         fclose($stranger);
-        $reception->close();
+        $listener->close();
     }
 }

@@ -56,7 +56,7 @@ final class PoliciesTest extends TestCase
     #[DataProvider('outcomes')]
     public function testWhatIsTriedAgain(RetryPolicy $policy, CommandResult $result, bool $again): void
     {
-        self::assertSame($again, $policy->wants($result));
+        self::assertSame($again, $policy->shouldRetry($result));
     }
 
     public function testTheDelayGrowsUpToItsLimit(): void

@@ -139,7 +139,7 @@ final class BacklogTest extends TestCase
 
     public function testAnotherAttemptWaitsForItsTime(): void
     {
-        $this->backlog->addLater($this->batch($this->source(), [1]), 0.02);
+        $this->backlog->addDelayed($this->batch($this->source(), [1]), 0.02);
         self::assertSame([0, null], [$this->backlog->count(), $this->backlog->shift(1)]);
         for ($end = hrtime(true) + 5_000_000_000; $this->ready === 0 && hrtime(true) < $end;) {
             delay(0.005);
@@ -153,7 +153,7 @@ final class BacklogTest extends TestCase
         $timers = EventLoop::getIdentifiers();
         $submissions = $this->submissions(2);
         foreach ($submissions as $submission) {
-            $this->backlog->addLater($this->batch($this->source(), [$submission]), 60.0);
+            $this->backlog->addDelayed($this->batch($this->source(), [$submission]), 60.0);
         }
         self::assertTrue($this->backlog->withdraw($submissions[0], new \DomainException('no more')));
 
@@ -170,7 +170,7 @@ final class BacklogTest extends TestCase
         foreach ([[$left, [1, 2]], [$other, [3, 4]], [$left, [5]], [$other, [6]]] as [$source, $tasks]) {
             $this->backlog->add($this->batch($source, $tasks));
         }
-        $this->backlog->addLater($this->batch($left, [7]), 60.0);
+        $this->backlog->addDelayed($this->batch($left, [7]), 60.0);
         $this->backlog->shift(1);
         $this->backlog->drop($left);
 
@@ -270,7 +270,7 @@ final class BacklogTest extends TestCase
     private function source(bool $isLeft = false): Source
     {
         $source = self::createStub(Source::class);
-        $source->method('isLeft')->willReturn($isLeft);
+        $source->method('isAbandoned')->willReturn($isLeft);
         $source->method('failed')->willReturnCallback(function (Batch $batch, int $index, \Throwable $failure): void {
             $this->failed[] = [$batch->keys[$index], $failure->getMessage()];
         });

@@ -14,87 +14,87 @@ final class BatchSizingTest extends TestCase
 
     public function testTheFirstBatchIsOneTask(): void
     {
-        $pace = new BatchSizing();
+        $sizing = new BatchSizing();
 
-        self::assertSame(1, $pace->size());
-        self::assertFalse($pace->isQuick());
+        self::assertSame(1, $sizing->size());
+        self::assertFalse($sizing->isQuick());
     }
 
     public function testBatchesOfQuickTasksGrowStepByStep(): void
     {
-        $pace = new BatchSizing();
+        $sizing = new BatchSizing();
         $sizes = [];
         for ($i = 0; $i < 6; ++$i) {
-            $sizes[] = $size = $pace->size();
-            $pace->learn($size, $size * 200, 200);
+            $sizes[] = $size = $sizing->size();
+            $sizing->learn($size, $size * 200, 200);
         }
 
         self::assertSame([1, 8, 64, 512], \array_slice($sizes, 0, 4));
         self::assertSame(4096, $sizes[5]);
-        self::assertTrue($pace->isQuick());
+        self::assertTrue($sizing->isQuick());
     }
 
     public function testABatchTakesAboutAMillisecond(): void
     {
-        $pace = new BatchSizing();
+        $sizing = new BatchSizing();
         for ($i = 0; $i < 20; ++$i) {
-            $size = $pace->size();
-            $pace->learn($size, $size * 100 * self::MICROSECOND, 100 * self::MICROSECOND);
+            $size = $sizing->size();
+            $sizing->learn($size, $size * 100 * self::MICROSECOND, 100 * self::MICROSECOND);
         }
 
-        self::assertEqualsWithDelta(10, $pace->size(), 1);
+        self::assertEqualsWithDelta(10, $sizing->size(), 1);
     }
 
     public function testSlowTasksGoOneByOne(): void
     {
-        $pace = new BatchSizing();
-        $pace->learn(1, 20 * self::MILLISECOND, 20 * self::MILLISECOND);
+        $sizing = new BatchSizing();
+        $sizing->learn(1, 20 * self::MILLISECOND, 20 * self::MILLISECOND);
 
-        self::assertSame(1, $pace->size());
-        self::assertFalse($pace->isQuick());
+        self::assertSame(1, $sizing->size());
+        self::assertFalse($sizing->isQuick());
     }
 
     public function testARareLongTaskAmongManyIsNotTheUsualOne(): void
     {
-        $pace = new BatchSizing();
+        $sizing = new BatchSizing();
         for ($i = 0; $i < 10; ++$i) {
-            $size = $pace->size();
-            $pace->learn($size, $size * self::MICROSECOND, self::MICROSECOND);
+            $size = $sizing->size();
+            $sizing->learn($size, $size * self::MICROSECOND, self::MICROSECOND);
         }
-        $before = $pace->size();
-        $pace->learn($before, $before * self::MICROSECOND + 5000 * self::MILLISECOND, 5000 * self::MILLISECOND);
+        $before = $sizing->size();
+        $sizing->learn($before, $before * self::MICROSECOND + 5000 * self::MILLISECOND, 5000 * self::MILLISECOND);
 
-        self::assertGreaterThan($before / 2, $pace->size());
+        self::assertGreaterThan($before / 2, $sizing->size());
     }
 
     public function testResultsOfTasksThatAreKnownToBeTinyMayWait(): void
     {
-        $pace = new BatchSizing();
-        self::assertTrue($pace->isEager());
+        $sizing = new BatchSizing();
+        self::assertTrue($sizing->isEager());
         for ($i = 0; $i < 20; ++$i) {
-            $size = $pace->size();
-            $pace->learn($size, $size * self::MICROSECOND, self::MICROSECOND);
+            $size = $sizing->size();
+            $sizing->learn($size, $size * self::MICROSECOND, self::MICROSECOND);
         }
 
-        self::assertFalse($pace->isEager());
+        self::assertFalse($sizing->isEager());
     }
 
     public function testResultsOfLongTasksDoNot(): void
     {
-        $pace = new BatchSizing();
+        $sizing = new BatchSizing();
         for ($i = 0; $i < 20; ++$i) {
-            $pace->learn($pace->size(), $pace->size() * self::MILLISECOND, self::MILLISECOND);
+            $sizing->learn($sizing->size(), $sizing->size() * self::MILLISECOND, self::MILLISECOND);
         }
 
-        self::assertTrue($pace->isEager());
+        self::assertTrue($sizing->isEager());
     }
 
     public function testNothingIsLearntOfNothing(): void
     {
-        $pace = new BatchSizing();
-        $pace->learn(0, 0, 0);
+        $sizing = new BatchSizing();
+        $sizing->learn(0, 0, 0);
 
-        self::assertSame(1, $pace->size());
-        self::assertFalse($pace->isQuick());
+        self::assertSame(1, $sizing->size());
+        self::assertFalse($sizing->isQuick());
     }
 }

@@ -20,7 +20,7 @@ final class BatchTest extends TestCase
 
         self::assertSame(
             [11, [2, 3], ['b', 'c'], 2, 0],
-            [$slice->first, $slice->tasks, $slice->keys, $slice->limit, $slice->arrived],
+            [$slice->first, $slice->tasks, $slice->keys, $slice->limit, $slice->received],
         );
         self::assertSame(['b', 'c'], [$slice->key(0), $slice->key(1)]);
     }
@@ -39,7 +39,7 @@ final class BatchTest extends TestCase
 
     public function testASliceKeepsAttemptAndCrashes(): void
     {
-        $again = $this->batch(0, [1, 2, 3])->again(2, true);
+        $again = $this->batch(0, [1, 2, 3])->retry(2, true);
         $slice = $again->slice(0, 1);
 
         self::assertSame(
@@ -50,7 +50,7 @@ final class BatchTest extends TestCase
 
     public function testAnotherAttemptCountsItselfAndCrashesOnly(): void
     {
-        $again = $this->batch(5, [1, 2])->again(1, false)->again(0, true)->again(0, true);
+        $again = $this->batch(5, [1, 2])->retry(1, false)->retry(0, true)->retry(0, true);
 
         self::assertSame([4, 2, 6, [2]], [$again->attempt, $again->crashes, $again->first, $again->tasks]);
     }
@@ -99,7 +99,7 @@ final class BatchTest extends TestCase
         $source = self::createStub(Source::class);
         $source->method('code')->willReturn($code);
         $source->method('id')->willReturn(7);
-        $source->method('pace')->willReturn(new BatchSizing()); // a pace without any measurement
+        $source->method('sizing')->willReturn(new BatchSizing()); // a pace without any measurement
 
         return $source;
     }

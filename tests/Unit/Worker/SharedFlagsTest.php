@@ -16,20 +16,20 @@ final class SharedFlagsTest extends TestCase
     public function testWhatAWorkerHasMadeIsTakenOnce(): void
     {
         $key = SharedFlags::newKey();
-        $memory = SharedFlags::make($key);
+        $memory = SharedFlags::create($key);
         \assert($memory !== null);
         shmop_write($memory, pack('VV', 3, 7), 0);
-        $mark = SharedFlags::take($key);
+        $mark = SharedFlags::open($key);
 
         self::assertSame([7, 3], $mark?->read());
-        self::assertNull(SharedFlags::take($key), 'it has no name any more');
+        self::assertNull(SharedFlags::open($key), 'it has no name any more');
     }
 
     public function testAWorkerMakesNothingUnderANameThatIsTaken(): void
     {
         $key = SharedFlags::newKey();
-        $memory = SharedFlags::make($key);
-        $second = SharedFlags::make($key);
+        $memory = SharedFlags::create($key);
+        $second = SharedFlags::create($key);
         SharedFlags::remove($key);
 
         self::assertNotNull($memory);
@@ -41,22 +41,22 @@ final class SharedFlagsTest extends TestCase
         $key = SharedFlags::newKey();
         $left = SharedFlags::newKey();
         $theirs = SharedFlags::newKey() & 0x7FFF_FFFF;
-        $memory = SharedFlags::make($key);
+        $memory = SharedFlags::create($key);
         $child = pcntl_fork();
         if ($child === 0) {
-            SharedFlags::make($left);
+            SharedFlags::create($left);
             shmop_open($theirs, 'n', 0o600, 100);
             posix_kill((int) getmypid(), \SIGKILL);
         }
         pcntl_waitpid($child, $status);
-        SharedFlags::sweep();
+        SharedFlags::removeStale();
         $found = shmop_open($theirs, 'w', 0, 0);
         \assert($found !== false);
         shmop_delete($found);
 
         self::assertNotNull($memory);
-        self::assertNull(SharedFlags::take($left));
-        self::assertNotNull(SharedFlags::take($key));
+        self::assertNull(SharedFlags::open($left));
+        self::assertNotNull(SharedFlags::open($key));
     }
 
     /** @return iterable<string, array{int}> */
@@ -74,8 +74,8 @@ final class SharedFlagsTest extends TestCase
         $theirs = shmop_open($key & 0x7FFF_FFFF, 'n', 0o600, $size);
         \assert($theirs !== false);
         shmop_write($theirs, 'theirs', 0);
-        $made = SharedFlags::make($key);
-        $taken = SharedFlags::take($key);
+        $made = SharedFlags::create($key);
+        $taken = SharedFlags::open($key);
         SharedFlags::remove($key);
         $found = @shmop_open($key & 0x7FFF_FFFF, 'a', 0, 0);
         $bytes = $found === false ? '' : shmop_read($found, 0, 6);

@@ -98,9 +98,9 @@ final class TaskCodeTest extends TestCase
         yield 'a static one that says static, of an heir' => [Filial::late(), 'a closure of ' . Parental::class . ' whose static is ' . Filial::class];
         yield 'one that makes a new static, of an heir' => [Filial::making(), 'whose static is'];
         yield 'one that asks for the called class' => [Filial::asking(), 'whose static is'];
-        yield 'one of a method that says static, of an heir' => [(new Filial())->lately(), 'let it capture static::class in a variable'];
+        yield 'one of a method that says static, of an heir' => [(new Filial())->lately(), 'capture static::class in a variable'];
         yield 'one that calls a late method by self, of an heir' => [Filial::forwarding(), 'whose static is'];
-        yield 'one of an object that calls it indirectly' => [(new Filial())->forwardingFromMethod(), 'self:: or parent::'];
+        yield 'one of an object that calls it indirectly' => [(new Filial())->forwardingFromMethod(), 'static::, self:: and parent::'];
         yield 'one that calls it by parent' => [Grandchild::forwardingToParent(), 'a closure of ' . Filial::class];
         yield 'one of two methods that call each other' => [Filial::pinging(), 'whose static is'];
         yield 'the other of them' => [Filial::ponging(), 'whose static is'];

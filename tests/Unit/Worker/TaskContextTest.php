@@ -19,7 +19,7 @@ final class TaskContextTest extends TestCase
 
     public function testThereIsNoneOutsideOfATask(): void
     {
-        self::assertFalse(TaskContext::isThere());
+        self::assertFalse(TaskContext::exists());
         $this->expectException(\LogicException::class);
         TaskContext::current();
     }
@@ -31,8 +31,8 @@ final class TaskContextTest extends TestCase
         self::assertSame($context, TaskContext::current());
         self::assertSame($context, self::inFiber(TaskContext::current(...)));
         TaskContext::enter(null);
-        self::assertFalse(TaskContext::isThere());
-        self::assertFalse(self::inFiber(TaskContext::isThere(...)));
+        self::assertFalse(TaskContext::exists());
+        self::assertFalse(self::inFiber(TaskContext::exists(...)));
     }
 
     public function testThatOfAFiberIsThereOnly(): void
@@ -41,11 +41,11 @@ final class TaskContextTest extends TestCase
         $found = self::inFiber(static function () use ($context): array {
             TaskContext::enter($context, \Fiber::getCurrent());
 
-            return [TaskContext::isThere(), TaskContext::current(), self::inFiber(TaskContext::isThere(...))];
+            return [TaskContext::exists(), TaskContext::current(), self::inFiber(TaskContext::exists(...))];
         });
 
         self::assertSame([true, $context, false], $found);
-        self::assertFalse(TaskContext::isThere());
+        self::assertFalse(TaskContext::exists());
     }
 
     public function testThatOfAFiberComesBeforeThatOfTheProcess(): void

@@ -61,7 +61,7 @@ final class TaskRetryPolicyTest extends TestCase
         int $crashes,
         bool $expected,
     ): void {
-        self::assertSame($expected, $policy->wants($failure, $attempts, $crashes));
+        self::assertSame($expected, $policy->shouldRetry($failure, $attempts, $crashes));
     }
 
     public function testTheDelayGrowsWithTheAttempts(): void

@@ -86,7 +86,7 @@ final class WorkerLifetimeTest extends TestCase
         $worker = $this->worker();
         $worker->tasks = 10;
         $worker->batches = [$this->batch(5), $this->batch(4)];
-        $worker->batches[0]->arrived = 2; // already counted in the ten
+        $worker->batches[0]->received = 2; // already counted in the ten
         $worker->batches[1]->limit = 1; // the others were taken back
 
         self::assertSame(6, (new WorkerLifetime(new WorkerPoolOptions(maxTasks: 20)))->tasksLeft($worker));
@@ -130,7 +130,7 @@ final class WorkerLifetimeTest extends TestCase
         );
         $context = static fn(): Context => self::createStub(Context::class);
         $worker = new WorkerHandle(1, 1, new WorkerGroup($context, $arrivals, $nothing, $nothing));
-        $worker->isMadeReady(pack('P', 1000));
+        $worker->markReady(pack('P', 1000));
 
         return $worker;
     }

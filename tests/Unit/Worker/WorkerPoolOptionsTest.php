@@ -60,11 +60,11 @@ final class WorkerPoolOptionsTest extends TestCase
         yield 'maxResult 0' => [static fn() => new WorkerPoolOptions(maxResult: 0), 'maxResult must be 1 or more'];
         yield 'a bootstrap file that is not there' => [
             static fn() => new WorkerPoolOptions(bootstrap: '/not/there.php'),
-            "'/not/there.php' is not there",
+            "'/not/there.php' is not an existing file",
         ];
         yield 'a bootstrap file that is a folder' => [
             static fn() => new WorkerPoolOptions(bootstrap: __DIR__),
-            'is not there',
+            'is not an existing file',
         ];
     }
 

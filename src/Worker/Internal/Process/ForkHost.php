@@ -16,7 +16,7 @@ final class ForkHost
 {
     private const SIGKILL = 9;
     private const SIGCONT = 18;
-    private const READ_SIZE = 1 << 16;
+    private const READ_BYTES = 1 << 16;
 
     /** Milliseconds to wait for the exit of a worker that has closed its standard error. It may also continue. */
     private const EXIT_TIMEOUT_MILLISECONDS = 50;
@@ -36,7 +36,7 @@ final class ForkHost
     /** Value of SPINDLE_COMMAND for all processes of this pool, without the worker's number at its end. */
     private readonly string $token;
 
-    public function __construct(private readonly PoolLink $wire)
+    public function __construct(private readonly PoolLink $link)
     {
         $this->libc = \extension_loaded('FFI') ? self::libc() : null;
         $this->token = (string) preg_replace('/\.\d+$/D', '', (string) getenv('SPINDLE_COMMAND'));
@@ -52,10 +52,10 @@ final class ForkHost
         // A SIGCHLD just before the wait would be lost, so closed standard error also announces an end.
         pcntl_async_signals(true);
         pcntl_signal(\SIGCHLD, static fn() => null, false);
-        $this->wire->send(WorkerProtocol::READY, 0, '');
+        $this->link->send(WorkerProtocol::READY, 0, '');
         while (true) {
             $this->reap();
-            $reads = [-1 => $this->wire->stream()] + $this->errors;
+            $reads = [-1 => $this->link->stream()] + $this->errors;
             $none = null;
             if ((int) @stream_select($reads, $none, $none, null) === 0) {
                 continue;
@@ -68,21 +68,21 @@ final class ForkHost
                     continue;
                 }
                 do {
-                    $frame = $this->wire->receive();
+                    $frame = $this->link->receive();
                     if ($frame === null) {
                         return null;
                     }
-                    $settings = $this->obey(...$frame);
+                    $settings = $this->handle(...$frame);
                     if ($settings !== null) {
                         return $settings;
                     }
-                } while ($this->wire->isBuffered());
+                } while ($this->link->isBuffered());
             }
         }
     }
 
     /** @return array<string, mixed>|null */
-    private function obey(int $type, int $id, #[\SensitiveParameter] string $payload): ?array
+    private function handle(int $type, int $id, #[\SensitiveParameter] string $payload): ?array
     {
         if ($type === WorkerProtocol::START) {
             return $this->fork($id, $payload);
@@ -122,12 +122,12 @@ final class ForkHost
         if ($pid > 0) {
             $this->pids[$id] = $pid;
         } else {
-            $this->wire->send(
+            $this->link->send(
                 WorkerProtocol::PRINTED,
                 $id,
-                'It could not be forked: ' . pcntl_strerror(pcntl_get_last_error()) . "\n",
+                'The worker could not be forked: ' . pcntl_strerror(pcntl_get_last_error()) . "\n",
             );
-            $this->wire->send(WorkerProtocol::ENDED, $id, pack('llP', 255, 0, 0));
+            $this->link->send(WorkerProtocol::ENDED, $id, pack('llP', 255, 0, 0));
         }
 
         return null;
@@ -136,7 +136,7 @@ final class ForkHost
     /** @param array{int, int}|null $pipe pipe for its standard error */
     private function becomeWorker(int $id, ?array $pipe): void
     {
-        $this->wire->close();
+        $this->link->close();
         posix_setpgid(0, 0);
         putenv("SPINDLE_COMMAND={$this->token}.{$id}"); // identifies the processes that its tasks start
         foreach ($this->errors as $stream) {
@@ -188,9 +188,9 @@ final class ForkHost
 
     private function relay(int $id): void
     {
-        $bytes = @fread($this->errors[$id], self::READ_SIZE);
+        $bytes = @fread($this->errors[$id], self::READ_BYTES);
         if ($bytes !== '' && $bytes !== false) {
-            $this->wire->send(WorkerProtocol::PRINTED, $id, '', $bytes);
+            $this->link->send(WorkerProtocol::PRINTED, $id, '', $bytes);
         } elseif (feof($this->errors[$id])) {
             fclose($this->errors[$id]);
             unset($this->errors[$id]);
@@ -219,7 +219,7 @@ final class ForkHost
             $code = pcntl_wifexited($status) ? (int) pcntl_wexitstatus($status) : -1;
             $signal = pcntl_wifsignaled($status) ? (int) pcntl_wtermsig($status) : 0;
             if (isset($this->errors[$id])) {
-                $this->wire->send(WorkerProtocol::PRINTED, $id, '', (string) stream_get_contents($this->errors[$id]));
+                $this->link->send(WorkerProtocol::PRINTED, $id, '', (string) stream_get_contents($this->errors[$id]));
                 fclose($this->errors[$id]);
             }
             if (isset($this->ending[$id])) {
@@ -227,7 +227,7 @@ final class ForkHost
             }
             unset($this->pids[$id], $this->errors[$id], $this->ending[$id]);
             /** @var array<string, int> $usage */
-            $this->wire->send(
+            $this->link->send(
                 WorkerProtocol::ENDED,
                 $id,
                 pack('llP', $code, $signal, ($usage['ru_maxrss'] ?? 0) * 1024),

@@ -20,8 +20,8 @@ final class Items
     public ?\Shmop $clock = null;
 
     public function __construct(
-        private readonly PoolLink $wire,
-        private readonly WorkerLifecycle $life,
+        private readonly PoolLink $link,
+        private readonly WorkerLifecycle $lifecycle,
         private readonly ResultBuffer $results,
     ) {}
 
@@ -40,19 +40,19 @@ final class Items
      */
     public function send(int $index, \Generator $items): void
     {
-        $spent = $this->stopClock();
-        $this->life->flush(0);
+        $elapsed = $this->stopClock();
+        $this->lifecycle->flush(0);
         $this->results->full = true; // send the result of a generator at once, whatever it is
-        $this->tell($index, '');
-        $ahead = $size = 0;
-        $goOn = function (int $spent): void {
-            $this->startClock($spent);
-            $this->life->enter(WorkerLifecycle::TASK);
+        $this->sendFrame($index, '');
+        $unacknowledged = $size = 0;
+        $resumeTask = function (int $elapsed): void {
+            $this->startClock($elapsed);
+            $this->lifecycle->enter(WorkerLifecycle::TASK);
         };
-        for ($goOn($spent); $items->valid(); $goOn($spent), $items->next()) {
-            $spent = $this->stopClock();
+        for ($resumeTask($elapsed); $items->valid(); $resumeTask($elapsed), $items->next()) {
+            $elapsed = $this->stopClock();
             $item = [$items->key(), $items->current()];
-            $this->life->state = WorkerLifecycle::BUSY;
+            $this->lifecycle->state = WorkerLifecycle::BUSY;
             try {
                 $bytes = $this->results->serialize($item, 'The item');
             } catch (UnserializableException $refused) {
@@ -60,26 +60,26 @@ final class Items
 
                 return;
             }
-            $this->life->vanishInFork();
-            $this->tell($index, $bytes);
-            ++$ahead;
+            $this->lifecycle->killSelfInFork();
+            $this->sendFrame($index, $bytes);
+            ++$unacknowledged;
             $size += \strlen($bytes);
             while (
-                $ahead >= WorkerProtocol::WINDOW
-                || $size >= WorkerProtocol::WINDOW_SIZE
-                || $this->wire->isReadable()
+                $unacknowledged >= WorkerProtocol::MAX_UNREAD_ITEMS
+                || $size >= WorkerProtocol::MAX_UNREAD_BYTES
+                || $this->link->isReadable()
             ) {
-                $taken = $this->taken($index);
-                if ($taken === null) {
+                $acknowledged = $this->awaitAcknowledgement($index);
+                if ($acknowledged === null) {
                     $this->results->add(null);
 
                     return;
                 }
-                $ahead -= $taken[0];
-                $size -= $taken[1];
+                $unacknowledged -= $acknowledged[0];
+                $size -= $acknowledged[1];
             }
         }
-        $this->life->state = WorkerLifecycle::BUSY;
+        $this->lifecycle->state = WorkerLifecycle::BUSY;
         $this->results->add($items->getReturn());
     }
 
@@ -96,18 +96,18 @@ final class Items
         return hrtime(true) - $startedAt[1];
     }
 
-    /** @param int $spent nanoseconds for which the task has run */
-    private function startClock(int $spent): void
+    /** @param int $elapsed nanoseconds for which the task has run */
+    private function startClock(int $elapsed): void
     {
         if ($this->clock !== null) {
-            shmop_write($this->clock, pack('P', hrtime(true) - $spent), 8);
+            shmop_write($this->clock, pack('P', hrtime(true) - $elapsed), 8);
         }
     }
 
-    private function tell(int $index, string $bytes): void
+    private function sendFrame(int $index, string $bytes): void
     {
-        $this->wire->send(WorkerProtocol::ITEMS, $this->results->batch, pack('V', $index), $bytes)
-            || $this->life->vanish();
+        $this->link->send(WorkerProtocol::ITEMS, $this->results->batch, pack('V', $index), $bytes)
+            || $this->lifecycle->killSelf();
     }
 
     /**
@@ -116,12 +116,12 @@ final class Items
      * @return array{int, int}|null number of items that the reader has read, and their bytes; null when it needs no
      *         more
      */
-    private function taken(int $index): ?array
+    private function awaitAcknowledgement(int $index): ?array
     {
-        $frame = $this->life->receive() ?? $this->life->vanish();
+        $frame = $this->lifecycle->receive() ?? $this->lifecycle->killSelf();
         if (
             $frame[1] !== $this->results->batch
-            || ($frame[0] !== WorkerProtocol::WANTED && $frame[0] !== WorkerProtocol::UNWANTED)
+            || ($frame[0] !== WorkerProtocol::ITEMS_READ && $frame[0] !== WorkerProtocol::ITEMS_RELEASED)
         ) {
             $this->frames[] = $frame;
 
@@ -132,12 +132,12 @@ final class Items
         if ($of['index'] !== $index) {
             return [0, 0]; // the frame is late, and belongs to an earlier generator
         }
-        if ($frame[0] === WorkerProtocol::UNWANTED) {
+        if ($frame[0] === WorkerProtocol::ITEMS_RELEASED) {
             return null;
         }
-        /** @var array{items: int, size: int} $taken */
-        $taken = unpack('Vitems/Vsize', $frame[2], 4);
+        /** @var array{items: int, size: int} $acknowledged */
+        $acknowledged = unpack('Vitems/Vsize', $frame[2], 4);
 
-        return [$taken['items'], $taken['size']];
+        return [$acknowledged['items'], $acknowledged['size']];
     }
 }

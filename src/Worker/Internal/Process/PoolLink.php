@@ -57,14 +57,14 @@ final class PoolLink
      * Proves to the pool that this is its worker or host. The first {@see receive()} checks the answer, so that this
      * method need not wait.
      *
-     * @param string $words further data of the greeting
+     * @param string $data further data of the greeting
      */
-    public function greet(int $type, int $id, #[\SensitiveParameter] string $token, string $words = ''): void
+    public function greet(int $type, int $id, #[\SensitiveParameter] string $token, string $data = ''): void
     {
-        $nonce = random_bytes(WorkerProtocol::NONCE_SIZE);
-        $this->welcome = pack('VCV', WorkerProtocol::PROOF_SIZE + 5, WorkerProtocol::WELCOME, $id)
+        $nonce = random_bytes(WorkerProtocol::NONCE_BYTES);
+        $this->welcome = pack('VCV', WorkerProtocol::PROOF_BYTES + 5, WorkerProtocol::WELCOME, $id)
             . WorkerProtocol::welcome($token, $nonce);
-        $greeting = WorkerProtocol::greeting($token, $nonce, $type, $id, $words);
+        $greeting = WorkerProtocol::greeting($token, $nonce, $type, $id, $data);
         $this->write(pack('VCV', \strlen($greeting) + 5, $type, $id) . $greeting);
     }
 
@@ -188,7 +188,7 @@ final class PoolLink
                 return true;
             }
             if ($written === false || $written === 0) {
-                [$written, $error] = $this->writeOrSay($bytes);
+                [$written, $error] = $this->writeWithError($bytes);
                 if ($written === 0 && !str_contains($error, 'errno=4 ')) {
                     return false;
                 }
@@ -201,7 +201,7 @@ final class PoolLink
     }
 
     /** @return array{int, string} bytes written; the error, even if a task has left an error handler behind */
-    private function writeOrSay(string $bytes): array
+    private function writeWithError(string $bytes): array
     {
         $error = '';
         set_error_handler(static function (int $level, string $message) use (&$error): bool {

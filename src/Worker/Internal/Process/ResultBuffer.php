@@ -44,8 +44,8 @@ final class ResultBuffer
     private ValuePacking $packed;
     private bool $failures = false;
 
-    /** @param int $longestResult in bytes */
-    public function __construct(private readonly PoolLink $wire, private readonly int $longestResult)
+    /** @param int $maxResultBytes in bytes */
+    public function __construct(private readonly PoolLink $link, private readonly int $maxResultBytes)
     {
         $this->packed = new ValuePacking();
     }
@@ -59,7 +59,7 @@ final class ResultBuffer
     }
 
     /** Records the duration of a task, or of several tiny ones together. */
-    public function took(int $nanoseconds): void
+    public function recordDuration(int $nanoseconds): void
     {
         $this->longest = max($this->longest, $nanoseconds);
     }
@@ -90,8 +90,8 @@ final class ResultBuffer
     public function fail(\Throwable $thrown): void
     {
         $bytes = ThrownFailure::pack($thrown);
-        if (\strlen($bytes) > max($this->longestResult, self::SEND_THRESHOLD_BYTES)) {
-            $this->refuse($this->tooLong(\strlen($bytes), 'The exception'));
+        if (\strlen($bytes) > max($this->maxResultBytes, self::SEND_THRESHOLD_BYTES)) {
+            $this->refuse($this->tooLarge(\strlen($bytes), 'The exception'));
 
             return;
         }
@@ -133,18 +133,18 @@ final class ResultBuffer
         $this->from += $count;
         $this->flushed = $now;
 
-        return $this->wire->send(WorkerProtocol::RESULTS, $this->batch, $head, $body);
+        return $this->link->send(WorkerProtocol::RESULTS, $this->batch, $head, $body);
     }
 
     /** @throws UnserializableException */
     private function limited(string $bytes, string $path): string
     {
-        return \strlen($bytes) <= $this->longestResult ? $bytes : throw $this->tooLong(\strlen($bytes), $path);
+        return \strlen($bytes) <= $this->maxResultBytes ? $bytes : throw $this->tooLarge(\strlen($bytes), $path);
     }
 
-    private function tooLong(int $size, string $path): UnserializableException
+    private function tooLarge(int $size, string $path): UnserializableException
     {
-        $limit = "the {$this->longestResult} of WorkerPoolOptions::\$maxResult";
+        $limit = "the {$this->maxResultBytes} of WorkerPoolOptions::\$maxResult";
 
         return UnserializableException::at($path, "{$size} bytes long, more than {$limit}");
     }

@@ -28,13 +28,13 @@ final class ThreadHost
     /** @var array<int, int> keys of the {@see SharedFlags}, by worker */
     private array $marks = [];
 
-    public function __construct(private readonly PoolLink $wire) {}
+    public function __construct(private readonly PoolLink $link) {}
 
     public function run(): never
     {
-        $this->wire->send(WorkerProtocol::READY, 0, '');
+        $this->link->send(WorkerProtocol::READY, 0, '');
         while (true) {
-            $reads = [-1 => $this->wire->stream()] + array_map(static fn(array $pair): mixed => $pair[0], $this->ends);
+            $reads = [-1 => $this->link->stream()] + array_map(static fn(array $pair): mixed => $pair[0], $this->ends);
             $none = null;
             if ((int) @stream_select($reads, $none, $none, null) === 0) {
                 continue;
@@ -45,17 +45,17 @@ final class ThreadHost
                     continue;
                 }
                 do {
-                    $frame = $this->wire->receive();
+                    $frame = $this->link->receive();
                     if ($frame === null) {
-                        $this->vanish();
+                        $this->killSelf();
                     }
-                    $this->obey(...$frame);
-                } while ($this->wire->isBuffered());
+                    $this->handle(...$frame);
+                } while ($this->link->isBuffered());
             }
         }
     }
 
-    private function obey(int $type, int $id, #[\SensitiveParameter] string $payload): void
+    private function handle(int $type, int $id, #[\SensitiveParameter] string $payload): void
     {
         if ($type === WorkerProtocol::START) {
             $this->start($id, $payload);
@@ -63,7 +63,7 @@ final class ThreadHost
             // returns when the thread has ended; if the thread blocks, the pool kills this process after its grace
             $this->threads[$id]->kill();
             $this->forget($id);
-            $this->wire->send(WorkerProtocol::ENDED, $id, pack('llP', -1, self::SIGKILL, 0));
+            $this->link->send(WorkerProtocol::ENDED, $id, pack('llP', -1, self::SIGKILL, 0));
         }
     }
 
@@ -75,18 +75,18 @@ final class ThreadHost
                 ? throw new \RuntimeException(error_get_last()['message'] ?? 'no socket')
                 : new Runtime();
         } catch (\Throwable $failure) {
-            $this->wire->send(
+            $this->link->send(
                 WorkerProtocol::PRINTED,
                 $id,
                 "The thread could not be started: {$failure->getMessage()}\n",
             );
-            $this->wire->send(WorkerProtocol::ENDED, $id, pack('llP', 255, 0, 0));
+            $this->link->send(WorkerProtocol::ENDED, $id, pack('llP', 255, 0, 0));
 
             return;
         }
-        /** @var array{mark: int} $words */
-        $words = unserialize($settings, ['allowed_classes' => false]);
-        $this->marks[$id] = $words['mark'];
+        /** @var array{mark: int} $fields */
+        $fields = unserialize($settings, ['allowed_classes' => false]);
+        $this->marks[$id] = $fields['mark'];
         // The thread compiles these functions again, and allows few constructs in them, but any in what they call.
         $thread->run(static function (string $classes, string $settings) {
             require $classes;
@@ -94,7 +94,7 @@ final class ThreadHost
         }, [__DIR__ . '/classes.php', $settings]);
         $thread->run(static function (string $classes, $end) { // a stream arrives as the number of its descriptor
             require_once $classes;
-            WorkerBoot::leaveThread(\is_int($end) ? $end : -1);
+            WorkerBoot::endThread(\is_int($end) ? $end : -1);
         }, [__DIR__ . '/classes.php', $pair[1]]);
         $this->threads[$id] = $thread;
         $this->ends[$id] = [$pair[0], $pair[1]];
@@ -107,11 +107,11 @@ final class ThreadHost
         }
         $this->threads[$id]->close();
         $this->forget($id);
-        $this->wire->send(WorkerProtocol::ENDED, $id, pack('llP', -1, 0, 0));
+        $this->link->send(WorkerProtocol::ENDED, $id, pack('llP', -1, 0, 0));
     }
 
     /** Kills this process. A normal end would wait for each thread, and no thread would remove its mark. */
-    private function vanish(): never
+    private function killSelf(): never
     {
         array_map(SharedFlags::remove(...), $this->marks);
         posix_kill((int) getmypid(), self::SIGKILL);

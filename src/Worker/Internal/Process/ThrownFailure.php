@@ -20,7 +20,7 @@ final class ThrownFailure
         $packing->add(WorkerProtocol::SERIALIZED, serialize($data));
         $part = $thrown;
         while ($part !== null && $data !== null) {
-            self::tidy($part, $data);
+            self::replaceTrace($part, $data);
             [$part, $data] = [$part->getPrevious(), $data->previous];
         }
         if ($part !== null) {
@@ -39,7 +39,7 @@ final class ThrownFailure
      * Gives an exception the file, line and trace of its data: the original places of closures, and no arguments,
      * which may be secret and often cannot be serialized.
      */
-    private static function tidy(\Throwable $thrown, Thrown $data): void
+    private static function replaceTrace(\Throwable $thrown, Thrown $data): void
     {
         $class = $thrown instanceof \Error ? \Error::class : \Exception::class;
         foreach (['trace' => $data->trace, 'file' => $data->file, 'line' => $data->line] as $name => $value) {

@@ -27,16 +27,16 @@ final class Worker
     private const MAX_CACHED_CALLABLES = 256;
 
     /** @var array<int, string> encoded task indexes for {@see SharedFlags} */
-    private static array $words = [];
+    private static array $indexes = [];
 
     /** Key of closure signatures. It is static, because a task might print an object that contains it. */
     private static string $key = '';
 
     private readonly ResultBuffer $results;
-    private readonly WorkerLifecycle $life;
+    private readonly WorkerLifecycle $lifecycle;
     private readonly Items $items;
     private ?\Shmop $mark = null;
-    private int $memoryAtFirst = 0;
+    private int $initialMemory = 0;
     private ?State $state = null;
 
     /** @var array<int, string> code by source number */
@@ -53,7 +53,7 @@ final class Worker
      * @param bool   $isThread    whether this is a thread: it gets no signals, and its shutdown functions run too late
      */
     public function __construct(
-        private readonly PoolLink $wire,
+        private readonly PoolLink $link,
         #[\SensitiveParameter]
         string $key,
         int $markKey,
@@ -64,14 +64,14 @@ final class Worker
         private readonly bool $isThread,
     ) {
         self::$key = $key;
-        $this->results = new ResultBuffer($wire, $maxResult);
-        $this->life = new WorkerLifecycle($wire, $this->results, $markKey, $isThread);
-        $this->items = new Items($wire, $this->life, $this->results);
+        $this->results = new ResultBuffer($link, $maxResult);
+        $this->lifecycle = new WorkerLifecycle($link, $this->results, $markKey, $isThread);
+        $this->items = new Items($link, $this->lifecycle, $this->results);
     }
 
     public function attach(): void
     {
-        $this->mark = $this->life->begin();
+        $this->mark = $this->lifecycle->begin();
         $this->items->clock = $this->timed ? $this->mark : null;
     }
 
@@ -90,20 +90,20 @@ final class Worker
 
     public function failed(\Throwable $failure): void
     {
-        $this->life->conclude();
-        $this->wire->send(WorkerProtocol::NOT_READY, 0, serialize(Thrown::of($failure)));
+        $this->lifecycle->markEnded();
+        $this->link->send(WorkerProtocol::NOT_READY, 0, serialize(Thrown::of($failure)));
     }
 
     public function work(): void
     {
         $this->state = $this->restoresState ? new State($this->isThread) : null;
-        $this->memoryAtFirst = memory_get_usage();
-        $this->wire->send(WorkerProtocol::READY, 0, pack('P', $this->memoryAtFirst));
-        while (($frame = $this->items->shift() ?? $this->life->receive()) !== null) {
+        $this->initialMemory = memory_get_usage();
+        $this->link->send(WorkerProtocol::READY, 0, pack('P', $this->initialMemory));
+        while (($frame = $this->items->shift() ?? $this->lifecycle->receive()) !== null) {
             [$type, $id, $payload] = $frame;
             $frame = null; // release a large payload early
             if ($type === WorkerProtocol::TASKS) {
-                $this->perform($id, $payload);
+                $this->runBatch($id, $payload);
             } elseif ($type === WorkerProtocol::CODE) {
                 $this->codes[$id] = $payload;
             } elseif ($type === WorkerProtocol::FORGET) {
@@ -113,49 +113,49 @@ final class Worker
             }
             $payload = '';
         }
-        $this->life->conclude();
+        $this->lifecycle->markEnded();
     }
 
-    public function lastWords(): void
+    public function reportExit(): void
     {
-        $this->life->lastWords();
+        $this->lifecycle->reportExit();
     }
 
-    private function perform(int $batch, string &$payload): void
+    private function runBatch(int $batch, string &$payload): void
     {
         /** @var array{code: int, attempt: int, flags: int} $head */
         $head = unpack('Vcode/Vattempt/Cflags', $payload);
-        TaskContext::enter(new TaskContext($head['attempt'], $this->life->cancellation(...), $this->report(...)));
+        TaskContext::enter(new TaskContext($head['attempt'], $this->lifecycle->cancellation(...), $this->report(...)));
         $this->results->begin($batch);
         if ($this->mark !== null) {
             shmop_write($this->mark, pack('VV', 0, $batch), 0);
         }
-        $this->performEach(
+        $this->runTasks(
             $head['code'],
             ($head['flags'] & WorkerProtocol::PACKED) !== 0,
             $payload,
             $this->mark === null || ($head['flags'] & WorkerProtocol::EAGER) !== 0 ? 0 : self::MAX_GATHER_NANOSECONDS,
         );
-        $this->life->tidy();
-        $this->life->flush(WorkerProtocol::DONE);
+        $this->lifecycle->cleanUp();
+        $this->lifecycle->flush(WorkerProtocol::DONE);
         TaskContext::enter(null);
     }
 
     /**
      * Runs the tasks of a batch. A tiny task takes less time than the work around it, so this loop does only what each
-     * task needs. Everything else is done each time that {@see SharedFlags::LOOK} has passed.
+     * task needs. Everything else is done each time that {@see SharedFlags::LIMIT_CHECK_NANOSECONDS} has passed.
      *
      * @param string $payload emptied as soon as it was read, because it may be large
-     * @param int    $gather  nanoseconds that results may wait
+     * @param int    $maxDelay  nanoseconds that results may wait
      */
-    private function performEach(int $code, bool $isPacked, string &$payload, int $gather): void
+    private function runTasks(int $code, bool $isPacked, string &$payload, int $maxDelay): void
     {
         [$kinds, $items] = $isPacked
             ? ValuePacking::split($payload, self::TASKS_HEAD_BYTES)
             : ['', ValuePacking::values($payload, self::TASKS_HEAD_BYTES)];
         $payload = '';
         $mark = $this->mark;
-        $words = self::words(\count($items));
+        $indexes = self::encodedIndexes(\count($items));
         $limit = \count($items);
         $task = null;
         $results = $this->results;
@@ -163,39 +163,39 @@ final class Worker
         $plain = $code !== 0 && $kinds === '';
         $timed = $this->timed && $mark !== null;
         // whether there is work to do after each task
-        $careful = !$plain || $timed || $gather === 0 || $this->state !== null;
-        $life = $this->life;
-        $cancellation = &$life->cancellation;
-        $before = $results->flushed;
-        $due = 0;
-        $life->enter(WorkerLifecycle::TASK);
+        $checksEach = !$plain || $timed || $maxDelay === 0 || $this->state !== null;
+        $lifecycle = $this->lifecycle;
+        $cancellation = &$lifecycle->cancellation;
+        $startedAt = $results->flushed;
+        $nextCheck = 0;
+        $lifecycle->enter(WorkerLifecycle::TASK);
         for ($i = 0; $i < $limit; ++$i) {
             if ($mark !== null) {
-                shmop_write($mark, $words[$i], 0); // first the mark, then the clock, then the limit, see SharedFlags
+                shmop_write($mark, $indexes[$i], 0); // first the mark, then the clock, then the limit, see SharedFlags
             }
             $now = hrtime(true);
-            if ($now > $due) {
-                $this->took($now - $before);
-                if ($now - $results->flushed > $gather && $i > 0) {
+            if ($now > $nextCheck) {
+                $this->recordDuration($now - $startedAt);
+                if ($now - $results->flushed > $maxDelay && $i > 0) {
                     $now = $this->flushBefore($i);
                 }
                 $limit = $this->limit($limit);
                 if ($i >= $limit || ($i > 0 && $this->hasGrown())) {
                     break; // the pool gives the rest to another worker
                 }
-                $due = $timed ? 0 : $now + SharedFlags::LOOK;
+                $nextCheck = $timed ? 0 : $now + SharedFlags::LIMIT_CHECK_NANOSECONDS;
                 if ($timed) {
                     shmop_write($mark, pack('P', $now), 8);
                 }
             }
-            $before = $now;
+            $startedAt = $now;
             try {
                 if ($plain) {
-                    $value = ($task ??= $this->decoded($code))($items[$i]);
+                    $value = ($task ??= $this->mapTask($code))($items[$i]);
                 } elseif ($code === 0) {
-                    $value = $this->callable((string) $items[$i], \ord($kinds[$i]))();
+                    $value = $this->submittedTask((string) $items[$i], \ord($kinds[$i]))();
                 } else {
-                    $value = ($task ??= $this->decoded($code))(self::unpack(\ord($kinds[$i]), (string) $items[$i]));
+                    $value = ($task ??= $this->mapTask($code))(self::unpack(\ord($kinds[$i]), (string) $items[$i]));
                 }
                 if (\is_int($value)) {
                     $values[] = $value; // fast path, because the smallest results are the most numerous
@@ -203,59 +203,59 @@ final class Worker
                     $value === null
                     || \is_bool($value)
                     || \is_float($value)
-                    || (\is_string($value) && \strlen($value) < WorkerProtocol::LONG)
+                    || (\is_string($value) && \strlen($value) < WorkerProtocol::MIN_LONG_STRING_BYTES)
                 ) {
                     $results->integers = false;
                     $values[] = $value;
                 } else {
-                    $careful = true;
-                    $life->state = WorkerLifecycle::BUSY;
+                    $checksEach = true;
+                    $lifecycle->state = WorkerLifecycle::BUSY;
                     $value instanceof \Generator ? $this->items->send($i, $value) : $results->add($value);
-                    $life->enter(WorkerLifecycle::TASK);
+                    $lifecycle->enter(WorkerLifecycle::TASK);
                 }
             } catch (\Throwable $thrown) {
-                $careful = true;
-                $life->state = WorkerLifecycle::BUSY;
+                $checksEach = true;
+                $lifecycle->state = WorkerLifecycle::BUSY;
                 $results->fail($thrown);
-                $life->enter(WorkerLifecycle::TASK);
+                $lifecycle->enter(WorkerLifecycle::TASK);
             }
-            if ($careful || $cancellation !== null) {
+            if ($checksEach || $cancellation !== null) {
                 if ($timed) {
                     shmop_write($mark, "\0\0\0\0\0\0\0\0", 8);
                 }
-                $life->leaveIfTold();
+                $lifecycle->endIfCancelled();
                 try {
                     $items[$i] = $value = $thrown = null; // release values, which may be large
                 } catch (\Throwable $late) { // @phpstan-ignore catch.neverThrown (a destructor may)
-                    error_log("What a task has left behind threw when it was let go: {$late}");
+                    error_log("A value that a task left behind threw in its destructor: {$late}");
                     $late = null;
                 }
                 $this->state?->restore();
-                if (($results->full || $gather === 0) && $i + 1 < $limit) {
-                    $this->took(hrtime(true) - $before);
-                    $life->flush(0);
+                if (($results->full || $maxDelay === 0) && $i + 1 < $limit) {
+                    $this->recordDuration(hrtime(true) - $startedAt);
+                    $lifecycle->flush(0);
                 }
             }
         }
-        $life->state = WorkerLifecycle::BUSY;
-        $this->took(hrtime(true) - $before);
+        $lifecycle->state = WorkerLifecycle::BUSY;
+        $this->recordDuration(hrtime(true) - $startedAt);
     }
 
     /** @return array<int, string> encoded indexes of at least `$count` tasks for {@see SharedFlags} */
-    private static function words(int $count): array
+    private static function encodedIndexes(int $count): array
     {
-        for ($i = \count(self::$words); $i < $count; ++$i) {
-            self::$words[] = pack('V', $i);
+        for ($i = \count(self::$indexes); $i < $count; ++$i) {
+            self::$indexes[] = pack('V', $i);
         }
 
-        return self::$words;
+        return self::$indexes;
     }
 
-    private function took(int $nanoseconds): void
+    private function recordDuration(int $nanoseconds): void
     {
-        $this->results->took($nanoseconds);
+        $this->results->recordDuration($nanoseconds);
         if ($nanoseconds > self::MIN_FORK_NANOSECONDS) {
-            $this->life->tidy();
+            $this->lifecycle->cleanUp();
         }
     }
 
@@ -268,11 +268,11 @@ final class Worker
     private function flushBefore(int $index): int
     {
         if ($this->mark !== null) {
-            shmop_write($this->mark, self::$words[$index - 1], 0);
+            shmop_write($this->mark, self::$indexes[$index - 1], 0);
         }
-        $this->life->flush(0);
+        $this->lifecycle->flush(0);
         if ($this->mark !== null) {
-            shmop_write($this->mark, self::$words[$index], 0);
+            shmop_write($this->mark, self::$indexes[$index], 0);
         }
 
         return hrtime(true);
@@ -292,16 +292,16 @@ final class Worker
 
     private function hasGrown(): bool
     {
-        return $this->maxGrowth !== null && memory_get_usage() - $this->memoryAtFirst > $this->maxGrowth;
+        return $this->maxGrowth !== null && memory_get_usage() - $this->initialMemory > $this->maxGrowth;
     }
 
     /** Returns the callable of all tasks of a batch. */
-    private function decoded(int $code): \Closure
+    private function mapTask(int $code): \Closure
     {
         return $this->callables[$code] ??= TaskCode::decode($this->codes[$code], self::$key);
     }
 
-    private function callable(string $code, int $kind): \Closure
+    private function submittedTask(string $code, int $kind): \Closure
     {
         if ($kind !== WorkerProtocol::STRING) {
             return TaskCode::decode($code, self::$key);
@@ -324,6 +324,6 @@ final class Worker
     private function report(mixed $value): void
     {
         $bytes = $this->results->serialize($value, 'The report');
-        $this->life->tell(WorkerProtocol::REPORT, $bytes);
+        $this->lifecycle->send(WorkerProtocol::REPORT, $bytes);
     }
 }

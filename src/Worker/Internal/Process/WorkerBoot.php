@@ -17,7 +17,7 @@ final class WorkerBoot
     private static int $depth = 0;
     private static int $siblings = 1;
 
-    private ?PoolLink $wire = null;
+    private ?PoolLink $link = null;
     private ?Worker $worker = null;
 
     /** @var list<string> files to load */
@@ -31,7 +31,7 @@ final class WorkerBoot
 
     public static function fromInput(): void
     {
-        self::showErrorsApart();
+        self::sendErrorsToStderr();
         /** @var array<string, mixed> $settings {@see \Spindle\Worker\Internal\WorkerSettings} */
         $settings = unserialize((string) stream_get_contents(\STDIN), ['allowed_classes' => false]);
         /** @var 'fork'|'thread'|null $kind */
@@ -51,21 +51,21 @@ final class WorkerBoot
         /** @var list<string> $files */
         $files = $settings['files'];
         $boot->files = $kind === 'thread' ? [] : $files; // each thread loads the files itself
-        $boot->wire = self::connect($settings);
+        $boot->link = self::connect($settings);
         $token = \is_string($settings['token']) ? $settings['token'] : '';
-        $boot->wire->greet(WorkerProtocol::HOST, 0, $token, pack('V', getmypid()));
+        $boot->link->greet(WorkerProtocol::HOST, 0, $token, pack('V', getmypid()));
     }
 
     /** @param string $settings settings of a worker; emptied, because they appear in the stack trace of each task */
     public static function inThread(#[\SensitiveParameter] string &$settings): void
     {
-        self::showErrorsApart();
+        self::sendErrorsToStderr();
         self::$current = $boot = new self(null);
-        /** @var array<string, mixed> $words */
-        $words = unserialize($settings, ['allowed_classes' => false]);
+        /** @var array<string, mixed> $fields */
+        $fields = unserialize($settings, ['allowed_classes' => false]);
         $settings = '';
-        $boot->attach($words, true);
-        unset($words);
+        $boot->attach($fields, true);
+        unset($fields);
         try {
             while (self::hasFile()) {
                 self::load(self::nextFile());
@@ -77,9 +77,9 @@ final class WorkerBoot
     }
 
     /** @param int $descriptor descriptor of a socket that reports the end of the thread */
-    public static function leaveThread(int $descriptor): void
+    public static function endThread(int $descriptor): void
     {
-        self::$current?->worker?->lastWords();
+        self::$current?->worker?->reportExit();
         self::$current = null;
         $end = fopen("php://fd/{$descriptor}", 'w');
         if ($end !== false) {
@@ -115,7 +115,7 @@ final class WorkerBoot
         if ($boot->worker !== null) {
             $boot->worker->failed($failure);
         } else {
-            $boot->wire?->send(WorkerProtocol::NOT_READY, 0, serialize(Thrown::of($failure)));
+            $boot->link?->send(WorkerProtocol::NOT_READY, 0, serialize(Thrown::of($failure)));
         }
         exit(255);
     }
@@ -125,7 +125,7 @@ final class WorkerBoot
     {
         $boot = self::current();
         try {
-            if ($boot->wire !== null && !$boot->host($boot->wire)) {
+            if ($boot->link !== null && !$boot->host($boot->link)) {
                 return;
             }
             $boot->worker?->initialize($boot->initialize);
@@ -137,11 +137,11 @@ final class WorkerBoot
 
     private static function current(): self
     {
-        return self::$current ?? throw new \LogicException('It is no worker');
+        return self::$current ?? throw new \LogicException('This process is not a worker');
     }
 
     /** Sends PHP errors to standard error, so that they do not mix with standard output of the pool's process. */
-    private static function showErrorsApart(): void
+    private static function sendErrorsToStderr(): void
     {
         if (!\in_array(
             strtolower((string) \ini_get('display_errors')),
@@ -165,17 +165,17 @@ final class WorkerBoot
     }
 
     /** @return bool whether this process is a worker now: a fork of the process that called */
-    private function host(PoolLink $wire): bool
+    private function host(PoolLink $link): bool
     {
         if ($this->kind === 'thread') {
             class_exists('parallel\\Runtime')
-                ? (new ThreadHost($wire))->run()
+                ? (new ThreadHost($link))->run()
                 : throw new \RuntimeException('ext-parallel is missing in the command-line PHP');
         }
         if (!\function_exists('pcntl_fork') || !\function_exists('posix_kill')) {
             throw new \RuntimeException('ext-pcntl or ext-posix is missing in the command-line PHP');
         }
-        $settings = (new ForkHost($wire))->run();
+        $settings = (new ForkHost($link))->run();
         if ($settings === null) {
             return false;
         }
@@ -198,9 +198,9 @@ final class WorkerBoot
         self::$siblings = $settings['siblings'];
         $this->files = $this->kind === null ? $settings['files'] : []; // the host has loaded the files for its forks
         $this->initialize = $settings['initialize'];
-        $wire = self::connect($settings);
+        $link = self::connect($settings);
         $this->worker = new Worker(
-            $wire,
+            $link,
             $settings['key'],
             $settings['mark'],
             $settings['timed'],
@@ -210,8 +210,8 @@ final class WorkerBoot
             $isThread,
         );
         $this->worker->attach();
-        $words = pack('VC', getmypid(), $this->worker->hasMark() ? 1 : 0);
-        $wire->greet(WorkerProtocol::HELLO, $settings['id'], $settings['token'], $words);
+        $fields = pack('VC', getmypid(), $this->worker->hasMark() ? 1 : 0);
+        $link->greet(WorkerProtocol::HELLO, $settings['id'], $settings['token'], $fields);
     }
 
     /** @param array<string, mixed> $settings */

@@ -38,12 +38,12 @@ final class WorkerLifecycle
     private bool $terminating = false;
 
     /** Whether the worker ends after the running task, which has asked for its cancellation. */
-    private bool $leaving = false;
+    private bool $endsAfterTask = false;
 
-    /** Whether the worker has ended normally, so that it sends no last words. */
-    private bool $over = false;
+    /** Whether the worker has ended normally, so that it sends no exit report. */
+    private bool $ended = false;
 
-    /** @var string|null memory that is released for the last words when PHP has no memory left */
+    /** @var string|null memory that is released for the exit report when PHP has no memory left */
     private ?string $reserve; // @phpstan-ignore property.onlyWritten
 
     /**
@@ -51,7 +51,7 @@ final class WorkerLifecycle
      * @param bool $isThread whether this is a thread: it gets no signals, and its shutdown functions run too late
      */
     public function __construct(
-        private readonly PoolLink $wire,
+        private readonly PoolLink $link,
         private readonly ResultBuffer $results,
         private readonly int $markKey,
         private readonly bool $isThread,
@@ -69,7 +69,7 @@ final class WorkerLifecycle
     {
         $this->captureOutput();
         if (!$this->isThread) {
-            register_shutdown_function($this->lastWords(...));
+            register_shutdown_function($this->reportExit(...));
             if (\function_exists('pcntl_signal')) {
                 pcntl_async_signals(true);
                 // interrupts system calls; otherwise a waiting worker would handle the signal at the next frame
@@ -77,7 +77,7 @@ final class WorkerLifecycle
             }
         }
         $this->hasMark = $this->markKey !== 0; // before the memory exists, because SIGTERM may arrive at any time
-        $mark = SharedFlags::make($this->markKey);
+        $mark = SharedFlags::create($this->markKey);
         $this->hasMark = $mark !== null;
 
         return $mark;
@@ -87,7 +87,7 @@ final class WorkerLifecycle
     public function receive(): ?array
     {
         $this->enter(self::IDLE);
-        $frame = $this->wire->receive();
+        $frame = $this->link->receive();
         $this->state = self::BUSY;
 
         return $frame;
@@ -105,20 +105,20 @@ final class WorkerLifecycle
     /** Sends the waiting results. A signal waits until they are sent. */
     public function flush(int $flags): void
     {
-        $this->vanishInFork();
+        $this->killSelfInFork();
         $state = $this->state;
         $this->state = self::BUSY;
-        $this->results->send($flags) || $this->vanish();
+        $this->results->send($flags) || $this->killSelf();
         $this->enter($state);
     }
 
     /** Sends output or a report of the running task. */
-    public function tell(int $type, string $bytes): void
+    public function send(int $type, string $bytes): void
     {
         if (getmypid() === $this->pid) {
             $state = $this->state;
             $this->state = self::BUSY;
-            $this->wire->send($type, $this->results->batch, '', $bytes);
+            $this->link->send($type, $this->results->batch, '', $bytes);
             $this->enter($state);
         }
     }
@@ -129,19 +129,19 @@ final class WorkerLifecycle
     }
 
     /** Called after a task. Ends the worker if it was ordered to end while the task ran. */
-    public function leaveIfTold(): void
+    public function endIfCancelled(): void
     {
         $this->cancellation = null;
-        if ($this->leaving) {
+        if ($this->endsAfterTask) {
             $this->flush(0);
-            $this->vanish();
+            $this->killSelf();
         }
     }
 
     /** Ends this process if it is a fork by a task. Repairs output buffers that a task left open or closed. */
-    public function tidy(): void
+    public function cleanUp(): void
     {
-        $this->vanishInFork();
+        $this->killSelfInFork();
         if (ob_get_level() !== 1) {
             while (ob_get_level() > 1 && @ob_end_flush()); // a buffer that cannot be removed stays
             if (ob_get_level() === 0) {
@@ -150,15 +150,15 @@ final class WorkerLifecycle
         }
     }
 
-    public function vanishInFork(): void
+    public function killSelfInFork(): void
     {
         if (getmypid() !== $this->pid) {
-            $this->vanish();
+            $this->killSelf();
         }
     }
 
     /** Ends this process without running destructors or shutdown functions of the task, if possible by this signal. */
-    public function vanish(int $signal = self::SIGKILL): never
+    public function killSelf(int $signal = self::SIGKILL): never
     {
         $this->removeMark();
         if (\function_exists('posix_kill') && !($this->isThread && getmypid() === $this->pid)) {
@@ -166,26 +166,26 @@ final class WorkerLifecycle
                 posix_kill((int) getmypid(), $each);
             }
         }
-        $this->over = true;
+        $this->ended = true;
         exit(255);
     }
 
-    /** Declares that the worker ends normally, without last words. */
-    public function conclude(): void
+    /** Declares that the worker ends normally, without an exit report. */
+    public function markEnded(): void
     {
-        $this->over = true;
+        $this->ended = true;
     }
 
     /** Sends how this process or thread has ended, unless it ended normally. */
-    public function lastWords(): void
+    public function reportExit(): void
     {
-        if ($this->over) {
+        if ($this->ended) {
             $this->removeMark();
 
             return;
         }
         if (getmypid() !== $this->pid) {
-            $this->over = true; // a task created this fork, and it called exit()
+            $this->ended = true; // a task created this fork, and it called exit()
 
             return;
         }
@@ -195,12 +195,13 @@ final class WorkerLifecycle
         $this->flush(0);
         $error = error_get_last();
         $fatal = $error !== null && ($error['type'] & self::FATAL) !== 0;
-        $this->wire->send(
-            WorkerProtocol::LAST_WORDS,
+        $this->link->send(
+            WorkerProtocol::EXIT_REPORT,
             $this->results->batch,
             pack('PC', $peak, $fatal ? 1 : 0),
             $fatal
-                ? substr($error['message'], 0, WorkerProtocol::OUTPUT_SIZE) . " in {$error['file']}:{$error['line']}"
+                ? substr($error['message'], 0, WorkerProtocol::MAX_OUTPUT_BYTES)
+                    . " in {$error['file']}:{$error['line']}"
                 : '',
         );
         $this->removeMark();
@@ -209,20 +210,20 @@ final class WorkerLifecycle
     /** Handles SIGTERM from the pool. A task that asked for its cancellation may continue until it is killed. */
     private function terminate(): void
     {
-        $this->vanishInFork();
+        $this->killSelfInFork();
         $this->terminating = $this->state === self::BUSY;
         if ($this->terminating) {
             return;
         }
         $this->flush(0);
         if ($this->cancellation !== null) {
-            $this->leaving = true;
+            $this->endsAfterTask = true;
             $this->cancellation->cancel();
 
             return;
         }
         pcntl_signal(self::SIGTERM, \SIG_DFL);
-        $this->vanish(self::SIGTERM); // so that the exit status shows the original signal
+        $this->killSelf(self::SIGTERM); // so that the exit status shows the original signal
     }
 
     private function captureOutput(): void
@@ -231,8 +232,8 @@ final class WorkerLifecycle
             if (getmypid() !== $this->pid) {
                 return $output; // a fork by a task shares the standard output, which the pool also receives
             }
-            for ($at = 0; $at < \strlen($output); $at += WorkerProtocol::OUTPUT_SIZE) {
-                $this->tell(WorkerProtocol::OUTPUT, substr($output, $at, WorkerProtocol::OUTPUT_SIZE));
+            for ($at = 0; $at < \strlen($output); $at += WorkerProtocol::MAX_OUTPUT_BYTES) {
+                $this->send(WorkerProtocol::OUTPUT, substr($output, $at, WorkerProtocol::MAX_OUTPUT_BYTES));
             }
 
             return '';

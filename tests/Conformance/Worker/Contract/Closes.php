@@ -234,7 +234,7 @@ trait Closes
         \assert($pool !== null);
 
         self::assertCount(4, Text::lines($said));
-        self::assertStringContainsString('make a pool of your own after a fork', (string) file_get_contents($said));
+        self::assertStringContainsString('Create another pool after the fork', (string) file_get_contents($said));
         self::assertUsable($pool);
     }
 }

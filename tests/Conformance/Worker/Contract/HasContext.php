@@ -24,23 +24,23 @@ trait HasContext
     {
         $executor = $this->executor();
         $task = static function (): array {
-            $before = [TaskContext::isThere(), TaskContext::current()->attempt];
+            $before = [TaskContext::exists(), TaskContext::current()->attempt];
             delay(0.001);
 
-            return [...$before, TaskContext::isThere(), TaskContext::current()->attempt];
+            return [...$before, TaskContext::exists(), TaskContext::current()->attempt];
         };
 
-        self::assertFalse(TaskContext::isThere());
+        self::assertFalse(TaskContext::exists());
         $future = $executor->submit($task);
         delay(0.0005);
-        self::assertFalse(TaskContext::isThere());
+        self::assertFalse(TaskContext::exists());
         self::assertSame([true, 1, true, 1], $future->await());
-        self::assertFalse(TaskContext::isThere());
+        self::assertFalse(TaskContext::exists());
         self::assertSame(
             [[true, 1, true, 1]],
             iterator_to_array($executor->map([1], static fn(int $i): array => $task())),
         );
-        self::assertFalse(TaskContext::isThere());
+        self::assertFalse(TaskContext::exists());
     }
 
     public function testOutsideOfATaskThereIsNoContext(): void
@@ -48,7 +48,7 @@ trait HasContext
         self::assertUsable($this->executor());
         $thrown = self::thrown(\LogicException::class, TaskContext::current(...));
 
-        self::assertStringContainsString('There is no task here', $thrown->getMessage());
+        self::assertStringContainsString('No task is running here', $thrown->getMessage());
     }
 
     public function testAGeneratorHasItsContextForEachItem(): void
@@ -56,7 +56,7 @@ trait HasContext
         $items = self::items($this->executor(), static function (): \Generator {
             for ($i = 0; $i < 5; ++$i) {
                 delay(0);
-                yield TaskContext::isThere() && TaskContext::current()->attempt === 1;
+                yield TaskContext::exists() && TaskContext::current()->attempt === 1;
             }
         });
 

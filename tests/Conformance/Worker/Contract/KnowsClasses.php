@@ -195,7 +195,8 @@ trait KnowsClasses
     private static function assertNamesWhatAWorkerLacks(string $class, \Throwable $failure, string $of = ''): void
     {
         self::assertStringContainsString(
-            "A worker has no class {$class}: it loads what Composer autoloads, and the file that WorkerPoolOptions(bootstrap:) names",
+            "A worker has no class {$class}. Let Composer autoload it, or load it in the file of "
+                . 'WorkerPoolOptions(bootstrap:)',
             $failure->getMessage(),
             $of,
         );
@@ -204,7 +205,7 @@ trait KnowsClasses
     private static function assertNamesWhatIsMissingHere(string $class, \Throwable $failure): void
     {
         self::assertStringContainsString(
-            "The process of the pool has no class {$class}, of which a worker has sent an object",
+            "The pool's process has no class {$class}, but a worker has sent an object of it",
             $failure->getMessage(),
         );
     }

@@ -212,7 +212,7 @@ trait RunsTasks
         $tasks->add(Number::answer(...))->then(static fn() => $tasks->wait());
 
         self::assertStringContainsString(
-            'being waited for',
+            'wait() is already running',
             self::thrown(\LogicException::class, static fn() => $tasks->wait())->getMessage(),
         );
     }
