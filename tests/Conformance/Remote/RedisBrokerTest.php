@@ -143,6 +143,7 @@ class RedisBrokerTest extends BrokerContract
 
         self::assertSame(['delayed', 'runs'], $claimed);
         $leaseEnds = $this->shared()->command('ZSCORE', "{$prefix}agents", $owner);
+        self::assertIsString($leaseEnds);
         self::assertLessThan((microtime(true) + self::LONG + 1.0) * 1000, (float) $leaseEnds);
     }
 
