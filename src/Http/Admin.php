@@ -114,7 +114,7 @@ final readonly class Admin implements RequestHandlerInterface
     private function metrics(): Response
     {
         return Response::binary(
-            Metrics::of($this->overview->figures()),
+            Metrics::of($this->overview->statistics()),
             Metrics::TYPE,
             headers: ['Cache-Control' => 'no-store'],
         );
@@ -122,10 +122,10 @@ final readonly class Admin implements RequestHandlerInterface
 
     private function events(ServerRequestInterface $request): Response
     {
-        $leaving = $request->getAttribute(Cancellation::class);
+        $cancellation = $request->getAttribute(Cancellation::class);
 
         return Response::events(
-            (new Snapshots($this->overview))->follow($leaving instanceof Cancellation ? $leaving : null),
+            (new Snapshots($this->overview))->follow($cancellation instanceof Cancellation ? $cancellation : null),
         );
     }
 }

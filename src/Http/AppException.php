@@ -48,9 +48,9 @@ final class AppException extends \RuntimeException implements SpindleException
     /**
      * @internal
      *
-     * @param string $who "app.php", or the callable in it that returned the value
+     * @param string $source "app.php", or the callable in it that returned the value
      */
-    public static function returned(string $app, string $who, mixed $value): self
+    public static function returned(string $app, string $source, mixed $value): self
     {
         $what = match (true) {
             $value === 1 => '1, as a file without a return statement does',
@@ -58,18 +58,18 @@ final class AppException extends \RuntimeException implements SpindleException
             default => get_debug_type($value),
         };
 
-        return new self($app, "{$who} returned {$what}: " . self::EXPECTED_RETURN);
+        return new self($app, "{$source} returned {$what}: " . self::EXPECTED_RETURN);
     }
 
     /**
      * @internal
      *
-     * @param string $who    "app.php", or the callable in it that returned the closure
+     * @param string $source    "app.php", or the callable in it that returned the closure
      * @param string $reason "takes 2 arguments"
      */
-    public static function noHandler(string $app, string $who, string $reason): self
+    public static function noHandler(string $app, string $source, string $reason): self
     {
-        return new self($app, "{$who} returned a closure that {$reason}: " . self::EXPECTED_RETURN);
+        return new self($app, "{$source} returned a closure that {$reason}: " . self::EXPECTED_RETURN);
     }
 
     /**
@@ -83,7 +83,7 @@ final class AppException extends \RuntimeException implements SpindleException
     }
 
     /** @internal For an error reported by a process that should have served the application. */
-    public static function told(string $app, string $message): self
+    public static function reported(string $app, string $message): self
     {
         return new self($app, $message);
     }

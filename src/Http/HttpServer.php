@@ -44,13 +44,13 @@ final class HttpServer
     private readonly float $started;
 
     /** @var list<string> addresses whose sockets this server has opened */
-    private array $opened = [];
+    private array $ownAddresses = [];
 
     /** @var array<string, Acceptor> by address */
     private array $acceptors = [];
 
     /** @var DeferredFuture<null> complete when the server is to stop */
-    private readonly DeferredFuture $begunToStop;
+    private readonly DeferredFuture $stopRequested;
 
     /** @var DeferredFuture<null>|null null before the stop; complete when the last connection has ended */
     private ?DeferredFuture $stopping = null;
@@ -77,7 +77,7 @@ final class HttpServer
         );
         $this->checks = new Checks($this->application->checks);
         $this->started = microtime(true);
-        $this->begunToStop = new DeferredFuture();
+        $this->stopRequested = new DeferredFuture();
     }
 
     /** Forbidden: a copy would share what the original owns. */
@@ -95,7 +95,7 @@ final class HttpServer
     {
         $this->start(...$addresses);
         $handler = EventLoop::getErrorHandler();
-        EventLoop::setErrorHandler($handler ?? $this->uncaught(...));
+        EventLoop::setErrorHandler($handler ?? $this->logUncaught(...));
         $watchers = [];
         foreach (\extension_loaded('pcntl') ? [\SIGINT, \SIGTERM] : [] as $signal) {
             $watchers[] = EventLoop::onSignal($signal, function (): void {
@@ -103,7 +103,7 @@ final class HttpServer
             });
         }
         try {
-            $this->begunToStop->getFuture()->await();
+            $this->stopRequested->getFuture()->await();
             $this->stop();
         } finally {
             array_map(EventLoop::cancel(...), $watchers);
@@ -127,7 +127,7 @@ final class HttpServer
         }
         $sockets = Listeners::open(array_values($addresses), $this->options);
         $this->accept($sockets, false);
-        array_push($this->opened, ...array_keys($sockets));
+        array_push($this->ownAddresses, ...array_keys($sockets));
 
         return array_keys($sockets);
     }
@@ -141,7 +141,7 @@ final class HttpServer
      */
     public function stop(): void
     {
-        $this->end(false, $this->options->idleGrace, $this->options->stopTimeout);
+        $this->stopWithin(false, $this->options->idleGrace, $this->options->stopTimeout);
     }
 
     /** Closes all connections at once and cancels their requests. */
@@ -166,7 +166,7 @@ final class HttpServer
             accepted: $counters->connections,
             rejected: $counters->rejected,
             evicted: $counters->evicted,
-            maxConnections: $this->service->room->size(),
+            maxConnections: $this->service->connectionLimits->maxConnections(),
             full: $this->isFull(),
             handshakesFailed: $counters->handshakesFailed,
             answered: $counters->answered,
@@ -179,9 +179,9 @@ final class HttpServer
                 $counters->routes,
             ),
             lag: $this->service->lag->last(),
-            maxLag: $this->service->lag->longest(),
+            maxLag: $this->service->lag->max(),
             memory: memory_get_usage(true),
-            pools: array_map($this->figures(...), $this->application->statistics),
+            pools: array_map($this->poolStatistics(...), $this->application->statistics),
         );
     }
 
@@ -227,12 +227,12 @@ final class HttpServer
         $service = \WeakReference::create($this->service);
         $pid = getmypid(); // a process that a handler forks does not own the connections
         register_shutdown_function(
-            static fn() => getmypid() === $pid ? $service->get()?->abandon() : $service->get()?->disown(),
+            static fn() => getmypid() === $pid ? $service->get()?->answerWith500() : $service->get()?->detachConnections(),
         );
         foreach ($sockets as $name => $socket) {
             $this->acceptors[$name] = new Acceptor($socket, $name, $this->service, $shared);
         }
-        $this->service->onEnd = function (): void {
+        $this->service->onConnectionEnd = function (): void {
             foreach ($this->acceptors as $acceptor) {
                 $acceptor->resume();
             }
@@ -247,14 +247,14 @@ final class HttpServer
      *
      * @param float $idleGrace in place of the option; it never extends how long an idle connection is kept
      */
-    public function leave(float $idleGrace): void
+    public function handOver(float $idleGrace): void
     {
         $idleGrace = min($idleGrace, $this->options->idleTimeout, $this->options->stopTimeout);
-        $this->end(true, $idleGrace, $idleGrace + max($this->options->stopTimeout, $this->options->handlerTimeout));
+        $this->stopWithin(true, $idleGrace, $idleGrace + max($this->options->stopTimeout, $this->options->handlerTimeout));
     }
 
     /**
-     * Returns after how many seconds {@see stop()} and {@see leave()} return at the latest, unless a handler blocks the
+     * Returns after how many seconds {@see stop()} and {@see handOver()} return at the latest, unless a handler blocks the
      * event loop.
      *
      * @internal
@@ -274,7 +274,7 @@ final class HttpServer
     /** @internal Returns whether connections have waited for some time because there is no room for them. */
     public function isFull(): bool
     {
-        return $this->service->room->isFull();
+        return $this->service->connectionLimits->isFull();
     }
 
     /**
@@ -290,7 +290,7 @@ final class HttpServer
     }
 
     /** @internal */
-    public function underWay(): RequestName
+    public function requestName(): RequestName
     {
         return new RequestName($this->service);
     }
@@ -302,32 +302,32 @@ final class HttpServer
     }
 
     /** @return array<string, int|float> the values that are finite numbers */
-    private function figures(Statistics $pool): array
+    private function poolStatistics(Statistics $pool): array
     {
         try {
-            $figures = $pool->statistics();
-            $numbers = array_filter($figures, self::isNumber(...));
-            foreach (array_keys(array_diff_key($figures, $numbers)) as $name) {
-                $this->service->tellOnce(
-                    "The figure {$name} of " . $pool::class . " can't be told: it is no finite number",
+            $values = $pool->statistics();
+            $numbers = array_filter($values, self::isNumber(...));
+            foreach (array_keys(array_diff_key($values, $numbers)) as $name) {
+                $this->service->warnOnce(
+                    "The value {$name} of " . $pool::class . ' is not a finite number, and is left out',
                 );
             }
 
             return $numbers;
         } catch (\Throwable $failure) {
-            $this->service->tellOnce('The figures of ' . $pool::class . " can't be told", $failure);
+            $this->service->warnOnce('The statistics of ' . $pool::class . ' could not be read', $failure);
 
             return [];
         }
     }
 
     /** Checks at runtime what the interface only promises. */
-    private static function isNumber(mixed $figure): bool
+    private static function isNumber(mixed $value): bool
     {
-        return \is_int($figure) || \is_float($figure) && is_finite($figure);
+        return \is_int($value) || \is_float($value) && is_finite($value);
     }
 
-    private function uncaught(\Throwable $failure): void
+    private function logUncaught(\Throwable $failure): void
     {
         $this->service->logger->error(
             'Nothing caught {class}: ' . HandlerFailure::message($failure),
@@ -335,11 +335,11 @@ final class HttpServer
         );
     }
 
-    private function end(bool $othersServe, float $idleGrace, float $timeout): void
+    private function stopWithin(bool $othersServe, float $idleGrace, float $timeout): void
     {
         $stopped = $this->beginStop($othersServe)->getFuture();
         $grace = Service::nanoseconds($idleGrace);
-        $this->service->idleTime = min($this->service->idleTime, $grace);
+        $this->service->idleNanoseconds = min($this->service->idleNanoseconds, $grace);
         $deadline = (int) hrtime(true) + $grace;
         foreach ($this->service->connections as $connection) {
             $connection->stop($deadline);
@@ -347,15 +347,15 @@ final class HttpServer
         try {
             $stopped->await($timeout === \INF ? null : new TimeoutCancellation($timeout));
         } catch (CancelledException) {
-            $this->giveUp($timeout);
+            $this->closeUnanswered($timeout);
         }
     }
 
-    private function giveUp(float $timeout): void
+    private function closeUnanswered(float $timeout): void
     {
         $awaited = array_filter(
             $this->service->connections,
-            static fn(Connection $connection): bool => $connection->isAwaited(),
+            static fn(Connection $connection): bool => $connection->isUnfinished(),
         );
         $unanswered = \count($awaited);
         if ($unanswered > 0) {
@@ -367,7 +367,7 @@ final class HttpServer
             );
         }
         foreach ($awaited as $connection) {
-            $connection->giveUp();
+            $connection->closeWith503();
         }
         $this->kill();
     }
@@ -380,19 +380,19 @@ final class HttpServer
         }
         /** @var DeferredFuture<null> $stopping */
         $stopping = $this->stopping = new DeferredFuture();
-        $this->begunToStop->complete();
-        array_map(Listeners::remove(...), $this->opened);
+        $this->stopRequested->complete();
+        array_map(Listeners::remove(...), $this->ownAddresses);
         foreach ($this->acceptors as $acceptor) {
-            $othersServe ? $acceptor->leave() : $acceptor->close();
+            $othersServe ? $acceptor->closeSocket() : $acceptor->close();
         }
         $this->acceptors = [];
         $this->service->stop();
-        $this->service->onEnd = function () use ($stopping): void {
+        $this->service->onConnectionEnd = function () use ($stopping): void {
             if ($this->service->connections === [] && !$stopping->isComplete()) {
                 $stopping->complete();
             }
         };
-        ($this->service->onEnd)();
+        ($this->service->onConnectionEnd)();
 
         return $stopping;
     }

@@ -8,7 +8,7 @@ namespace Spindle\Http;
 final readonly class HttpServerStatistics
 {
     /** Upper bounds of the buckets of {@see $durations}, in seconds; the last bucket has none. */
-    public const BOUNDS = [
+    public const DURATION_BOUNDS = [
         0.0001,
         0.00025,
         0.0005,
@@ -105,11 +105,11 @@ final readonly class HttpServerStatistics
          *     maxLag: float,
          *     memory: int,
          *     pools: array<string, array<string, int|float>>,
-         * } $figures
+         * } $values
          */
-        $figures = json_decode($json, true, flags: \JSON_THROW_ON_ERROR);
+        $values = json_decode($json, true, flags: \JSON_THROW_ON_ERROR);
 
-        return new self(...$figures);
+        return new self(...$values);
     }
 
     /** @internal Encodes the statistics. Numbers that JSON does not support, such as INF, become 0. */

@@ -254,12 +254,12 @@ final class Response implements ResponseInterface
 
     private function makePlainHead(): ?string
     {
-        if (isset(ResponseWriter::BARE[$this->status])) {
+        if (isset(ResponseWriter::BODILESS_STATUSES[$this->status])) {
             return null;
         }
         $head = "HTTP/1.1 {$this->status} {$this->getReasonPhrase()}\r\n";
         foreach ($this->fields as $key => [$name, $values]) {
-            if (isset(ResponseWriter::DECIDED[$key])) {
+            if (isset(ResponseWriter::SERVER_FIELDS[$key])) {
                 return null;
             }
             foreach ($values as $value) {

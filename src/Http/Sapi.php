@@ -108,7 +108,7 @@ final class Sapi
         str_ends_with($line, ' ') ? http_response_code($status) : header($line, true, $status);
         foreach ($response->getHeaders() as $name => $values) {
             $key = strtolower((string) $name);
-            if (!isset(ResponseWriter::DECIDED[$key]) || $key === 'upgrade' && ResponseWriter::isSent($key, $status)) {
+            if (!isset(ResponseWriter::SERVER_FIELDS[$key]) || $key === 'upgrade' && ResponseWriter::isSent($key, $status)) {
                 foreach ($values as $value) {
                     header("{$name}: {$value}", false);
                 }

@@ -101,7 +101,7 @@ final readonly class Supervisor
             && \function_exists('pcntl_waitpid');
         $processes = $this->options->processes ?? ($canFork && !$this->options->watch ? (new CpuCount())->usable() : 1);
         if (!$canFork) {
-            $this->checkThatOneProcessWillDo($processes);
+            $this->checkSingleProcess($processes);
         }
         $sockets = $this->listen();
         $admin = $this->options->admin === null ? [] : \array_slice($sockets, -1);
@@ -109,11 +109,11 @@ final readonly class Supervisor
         $ready = self::describe($processes, array_keys($sockets), array_keys($admin));
 
         return $canFork
-            ? $this->superviseAll($processes, $sockets, $admin, $ready)
+            ? $this->supervise($processes, $sockets, $admin, $ready)
             : $this->serveHere($sockets, $admin, $ready);
     }
 
-    private function checkThatOneProcessWillDo(int $processes): void
+    private function checkSingleProcess(int $processes): void
     {
         $wanted = array_keys([
             'More than one process' => $processes > 1,
@@ -160,23 +160,23 @@ final readonly class Supervisor
      * @param array<string, resource> $sockets
      * @param array<string, resource> $admin
      */
-    private function superviseAll(int $processes, array $sockets, array $admin, string $ready): int
+    private function supervise(int $processes, array $sockets, array $admin, string $ready): int
     {
-        $app = str_starts_with($this->app, '/') ? $this->app : self::folder() . "/{$this->app}";
-        $release = new Release($app, self::folder());
+        $app = str_starts_with($this->app, '/') ? $this->app : self::currentFolder() . "/{$this->app}";
+        $release = new Release($app, self::currentFolder());
         $serve = function (SupervisorLink $link) use ($app, $release): HttpServer {
             $release->follow();
 
             return $this->server($app, $link);
         };
         $limit = MemoryLimit::of($this->options, $processes);
-        $duties = array_map(
+        $roles = array_map(
             static fn(int $number): ProcessRole
                 => new ProcessRole("worker {$number}", $sockets, $serve, memoryLimit: $limit),
             range(1, $processes),
         );
         if ($admin !== []) {
-            $duties[] = new ProcessRole(
+            $roles[] = new ProcessRole(
                 'admin',
                 $admin,
                 fn(SupervisorLink $link): HttpServer => $this->adminServer(Admin::from(new ProcessServers($link))),
@@ -185,14 +185,14 @@ final readonly class Supervisor
         }
         $files = $this->options->watch ? new FileWatch(\dirname($app)) : null;
 
-        return (new ProcessManager($app, $duties, $ready, $this->options, $this->logger, $files))->run();
+        return (new ProcessManager($app, $roles, $ready, $this->options, $this->logger, $files))->run();
     }
 
     /**
      * Returns the current folder with its symbolic links, as the shell knows it. After a reload, a link may lead to
      * another release. getcwd() would return the release of the start.
      */
-    private static function folder(): string
+    private static function currentFolder(): string
     {
         $named = (string) getenv('PWD');
         [$there, $here] = [str_starts_with($named, '/') ? @stat($named) : false, stat('.')];
@@ -236,7 +236,7 @@ final readonly class Supervisor
                 $application->handler,
                 $this->options->maxRequests,
                 $this->options->maxMemory,
-                $link->spent(...),
+                $link->requestReplacement(...),
             );
             $application = new Application(
                 $counted,

@@ -33,7 +33,7 @@ use Spindle\Internal\LineFile;
  */
 final class AccessLog implements MiddlewareInterface
 {
-    private int $lost = 0;
+    private int $lostLines = 0;
 
     private readonly RepeatedWarnings $warnings;
 
@@ -78,7 +78,7 @@ final class AccessLog implements MiddlewareInterface
 
     public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
     {
-        $begun = hrtime(true);
+        $startedAt = hrtime(true);
         try {
             $response = $handler->handle($request);
         } catch (\Throwable $failure) {
@@ -89,7 +89,7 @@ final class AccessLog implements MiddlewareInterface
                         $request,
                         $failure instanceof HttpException ? $failure->status : 500,
                         null,
-                        (hrtime(true) - $begun) / 1e9,
+                        (hrtime(true) - $startedAt) / 1e9,
                     ),
                 );
             }
@@ -97,7 +97,7 @@ final class AccessLog implements MiddlewareInterface
         }
         $this->log(
             $request,
-            AccessLine::of($request, $response->getStatusCode(), $response, (hrtime(true) - $begun) / 1e9),
+            AccessLine::of($request, $response->getStatusCode(), $response, (hrtime(true) - $startedAt) / 1e9),
         );
 
         return $response;
@@ -106,7 +106,7 @@ final class AccessLog implements MiddlewareInterface
     /** Returns how many lines could not be written. */
     public function lostLines(): int
     {
-        return $this->lost;
+        return $this->lostLines;
     }
 
     private function log(ServerRequestInterface $request, AccessLine $line): void
@@ -119,8 +119,8 @@ final class AccessLog implements MiddlewareInterface
         if ($why === null) {
             return;
         }
-        ++$this->lost;
-        if ($this->warnings->begins('')) {
+        ++$this->lostLines;
+        if ($this->warnings->isNew('')) {
             $exchange = $request->getAttribute(RequestExchange::class);
             $logger = $exchange instanceof RequestExchange ? $exchange->logger() : null;
             $warning = "The access log can't be written, so that requests are missing in it: {$why}";

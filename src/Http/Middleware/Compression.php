@@ -54,20 +54,20 @@ final readonly class Compression implements MiddlewareInterface
     public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
     {
         $response = $handler->handle($request);
-        if (!\extension_loaded('zlib') || !self::gainsByIt($response)) {
+        if (!\extension_loaded('zlib') || !self::isWorthCompressing($response)) {
             return $response;
         }
         $response = Vary::by($response, 'Accept-Encoding');
-        if (!(new Preferences($request->getHeaderLine('Accept-Encoding')))->welcomes('gzip')) {
+        if (!(new Preferences($request->getHeaderLine('Accept-Encoding')))->accepts('gzip')) {
             return $response;
         }
 
         return $response->getStatusCode() === 304
-            ? self::weakened($response)
+            ? self::withWeakTag($response)
             : self::compressed($response, $request->getMethod() === 'HEAD');
     }
 
-    private static function gainsByIt(ResponseInterface $response): bool
+    private static function isWorthCompressing(ResponseInterface $response): bool
     {
         $status = $response->getStatusCode();
         $type = $response->getHeaderLine('Content-Type');
@@ -83,11 +83,11 @@ final readonly class Compression implements MiddlewareInterface
             && preg_match(self::TYPE_PATTERN, $type) === 1
             && array_filter(self::EXCLUDING_FIELDS, $response->hasHeader(...)) === []
             && (Body::size($response) ?? self::MIN_BODY_BYTES) >= self::MIN_BODY_BYTES
-            && !self::isUsedUp(Body::of($response));
+            && !self::wasRead(Body::of($response));
     }
 
     /** Returns whether a body that can be read once was read before. Compressed, it would look complete. */
-    private static function isUsedUp(string|StreamInterface $body): bool
+    private static function wasRead(string|StreamInterface $body): bool
     {
         return !\is_string($body) && !$body->isSeekable() && $body->eof();
     }
@@ -97,7 +97,7 @@ final readonly class Compression implements MiddlewareInterface
     {
         $body = Body::of($response);
         $size = \is_string($body) ? \strlen($body) : Body::size($response);
-        $response = self::weakened($response)->withHeader('Content-Encoding', 'gzip')->withoutHeader('Accept-Ranges');
+        $response = self::withWeakTag($response)->withHeader('Content-Encoding', 'gzip')->withoutHeader('Accept-Ranges');
         if ($isHead || $size === null || $size > self::MAX_SINGLE_PASS_BYTES) {
             return $response->withoutHeader('Content-Length')->withBody(new GzipStream(
                 \is_string($body) ? Stream::create($body) : $body,
@@ -113,7 +113,7 @@ final readonly class Compression implements MiddlewareInterface
     }
 
     /** Makes the ETag weak, as the bytes differ from those of the uncompressed response: RFC 9110, 8.8.3.3. */
-    private static function weakened(ResponseInterface $response): ResponseInterface
+    private static function withWeakTag(ResponseInterface $response): ResponseInterface
     {
         $tag = $response->getHeaderLine('ETag');
 

@@ -43,7 +43,7 @@ final class Errors implements MiddlewareInterface
     public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
     {
         try {
-            return $this->answered($request, $handler);
+            return $this->respond($request, $handler);
         } catch (\Throwable $failure) {
             if (ClientDisconnect::caused($failure)) {
                 throw $failure;
@@ -57,7 +57,7 @@ final class Errors implements MiddlewareInterface
         }
     }
 
-    private function answered(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
+    private function respond(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
     {
         try {
             return $handler->handle($request);

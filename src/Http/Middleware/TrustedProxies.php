@@ -40,11 +40,11 @@ final readonly class TrustedProxies implements MiddlewareInterface
     /**
      * @param list<string> $proxies such as "10.0.0.1", "10.0.0.0/8", "2001:db8::/32"; "unix" for every client of a Unix
      *                              socket
-     * @param ProxyHeaders $told    the fields that these proxies set
+     * @param ProxyHeaders $headers    the fields that these proxies set
      *
      * @throws \ValueError when one is neither an address nor a network
      */
-    public function __construct(array $proxies, private ProxyHeaders $told)
+    public function __construct(array $proxies, private ProxyHeaders $headers)
     {
         $this->trusted = new Networks($proxies);
     }
@@ -60,17 +60,17 @@ final readonly class TrustedProxies implements MiddlewareInterface
                 $exchange->trustPeer();
             }
             [$client, $hop] = $this->search($client, $request);
-            $request = self::seenByClient($request, $hop);
+            $request = self::withClientUri($request, $hop);
         }
 
-        return $handler->handle($this->withoutOthers($request, $isProxy)->withAttribute('client-ip', $client));
+        return $handler->handle($this->withoutUntrustedFields($request, $isProxy)->withAttribute('client-ip', $client));
     }
 
     /** @return array{string, Hop|null} the client's address as far as it is known, and the last trusted entry */
     private function search(string $known, ServerRequestInterface $request): array
     {
         $last = null;
-        foreach ($this->told === ProxyHeaders::Forwarded ? ForwardedField::hops($request) : XForwardedFields::hops($request) as $hop) {
+        foreach ($this->headers === ProxyHeaders::Forwarded ? ForwardedField::hops($request) : XForwardedFields::hops($request) as $hop) {
             $last = $hop;
             $known = $hop->address === null ? $known : Networks::canonical($hop->address);
             if ($hop->address === null || !$this->trusted->contain($known)) {
@@ -81,7 +81,7 @@ final readonly class TrustedProxies implements MiddlewareInterface
         return [$known, $last];
     }
 
-    private static function seenByClient(ServerRequestInterface $request, ?Hop $hop): ServerRequestInterface
+    private static function withClientUri(ServerRequestInterface $request, ?Hop $hop): ServerRequestInterface
     {
         if ($hop === null || $hop->scheme === null && $hop->host === null && $hop->port === null) {
             return $request;
@@ -95,10 +95,10 @@ final readonly class TrustedProxies implements MiddlewareInterface
         return $request->withUri($uri)->withRequestTarget($request->getRequestTarget());
     }
 
-    private function withoutOthers(ServerRequestInterface $request, bool $isProxy): ServerRequestInterface
+    private function withoutUntrustedFields(ServerRequestInterface $request, bool $isProxy): ServerRequestInterface
     {
         foreach (ProxyHeaders::cases() as $kind) {
-            foreach ($isProxy && $kind === $this->told ? [] : $kind->names() as $name) {
+            foreach ($isProxy && $kind === $this->headers ? [] : $kind->names() as $name) {
                 $request = $request->hasHeader($name) ? $request->withoutHeader($name) : $request;
             }
         }

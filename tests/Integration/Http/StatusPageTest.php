@@ -14,8 +14,8 @@ use Spindle\Http\Admin;
 use Spindle\Http\Application;
 use Spindle\Http\HttpException;
 use Spindle\Http\HttpServer;
+use Spindle\Http\Internal\Admin\CombinedStatistics;
 use Spindle\Http\Internal\Admin\Readiness;
-use Spindle\Http\Internal\Admin\ServerFigures;
 use Spindle\Http\Internal\Admin\ServerOverview;
 use Spindle\Http\Internal\Admin\Totals;
 use Spindle\Http\MatchedRoute;
@@ -217,7 +217,7 @@ final class StatusPageTest extends TestCase implements Statistics
         $overview = new class implements ServerOverview {
             private int $asked = 0;
 
-            public function figures(): ServerFigures
+            public function statistics(): CombinedStatistics
             {
                 $process = FixedOverview::process(
                     answered: [200 => 7],
@@ -226,10 +226,10 @@ final class StatusPageTest extends TestCase implements Statistics
                 $past = new Totals();
                 $past->addCounts($process);
 
-                return ++$this->asked > 2 ? new ServerFigures([], $past) : new ServerFigures([$process]);
+                return ++$this->asked > 2 ? new CombinedStatistics([], $past) : new CombinedStatistics([$process]);
             }
 
-            public function condition(): Readiness
+            public function readiness(): Readiness
             {
                 return Readiness::ready([]);
             }

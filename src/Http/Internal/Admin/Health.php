@@ -18,20 +18,20 @@ final class Health
 
     public function answer(): Response
     {
-        $condition = $this->overview->condition();
-        if ($condition->problem !== '') {
-            return $this->unavailable($condition->problem, []);
+        $readiness = $this->overview->readiness();
+        if ($readiness->problem !== '') {
+            return $this->unavailable($readiness->problem, []);
         }
-        $failing = array_filter($condition->checks, \is_string(...));
-        $this->tell($failing);
+        $failing = array_filter($readiness->checks, \is_string(...));
+        $this->logChanges($failing);
 
         return $failing === []
             ? Response::text("ok\n", headers: ['Cache-Control' => 'no-store'])
-            : $this->unavailable('failing', $condition->checks);
+            : $this->unavailable('failing', $readiness->checks);
     }
 
     /** @param array<string, string> $failing reasons by name */
-    private function tell(array $failing): void
+    private function logChanges(array $failing): void
     {
         foreach (array_diff_assoc($failing, $this->failing) as $check => $reason) {
             $this->logger->warning('The check {check} fails: {reason}', ['check' => $check, 'reason' => $reason]);

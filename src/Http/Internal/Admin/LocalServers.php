@@ -16,14 +16,14 @@ final readonly class LocalServers implements ServerOverview
     /** @param non-empty-list<HttpServer> $servers */
     public function __construct(private array $servers) {}
 
-    public function figures(): ServerFigures
+    public function statistics(): CombinedStatistics
     {
-        return new ServerFigures([$this->statistics()]);
+        return new CombinedStatistics([$this->combined()]);
     }
 
-    public function condition(): Readiness
+    public function readiness(): Readiness
     {
-        $statistics = $this->statistics();
+        $statistics = $this->combined();
 
         return match (true) {
             $statistics->stopping => Readiness::draining(),
@@ -32,7 +32,7 @@ final readonly class LocalServers implements ServerOverview
         };
     }
 
-    private function statistics(): HttpServerStatistics
+    private function combined(): HttpServerStatistics
     {
         $servers = array_map(
             static fn(HttpServer $server): HttpServerStatistics => $server->statistics(),

@@ -12,9 +12,9 @@ final class Metrics
 
     private readonly Exposition $text;
 
-    public static function of(ServerFigures $figures): string
+    public static function of(CombinedStatistics $statistics): string
     {
-        $metrics = new self($figures->totals, $figures->processes);
+        $metrics = new self($statistics->totals, $statistics->processes);
         $metrics->requests();
         $metrics->durations();
         $metrics->connections();
@@ -60,7 +60,7 @@ final class Metrics
         $count = 0;
         foreach ($this->totals->durations as $bucket => $answers) {
             $count += $answers;
-            $this->text->sample("{$name}_bucket", $count, ['le' => HttpServerStatistics::BOUNDS[$bucket] ?? '+Inf']);
+            $this->text->sample("{$name}_bucket", $count, ['le' => HttpServerStatistics::DURATION_BOUNDS[$bucket] ?? '+Inf']);
         }
         if ($this->totals->durations === []) {
             $this->text->sample("{$name}_bucket", 0, ['le' => '+Inf']);
@@ -113,8 +113,8 @@ final class Metrics
         ];
         foreach (array_keys($metrics) as $index => $name) {
             $this->text->metric($name, 'counter', $metrics[$name]);
-            foreach ($this->totals->routes as $route => $figures) {
-                $this->text->sample($name, $figures[$index], ['route' => $route]);
+            foreach ($this->totals->routes as $route => $statistics) {
+                $this->text->sample($name, $statistics[$index], ['route' => $route]);
             }
         }
     }
@@ -148,8 +148,8 @@ final class Metrics
     private function pools(): void
     {
         $metrics = [];
-        foreach ($this->totals->pools as $pool => $figures) {
-            foreach ($figures as $figure => $value) {
+        foreach ($this->totals->pools as $pool => $statistics) {
+            foreach ($statistics as $figure => $value) {
                 // https://prometheus.io/docs/concepts/data_model/#metric-names-and-labels
                 $metrics['spindle_pool_' . preg_replace('/[^a-zA-Z0-9_]/', '_', "{$figure}")][$pool] = $value;
             }

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Admin;
 /** The servers that an admin address reports on. Each method may suspend. */
 interface ServerOverview
 {
-    public function figures(): ServerFigures;
+    public function statistics(): CombinedStatistics;
 
-    public function condition(): Readiness;
+    public function readiness(): Readiness;
 }

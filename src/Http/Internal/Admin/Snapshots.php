@@ -22,23 +22,23 @@ final readonly class Snapshots
     /**
      * Yields snapshots until the servers stop, so that an open page does not delay the stop.
      *
-     * @param Cancellation|null $leaving of the client
+     * @param Cancellation|null $cancellation of the client
      *
      * @return \Generator<int, ServerSentEvent>
      */
-    public function follow(?Cancellation $leaving): \Generator
+    public function follow(?Cancellation $cancellation): \Generator
     {
         do {
-            $figures = $this->overview->figures();
-            yield new ServerSentEvent(self::snapshot($figures), retry: self::INTERVAL_SECONDS * 1000);
-        } while ($figures->isReady() && self::wait($leaving));
+            $statistics = $this->overview->statistics();
+            yield new ServerSentEvent(self::snapshot($statistics), retry: self::INTERVAL_SECONDS * 1000);
+        } while ($statistics->isReady() && self::wait($cancellation));
     }
 
     /** @return bool whether the client is still connected */
-    private static function wait(?Cancellation $leaving): bool
+    private static function wait(?Cancellation $cancellation): bool
     {
         try {
-            delay(self::INTERVAL_SECONDS, cancellation: $leaving);
+            delay(self::INTERVAL_SECONDS, cancellation: $cancellation);
 
             return true;
         } catch (CancelledException) {
@@ -46,17 +46,17 @@ final readonly class Snapshots
         }
     }
 
-    private static function snapshot(ServerFigures $figures): string
+    private static function snapshot(CombinedStatistics $statistics): string
     {
-        $totals = $figures->totals;
+        $totals = $statistics->totals;
 
         return (string) json_encode([
             'time' => microtime(true),
-            'ready' => $figures->isReady(),
-            'bounds' => HttpServerStatistics::BOUNDS,
+            'ready' => $statistics->isReady(),
+            'bounds' => HttpServerStatistics::DURATION_BOUNDS,
             'routes' => array_map(null, array_keys($totals->routes), array_values($totals->routes)),
             'pools' => array_map(null, array_keys($totals->pools), array_values($totals->pools)),
-            'processes' => array_map(self::process(...), $figures->processes),
+            'processes' => array_map(self::process(...), $statistics->processes),
         ] + get_object_vars($totals), \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_PARTIAL_OUTPUT_ON_ERROR);
     }
 

@@ -49,7 +49,7 @@ final class Totals
         $this->connections += $server->connections;
         $this->maxConnections += $server->maxConnections;
         $this->full += (int) $server->full;
-        $this->addFigures($server, false);
+        $this->addPools($server, false);
     }
 
     /** Adds counters, but no current state. For servers that have ended, too. */
@@ -64,17 +64,17 @@ final class Totals
         $this->abandoned += $server->abandoned;
         $this->durations = array_values(self::sum($this->durations, $server->durations));
         $this->duration += $server->duration;
-        $this->knowRoutes($server);
+        $this->reserveRoutes($server);
         foreach ($server->routes as $name => [$answers, $seconds, $failed]) {
             $name = isset($this->routes[$name]) ? $name : 'other';
             $before = $this->routes[$name] ?? [0, 0.0, 0];
             $this->routes[$name] = [$before[0] + $answers, $before[1] + $seconds, $before[2] + $failed];
         }
-        $this->addFigures($server, true);
+        $this->addPools($server, true);
     }
 
     /** Reserves places for the routes of a server among those that are counted separately. */
-    public function knowRoutes(HttpServerStatistics $server): void
+    public function reserveRoutes(HttpServerStatistics $server): void
     {
         foreach ($server->routes as $name => $_) {
             if (\count($this->routes) < $this->maxRoutes) {
@@ -84,12 +84,12 @@ final class Totals
     }
 
     /** @param bool $growing whether to add counters, or all other values */
-    private function addFigures(HttpServerStatistics $server, bool $growing): void
+    private function addPools(HttpServerStatistics $server, bool $growing): void
     {
-        foreach ($server->pools as $pool => $figures) {
-            foreach ($figures as $name => $figure) {
+        foreach ($server->pools as $pool => $values) {
+            foreach ($values as $name => $value) {
                 if (str_ends_with("{$name}", '_total') === $growing) {
-                    $this->pools[$pool][$name] = ($this->pools[$pool][$name] ?? 0) + $figure;
+                    $this->pools[$pool][$name] = ($this->pools[$pool][$name] ?? 0) + $value;
                 }
             }
         }

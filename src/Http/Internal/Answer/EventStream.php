@@ -28,7 +28,7 @@ final class EventStream implements StreamInterface
     /** @var \Generator<mixed, ServerSentEvent|string>|null the only reference to the generator; null after its end */
     private ?\Generator $events;
 
-    private bool $begun = false;
+    private bool $started = false;
 
     /** Whether a fiber is running the iterator, and will wake the reader. */
     private bool $running = false;
@@ -38,7 +38,7 @@ final class EventStream implements StreamInterface
     private ?\Throwable $failure = null;
 
     /** Unread bytes. The first comment shows the client at once that the stream is open. */
-    private string $rest = self::COMMENT;
+    private string $unread = self::COMMENT;
 
     private int $position = 0;
 
@@ -61,14 +61,14 @@ final class EventStream implements StreamInterface
     /** @throws \Throwable exception of the iterator */
     public function read(int $length): string
     {
-        if ($this->rest === '' && $this->failure === null && !$this->eof()) {
+        if ($this->unread === '' && $this->failure === null && !$this->eof()) {
             $this->await();
         }
-        if ($this->rest === '' && $this->failure !== null) {
+        if ($this->unread === '' && $this->failure !== null) {
             throw $this->failure;
         }
-        $bytes = substr($this->rest, 0, $length);
-        $this->rest = substr($this->rest, \strlen($bytes));
+        $bytes = substr($this->unread, 0, $length);
+        $this->unread = substr($this->unread, \strlen($bytes));
         $this->position += \strlen($bytes);
 
         return $bytes;
@@ -76,7 +76,7 @@ final class EventStream implements StreamInterface
 
     public function eof(): bool
     {
-        return $this->closed || $this->rest === '' && $this->events === null && $this->failure === null;
+        return $this->closed || $this->unread === '' && $this->events === null && $this->failure === null;
     }
 
     public function tell(): int
@@ -90,8 +90,8 @@ final class EventStream implements StreamInterface
             return;
         }
         $this->closed = true;
-        [$this->rest, $this->failure] = ['', null];
-        $this->run();
+        [$this->unread, $this->failure] = ['', null];
+        $this->start();
         $this->wake();
     }
 
@@ -109,8 +109,8 @@ final class EventStream implements StreamInterface
 
     private function await(): void
     {
-        $this->run();
-        $this->suspend($this->heartbeat, $this->beat(...));
+        $this->start();
+        $this->suspend($this->heartbeat, $this->sendHeartbeat(...));
     }
 
     /** @param \Closure(): void $onTimeout has to wake the reader */
@@ -128,7 +128,7 @@ final class EventStream implements StreamInterface
         }
     }
 
-    private function run(): void
+    private function start(): void
     {
         if (!$this->running && $this->events !== null) {
             $this->running = true;
@@ -144,7 +144,7 @@ final class EventStream implements StreamInterface
             $this->fail($failure);
         }
         if ($this->closed || $this->failure !== null) {
-            $this->letGo($this->failure ?? ClientLeftException::closed());
+            $this->endGenerator($this->failure ?? ClientLeftException::closed());
         }
         $this->running = false;
         $this->wake();
@@ -152,12 +152,12 @@ final class EventStream implements StreamInterface
 
     private function next(): void
     {
-        $this->begun ? $this->events?->next() : $this->begun = true;
+        $this->started ? $this->events?->next() : $this->started = true;
         if ($this->events?->valid() !== true) {
             $this->events = null;
         } elseif (!$this->closed) {
             $event = $this->events->current();
-            $this->rest .= $event instanceof ServerSentEvent ? $event : new ServerSentEvent($event);
+            $this->unread .= $event instanceof ServerSentEvent ? $event : new ServerSentEvent($event);
         }
     }
 
@@ -169,11 +169,11 @@ final class EventStream implements StreamInterface
     }
 
     /** Ends a generator by an exception, so that its `finally` blocks may suspend. Their exceptions are dropped. */
-    private function letGo(\Throwable $why): void
+    private function endGenerator(\Throwable $why): void
     {
         try {
             try {
-                $this->begun && $this->events?->valid() === true ? $this->events->throw($why) : null;
+                $this->started && $this->events?->valid() === true ? $this->events->throw($why) : null;
             } finally {
                 $this->events = null;
             }
@@ -181,9 +181,9 @@ final class EventStream implements StreamInterface
         }
     }
 
-    private function beat(): void
+    private function sendHeartbeat(): void
     {
-        $this->rest .= self::COMMENT;
+        $this->unread .= self::COMMENT;
         $this->wake();
     }
 

@@ -45,7 +45,7 @@ final readonly class OpenFile
         }
         $status = fstat($descriptor);
         if ($status === false || ($status['mode'] & self::S_IFMT) !== self::S_IFREG) {
-            throw self::absent();
+            throw self::notFound();
         }
 
         return new self($path, $descriptor, $status['size'], $status['mtime'], $status['dev'], $status['ino']);
@@ -94,7 +94,7 @@ final readonly class OpenFile
     private static function failure(string $path): \RuntimeException
     {
         if (!is_file($path)) {
-            return self::absent();
+            return self::notFound();
         }
 
         return @fopen('/dev/null', 'r') === false
@@ -102,7 +102,7 @@ final readonly class OpenFile
             : new HttpException(403, 'The file can not be read');
     }
 
-    private static function absent(): HttpException
+    private static function notFound(): HttpException
     {
         return new HttpException(404, 'There is no such file');
     }

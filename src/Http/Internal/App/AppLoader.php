@@ -48,7 +48,7 @@ final class AppLoader
      *
      * @throws AppException
      */
-    private static function resolve(string $file, string $who, mixed $value, bool $mayBeFactory): Application
+    private static function resolve(string $file, string $source, mixed $value, bool $mayBeFactory): Application
     {
         if ($value instanceof Application) {
             return $value;
@@ -65,10 +65,10 @@ final class AppLoader
             return self::resolve($file, "The container in {$file}", $entry, false);
         }
         if (!$value instanceof \Closure) {
-            throw AppException::returned($file, $who, $value);
+            throw AppException::returned($file, $source, $value);
         }
         if ((new \ReflectionFunction($value))->getNumberOfParameters() > 0) {
-            return new Application(self::handler($file, $who, $value));
+            return new Application(self::handler($file, $source, $value));
         }
 
         $made = self::attempt($file, $value);
@@ -79,7 +79,7 @@ final class AppLoader
 
         return $mayBeFactory
             ? self::resolve($file, "The factory in {$file}", $made, false)
-            : throw AppException::returned($file, $who, $value);
+            : throw AppException::returned($file, $source, $value);
     }
 
     /**
@@ -87,11 +87,11 @@ final class AppLoader
      *
      * @throws AppException when it can't be called with only a request
      */
-    private static function handler(string $file, string $who, \Closure $closure): \Closure
+    private static function handler(string $file, string $source, \Closure $closure): \Closure
     {
         $signature = new HandlerSignature($closure);
-        if ($signature->refusal !== null) {
-            throw AppException::noHandler($file, $who, $signature->refusal);
+        if ($signature->problem !== null) {
+            throw AppException::noHandler($file, $source, $signature->problem);
         }
 
         /** @var \Closure(ServerRequestInterface): ResponseInterface $closure */

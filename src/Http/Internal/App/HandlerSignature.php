@@ -11,7 +11,7 @@ use Spindle\Http\Internal\Message\Request;
 final readonly class HandlerSignature
 {
     /** Why it can't: "takes string $env first, which no request is"; null when it can. */
-    public ?string $refusal;
+    public ?string $problem;
 
     public function __construct(\Closure $closure)
     {
@@ -19,20 +19,20 @@ final readonly class HandlerSignature
         $required = $function->getNumberOfRequiredParameters();
         [$first] = $function->getParameters();
         $type = $first->getType();
-        $this->refusal = match (true) {
-            $type !== null && !self::takesRequest($type) => "takes {$type} \${$first->getName()} first, which no request is",
+        $this->problem = match (true) {
+            $type !== null && !self::acceptsRequest($type) => "takes {$type} \${$first->getName()} first, which no request is",
             $required > 1 => "takes {$required} arguments",
             default => null,
         };
     }
 
-    private static function takesRequest(\ReflectionType $type): bool
+    private static function acceptsRequest(\ReflectionType $type): bool
     {
         return match (true) {
-            $type instanceof \ReflectionUnionType => array_filter($type->getTypes(), self::takesRequest(...)) !== [],
+            $type instanceof \ReflectionUnionType => array_filter($type->getTypes(), self::acceptsRequest(...)) !== [],
             $type instanceof \ReflectionIntersectionType => array_filter(
                 $type->getTypes(),
-                static fn(\ReflectionType $part): bool => !self::takesRequest($part),
+                static fn(\ReflectionType $part): bool => !self::acceptsRequest($part),
             ) === [],
             $type instanceof \ReflectionNamedType => $type->isBuiltin()
                 ? \in_array($type->getName(), ['mixed', 'object'], true)

@@ -7,11 +7,11 @@ namespace Spindle\Http\Internal\Form;
 /** Calls a function when the stream of a file is closed. */
 final class DiskFile
 {
-    /** @param \Closure(): void $closed */
-    public function __construct(private readonly \Closure $closed) {}
+    /** @param \Closure(): void $onClose */
+    public function __construct(private readonly \Closure $onClose) {}
 
     public function __destruct()
     {
-        ($this->closed)();
+        ($this->onClose)();
     }
 }

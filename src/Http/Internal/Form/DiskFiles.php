@@ -13,9 +13,9 @@ final class DiskFiles
 
     /**
      * @param \Closure(): int  $limit
-     * @param \Closure(): void $full  called when a file is refused
+     * @param \Closure(): void $onFull  called when a file is refused
      */
-    public function __construct(private readonly \Closure $limit, private readonly \Closure $full) {}
+    public function __construct(private readonly \Closure $limit, private readonly \Closure $onFull) {}
 
     public function count(): int
     {
@@ -26,7 +26,7 @@ final class DiskFiles
     public function check(): void
     {
         if ($this->open >= ($this->limit)()) {
-            ($this->full)();
+            ($this->onFull)();
             throw new HttpException(503, 'Too many files are being uploaded at once', ['Retry-After' => '1']);
         }
     }

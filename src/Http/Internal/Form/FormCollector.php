@@ -22,16 +22,16 @@ final class FormCollector implements MultipartSink
 
     private int $fieldCount = 0;
     private int $fileCount = 0;
-    private int $text = 0;
+    private int $textBytes = 0;
 
     /**
      * @param string         $directory for temporary files
-     * @param DiskFiles|null $open      counts files on disk
+     * @param DiskFiles|null $diskFiles      counts files on disk
      */
     public function __construct(
         private readonly FormLimits $limits,
         private readonly string $directory,
-        private readonly ?DiskFiles $open = null,
+        private readonly ?DiskFiles $diskFiles = null,
     ) {
         $this->fields = new NameTree($limits->depth);
         $this->files = new NameTree($limits->depth);
@@ -44,7 +44,7 @@ final class FormCollector implements MultipartSink
         $this->part = $part;
         $this->value = '';
         $this->spool = null;
-        $this->take(\strlen($part->name));
+        $this->countText(\strlen($part->name));
         if ($part->filename === null || $part->filename === '') {
             $this->count('fields', ++$this->fieldCount, $this->limits->fields);
 
@@ -55,7 +55,7 @@ final class FormCollector implements MultipartSink
         if (preg_match('/^[^[\]]*+(?:\[[^[\]]*+\])*+$/D', $part->name) !== 1) {
             throw Refusal::malformed('The name of a file has brackets that do not match');
         }
-        $this->spools[] = $this->spool = new Spool($this->directory, $this->open);
+        $this->spools[] = $this->spool = new Spool($this->directory, $this->diskFiles);
     }
 
     /** @throws HttpException */
@@ -63,7 +63,7 @@ final class FormCollector implements MultipartSink
     {
         $this->spool?->write($bytes);
         if ($this->part->filename === null) {
-            $this->take(\strlen($bytes));
+            $this->countText(\strlen($bytes));
             $this->value .= $bytes;
         }
     }
@@ -108,10 +108,10 @@ final class FormCollector implements MultipartSink
     }
 
     /** @throws HttpException */
-    private function take(int $bytes): void
+    private function countText(int $bytes): void
     {
-        $this->text += $bytes;
-        if ($this->text > $this->limits->text) {
+        $this->textBytes += $bytes;
+        if ($this->textBytes > $this->limits->text) {
             throw Refusal::tooMuch("The fields of the form are longer than {$this->limits->text} bytes");
         }
     }

@@ -76,7 +76,7 @@ final readonly class FormReader
     }
 
     /** Returns up to how many bytes a body with this Content-Type can be read again; 0 for never. */
-    public function kept(string $contentType): int
+    public function maxKeptBytes(string $contentType): int
     {
         $type = self::type($contentType);
 
@@ -162,7 +162,7 @@ final readonly class FormReader
         $members = $this->limits->members;
         if (JsonMembers::exceed($text, $members)) {
             throw Refusal::tooMuch(
-                "The JSON has more than {$members} members in objects of more than " . JsonMembers::FEW . ' each',
+                "The JSON has more than {$members} members in objects of more than " . JsonMembers::MAX_UNCOUNTED_MEMBERS . ' each',
             );
         }
         if (\strlen($text) > self::MAX_SMALL_JSON_BYTES) {

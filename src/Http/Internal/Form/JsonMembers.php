@@ -13,7 +13,7 @@ namespace Spindle\Http\Internal\Form;
 final class JsonMembers
 {
     /** Number of members up to which an object is cheap, whatever its keys are. */
-    public const FEW = 100;
+    public const MAX_UNCOUNTED_MEMBERS = 100;
 
     /** Everything except braces and colons, in one match. A string without an end extends to the end of the text. */
     private const NON_STRUCTURE_PATTERN = '/(?:[^{}:"]++|"(?:[^"\\\\]++|\\\\.)*+"?+)++/s';
@@ -23,7 +23,7 @@ final class JsonMembers
 
     /** Bytes for an array with string keys, for a list, for a further member of each, and for a string. */
     private const OBJECT_BYTES = 376;
-    private const LIST = 216;
+    private const LIST_BYTES = 216;
     private const MEMBER_BYTES = 72;
     private const ITEM_BYTES = 32;
     private const STRING_BYTES = 48;
@@ -36,13 +36,13 @@ final class JsonMembers
         return self::OBJECT_BYTES * (substr_count(
             $json,
             '{',
-        ) - substr_count($json, '{}')) + self::LIST * (substr_count($json, '[') - substr_count($json, '[]'))
+        ) - substr_count($json, '{}')) + self::LIST_BYTES * (substr_count($json, '[') - substr_count($json, '[]'))
             + self::MEMBER_BYTES * substr_count($json, ':') + self::ITEM_BYTES * substr_count($json, ',')
             + self::STRING_BYTES * (substr_count($json, '"') >> 1) + \strlen($json);
     }
 
     /**
-     * Returns whether the objects with more than {@see FEW} members have more than $limit members in total. The result
+     * Returns whether the objects with more than {@see MAX_UNCOUNTED_MEMBERS} members have more than $limit members in total. The result
      * for invalid JSON is arbitrary. Takes a few milliseconds per megabyte, and stops when the limit is exceeded.
      */
     public static function exceed(string $json, int $limit): bool
@@ -61,8 +61,8 @@ final class JsonMembers
         $around = [];
         for ($at = 0; $at < $length; ++$at) {
             if ($structure[$at] === ':') {
-                if (++$members > self::FEW) {
-                    $counted += $members === self::FEW + 1 ? $members : 1;
+                if (++$members > self::MAX_UNCOUNTED_MEMBERS) {
+                    $counted += $members === self::MAX_UNCOUNTED_MEMBERS + 1 ? $members : 1;
                     if ($counted > $limit) {
                         return true;
                     }

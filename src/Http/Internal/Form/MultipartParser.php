@@ -79,7 +79,7 @@ final class MultipartParser
     {
         $at = strpos($this->buffer, $this->boundary, $this->offset);
         $end = $at === false ? \strlen($this->buffer) - \strlen($this->boundary) : $at - 1;
-        $this->take(max(0, $end - $this->offset));
+        $this->consume(max(0, $end - $this->offset));
         if ($at === false) {
             return false;
         }
@@ -99,7 +99,7 @@ final class MultipartParser
     }
 
     /** @throws HttpException */
-    private function take(int $length): void
+    private function consume(int $length): void
     {
         $skipped = min($this->skip, $length);
         $bytes = substr($this->buffer, $this->offset + $skipped, $length - $skipped);

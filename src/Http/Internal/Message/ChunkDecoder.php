@@ -49,7 +49,7 @@ final class ChunkDecoder
                 continue;
             }
             $line = self::line($buffer, $offset);
-            $line === null ? $this->expect($buffer, $offset) : $this->takeLine($line);
+            $line === null ? $this->expect($buffer, $offset) : $this->handleLine($line);
             if ($line === null) {
                 break;
             }
@@ -91,7 +91,7 @@ final class ChunkDecoder
     }
 
     /** @throws BadMessageException */
-    private function takeLine(string $line): void
+    private function handleLine(string $line): void
     {
         if ($this->missing === 0) {
             self::checkDataEnd($line);

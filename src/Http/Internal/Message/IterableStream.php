@@ -18,7 +18,7 @@ final class IterableStream implements StreamInterface
     /** @var \Iterator<mixed, string>|null null after its end */
     private ?\Iterator $chunks;
 
-    private bool $begun = false;
+    private bool $started = false;
 
     /** Whether a fiber is running the iterator, perhaps suspended. */
     private bool $running = false;
@@ -79,8 +79,8 @@ final class IterableStream implements StreamInterface
     public function close(): void
     {
         [$chunks, $this->chunks, $this->piece, $this->offset] = [$this->chunks, null, '', 0];
-        if ($chunks !== null && $this->begun && !$this->running) {
-            self::letGo($chunks);
+        if ($chunks !== null && $this->started && !$this->running) {
+            self::endGenerator($chunks);
         }
     }
 
@@ -89,12 +89,12 @@ final class IterableStream implements StreamInterface
     {
         $this->running = true;
         try {
-            $this->begun ? $chunks->next() : $chunks->rewind();
+            $this->started ? $chunks->next() : $chunks->rewind();
         } finally {
-            [$this->begun, $this->running] = [true, false];
+            [$this->started, $this->running] = [true, false];
         }
         if ($this->chunks === null) {
-            self::letGo($chunks); // the stream was closed during the wait
+            self::endGenerator($chunks); // the stream was closed during the wait
 
             return;
         }
@@ -110,7 +110,7 @@ final class IterableStream implements StreamInterface
      *
      * @param \Iterator<mixed, string> $chunks
      */
-    private static function letGo(\Iterator $chunks): void
+    private static function endGenerator(\Iterator $chunks): void
     {
         try {
             $chunks instanceof \Generator && $chunks->valid() ? $chunks->throw(ClientLeftException::closed()) : null;

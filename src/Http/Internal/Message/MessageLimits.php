@@ -21,7 +21,7 @@ final readonly class MessageLimits
     ) {}
 
     /** Returns the size up to which every head is within the limits. A header line has at least four bytes. */
-    public function harmless(): int
+    public function alwaysAllowedBytes(): int
     {
         return min($this->target, $this->head, 4 * $this->fields);
     }

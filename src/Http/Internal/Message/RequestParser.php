@@ -45,11 +45,11 @@ final class RequestParser
     private ?ChunkDecoder $chunks = null;
 
     /** Size up to which a head is within all limits, whatever it contains. */
-    private readonly int $short;
+    private readonly int $alwaysAllowedBytes;
 
     public function __construct(private readonly MessageLimits $limits)
     {
-        $this->short = $limits->harmless();
+        $this->alwaysAllowedBytes = $limits->alwaysAllowedBytes();
     }
 
     public function push(string $bytes): void
@@ -104,7 +104,7 @@ final class RequestParser
         if (
             $this->reader === null
             && preg_match(self::PLAIN_HEAD_PATTERN, $this->buffer, $match, 0, $this->offset) === 1
-            && (\strlen($match[0]) <= $this->short || $this->limits->allow($match[0], $match[3], $match[2]))
+            && (\strlen($match[0]) <= $this->alwaysAllowedBytes || $this->limits->allow($match[0], $match[3], $match[2]))
         ) {
             $this->offset += \strlen($match[0]);
             $head = new Head();

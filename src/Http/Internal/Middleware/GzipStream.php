@@ -25,14 +25,14 @@ final class GzipStream implements StreamInterface
 
     private ?\DeflateContext $deflate = null;
 
-    private int $taken = 0;
+    private int $inputBytes = 0;
 
     /** Whether the source was read to its end, or this stream was closed. */
     private bool $ended = false;
 
-    private string $rest = '';
+    private string $output = '';
 
-    /** Read offset into $rest. */
+    /** Read offset into $output. */
     private int $offset = 0;
 
     private int $position = 0;
@@ -59,15 +59,15 @@ final class GzipStream implements StreamInterface
      */
     public function read(int $length): string
     {
-        $enough = $this->taken + self::MAX_INPUT_BYTES_PER_READ;
-        while ($this->offset === \strlen($this->rest) && !$this->ended && $this->taken < $enough) {
-            $bytes = $this->take();
+        $enough = $this->inputBytes + self::MAX_INPUT_BYTES_PER_READ;
+        while ($this->offset === \strlen($this->output) && !$this->ended && $this->inputBytes < $enough) {
+            $bytes = $this->readSource();
             if ($bytes === null) {
                 break;
             }
-            $this->compress($bytes, $this->taken < $enough ? $this->flush : \ZLIB_SYNC_FLUSH);
+            $this->compress($bytes, $this->inputBytes < $enough ? $this->flush : \ZLIB_SYNC_FLUSH);
         }
-        $bytes = substr($this->rest, $this->offset, $length);
+        $bytes = substr($this->output, $this->offset, $length);
         $this->offset += \strlen($bytes);
         $this->position += \strlen($bytes);
 
@@ -76,7 +76,7 @@ final class GzipStream implements StreamInterface
 
     public function eof(): bool
     {
-        return $this->ended && $this->offset === \strlen($this->rest);
+        return $this->ended && $this->offset === \strlen($this->output);
     }
 
     public function tell(): int
@@ -86,31 +86,31 @@ final class GzipStream implements StreamInterface
 
     public function close(): void
     {
-        [$this->ended, $this->deflate, $this->rest, $this->offset] = [true, null, '', 0];
+        [$this->ended, $this->deflate, $this->output, $this->offset] = [true, null, '', 0];
         if (!$this->seekable) {
             $this->source->close();
         }
     }
 
     /** @return string|null '' at the end; null when there are no bytes at present */
-    private function take(): ?string
+    private function readSource(): ?string
     {
-        if ($this->taken === $this->size) {
+        if ($this->inputBytes === $this->size) {
             IterableStream::finish($this->source);
 
             return '';
         }
-        if ($this->seekable && $this->source->tell() !== $this->taken) {
-            $this->source->seek($this->taken);
+        if ($this->seekable && $this->source->tell() !== $this->inputBytes) {
+            $this->source->seek($this->inputBytes);
         }
-        $length = $this->size === null ? self::CHUNK_BYTES : min(self::CHUNK_BYTES, $this->size - $this->taken);
+        $length = $this->size === null ? self::CHUNK_BYTES : min(self::CHUNK_BYTES, $this->size - $this->inputBytes);
         $bytes = substr($this->source->read($length), 0, $length);
-        $this->taken += \strlen($bytes);
+        $this->inputBytes += \strlen($bytes);
         if ($bytes === '' && !$this->source->eof()) {
             return null;
         }
-        if ($bytes === '' && !$this->ended && $this->taken < $this->size) {
-            throw new \LengthException("The body has {$this->taken} bytes, not the {$this->size} that it said");
+        if ($bytes === '' && !$this->ended && $this->inputBytes < $this->size) {
+            throw new \LengthException("The body has {$this->inputBytes} bytes, not the {$this->size} that it said");
         }
 
         return $bytes;
@@ -122,14 +122,14 @@ final class GzipStream implements StreamInterface
         if ($this->ended) {
             return; // the stream was closed during the read
         }
-        $this->deflate ??= self::begin($this->level);
+        $this->deflate ??= self::newDeflate($this->level);
         $this->ended = $bytes === '';
-        $this->rest = (string) deflate_add($this->deflate, $bytes, $this->ended ? \ZLIB_FINISH : $flush);
+        $this->output = (string) deflate_add($this->deflate, $bytes, $this->ended ? \ZLIB_FINISH : $flush);
         $this->offset = 0;
         $this->deflate = $this->ended ? null : $this->deflate;
     }
 
-    private static function begin(int $level): \DeflateContext
+    private static function newDeflate(int $level): \DeflateContext
     {
         $deflate = deflate_init(\ZLIB_ENCODING_GZIP, ['level' => $level]);
 

@@ -35,7 +35,7 @@ final readonly class Preferences
     }
 
     /** Returns whether a content coding is acceptable, and preferred at least as much as none. RFC 9110, 12.5.3. */
-    public function welcomes(string $coding): bool
+    public function accepts(string $coding): bool
     {
         $weight = $this->weights[$coding] ?? $this->weights['*'] ?? 0.0;
 

@@ -10,17 +10,17 @@ final class Child
     public ?int $readyAt = null;
 
     /** Deadline for the start, by hrtime(). The process is killed after it. */
-    public int $startUntil = \PHP_INT_MAX;
+    public int $startDeadline = \PHP_INT_MAX;
 
     /** Whether the supervisor has sent it a message to end. */
-    public bool $ending = false;
+    public bool $stopRequested = false;
 
-    /** Seconds in which it ends after {@see Message::Stop} and {@see Message::Leave}; INF for no limit. */
+    /** Seconds in which it ends after {@see Message::Stop} and {@see Message::HandOver}; INF for no limit. */
     public float $stopTimeout = \INF;
-    public float $leaveTimeout = \INF;
+    public float $handOverTimeout = \INF;
 
     /** Deadline for its end, by hrtime(). The process is killed after it. */
-    public int $endUntil = \PHP_INT_MAX;
+    public int $endDeadline = \PHP_INT_MAX;
 
     /** When another process takes its place although it still answers requests, by hrtime(). */
     public int $replaceAt = \PHP_INT_MAX;
@@ -29,25 +29,25 @@ final class Child
     public ?int $killAt = null;
 
     /** Position when it got that signal: file, line and request; '' when it did not answer. */
-    public string $place = '';
+    public string $position = '';
 
     /** Why it should be replaced; '' if it need not be. */
-    public string $spent = '';
+    public string $replacementReason = '';
 
     /** Pings since its last answer. */
     public int $unanswered = 0;
 
     /** A sentence about what is wrong with the application, as the process reported it. */
-    public ?string $failure = null;
+    public ?string $startFailure = null;
 
     /** How it ended otherwise, if known: "exited with 1". */
-    public string $end = '';
+    public string $endReason = '';
 
     /** Whether it has answered all requests that had arrived. */
-    public bool $drained = false;
+    public bool $answeredAll = false;
 
     /** Counters in its last report, {@see \Spindle\Http\HttpServerStatistics::toJson()}. */
-    public ?string $counted = null;
+    public ?string $lastStatistics = null;
 
     /** Whether further messages may arrive. */
     public bool $connected = true;
@@ -60,21 +60,21 @@ final class Child
 
     public function __toString(): string
     {
-        return "{$this->slot->duty->name} (pid {$this->pid})";
+        return "{$this->slot->role->name} (pid {$this->pid})";
     }
 
     /** Returns its position when it had to end at once, in brackets; '' when it ended otherwise. */
-    public function lastPlace(): string
+    public function positionClause(): string
     {
         return match (true) {
             $this->killAt === null => '',
-            $this->place === '' => ' (it did not say where: it was stopped, or waits in a function of PHP, as for a database, a lock or another process)',
-            default => " ({$this->place})",
+            $this->position === '' => ' (it did not say where: it was stopped, or waits in a function of PHP, as for a database, a lock or another process)',
+            default => " ({$this->position})",
         };
     }
 
-    public function story(): string
+    public function endDescription(): string
     {
-        return $this->failure === null ? "{$this} {$this->end}" : "{$this} did not come up: {$this->failure}";
+        return $this->startFailure === null ? "{$this} {$this->endReason}" : "{$this} did not come up: {$this->startFailure}";
     }
 }

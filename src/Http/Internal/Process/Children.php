@@ -23,12 +23,12 @@ final class Children implements \IteratorAggregate
     private array $children = [];
 
     /**
-     * @param \Closure(Child, Message, int, string): void $heard   called with each message
-     * @param array<string, resource>                     $sockets of all duties, by address
+     * @param \Closure(Child, Message, int, string): void $onMessage   called with each message
+     * @param array<string, resource>                     $sockets of all roles, by address
      */
     public function __construct(
         private readonly LoggerInterface $logger,
-        private readonly \Closure $heard,
+        private readonly \Closure $onMessage,
         private readonly array $sockets,
     ) {}
 
@@ -39,13 +39,13 @@ final class Children implements \IteratorAggregate
     }
 
     /** @return array<int, Child> */
-    public function thatRunTheApplication(): array
+    public function runningApplication(): array
     {
-        return array_filter($this->children, static fn(Child $child): bool => $child->slot->duty->runsApplication);
+        return array_filter($this->children, static fn(Child $child): bool => $child->slot->role->runsApplication);
     }
 
     /** @return list<Child> the processes that hold this slot, one after the other */
-    public function of(Slot $slot): array
+    public function ofSlot(Slot $slot): array
     {
         return array_values(array_filter($this->children, static fn(Child $child): bool => $child->slot === $slot));
     }
@@ -67,9 +67,9 @@ final class Children implements \IteratorAggregate
         if ($pid === 0) {
             // the application is loaded from here on, and may have changed since the supervisor started
             LoadedFiles::mark();
-            $this->disconnect($slot->duty);
+            $this->disconnect($slot->role);
             $ours->close();
-            (new ServingProcess($slot->duty, $theirs, $this->logger))->run();
+            (new ServingProcess($slot->role, $theirs, $this->logger))->run();
         }
         $theirs->close();
 
@@ -79,7 +79,7 @@ final class Children implements \IteratorAggregate
     }
 
     /** Waits for signals and messages until something is due, and passes the messages on. */
-    public function listen(SignalInbox $signals, int $due): void
+    public function wait(SignalInbox $signals, int $due): void
     {
         $wait = $signals->isEmpty()
             ? intdiv(max(0, min($due - (int) hrtime(true), self::MAX_WAIT_NANOSECONDS)), 1_000)
@@ -101,7 +101,7 @@ final class Children implements \IteratorAggregate
                 $this->children[$pid]->channel->flush();
             }
             foreach ($reads as $pid => $_) {
-                $this->hear($this->children[$pid]);
+                $this->receive($this->children[$pid]);
             }
         }
     }
@@ -116,14 +116,14 @@ final class Children implements \IteratorAggregate
                 continue;
             }
             if ($child->connected) {
-                $this->hear($child); // messages sent before the end
+                $this->receive($child); // messages sent before the end
             }
-            if ($child->end === '' && !($child->ending && $status === 0)) {
-                $child->end = pcntl_wifsignaled($status)
+            if ($child->endReason === '' && !($child->stopRequested && $status === 0)) {
+                $child->endReason = pcntl_wifsignaled($status)
                     ? 'was killed by signal ' . pcntl_wtermsig($status)
                     : 'exited with ' . pcntl_wexitstatus($status);
             }
-            $child->end .= $child->lastPlace();
+            $child->endReason .= $child->positionClause();
             $child->channel->close();
             unset($this->children[$pid]);
             $ended[] = $child;
@@ -134,7 +134,7 @@ final class Children implements \IteratorAggregate
 
     public function kill(Child $child, string $why): void
     {
-        $child->end = $child->end === '' ? $why : $child->end;
+        $child->endReason = $child->endReason === '' ? $why : $child->endReason;
         Signals::send($child->pid, \SIGKILL);
     }
 
@@ -161,7 +161,7 @@ final class Children implements \IteratorAggregate
         }
     }
 
-    private function hear(Child $child): void
+    private function receive(Child $child): void
     {
         try {
             $messages = $child->channel->receive();
@@ -173,16 +173,16 @@ final class Children implements \IteratorAggregate
             $child->connected = false;
         }
         foreach ($messages ?? [] as $message) {
-            ($this->heard)($child, ...$message);
+            ($this->onMessage)($child, ...$message);
         }
     }
 
     /**
      * Closes what belongs to other processes: open descriptors would hide the supervisor's end and keep sockets open.
      */
-    private function disconnect(ProcessRole $duty): void
+    private function disconnect(ProcessRole $role): void
     {
-        array_map(fclose(...), array_diff_key($this->sockets, $duty->sockets));
+        array_map(fclose(...), array_diff_key($this->sockets, $role->sockets));
         foreach ($this->children as $child) {
             $child->channel->close();
         }

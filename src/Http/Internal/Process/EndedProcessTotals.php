@@ -20,16 +20,16 @@ final class EndedProcessTotals
         $this->totals = new Totals(self::MAX_ROUTES);
     }
 
-    /** @param string $counted of a running process, whose routes are reserved: {@see HttpServerStatistics::toJson()} */
-    public function heard(string $counted): void
+    /** @param string $statistics of a running process, whose routes are reserved: {@see HttpServerStatistics::toJson()} */
+    public function addRoutes(string $statistics): void
     {
-        self::read($counted, $this->totals->knowRoutes(...));
+        self::read($statistics, $this->totals->reserveRoutes(...));
     }
 
-    /** @param string $counted last report of an ended process, {@see HttpServerStatistics::toJson()} */
-    public function add(string $counted): void
+    /** @param string $statistics last report of an ended process, {@see HttpServerStatistics::toJson()} */
+    public function add(string $statistics): void
     {
-        self::read($counted, $this->totals->addCounts(...));
+        self::read($statistics, $this->totals->addCounts(...));
     }
 
     public function totals(): Totals
@@ -38,10 +38,10 @@ final class EndedProcessTotals
     }
 
     /** @param \Closure(HttpServerStatistics): void $take */
-    private static function read(string $counted, \Closure $take): void
+    private static function read(string $statistics, \Closure $take): void
     {
         try {
-            $take(HttpServerStatistics::fromJson($counted));
+            $take(HttpServerStatistics::fromJson($statistics));
         } catch (\JsonException|\Error) {
             // A malformed report must not end this process.
         }

@@ -8,7 +8,7 @@ namespace Spindle\Http\Internal\Process;
 final class FileWatch
 {
     /** Nanoseconds between two scans. */
-    public const INTERVAL = 500_000_000;
+    public const INTERVAL_NANOSECONDS = 500_000_000;
 
     private const MAX_NAMED_FILES = 5;
 
@@ -21,13 +21,13 @@ final class FileWatch
     /** @param (\Closure(): int)|null $time clock for comparison with file times; null for time() */
     public function __construct(private readonly string $folder, private readonly ?\Closure $time = null)
     {
-        $this->files = $this->look();
+        $this->files = $this->scan();
     }
 
     /** @return list<string> changes since the last call: paths relative to the folder, and how many more there are */
     public function changes(): array
     {
-        $files = $this->look();
+        $files = $this->scan();
         $changed = array_keys(
             array_filter(
                 $files,
@@ -57,7 +57,7 @@ final class FileWatch
     }
 
     /** @return array<string, array{string, string}> */
-    private function look(): array
+    private function scan(): array
     {
         clearstatcache();
         $now = $this->time === null ? time() : ($this->time)();

@@ -7,37 +7,37 @@ namespace Spindle\Http\Internal\Process;
 /** Messages with a number and a payload. Processes send those up to 12, the supervisor sends the others. */
 enum Message: int
 {
-    /** The process serves. Payload: two doubles, seconds until its end after {@see Stop} and {@see Leave}. */
+    /** The process serves. Payload: two doubles, seconds until its end after {@see Stop} and {@see HandOver}. */
     case Ready = 1;
 
     /** The process can't serve and ends. The payload is the reason. */
     case Failed = 2;
 
-    case Alive = 3;
+    case Pong = 3;
 
     /** The process requests a replacement, with the reason. The number is 1 if it did so almost at its start. */
-    case Spent = 4;
+    case ReplacementRequest = 4;
 
     /** The process ends by itself. The payload is the reason. */
-    case Dying = 5;
+    case Ending = 5;
 
     /** A question to all processes that serve the application. The number identifies the answers. */
-    case Survey = 6;
+    case Query = 6;
 
     /** The answer to the {@see Question} with this number. */
     case Answer = 7;
 
     /** A preliminary answer. An {@see Answer} follows if possible. */
-    case Interim = 8;
+    case PreliminaryAnswer = 8;
 
     /** The process ends, and has answered all requests that had arrived. */
-    case Drained = 9;
+    case AllAnswered = 9;
 
     /** Counters of the process at its end, {@see \Spindle\Http\HttpServerStatistics::toJson()}. */
-    case Counted = 10;
+    case Statistics = 10;
 
-    /** The answer to the signal {@see ServingProcess::END_AT_ONCE}: current file, line and request. */
-    case Where = 11;
+    /** The answer to the signal {@see ServingProcess::REPORT_SIGNAL}: current file, line and request. */
+    case Position = 11;
 
     /** The process got SIGTERM. It answers the requests that have arrived, and ends. */
     case Terminated = 12;
@@ -45,14 +45,14 @@ enum Message: int
     /** Checks whether the event loop runs. */
     case Ping = 16;
 
-    /** Question of a {@see Survey}. The payload is the deadline by hrtime(), a space, and the question. */
+    /** Question of a {@see Query}. The payload is the deadline by hrtime(), a space, and the question. */
     case Question = 17;
 
-    /** Answers to the {@see Survey} with this number, serialized. */
+    /** Answers to the {@see Query} with this number, serialized. */
     case Answers = 18;
 
     /** Another process has taken over: end without losing a request. Payload: a double, seconds for idle clients. */
-    case Leave = 19;
+    case HandOver = 19;
 
     /** The process should accept no more connections, and end. */
     case Stop = 20;

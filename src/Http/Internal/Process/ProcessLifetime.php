@@ -14,23 +14,23 @@ final class ProcessLifetime
     private const RETRY_NANOSECONDS = 30_000_000_000;
 
     /** Number of requests. If the memory limit is reached earlier, it is too low for any process. */
-    private const FEW_REQUESTS = 10;
+    private const MIN_USEFUL_REQUESTS = 10;
 
     private int $requests = 0;
 
     /** When to request a replacement again, by hrtime(). */
-    private int $askAt = 0;
+    private int $nextRequestAt = 0;
 
     /**
      * @param int                          $maxRequests requests after which the process is replaced
      * @param int                          $maxMemory   bytes in use
-     * @param \Closure(string, bool): void $spent       called with the reason, and whether the limit is too low for any
+     * @param \Closure(string, bool): void $requestReplacement       called with the reason, and whether the limit is too low for any
      *     process
      */
     private function __construct(
         private readonly int $maxRequests,
         private readonly int $maxMemory,
-        private readonly \Closure $spent,
+        private readonly \Closure $requestReplacement,
     ) {}
 
     /**
@@ -38,17 +38,17 @@ final class ProcessLifetime
      * @param int|null                     $maxRequests up to a tenth less in each process, so that they do not all end
      *     at the same time
      * @param int|null                     $maxMemory   bytes
-     * @param \Closure(string, bool): void $spent
+     * @param \Closure(string, bool): void $requestReplacement
      *
      * @return \Closure(ServerRequestInterface): ResponseInterface
      */
-    public static function of(\Closure $handler, ?int $maxRequests, ?int $maxMemory, \Closure $spent): \Closure
+    public static function of(\Closure $handler, ?int $maxRequests, ?int $maxMemory, \Closure $requestReplacement): \Closure
     {
         $maxRequests = $maxRequests === null ? \PHP_INT_MAX : $maxRequests - random_int(0, intdiv($maxRequests, 10));
-        $lifespan = new self($maxRequests, $maxMemory ?? \PHP_INT_MAX, $spent);
+        $lifetime = new self($maxRequests, $maxMemory ?? \PHP_INT_MAX, $requestReplacement);
 
-        return static function (ServerRequestInterface $request) use ($handler, $lifespan): ResponseInterface {
-            $lifespan->count();
+        return static function (ServerRequestInterface $request) use ($handler, $lifetime): ResponseInterface {
+            $lifetime->count();
 
             return $handler($request);
         };
@@ -58,17 +58,17 @@ final class ProcessLifetime
     {
         if (
             ++$this->requests < $this->maxRequests && memory_get_usage() < $this->maxMemory
-            || hrtime(true) < $this->askAt
+            || hrtime(true) < $this->nextRequestAt
         ) {
             return;
         }
-        $this->askAt = (int) hrtime(true) + self::RETRY_NANOSECONDS;
+        $this->nextRequestAt = (int) hrtime(true) + self::RETRY_NANOSECONDS;
         $had = "{$this->requests} " . ($this->requests === 1 ? 'request' : 'requests');
         $this->requests >= $this->maxRequests
-            ? ($this->spent)("it has had {$had}", false)
-            : ($this->spent)(
+            ? ($this->requestReplacement)("it has had {$had}", false)
+            : ($this->requestReplacement)(
                 'it uses ' . memory_get_usage() . " bytes of memory after {$had}",
-                $this->requests <= self::FEW_REQUESTS,
+                $this->requests <= self::MIN_USEFUL_REQUESTS,
             );
     }
 }

@@ -39,13 +39,13 @@ final class ProcessManager
 
     private readonly Children $children;
     private readonly Terminal $terminal;
-    private readonly ProcessReplacement $succession;
-    private readonly EndedProcessTotals $past;
-    private readonly ProcessQueries $surveys;
+    private readonly ProcessReplacement $replacement;
+    private readonly EndedProcessTotals $endedTotals;
+    private readonly ProcessQueries $queries;
 
     /** Pauses before a replacement: for a process that failed to start, and for one that ended early. */
-    private readonly Backoff $backoff;
-    private readonly Backoff $respite;
+    private readonly Backoff $startBackoff;
+    private readonly Backoff $earlyEndBackoff;
 
     /** Whether some processes have not served yet. */
     private bool $starting = true;
@@ -59,35 +59,35 @@ final class ProcessManager
 
     /** When the next pings are sent, and when files are scanned next, by hrtime(). */
     private int $pingAt = 0;
-    private int $lookAt = 0;
+    private int $scanAt = 0;
 
     /**
      * @param string         $app    the file that the processes load
-     * @param list<ProcessRole>     $duties
-     * @param string         $ready  logged when all processes serve
+     * @param list<ProcessRole>     $roles
+     * @param string         $readyMessage  logged when all processes serve
      * @param FileWatch|null $files  its changes cause a reload
      */
     public function __construct(
         private readonly string $app,
-        array $duties,
-        private readonly string $ready,
+        array $roles,
+        private readonly string $readyMessage,
         private readonly SupervisorOptions $options,
         private readonly LoggerInterface $logger,
         private readonly ?FileWatch $files = null,
     ) {
-        $this->slots = array_map(static fn(ProcessRole $duty): Slot => new Slot($duty), $duties);
+        $this->slots = array_map(static fn(ProcessRole $role): Slot => new Slot($role), $roles);
         $this->children = new Children(
             $logger,
-            $this->heard(...),
-            array_merge(...array_map(static fn(ProcessRole $duty): array => $duty->sockets, $duties)),
+            $this->handleMessage(...),
+            array_merge(...array_map(static fn(ProcessRole $role): array => $role->sockets, $roles)),
         );
         $this->warnings = new RepeatedWarnings();
         $this->terminal = new Terminal();
-        $this->succession = new ProcessReplacement($this->applicationSlots());
-        $this->past = new EndedProcessTotals();
-        $this->surveys = new ProcessQueries($this->past);
-        $this->backoff = new Backoff(0.2, 2.0, 30.0, 0.2);
-        $this->respite = new Backoff(0.1, 2.0, 1.0, 0.2);
+        $this->replacement = new ProcessReplacement($this->applicationSlots());
+        $this->endedTotals = new EndedProcessTotals();
+        $this->queries = new ProcessQueries($this->endedTotals);
+        $this->startBackoff = new Backoff(0.2, 2.0, 30.0, 0.2);
+        $this->earlyEndBackoff = new Backoff(0.1, 2.0, 1.0, 0.2);
     }
 
     /**
@@ -102,12 +102,12 @@ final class ProcessManager
         $signals = new SignalInbox();
         try {
             while (!$this->stopping || !$this->children->isEmpty()) {
-                $this->keepTime((int) hrtime(true));
-                $this->stopping ? $this->stopTheRest() : $this->startWhatIsDue((int) hrtime(true));
-                $this->children->listen($signals, $this->nextDue());
+                $this->checkDeadlines((int) hrtime(true));
+                $this->stopping ? $this->stopAdmin() : $this->startDueProcesses((int) hrtime(true));
+                $this->children->wait($signals, $this->nextDeadline());
                 // before handling the ends of processes that got the same signal
-                array_map($this->obey(...), $signals->take());
-                array_map($this->ended(...), $this->children->reap());
+                array_map($this->handleSignal(...), $signals->take());
+                array_map($this->handleEnd(...), $this->children->reap());
             }
         } finally {
             $this->children->killAll();
@@ -118,7 +118,7 @@ final class ProcessManager
         return $this->killedBy;
     }
 
-    private function obey(int $signal): void
+    private function handleSignal(int $signal): void
     {
         if ($signal === \SIGHUP && !$this->stopping && $this->terminal->isGone()) {
             $this->logger->info('Hung up: the terminal is gone');
@@ -144,12 +144,12 @@ final class ProcessManager
             return;
         }
         $this->logger->info(
-            ($this->succession->isReloading() ? 'Reloading anew, in place of the reload under way' : 'Reloading')
+            ($this->replacement->isReloading() ? 'Reloading anew, in place of the reload under way' : 'Reloading')
                 . $what,
         );
-        $slot = $this->succession->reload();
+        $slot = $this->replacement->reload();
         if ($slot?->successor !== null) {
-            $this->end($slot->successor, Message::Stop);
+            $this->endProcess($slot->successor, Message::Stop);
             $slot->successor = null;
         }
     }
@@ -159,37 +159,37 @@ final class ProcessManager
         $this->stopping = true;
         $this->logger->info('Stopping: what has come is answered');
         array_map(self::closeSockets(...), $this->applicationSlots());
-        foreach ($this->children->thatRunTheApplication() as $child) {
-            $this->end($child, Message::Stop);
+        foreach ($this->children->runningApplication() as $child) {
+            $this->endProcess($child, Message::Stop);
         }
     }
 
     /** Ends processes that do not run the application, after those that do. */
-    private function stopTheRest(): void
+    private function stopAdmin(): void
     {
-        if ($this->children->thatRunTheApplication() !== []) {
+        if ($this->children->runningApplication() !== []) {
             return;
         }
         array_map(self::closeSockets(...), $this->slots);
         foreach ($this->children as $child) {
-            if (!$child->ending) {
-                $this->end($child, Message::Stop);
+            if (!$child->stopRequested) {
+                $this->endProcess($child, Message::Stop);
             }
         }
     }
 
-    private function end(Child $child, Message $how, string $payload = ''): void
+    private function endProcess(Child $child, Message $how, string $payload = ''): void
     {
-        $child->ending = true;
+        $child->stopRequested = true;
         if ($child->readyAt === null) {
             $this->children->kill($child, '');
 
             return;
         }
         $child->channel->send($how, 0, $payload);
-        $timeout = $how === Message::Stop ? $child->stopTimeout : $child->leaveTimeout;
-        $child->endUntil = min(
-            $child->endUntil,
+        $timeout = $how === Message::Stop ? $child->stopTimeout : $child->handOverTimeout;
+        $child->endDeadline = min(
+            $child->endDeadline,
             (int) hrtime(true) + self::nanoseconds($timeout + self::GRACE_SECONDS),
         );
         Signals::send($child->pid, \SIGCONT); // a process that is stopped (SIGSTOP) would not even read the message
@@ -197,7 +197,7 @@ final class ProcessManager
 
     private static function closeSockets(Slot $slot): void
     {
-        foreach ($slot->duty->sockets as $name => $socket) {
+        foreach ($slot->role->sockets as $name => $socket) {
             if (\is_resource($socket)) {
                 Listeners::remove($name);
                 fclose($socket);
@@ -205,16 +205,16 @@ final class ProcessManager
         }
     }
 
-    private function keepTime(int $now): void
+    private function checkDeadlines(int $now): void
     {
         foreach ($this->children as $child) {
-            if ($child->startUntil <= $now) {
-                $child->startUntil = \PHP_INT_MAX;
-                $this->ask($child, "did not come up within {$this->options->startTimeout} s");
+            if ($child->startDeadline <= $now) {
+                $child->startDeadline = \PHP_INT_MAX;
+                $this->killWithReport($child, "did not come up within {$this->options->startTimeout} s");
             }
-            if ($child->endUntil <= $now) {
-                $child->endUntil = \PHP_INT_MAX;
-                $this->ask(
+            if ($child->endDeadline <= $now) {
+                $child->endDeadline = \PHP_INT_MAX;
+                $this->killWithReport(
                     $child,
                     'was killed, as it had not ended in time after it was told to: a handler blocks its event loop, or the process was stopped',
                 );
@@ -222,7 +222,7 @@ final class ProcessManager
             if ($child->replaceAt <= $now) {
                 $child->replaceAt = \PHP_INT_MAX;
                 $isCurrent = $child === $child->slot->current;
-                $isCurrent && !$this->starting && !$this->stopping ? $this->vacate($child) : null;
+                $isCurrent && !$this->starting && !$this->stopping ? $this->vacateSlot($child) : null;
             }
             if ($child->killAt !== null && $child->killAt <= $now) {
                 $child->killAt = \PHP_INT_MAX;
@@ -235,14 +235,14 @@ final class ProcessManager
             }
             $this->pingAt = $now + self::nanoseconds($this->options->stallTimeout / self::MAX_UNANSWERED_PINGS);
         }
-        if ($this->lookAt <= $now && $this->files !== null) {
+        if ($this->scanAt <= $now && $this->files !== null) {
             $changes = $this->files->changes();
             if ($changes !== []) {
                 $this->reload(': ' . implode(', ', $changes));
             }
-            $this->lookAt = (int) hrtime(true) + FileWatch::INTERVAL;
+            $this->scanAt = (int) hrtime(true) + FileWatch::INTERVAL_NANOSECONDS;
         }
-        $this->surveys->expire($now);
+        $this->queries->expire($now);
     }
 
     /** Sends a ping. Pings are counted, not seconds. So a pause of the supervisor makes no process look blocked. */
@@ -254,7 +254,7 @@ final class ProcessManager
         if ($child->unanswered++ < self::MAX_UNANSWERED_PINGS) {
             $child->channel->send(Message::Ping);
         } else {
-            $this->ask(
+            $this->killWithReport(
                 $child,
                 "was killed, as its event loop had not turned for {$this->options->stallTimeout} s: a handler blocks it, or never returns",
             );
@@ -266,28 +266,28 @@ final class ProcessManager
      *
      * @param string $why reason of the kill
      */
-    private function ask(Child $child, string $why): void
+    private function killWithReport(Child $child, string $why): void
     {
         if ($child->killAt === null) {
-            $child->end = $child->end === '' ? $why : $child->end;
+            $child->endReason = $child->endReason === '' ? $why : $child->endReason;
             $child->killAt = (int) hrtime(true) + self::REPORT_NANOSECONDS;
-            Signals::send($child->pid, ServingProcess::END_AT_ONCE);
+            Signals::send($child->pid, ServingProcess::REPORT_SIGNAL);
         }
     }
 
-    private function startWhatIsDue(int $now): void
+    private function startDueProcesses(int $now): void
     {
         foreach ($this->slots as $slot) {
             if ($slot->current === null && $slot->successor === null && $slot->startAt <= $now) {
-                $slot->current = $this->start($slot, $this->lost(...));
+                $slot->current = $this->start($slot, $this->scheduleRestart(...));
             }
             if ($this->starting && $this->slots[0]->current?->readyAt === null) {
                 return; // one process is enough to find out what is wrong with the application
             }
         }
-        $slot = $this->hasStarted() ? $this->succession->next() : null;
+        $slot = $this->hasStarted() ? $this->replacement->next() : null;
         if ($slot !== null) {
-            $slot->successor = $this->start($slot, $this->notReplaced(...));
+            $slot->successor = $this->start($slot, $this->replacementFailed(...));
         }
     }
 
@@ -296,12 +296,12 @@ final class ProcessManager
     {
         try {
             $child = $this->children->fork($slot);
-            $child->startUntil = (int) hrtime(true) + self::nanoseconds($this->options->startTimeout);
+            $child->startDeadline = (int) hrtime(true) + self::nanoseconds($this->options->startTimeout);
 
             return $child;
         } catch (ForkException $failure) {
-            ++$slot->failures;
-            $failed($slot, "{$slot->duty->name} can't be started: {$failure->getMessage()}");
+            ++$slot->startFailures;
+            $failed($slot, "{$slot->role->name} can't be started: {$failure->getMessage()}");
 
             return null;
         }
@@ -316,19 +316,19 @@ final class ProcessManager
         }
         if ($this->starting) {
             $this->starting = false;
-            $this->logger->info($this->ready);
+            $this->logger->info($this->readyMessage);
         }
 
         return true;
     }
 
     /** Returns when something is due next, by hrtime(). */
-    private function nextDue(): int
+    private function nextDeadline(): int
     {
-        $due = min($this->pingAt, $this->surveys->nextDeadline(), $this->files === null ? \PHP_INT_MAX : $this->lookAt);
+        $due = min($this->pingAt, $this->queries->nextDeadline(), $this->files === null ? \PHP_INT_MAX : $this->scanAt);
         foreach ($this->children as $child) {
             $killAt = $child->killAt ?? \PHP_INT_MAX;
-            $due = min($due, $child->startUntil, $child->endUntil, $child->replaceAt, $killAt);
+            $due = min($due, $child->startDeadline, $child->endDeadline, $child->replaceAt, $killAt);
         }
         foreach ($this->slots as $slot) {
             $due = $slot->current === null && $slot->successor === null ? min($due, $slot->startAt) : $due;
@@ -337,78 +337,78 @@ final class ProcessManager
         return $due;
     }
 
-    private function heard(Child $child, Message $message, int $number, string $payload): void
+    private function handleMessage(Child $child, Message $message, int $number, string $payload): void
     {
         match ($message) {
-            Message::Ready => $this->serves($child, $payload),
-            Message::Failed => $child->failure = $payload,
-            Message::Dying => $this->dies($child, $payload),
-            Message::Terminated => $this->terminated($child),
-            Message::Alive => $child->unanswered = 0,
-            Message::Spent => $this->spent($child, $payload, $number === 1),
-            Message::Survey => $this->surveys->begin($child, $number, $payload, $this->serving()),
-            Message::Interim, Message::Answer => $this->surveys->answered(
+            Message::Ready => $this->handleReady($child, $payload),
+            Message::Failed => $child->startFailure = $payload,
+            Message::Ending => $this->handleEnding($child, $payload),
+            Message::Terminated => $this->handleTermination($child),
+            Message::Pong => $child->unanswered = 0,
+            Message::ReplacementRequest => $this->handleReplacementRequest($child, $payload, $number === 1),
+            Message::Query => $this->queries->begin($child, $number, $payload, $this->serving()),
+            Message::PreliminaryAnswer, Message::Answer => $this->queries->addAnswer(
                 $child,
                 $number,
                 $payload,
-                $message === Message::Interim,
+                $message === Message::PreliminaryAnswer,
             ),
-            Message::Drained => $child->drained = true,
-            Message::Counted => $child->counted = $payload,
-            Message::Where => $child->place = $payload,
+            Message::AllAnswered => $child->answeredAll = true,
+            Message::Statistics => $child->lastStatistics = $payload,
+            Message::Position => $child->position = $payload,
             default => throw new \ValueError("{$child} said {$message->name}"),
         };
     }
 
     /** @param string $timeouts payload of {@see Message::Ready} */
-    private function serves(Child $child, string $timeouts): void
+    private function handleReady(Child $child, string $timeouts): void
     {
         /** @var array{1: float, 2: float} $seconds */
         $seconds = unpack('e2', $timeouts);
-        [1 => $child->stopTimeout, 2 => $child->leaveTimeout] = $seconds;
-        if ($child->ending) {
+        [1 => $child->stopTimeout, 2 => $child->handOverTimeout] = $seconds;
+        if ($child->stopRequested) {
             return; // the process was killed while it sent this message
         }
         $child->readyAt = (int) hrtime(true);
-        $child->startUntil = \PHP_INT_MAX;
+        $child->startDeadline = \PHP_INT_MAX;
         $slot = $child->slot;
         if ($child !== $slot->successor) {
             return;
         }
         [$before, $slot->current, $slot->successor] = [$slot->current, $child, null];
         if ($before !== null) {
-            $this->end($before, Message::Leave, pack('e', $this->files === null ? \INF : 0.0));
+            $this->endProcess($before, Message::HandOver, pack('e', $this->files === null ? \INF : 0.0));
         }
-        if ($this->succession->succeeded()) {
+        if ($this->replacement->succeeded()) {
             $this->logger->info('Reloaded');
         }
     }
 
     /** Handles a process that ends by itself. It has as much time as after {@see Message::Stop}. */
-    private function dies(Child $child, string $why): void
+    private function handleEnding(Child $child, string $why): void
     {
-        $child->end = $why;
-        $child->endUntil = min(
-            $child->endUntil,
+        $child->endReason = $why;
+        $child->endDeadline = min(
+            $child->endDeadline,
             (int) hrtime(true) + self::nanoseconds($child->stopTimeout + self::GRACE_SECONDS),
         );
     }
 
     /** Schedules the replacement of a process that got SIGTERM and answers its last requests. */
-    private function terminated(Child $child): void
+    private function handleTermination(Child $child): void
     {
-        $this->dies($child, 'was sent SIGTERM');
+        $this->handleEnding($child, 'was sent SIGTERM');
         $child->replaceAt = (int) hrtime(true) + self::TERMINATION_NANOSECONDS;
     }
 
-    private function spent(Child $child, string $why, bool $tooSoon): void
+    private function handleReplacementRequest(Child $child, string $why, bool $tooSoon): void
     {
-        if ($tooSoon && $this->warnings->begins('maxMemory')) {
+        if ($tooSoon && $this->warnings->isNew('maxMemory')) {
             $this->logger->warning(
                 "{$child} is to be replaced almost from its start, as {$why}: the limit of {$this->options->maxMemory} bytes is below what the application needs by itself",
             );
         }
-        $child->spent = $why;
+        $child->replacementReason = $why;
         $this->replace($child->slot);
     }
 
@@ -416,64 +416,64 @@ final class ProcessManager
     private function replace(Slot $slot): void
     {
         $child = $slot->current;
-        if ($child !== null && $child->spent !== '' && !$child->ending && $this->children->of($slot) === [$child]) {
-            $this->logger->info("{$child} is replaced: {$child->spent}");
-            $child->spent = '';
-            $this->succession->replace($slot);
+        if ($child !== null && $child->replacementReason !== '' && !$child->stopRequested && $this->children->ofSlot($slot) === [$child]) {
+            $this->logger->info("{$child} is replaced: {$child->replacementReason}");
+            $child->replacementReason = '';
+            $this->replacement->replace($slot);
         }
     }
 
     /** @return list<Slot> */
     private function applicationSlots(): array
     {
-        return array_values(array_filter($this->slots, static fn(Slot $slot): bool => $slot->duty->runsApplication));
+        return array_values(array_filter($this->slots, static fn(Slot $slot): bool => $slot->role->runsApplication));
     }
 
     /** @return list<Child> */
     private function serving(): array
     {
         return array_values(array_filter(
-            $this->children->thatRunTheApplication(),
+            $this->children->runningApplication(),
             static fn(Child $child): bool => $child->readyAt !== null,
         ));
     }
 
-    private function ended(Child $child): void
+    private function handleEnd(Child $child): void
     {
         $slot = $child->slot;
-        if ($child->counted !== null) {
-            $this->past->add($child->counted);
+        if ($child->lastStatistics !== null) {
+            $this->endedTotals->add($child->lastStatistics);
         }
-        $this->surveys->gone($child);
+        $this->queries->removeProcess($child);
         if ($child === $slot->successor && !$this->stopping) {
             $slot->successor = null;
-            $this->notReplaced($slot, $child->story());
+            $this->replacementFailed($slot, $child->endDescription());
         } elseif ($child === $slot->current && !$this->stopping) {
-            $this->starting && $child->failure !== null && throw AppException::told($this->app, $child->failure);
-            $this->vacate($child);
-        } elseif ($child->readyAt !== null && $child->end !== '' && !$child->drained) {
-            $this->logger->warning("{$child} {$child->end} before all was answered that had come");
+            $this->starting && $child->startFailure !== null && throw AppException::reported($this->app, $child->startFailure);
+            $this->vacateSlot($child);
+        } elseif ($child->readyAt !== null && $child->endReason !== '' && !$child->answeredAll) {
+            $this->logger->warning("{$child} {$child->endReason} before all was answered that had come");
         }
         $this->replace($slot);
     }
 
     /** Makes room in its slot for another process. */
-    private function vacate(Child $child): void
+    private function vacateSlot(Child $child): void
     {
         $slot = $child->slot;
         $slot->current = null;
-        $slot->failures = $child->readyAt === null ? $slot->failures + 1 : 0;
-        $slot->deaths = match (true) {
-            $child->readyAt === null => $slot->deaths,
+        $slot->startFailures = $child->readyAt === null ? $slot->startFailures + 1 : 0;
+        $slot->earlyEnds = match (true) {
+            $child->readyAt === null => $slot->earlyEnds,
             hrtime(true) - $child->readyAt > self::EARLY_END_NANOSECONDS => 0,
-            default => $slot->deaths + 1,
+            default => $slot->earlyEnds + 1,
         };
-        $this->lost($slot, $child->story());
+        $this->scheduleRestart($slot, $child->endDescription());
     }
 
-    private function notReplaced(Slot $slot, string $why): void
+    private function replacementFailed(Slot $slot, string $why): void
     {
-        $renewed = $this->succession->failed();
+        $renewed = $this->replacement->failed();
         $but = (int) $renewed === 0
             ? ''
             : ", but for {$renewed} of "
@@ -482,20 +482,20 @@ final class ProcessManager
             . ($renewed === 1 ? 'runs' : 'run')
             . ' the new code';
         $this->logger->error(
-            ($renewed === null ? "{$slot->duty->name} could not be replaced, and goes on: " : "The reload failed, and what served before goes on{$but}: ")
+            ($renewed === null ? "{$slot->role->name} could not be replaced, and goes on: " : "The reload failed, and what served before goes on{$but}: ")
                 . $why,
         );
         if ($slot->current === null) {
-            $this->lost($slot, $slot->duty->name . ' is missing');
+            $this->scheduleRestart($slot, $slot->role->name . ' is missing');
         }
     }
 
-    private function lost(Slot $slot, string $story): void
+    private function scheduleRestart(Slot $slot, string $story): void
     {
-        $this->starting && throw AppException::told($this->app, "{$this->app} can't be served: {$story}");
+        $this->starting && throw AppException::reported($this->app, "{$this->app} can't be served: {$story}");
         $delay = match (true) {
-            $slot->failures > 0 => $this->backoff->after($slot->failures),
-            $slot->deaths > 1 => $this->respite->after($slot->deaths - 1),
+            $slot->startFailures > 0 => $this->startBackoff->after($slot->startFailures),
+            $slot->earlyEnds > 1 => $this->earlyEndBackoff->after($slot->earlyEnds - 1),
             default => 0.0,
         };
         $slot->startAt = (int) hrtime(true) + self::nanoseconds($delay);

@@ -11,13 +11,13 @@ final class ProcessQueries
     private const TIMEOUT_NANOSECONDS = 2_000_000_000;
 
     /**
-     * Nanoseconds for answers about health. Enough for {@see \Spindle\Http\Internal\Server\Checks::DEADLINE} and the
+     * Nanoseconds for answers about health. Enough for {@see \Spindle\Http\Internal\Server\Checks::TIMEOUT_SECONDS} and the
      * messages, and less than the usual timeout of one second:
      * https://kubernetes.io/docs/tasks/configure-pod-container/configure-liveness-readiness-startup-probes/#configure-probes.
      */
     private const HEALTH_TIMEOUT_NANOSECONDS = 850_000_000;
 
-    private int $begun = 0;
+    private int $lastNumber = 0;
 
     /**
      * Open queries by number; their lists are by process id.
@@ -34,14 +34,14 @@ final class ProcessQueries
      */
     private array $open = [];
 
-    public function __construct(private readonly EndedProcessTotals $past) {}
+    public function __construct(private readonly EndedProcessTotals $endedTotals) {}
 
     /** @param array<Child> $children */
     public function begin(Child $asker, int $number, string $question, array $children): void
     {
         $pids = array_map(static fn(Child $child): int => $child->pid, $children);
         $until = (int) hrtime(true) + ($question === ServingProcess::HEALTH ? self::HEALTH_TIMEOUT_NANOSECONDS : self::TIMEOUT_NANOSECONDS);
-        $this->open[++$this->begun] = [
+        $this->open[++$this->lastNumber] = [
             'asker' => $asker,
             'number' => $number,
             'question' => $question,
@@ -51,21 +51,21 @@ final class ProcessQueries
             'until' => $until,
         ];
         foreach ($children as $child) {
-            $child->channel->send(Message::Question, $this->begun, "{$until} {$question}");
+            $child->channel->send(Message::Question, $this->lastNumber, "{$until} {$question}");
         }
-        $this->closeIfComplete($this->begun);
+        $this->closeIfComplete($this->lastNumber);
     }
 
     /** @param bool $isInterim whether another answer follows, which replaces this one if it is in time */
-    public function answered(Child $child, int $question, string $answer, bool $isInterim = false): void
+    public function addAnswer(Child $child, int $question, string $answer, bool $isInterim = false): void
     {
         if (!isset($this->open[$question]['missing'][$child->pid])) {
             return;
         }
         $this->open[$question]['answers'][$child->pid] = $answer;
         if ($this->open[$question]['question'] === ServingProcess::STATISTICS) {
-            $child->counted = $answer;
-            $this->past->heard($answer);
+            $child->lastStatistics = $answer;
+            $this->endedTotals->addRoutes($answer);
         }
         if (!$isInterim) {
             unset($this->open[$question]['missing'][$child->pid]);
@@ -74,12 +74,12 @@ final class ProcessQueries
     }
 
     /** Removes a process that has ended, and adds its counters to the past ones. */
-    public function gone(Child $child): void
+    public function removeProcess(Child $child): void
     {
-        foreach ($this->open as $question => $survey) {
-            if ($survey['asker'] === $child) {
+        foreach ($this->open as $question => $query) {
+            if ($query['asker'] === $child) {
                 unset($this->open[$question]);
-            } elseif (isset($survey['children'][$child->pid])) {
+            } elseif (isset($query['children'][$child->pid])) {
                 unset($this->open[$question]['children'][$child->pid], $this->open[$question]['answers'][$child->pid], $this->open[$question]['missing'][$child->pid]);
                 $this->closeIfComplete($question);
             }
@@ -88,8 +88,8 @@ final class ProcessQueries
 
     public function expire(int $now): void
     {
-        foreach ($this->open as $question => $survey) {
-            if ($survey['until'] <= $now) {
+        foreach ($this->open as $question => $query) {
+            if ($query['until'] <= $now) {
                 $this->close($question);
             }
         }
@@ -110,13 +110,13 @@ final class ProcessQueries
 
     private function close(int $question): void
     {
-        $survey = $this->open[$question];
+        $query = $this->open[$question];
         unset($this->open[$question]);
-        $silent = array_values(array_diff_key($survey['children'], $survey['answers']));
-        $survey['asker']->channel->send(Message::Answers, $survey['number'], serialize([
-            'answers' => array_values($survey['answers']),
-            'silent' => array_map(static fn(Child $child): ?string => $child->counted, $silent),
-            'past' => $survey['question'] === ServingProcess::STATISTICS ? $this->past->totals() : null,
+        $silent = array_values(array_diff_key($query['children'], $query['answers']));
+        $query['asker']->channel->send(Message::Answers, $query['number'], serialize([
+            'answers' => array_values($query['answers']),
+            'silent' => array_map(static fn(Child $child): ?string => $child->lastStatistics, $silent),
+            'past' => $query['question'] === ServingProcess::STATISTICS ? $this->endedTotals->totals() : null,
         ]));
     }
 }

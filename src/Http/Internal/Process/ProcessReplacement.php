@@ -7,15 +7,15 @@ namespace Spindle\Http\Internal\Process;
 /** Slots whose process is replaced, by new code or after its limits. At most one replacement starts at a time. */
 final class ProcessReplacement
 {
-    /** @var array<string, Slot> waiting slots by their duty's name, in order */
+    /** @var array<string, Slot> waiting slots by their role's name, in order */
     private array $waiting = [];
 
     private ?Slot $starting = null;
 
     private bool $reloading = false;
 
-    /** @var array<string, true> duties that this reload, or the last one, has replaced */
-    private array $renewed = [];
+    /** @var array<string, true> roles that this reload, or the last one, has replaced */
+    private array $replaced = [];
 
     /** @param array<Slot> $slots */
     public function __construct(private readonly array $slots) {}
@@ -30,7 +30,7 @@ final class ProcessReplacement
         $abandoned = $this->starting;
         $this->starting = null;
         $this->reloading = true;
-        $this->renewed = [];
+        $this->replaced = [];
         array_map($this->replace(...), $this->slots);
 
         return $abandoned;
@@ -43,7 +43,7 @@ final class ProcessReplacement
 
     public function replace(Slot $slot): void
     {
-        $this->waiting[$slot->duty->name] = $slot;
+        $this->waiting[$slot->role->name] = $slot;
     }
 
     /** @return Slot|null slot whose successor has to be started now; {@see succeeded()} or {@see failed()} follows */
@@ -55,7 +55,7 @@ final class ProcessReplacement
     /** @return bool whether this was the last one of a reload */
     public function succeeded(): bool
     {
-        $this->renewed[(string) $this->starting?->duty->name] = true;
+        $this->replaced[(string) $this->starting?->role->name] = true;
         $this->starting = null;
 
         return $this->waiting === [] && $this->endReload();
@@ -66,9 +66,9 @@ final class ProcessReplacement
     {
         $this->starting = null;
         $this->waiting = [];
-        $renewed = \count($this->renewed);
+        $replaced = \count($this->replaced);
 
-        return $this->endReload() ? $renewed : null;
+        return $this->endReload() ? $replaced : null;
     }
 
     private function endReload(): bool

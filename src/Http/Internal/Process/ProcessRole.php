@@ -12,7 +12,7 @@ final readonly class ProcessRole
      * @param string                     $name    of the process in logs: "worker 1"
      * @param array<string, resource>    $sockets to serve, by address
      * @param \Closure(SupervisorLink): HttpServer $server  creates the server; called in the process
-     * @param bool                       $runsApplication whether reloads and surveys include the process. Other
+     * @param bool                       $runsApplication whether reloads and queries include the process. Other
      *     processes start before the application and end after it
      * @param string|null                $memoryLimit     PHP's memory_limit of the process; null to keep it
      */

@@ -6,8 +6,8 @@ namespace Spindle\Http\Internal\Process;
 
 use Spindle\Http\HttpException;
 use Spindle\Http\HttpServerStatistics;
+use Spindle\Http\Internal\Admin\CombinedStatistics;
 use Spindle\Http\Internal\Admin\Readiness;
-use Spindle\Http\Internal\Admin\ServerFigures;
 use Spindle\Http\Internal\Admin\ServerOverview;
 use Spindle\Http\Internal\Admin\Totals;
 
@@ -21,25 +21,25 @@ final readonly class ProcessServers implements ServerOverview
     public function __construct(private SupervisorLink $link) {}
 
     /**
-     * Returns current figures. A process that does not answer is left out, but its last known counters are included.
+     * Returns current statistics. A process that does not answer is left out, but its last known counters are included.
      *
      * @throws HttpException when the supervisor does not answer
      */
-    public function figures(): ServerFigures
+    public function statistics(): CombinedStatistics
     {
-        $told = $this->link->survey(ServingProcess::STATISTICS, self::TIMEOUT)
+        $told = $this->link->query(ServingProcess::STATISTICS, self::TIMEOUT)
             ?? throw new HttpException(503, 'The supervisor does not answer');
         $others = $told['past'] ?? new Totals();
         foreach (array_filter($told['silent'], \is_string(...)) as $counted) {
             $others->addCounts(HttpServerStatistics::fromJson($counted));
         }
 
-        return new ServerFigures(array_map(HttpServerStatistics::fromJson(...), $told['answers']), $others);
+        return new CombinedStatistics(array_map(HttpServerStatistics::fromJson(...), $told['answers']), $others);
     }
 
-    public function condition(): Readiness
+    public function readiness(): Readiness
     {
-        $told = $this->link->survey(ServingProcess::HEALTH, self::TIMEOUT_FOR_HEALTH);
+        $told = $this->link->query(ServingProcess::HEALTH, self::TIMEOUT_FOR_HEALTH);
         if ($told === null) {
             return Readiness::stuck();
         }

@@ -22,7 +22,7 @@ final class RequestFunctions
     private const COOKIE_ADVICE = 'return a response that sets the cookie, as $response->withAddedHeader(\'Set-Cookie\', \'name=value; Path=/; HttpOnly; SameSite=Lax\')';
 
     /** For each function: its missing effect, and what to do instead. */
-    private const THROWING = [
+    private const THROWING_FUNCTIONS = [
         'header' => [
             self::NO_EFFECT_REASON,
             'return a response that has the header, as $response->withHeader(\'Name\', \'value\')',
@@ -41,10 +41,10 @@ final class RequestFunctions
     ];
 
     /** PHP's time limit applies to the process and would end all its requests. The server has a limit per request. */
-    private const WITHOUT_EFFECT = ['set_time_limit'];
+    private const NO_OP_FUNCTIONS = ['set_time_limit'];
 
     /** PHP writes to standard error and blocks all requests until it is read. The log does not block. */
-    private const BLOCKING = ['error_log'];
+    private const BLOCKING_FUNCTIONS = ['error_log'];
 
     /** Log for error_log(); null for standard error. */
     private static ?LoggerInterface $log = null;
@@ -54,7 +54,7 @@ final class RequestFunctions
     /** @return list<string> the functions to disable at PHP's start */
     public static function names(): array
     {
-        return [...array_keys(self::THROWING), ...self::WITHOUT_EFFECT, ...self::BLOCKING];
+        return [...array_keys(self::THROWING_FUNCTIONS), ...self::NO_OP_FUNCTIONS, ...self::BLOCKING_FUNCTIONS];
     }
 
     /** Returns whether this PHP was started without them. */
@@ -99,10 +99,10 @@ final class RequestFunctions
         }
     }
 
-    /** @param key-of<self::THROWING> $function */
+    /** @param key-of<self::THROWING_FUNCTIONS> $function */
     public static function refuse(string $function): never
     {
-        throw UnsupportedFunctionException::called($function, ...self::THROWING[$function]);
+        throw UnsupportedFunctionException::called($function, ...self::THROWING_FUNCTIONS[$function]);
     }
 
     private static function isOfPhp(string $function): bool

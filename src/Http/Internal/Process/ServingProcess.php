@@ -24,7 +24,7 @@ final class ServingProcess
     public const HEALTH = 'health';
 
     /** Signal that makes a process report its position and end. The system ignores it by default. */
-    public const END_AT_ONCE = \SIGURG;
+    public const REPORT_SIGNAL = \SIGURG;
 
     /** @see https://man7.org/linux/man-pages/man2/pr_set_pdeathsig.2const.html */
     private const PR_SET_PDEATHSIG = 1;
@@ -45,10 +45,10 @@ final class ServingProcess
     private bool $stopping = false;
 
     /** Whether the supervisor knows how this process ends. */
-    private bool $told = false;
+    private bool $endReported = false;
 
     public function __construct(
-        private readonly ProcessRole $duty,
+        private readonly ProcessRole $role,
         private readonly Channel $channel,
         private readonly LoggerInterface $logger,
     ) {
@@ -60,16 +60,16 @@ final class ServingProcess
     public function run(): never
     {
         $this->pid = (int) getmypid();
-        register_shutdown_function($this->lastWords(...));
+        register_shutdown_function($this->reportEnd(...));
         try {
-            $this->standAlone();
+            $this->prepare();
             $this->serve();
             exit(0);
         } catch (AppException $failure) {
-            $this->tell(Message::Failed, $failure->getMessage());
+            $this->send(Message::Failed, $failure->getMessage());
         } catch (\Throwable $failure) {
-            $this->tell(
-                Message::Dying,
+            $this->send(
+                Message::Ending,
                 'failed: '
                     . $failure::class
                     . ": {$failure->getMessage()} ({$failure->getFile()}, line {$failure->getLine()})",
@@ -78,7 +78,7 @@ final class ServingProcess
         exit(1);
     }
 
-    private function standAlone(): void
+    private function prepare(): void
     {
         foreach ([\SIGTERM, \SIGCHLD] as $signal) {
             pcntl_signal($signal, \SIG_DFL);
@@ -90,27 +90,27 @@ final class ServingProcess
             \SIGQUIT,
             \SIGUSR1,
             \SIGUSR2,
-            ...($this->duty->runsApplication ? [] : [\SIGTERM]),
+            ...($this->role->runsApplication ? [] : [\SIGTERM]),
         ] as $signal) {
             pcntl_signal($signal, static fn() => null);
         }
         pcntl_async_signals(true); // for a handler that blocks the event loop
-        pcntl_signal(self::END_AT_ONCE, $this->endAtOnce(...), false); // also interrupts system calls
+        pcntl_signal(self::REPORT_SIGNAL, $this->reportPositionAndEnd(...), false); // also interrupts system calls
         mt_srand(random_int(0, \PHP_INT_MAX)); // otherwise all processes would have the same random numbers
-        self::dieWithTheSupervisor();
+        self::dieWithSupervisor();
         EventLoop::setDriver(new FiberOutputDriver((new DriverFactory())->create()));
         FreshCode::prepare();
-        if ($this->duty->memoryLimit !== null) {
-            ini_set('memory_limit', $this->duty->memoryLimit);
+        if ($this->role->memoryLimit !== null) {
+            ini_set('memory_limit', $this->role->memoryLimit);
         }
-        if ($this->duty->runsApplication) {
+        if ($this->role->runsApplication) {
             RequestFunctions::define();
             $this->output->capture();
         }
     }
 
     /** Ends the process with the supervisor, even if a handler that never returns hides the channel's end. */
-    private static function dieWithTheSupervisor(): void
+    private static function dieWithSupervisor(): void
     {
         if (\extension_loaded('FFI')) {
             try {
@@ -123,30 +123,30 @@ final class ServingProcess
 
     private function serve(): void
     {
-        $this->link = $link = new SupervisorLink($this->channel, $this->obey(...), static function (): void {
+        $this->link = $link = new SupervisorLink($this->channel, $this->handleMessage(...), static function (): void {
             Signals::send((int) getmypid(), \SIGKILL);
         });
-        $this->server = $server = ($this->duty->server)($link);
-        EventLoop::setErrorHandler(EventLoop::getErrorHandler() ?? $this->uncaught(...));
-        if ($this->duty->runsApplication) {
+        $this->server = $server = ($this->role->server)($link);
+        EventLoop::setErrorHandler(EventLoop::getErrorHandler() ?? $this->logUncaught(...));
+        if ($this->role->runsApplication) {
             EventLoop::unreference(EventLoop::onSignal(\SIGTERM, function () use ($server): void {
-                $this->tell(Message::Terminated);
-                $this->finish($server->stop(...));
+                $this->send(Message::Terminated);
+                $this->stopServing($server->stop(...));
             }));
         }
-        if ($this->duty->runsApplication) {
+        if ($this->role->runsApplication) {
             $this->output->tidy(); // buffers that the application has left open while it was loaded
             $server->tidyOutput($this->output->tidy(...));
         }
-        $server->serve($this->duty->sockets);
+        $server->serve($this->role->sockets);
         LoopTurn::await(); // afterwards the event loop handles SIGTERM, which would have killed this process before
         $link->send(Message::Ready, 0, pack('e2', ...$server->timeouts()));
         $this->done->getFuture()->await();
         // the server has logged the unanswered requests
-        $server->unanswered() === 0 ? $this->tell(Message::Drained) : $this->told = true;
+        $server->unanswered() === 0 ? $this->send(Message::AllAnswered) : $this->endReported = true;
     }
 
-    private function obey(Message $message, int $number, string $payload): void
+    private function handleMessage(Message $message, int $number, string $payload): void
     {
         \assert($this->link !== null && $this->server !== null);
         $server = $this->server;
@@ -155,16 +155,16 @@ final class ServingProcess
         }
         match ($message) {
             Message::Ping => $this->pinged($this->link),
-            Message::Question => $this->answer($number, $payload),
-            Message::Leave => $this->finish(static fn() => $server->leave(self::seconds($payload))),
-            Message::Stop => $this->finish($server->stop(...)),
+            Message::Question => $this->answerQuestion($number, $payload),
+            Message::HandOver => $this->stopServing(static fn() => $server->handOver(self::seconds($payload))),
+            Message::Stop => $this->stopServing($server->stop(...)),
             default => throw new \UnexpectedValueException("The supervisor said {$message->name}"),
         };
     }
 
     private function pinged(SupervisorLink $link): void
     {
-        $link->send(Message::Alive);
+        $link->send(Message::Pong);
         if (\ini_get('max_execution_time') !== '0') {
             // a handler may have set it for its request, but it would end the process with all requests
             ini_set('max_execution_time', '0');
@@ -172,16 +172,16 @@ final class ServingProcess
     }
 
     /** Reports the position and ends the process. Interrupted code must not go on: it could misread its wait. */
-    private function endAtOnce(): void
+    private function reportPositionAndEnd(): void
     {
         if (getmypid() !== $this->pid) {
             return;
         }
         foreach (debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS, 10) as $frame) {
             if (isset($frame['file'], $frame['line'])) {
-                $this->tell(
-                    Message::Where,
-                    "{$frame['file']}, line {$frame['line']}" . ($this->server?->underWay()->clause() ?? ''),
+                $this->send(
+                    Message::Position,
+                    "{$frame['file']}, line {$frame['line']}" . ($this->server?->requestName()->clause() ?? ''),
                 );
                 break;
             }
@@ -190,7 +190,7 @@ final class ServingProcess
     }
 
     /** Answers a question before its deadline. A check that blocks must not run again for each late question. */
-    private function answer(int $number, string $payload): void
+    private function answerQuestion(int $number, string $payload): void
     {
         \assert($this->link !== null && $this->server !== null);
         [$until, $question] = explode(' ', $payload, 2) + ['', ''];
@@ -200,7 +200,7 @@ final class ServingProcess
         if ($question === self::STATISTICS) {
             $this->link->send(Message::Answer, $number, $this->server->statistics()->toJson());
         } elseif ($question === self::HEALTH) {
-            $this->link->send(Message::Interim, $number, $this->health($this->server->lateChecks()));
+            $this->link->send(Message::PreliminaryAnswer, $number, $this->health($this->server->lateChecks()));
             $this->link->send(Message::Answer, $number, $this->health($this->server->check()));
         } else {
             throw new \UnexpectedValueException("The supervisor asks for {$question}");
@@ -225,7 +225,7 @@ final class ServingProcess
     }
 
     /** @param \Closure(): void $end suspends until no connection is left; the process ends after it */
-    private function finish(\Closure $end): void
+    private function stopServing(\Closure $end): void
     {
         $this->stopping = true;
         $end();
@@ -234,7 +234,7 @@ final class ServingProcess
         }
     }
 
-    private function uncaught(\Throwable $failure): void
+    private function logUncaught(\Throwable $failure): void
     {
         $this->logger->error(
             'Nothing caught {class}: ' . HandlerFailure::message($failure),
@@ -242,41 +242,41 @@ final class ServingProcess
         );
     }
 
-    private function lastWords(): void
+    private function reportEnd(): void
     {
         if (getmypid() !== $this->pid) {
             return;
         }
         ini_set('memory_limit', -1); // the limit may have caused this end
-        register_shutdown_function($this->tellCounts(...)); // runs after the server's own shutdown function
+        register_shutdown_function($this->reportStatistics(...)); // runs after the server's own shutdown function
         $error = FatalError::last();
-        $request = $this->server?->underWay()->clauseAtTheEnd() ?? '';
+        $request = $this->server?->requestName()->clauseAtEnd() ?? '';
         if ($error !== null) {
             $advice = str_starts_with($error['message'], self::OUT_OF_MEMORY_PREFIX)
                 ? '; that is its memory_limit, which --memory-limit sets'
                 : '';
-            $this->tell(
-                Message::Dying,
+            $this->send(
+                Message::Ending,
                 'failed: '
                     . strtok($error['message'], "\n")
                     . " ({$error['file']}, line {$error['line']}){$request}{$advice}",
             );
-        } elseif (!$this->told) {
-            $this->tell(Message::Dying, "called exit(){$request}");
+        } elseif (!$this->endReported) {
+            $this->send(Message::Ending, "called exit(){$request}");
         }
     }
 
-    private function tellCounts(): void
+    private function reportStatistics(): void
     {
         $this->output->close();
-        if ($this->server !== null && $this->duty->runsApplication) {
-            $this->tell(Message::Counted, $this->server->statistics()->toJson());
+        if ($this->server !== null && $this->role->runsApplication) {
+            $this->send(Message::Statistics, $this->server->statistics()->toJson());
         }
     }
 
-    private function tell(Message $message, string $payload = ''): void
+    private function send(Message $message, string $payload = ''): void
     {
-        $this->told = true;
+        $this->endReported = true;
         $this->channel->send($message, 0, $payload);
         $this->channel->finish();
     }

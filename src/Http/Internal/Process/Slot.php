@@ -11,13 +11,13 @@ final class Slot
     /** Replaces the current process when it serves. */
     public ?Child $successor = null;
 
-    public int $failures = 0;
+    public int $startFailures = 0;
 
     /** Number of consecutive processes that started and ended early. */
-    public int $deaths = 0;
+    public int $earlyEnds = 0;
 
     /** When the next process is started if there is none, by hrtime(). */
     public int $startAt = 0;
 
-    public function __construct(public readonly ProcessRole $duty) {}
+    public function __construct(public readonly ProcessRole $role) {}
 }

@@ -41,19 +41,19 @@ final class StrayOutput
 
     private bool $reporting = false;
 
-    private bool $grown = false;
+    private bool $hasLargeBuffer = false;
 
     /** Entries of the current window, its begin by hrtime(), and entries dropped since the last one that was logged. */
     private int $entries = 0;
-    private int $since = 0;
-    private int $leftOut = 0;
+    private int $windowStart = 0;
+    private int $droppedEntries = 0;
 
     public function __construct(private readonly LoggerInterface $logger) {}
 
     /** Starts to capture output of this process. */
     public function capture(): void
     {
-        ob_start($this->take(...), 1);
+        ob_start($this->onOutput(...), 1);
         $this->capturing = true;
         OutputBuffers::$shared = 1;
     }
@@ -93,8 +93,8 @@ final class StrayOutput
         } finally {
             $this->reporting = false;
         }
-        if ($this->grown && $this->capturing && ob_get_level() === 1) {
-            $this->grown = false;
+        if ($this->hasLargeBuffer && $this->capturing && ob_get_level() === 1) {
+            $this->hasLargeBuffer = false;
             ob_end_clean();
             $this->capture();
         }
@@ -104,13 +104,13 @@ final class StrayOutput
     public function close(): void
     {
         $this->report();
-        if ($this->leftOut > 0) {
-            $this->logger->warning("{$this->leftOut} more entries about what was printed were left out before");
+        if ($this->droppedEntries > 0) {
+            $this->logger->warning("{$this->droppedEntries} more entries about what was printed were left out before");
         }
     }
 
     /** Captures output. Called by PHP. Output is not possible in this method, and no fiber may suspend. */
-    private function take(string $bytes, int $phase): string
+    private function onOutput(string $bytes, int $phase): string
     {
         if (($phase & \PHP_OUTPUT_HANDLER_FINAL) !== 0) {
             $this->capturing = false; // a handler has closed all buffers, or the process ends
@@ -121,13 +121,13 @@ final class StrayOutput
             return $bytes; // output of a logger
         }
         if ($bytes !== '') {
-            $this->keep($bytes);
+            $this->record($bytes);
         }
 
         return '';
     }
 
-    private function keep(string $bytes): void
+    private function record(string $bytes): void
     {
         $name = RequestName::current();
         $name = isset($this->printed[$name]) || \count($this->printed) < self::MAX_PRINTERS ? $name : '';
@@ -138,7 +138,7 @@ final class StrayOutput
                 ? $text . substr($bytes, 0, self::MAX_TEXT_BYTES - \strlen($text))
                 : $text,
         ];
-        $this->grown = $this->grown || \strlen($bytes) > self::MAX_BUFFER_BYTES;
+        $this->hasLargeBuffer = $this->hasLargeBuffer || \strlen($bytes) > self::MAX_BUFFER_BYTES;
         if (!$this->queued) {
             $this->queued = true;
             EventLoop::queue($this->report(...));
@@ -149,17 +149,17 @@ final class StrayOutput
     private function log(string $message, array $context): void
     {
         $now = (int) hrtime(true);
-        if ($now - $this->since > self::WINDOW_NANOSECONDS) {
-            [$this->entries, $this->since] = [0, $now];
+        if ($now - $this->windowStart > self::WINDOW_NANOSECONDS) {
+            [$this->entries, $this->windowStart] = [0, $now];
         }
         if ($this->entries === self::MAX_ENTRIES) {
-            ++$this->leftOut;
+            ++$this->droppedEntries;
 
             return;
         }
         ++$this->entries;
-        $more = $this->leftOut === 0 ? '' : " ({$this->leftOut} more such entries were left out before)";
-        $this->leftOut = 0;
+        $more = $this->droppedEntries === 0 ? '' : " ({$this->droppedEntries} more such entries were left out before)";
+        $this->droppedEntries = 0;
         $this->logger->warning($message . $more, $context);
     }
 

@@ -19,19 +19,19 @@ final class SupervisorLink
      * @var array<int, DeferredFuture<array{answers: list<string>, silent: list<string|null>, past: Totals|null}>> by
      *     number
      */
-    private array $surveys = [];
+    private array $queries = [];
 
-    private int $begun = 0;
+    private int $lastNumber = 0;
 
     /**
-     * @param \Closure(Message, int, string): void $obey called with each message of the supervisor, in a fiber that may
+     * @param \Closure(Message, int, string): void $onMessage called with each message of the supervisor, in a fiber that may
      *     suspend
-     * @param \Closure(): void                     $orphaned called when the supervisor is gone
+     * @param \Closure(): void                     $onSupervisorEnd called when the supervisor is gone
      */
     public function __construct(
         private readonly Channel $channel,
-        private readonly \Closure $obey,
-        private readonly \Closure $orphaned,
+        private readonly \Closure $onMessage,
+        private readonly \Closure $onSupervisorEnd,
     ) {
         $this->reading = EventLoop::onReadable($channel->stream(), $this->receive(...));
         $this->writing = EventLoop::disable(EventLoop::onWritable($channel->stream(), $this->flush(...)));
@@ -45,9 +45,9 @@ final class SupervisorLink
         }
     }
 
-    public function spent(string $why, bool $tooSoon): void
+    public function requestReplacement(string $why, bool $tooSoon): void
     {
-        $this->send(Message::Spent, (int) $tooSoon, $why);
+        $this->send(Message::ReplacementRequest, (int) $tooSoon, $why);
     }
 
     /**
@@ -58,19 +58,19 @@ final class SupervisorLink
      * @return array{answers: list<string>, silent: list<string|null>, past: Totals|null}|null null without an answer;
      *         "silent": last counters of late processes; "past": those of ended ones
      */
-    public function survey(string $question, float $timeout): ?array
+    public function query(string $question, float $timeout): ?array
     {
         /** @var DeferredFuture<array{answers: list<string>, silent: list<string|null>, past: Totals|null}> $answers */
         $answers = new DeferredFuture();
-        $number = ++$this->begun;
-        $this->surveys[$number] = $answers;
-        $this->send(Message::Survey, $number, $question);
+        $number = ++$this->lastNumber;
+        $this->queries[$number] = $answers;
+        $this->send(Message::Query, $number, $question);
         try {
             return $answers->getFuture()->await(new TimeoutCancellation($timeout));
         } catch (CancelledException) {
             return null;
         } finally {
-            unset($this->surveys[$number]);
+            unset($this->queries[$number]);
         }
     }
 
@@ -79,22 +79,22 @@ final class SupervisorLink
         $messages = $this->channel->receive();
         if ($messages === null) {
             EventLoop::cancel($this->reading);
-            ($this->orphaned)();
+            ($this->onSupervisorEnd)();
 
             return;
         }
         foreach ($messages as [$message, $number, $payload]) {
             $message === Message::Answers
-                ? $this->surveyed($number, $payload)
-                : EventLoop::queue($this->obey, $message, $number, $payload);
+                ? $this->complete($number, $payload)
+                : EventLoop::queue($this->onMessage, $message, $number, $payload);
         }
     }
 
-    private function surveyed(int $number, string $payload): void
+    private function complete(int $number, string $payload): void
     {
         /** @var array{answers: list<string>, silent: list<string|null>, past: Totals|null} $answers */
         $answers = unserialize($payload, ['allowed_classes' => [Totals::class]]);
-        ($this->surveys[$number] ?? null)?->complete($answers);
+        ($this->queries[$number] ?? null)?->complete($answers);
     }
 
     private function flush(): void

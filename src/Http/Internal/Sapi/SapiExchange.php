@@ -21,7 +21,7 @@ use Spindle\Http\MatchedRoute;
 
 final class SapiExchange implements RequestExchange
 {
-    private readonly DeferredCancellation $leaving;
+    private readonly DeferredCancellation $cancellation;
     private readonly MatchedRoute $route;
     private ?StreamInterface $body = null;
     private ?Form $form = null;
@@ -39,7 +39,7 @@ final class SapiExchange implements RequestExchange
         private readonly string $warning = '',
         private readonly ?LoggerInterface $logger = null,
     ) {
-        $this->leaving = new DeferredCancellation();
+        $this->cancellation = new DeferredCancellation();
         $this->route = new MatchedRoute();
     }
 
@@ -76,7 +76,7 @@ final class SapiExchange implements RequestExchange
     /** Returns the cancellation. PHP notices that a client has left only when it sends something. */
     public function cancellation(): Cancellation
     {
-        return $this->leaving->getCancellation();
+        return $this->cancellation->getCancellation();
     }
 
     public function time(): float
@@ -91,7 +91,7 @@ final class SapiExchange implements RequestExchange
 
     public function clientLeft(): void
     {
-        $this->leaving->cancel(ClientLeftException::closed());
+        $this->cancellation->cancel(ClientLeftException::closed());
     }
 
     /** @throws HttpException */

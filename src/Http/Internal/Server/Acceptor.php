@@ -21,23 +21,23 @@ final class Acceptor
     private const WAKEUP_SECONDS = 0.001;
 
     /** Seconds until the next check for a free descriptor, and for a connection that can be closed for another. */
-    private const PAUSE_SECONDS = 0.5;
-    private const HOLD_SECONDS = 0.05;
+    private const NO_DESCRIPTOR_PAUSE_SECONDS = 0.5;
+    private const ROOM_CHECK_SECONDS = 0.05;
 
-    private const NO_DESCRIPTOR = 'No connection can be taken for now, as too many files are open: raise the limit of descriptors (ulimit -n)';
+    private const NO_DESCRIPTOR_WARNING = 'No connection can be taken for now, as too many files are open: raise the limit of descriptors (ulimit -n)';
 
     private string $watcher;
 
     private ?string $timer = null;
 
-    private bool $holding = false;
+    private bool $waitingForRoom = false;
 
     /** For a shared socket: connections accepted in a burst, and the time of the last one by hrtime(). */
     private int $burst = 0;
-    private int|float $taken = 0;
+    private int|float $lastAcceptAt = 0;
 
     private readonly bool $secure;
-    private readonly bool $named;
+    private readonly bool $hasAddresses;
 
     /**
      * @param resource $socket  not blocking
@@ -51,16 +51,16 @@ final class Acceptor
         private readonly bool $shared,
     ) {
         $this->secure = str_starts_with($address, 'tls://');
-        $this->named = !str_starts_with($address, 'unix://');
+        $this->hasAddresses = !str_starts_with($address, 'unix://');
         $this->watcher = EventLoop::onReadable($socket, $this->accept(...));
     }
 
     /** Accepts again, after a connection has ended or a pause is over. */
     public function resume(): void
     {
-        if ($this->holding) {
-            $this->holding = false;
-            $this->service->relieve();
+        if ($this->waitingForRoom) {
+            $this->waitingForRoom = false;
+            $this->service->markNotFull();
         }
         if (\is_resource($this->socket)) {
             EventLoop::enable($this->watcher);
@@ -72,17 +72,17 @@ final class Acceptor
     {
         if (\is_resource($this->socket)) {
             while ($this->acceptOne() === true);
-            $this->leave();
+            $this->closeSocket();
         }
     }
 
     /** Leaves connections that wait in the kernel to the processes that share the socket. */
-    public function leave(): void
+    public function closeSocket(): void
     {
         if (\is_resource($this->socket)) {
             EventLoop::cancel($this->watcher);
             $this->timer === null ? null : EventLoop::cancel($this->timer);
-            $this->service->spares->release();
+            $this->service->spareDescriptors->release();
             fclose($this->socket);
         }
     }
@@ -90,28 +90,28 @@ final class Acceptor
     private function accept(): void
     {
         $this->service->endIfForked();
-        $most = $this->shared ? self::MAX_SHARED_ACCEPTS_PER_TURN : self::MAX_ACCEPTS_PER_TURN;
-        for ($count = $most; $count > 0; --$count) {
+        $max = $this->shared ? self::MAX_SHARED_ACCEPTS_PER_TURN : self::MAX_ACCEPTS_PER_TURN;
+        for ($count = $max; $count > 0; --$count) {
             $isFull = $this->isFull();
-            if ($isFull && $count < $most) {
+            if ($isFull && $count < $max) {
                 return; // the event loop reports whether another connection waits
             }
             if ($isFull && !$this->makeRoom()) {
-                $this->hold();
-                $this->resumeAfter(self::HOLD_SECONDS);
+                $this->waitForRoom();
+                $this->resumeAfter(self::ROOM_CHECK_SECONDS);
 
                 return;
             }
-            if (!$this->service->spares->keep() && (!$this->makeRoom() || !$this->service->spares->keep())) {
-                $this->hold();
-                $this->pause(self::NO_DESCRIPTOR);
+            if (!$this->service->spareDescriptors->reserve() && (!$this->makeRoom() || !$this->service->spareDescriptors->reserve())) {
+                $this->waitForRoom();
+                $this->pause(self::NO_DESCRIPTOR_WARNING);
 
                 return;
             }
             if (!$this->acceptOne()) {
                 return;
             }
-            if ($this->shared && $this->countOne()) {
+            if ($this->shared && $this->countAccepted()) {
                 $this->resumeAfter(self::WAKEUP_SECONDS);
 
                 return;
@@ -120,11 +120,11 @@ final class Acceptor
     }
 
     /** @return bool whether other processes have to wake up first: after 4, 8, 16 … connections of a burst */
-    private function countOne(): bool
+    private function countAccepted(): bool
     {
         $now = hrtime(true);
-        $this->burst = $now - $this->taken > self::QUIET_NANOSECONDS ? 1 : $this->burst + 1;
-        $this->taken = $now;
+        $this->burst = $now - $this->lastAcceptAt > self::QUIET_NANOSECONDS ? 1 : $this->burst + 1;
+        $this->lastAcceptAt = $now;
 
         return $this->burst >= self::MAX_SHARED_ACCEPTS_PER_TURN && ($this->burst & ($this->burst - 1)) === 0;
     }
@@ -132,13 +132,13 @@ final class Acceptor
     private function isFull(): bool
     {
         $connections = \count($this->service->connections);
-        if ($connections < $this->service->room->size()) {
+        if ($connections < $this->service->connectionLimits->maxConnections()) {
             return false;
         }
-        if ($connections === ConnectionLimits::SELECTABLE && EventLoop::getDriver()->getHandle() === null) {
-            $this->service->tellOnce(
+        if ($connections === ConnectionLimits::MAX_SELECT_CONNECTIONS && EventLoop::getDriver()->getHandle() === null) {
+            $this->service->warnOnce(
                 'The event loop of stream_select() can not watch more than 1,024 descriptors, so no more than '
-                    . ConnectionLimits::SELECTABLE
+                    . ConnectionLimits::MAX_SELECT_CONNECTIONS
                     . ' connections are open at once: the one that has been idle longest is closed for another, and where none is idle, further ones wait.'
                     . ' One of the extensions ev, event and uv lifts the limit, and so do more processes',
             );
@@ -149,13 +149,13 @@ final class Acceptor
 
     private function makeRoom(): bool
     {
-        return $this->service->room->make($this->service->connections);
+        return $this->service->connectionLimits->makeRoom($this->service->connections);
     }
 
-    private function hold(): void
+    private function waitForRoom(): void
     {
-        $this->holding = true;
-        $this->service->hold();
+        $this->waitingForRoom = true;
+        $this->service->markFull();
     }
 
     /** @return bool whether there may be another connection */
@@ -168,8 +168,8 @@ final class Acceptor
         });
         if ($stream === false) {
             if (str_contains($warning, 'Too many open files')) {
-                $this->service->spares->release();
-                $this->pause(self::NO_DESCRIPTOR);
+                $this->service->spareDescriptors->release();
+                $this->pause(self::NO_DESCRIPTOR_WARNING);
             }
 
             return false;
@@ -186,7 +186,7 @@ final class Acceptor
             return false;
         }
         $peer = Peer::of(
-            $this->named && \is_string($client) ? $client : '',
+            $this->hasAddresses && \is_string($client) ? $client : '',
             (string) stream_socket_get_name($stream, false),
             $this->secure,
         );
@@ -201,8 +201,8 @@ final class Acceptor
 
     private function pause(string $why): void
     {
-        $this->service->tellOnce($why);
-        $this->resumeAfter(self::PAUSE_SECONDS);
+        $this->service->warnOnce($why);
+        $this->resumeAfter(self::NO_DESCRIPTOR_PAUSE_SECONDS);
     }
 
     private function resumeAfter(float $seconds): void

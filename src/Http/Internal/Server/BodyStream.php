@@ -16,7 +16,7 @@ use Spindle\Internal\Warnings;
  * The body of a request as it arrives. Bytes that the handler does not read stay with the client.
  *
  * Received bytes are kept, so that the body can be read again, up to a size that depends on the media type: see
- * {@see \Spindle\Http\Internal\Form\FormReader::kept()}. A longer body is read once, from its beginning to its end.
+ * {@see \Spindle\Http\Internal\Form\FormReader::maxKeptBytes()}. A longer body is read once, from its beginning to its end.
  */
 final class BodyStream implements StreamInterface, BodyLimited
 {
@@ -144,7 +144,7 @@ final class BodyStream implements StreamInterface, BodyLimited
             return false;
         }
 
-        return ($this->exchange->head->length ?? \strlen($this->bytes)) <= $this->kept();
+        return ($this->exchange->head->length ?? \strlen($this->bytes)) <= $this->maxKeptBytes();
     }
 
     /** Suspends until the bytes before that position have arrived. */
@@ -244,7 +244,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         }
         if (
             $this->dropped === 0
-            && ($received <= self::MAX_SHORT_BODY_BYTES || ($length ?? $received) <= $this->kept())
+            && ($received <= self::MAX_SHORT_BODY_BYTES || ($length ?? $received) <= $this->maxKeptBytes())
         ) {
             $this->bytes .= $piece;
         } else {
@@ -253,9 +253,9 @@ final class BodyStream implements StreamInterface, BodyLimited
         }
     }
 
-    private function kept(): int
+    private function maxKeptBytes(): int
     {
-        return $this->connection->forms()->kept($this->exchange->head->field('content-type'));
+        return $this->connection->forms()->maxKeptBytes($this->exchange->head->field('content-type'));
     }
 
     private static function tooLarge(int $limit): HttpException

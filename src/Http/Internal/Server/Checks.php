@@ -15,9 +15,9 @@ use function Amp\async;
 final class Checks
 {
     /** Seconds after which a check is late. Clients with a timeout of one second still get the result. */
-    public const DEADLINE = 0.7;
+    public const TIMEOUT_SECONDS = 0.7;
 
-    public const LATE = 'It took longer than ' . self::DEADLINE . ' s';
+    public const LATE = 'It took longer than ' . self::TIMEOUT_SECONDS . ' s';
 
     /**
      * @var array<string, array{Future<string|null>, float}> running checks by name, and when each is late, by the clock
@@ -67,7 +67,7 @@ final class Checks
             }
         });
 
-        return [$reason, Clock::now() + self::DEADLINE];
+        return [$reason, Clock::now() + self::TIMEOUT_SECONDS];
     }
 
     /** @param Future<string|null> $reason */

@@ -72,17 +72,17 @@ final class Connection
     private ?ServerExchange $exchange = null;
 
     /** The response body that is being sent. */
-    private ?OutgoingBody $streaming = null;
+    private ?OutgoingBody $responseBody = null;
 
-    private bool $answering = false;
+    private bool $responseStarted = false;
 
-    private int $served = 0;
+    private int $requestCount = 0;
 
     /** Collected responses, and whether they are sent when a handler suspends. */
-    private string $out = '';
+    private string $outgoing = '';
     private bool $flushQueued = false;
 
-    private bool $last = false;
+    private bool $closeAfterResponse = false;
 
     /** Whether the client has ended its side, and everything it sent before was read. */
     private bool $peerEnded = false;
@@ -93,7 +93,7 @@ final class Connection
     private bool $closed = false;
 
     /** Time of the last response, by hrtime(). */
-    private int $now = 0;
+    private int $answeredAt = 0;
 
     /** @var Suspension<null>|null fiber that waits for bytes of the body */
     private ?Suspension $reader = null;
@@ -105,26 +105,26 @@ final class Connection
     private bool $continuePending = false;
 
     /** Minimum upload rate; created on the first wait. */
-    private ?RateWindow $rate = null;
+    private ?RateWindow $uploadRate = null;
 
     /** Bytes that the client had taken when the current wait for it began. */
-    private int $taken = 0;
+    private int $sentBefore = 0;
 
     /** When {@see isTooSlowForOthers()} began to measure, -1 before; and the bytes sent or taken by then. */
     private int $measuredAt = -1;
     private int $measured = 0;
 
     /** Bytes the transport had received when this side was ended. */
-    private int $lingersFrom = 0;
+    private int $lingerStart = 0;
 
     /** @param resource $stream not blocking */
     public function __construct($stream, private readonly Service $service, public readonly Peer $peer)
     {
         $this->reference = new ConnectionReference($this, $peer, $service->options->forms);
-        $this->parser = new RequestParser($service->limits);
+        $this->parser = new RequestParser($service->messageLimits);
         $this->transport = new Transport($stream, $peer->secure, $this->readable(...), $this->written(...));
-        $service->began($this);
-        $this->enter($peer->secure ? Phase::Handshake : Phase::Head, hrtime(true));
+        $service->addConnection($this);
+        $this->enterPhase($peer->secure ? Phase::Handshake : Phase::Head, hrtime(true));
     }
 
     public function maxBody(): int
@@ -162,7 +162,7 @@ final class Connection
 
             return $bytes;
         } catch (BadMessageException $malformed) {
-            $this->last = true;
+            $this->closeAfterResponse = true;
             throw new HttpException($malformed->status, $malformed->getMessage(), previous: $malformed);
         }
     }
@@ -197,7 +197,7 @@ final class Connection
      */
     public function stop(int $deadline): void
     {
-        $this->streaming?->stop();
+        $this->responseBody?->stop();
         if (
             !$this->serving
             && $this->parser->isIdle()
@@ -206,7 +206,7 @@ final class Connection
         ) {
             $this->phase = Phase::Idle;
             $this->deadline = min($this->deadline, $deadline);
-            $this->service->lookAt($this->deadline);
+            $this->service->scheduleDeadlineCheck($this->deadline);
         }
     }
 
@@ -215,26 +215,26 @@ final class Connection
         return $this->exchange;
     }
 
-    public function isAwaited(): bool
+    public function isUnfinished(): bool
     {
         return $this->exchange !== null || $this->transport->sending;
     }
 
     /** Returns from when on the connection may be closed for another, by hrtime(). Null while it has a request. */
-    public function disposableFrom(): ?int
+    public function evictableFrom(): ?int
     {
         $patience = match ($this->phase) {
-            Phase::Idle => ConnectionLimits::PATIENCE_IDLE,
-            Phase::Handshake, Phase::Head, Phase::Linger => ConnectionLimits::PATIENCE,
+            Phase::Idle => ConnectionLimits::MIN_IDLE_NANOSECONDS,
+            Phase::Handshake, Phase::Head, Phase::Linger => ConnectionLimits::MIN_UNFINISHED_NANOSECONDS,
             // the rest of a body that no handler reads
-            Phase::Body => $this->exchange === null ? ConnectionLimits::PATIENCE : null,
+            Phase::Body => $this->exchange === null ? ConnectionLimits::MIN_UNFINISHED_NANOSECONDS : null,
             Phase::Handler, Phase::Write, Phase::Stream => null,
         };
         if ($patience === null || $this->serving || $this->transport->sending) {
             return null;
         }
 
-        return $this->deadline - $this->service->allowed[$this->phase->value] + $patience;
+        return $this->deadline - $this->service->phaseTimeouts[$this->phase->value] + $patience;
     }
 
     /**
@@ -243,22 +243,22 @@ final class Connection
      */
     public function isTooSlowForOthers(int $now): bool
     {
-        if ($this->phase === Phase::Body && $this->exchange !== null && $this->rate !== null) {
+        if ($this->phase === Phase::Body && $this->exchange !== null && $this->uploadRate !== null) {
             return $this->isTooSlowSince(
                 0,
-                $this->rate->waited($now),
-                $this->transport->received + $this->transport->taken,
+                $this->uploadRate->waited($now),
+                $this->transport->receivedBytes + $this->transport->sentBytes,
             );
         }
         if ($this->phase !== Phase::Write && $this->phase !== Phase::Linger || !$this->transport->sending) {
             return false;
         }
-        $begun = $this->deadline - $this->service->allowed[Phase::Write->value];
-        $this->transport->push(); // the event loop does not know all that the client took: see checkTaken()
+        $begun = $this->deadline - $this->service->phaseTimeouts[Phase::Write->value];
+        $this->transport->trySend(); // the event loop does not know all that the client took: see checkProgress()
 
         return !$this->closed
             && $this->transport->sending
-            && $this->isTooSlowSince($begun, $now, $this->transport->taken);
+            && $this->isTooSlowSince($begun, $now, $this->transport->sentBytes);
     }
 
     /**
@@ -269,12 +269,12 @@ final class Connection
     {
         $waited = $time - $this->measuredAt;
         $isMeasured = $this->measuredAt >= $begun && $waited >= 0;
-        if ($isMeasured && $waited < ConnectionLimits::PATIENCE_UNDER_WAY) {
+        if ($isMeasured && $waited < ConnectionLimits::MIN_SLOW_NANOSECONDS) {
             return false;
         }
         if (
             $isMeasured
-            && $bytes - $this->measured < ConnectionLimits::CROWDED * $this->service->options->minRate * $waited / 1e9
+            && $bytes - $this->measured < ConnectionLimits::CROWDED_RATE_FACTOR * $this->service->options->minRate * $waited / 1e9
         ) {
             return true;
         }
@@ -291,7 +291,7 @@ final class Connection
 
     public function trustPeer(): void
     {
-        $this->service->room->trust($this->peer);
+        $this->service->connectionLimits->trust($this->peer);
     }
 
     /**
@@ -304,7 +304,7 @@ final class Connection
         if ($this->closed || $this->peerLeft || !$this->transport->paused) {
             return false;
         }
-        if (!$this->transport->hasEndAhead()) {
+        if (!$this->transport->hasUnreadEnd()) {
             return true;
         }
         $this->peerLeft = true;
@@ -321,8 +321,8 @@ final class Connection
                 : $this->refuse(408, 'The head of the request took too long'),
             Phase::Handler => $this->handlerTimeout(),
             Phase::Body => $this->checkRate(),
-            Phase::Write => $this->checkTaken(),
-            Phase::Linger => $this->transport->sending ? $this->checkTaken() : $this->close(),
+            Phase::Write => $this->checkProgress(),
+            Phase::Linger => $this->transport->sending ? $this->checkProgress() : $this->close(),
             Phase::Handshake, Phase::Idle => $this->close(),
             Phase::Stream => null,
         };
@@ -334,13 +334,13 @@ final class Connection
         if ($this->closed) {
             return;
         }
-        $this->closed = $this->last = true;
+        $this->closed = $this->closeAfterResponse = true;
         $this->deadline = \PHP_INT_MAX;
-        $this->out = '';
+        $this->outgoing = '';
         $this->transport->close();
-        $this->service->ended($this);
+        $this->service->removeConnection($this);
         $this->exchange?->cancel($why ?? ClientLeftException::closed());
-        $this->letGo();
+        $this->closeResponseBody();
         $this->wakeReader();
         $this->wakeWriters();
     }
@@ -350,15 +350,15 @@ final class Connection
      *
      * @see https://www.rfc-editor.org/rfc/rfc9110#section-15.6.4
      */
-    public function giveUp(): void
+    public function closeWith503(): void
     {
         $exchange = $this->exchange;
-        if ($exchange !== null && !$this->answering) {
+        if ($exchange !== null && !$this->responseStarted) {
             $this->exchange = null; // a later response of the handler is dropped
             $now = (int) hrtime(true);
-            $this->service->counters->answered(503, $now - $exchange->begun, $exchange->route?->getName());
+            $this->service->counters->answered(503, $now - $exchange->startedAt, $exchange->route?->getName());
             $this->transport->send(
-                $this->out
+                $this->outgoing
                     . $this->service->writer->refusal(503, 'The server is stopping', $exchange->head->method, $now),
             );
             $exchange->cancel(ClientLeftException::stopped());
@@ -370,17 +370,17 @@ final class Connection
     /** Reads what the kernel has received. If unread bytes remained, closing would discard the response. */
     private function discard(): void
     {
-        $until = $this->transport->received + self::MAX_LINGER_BYTES;
-        while ($this->transport->received < $until && ($this->transport->receive(self::BODY_READ_BYTES) ?? '') !== '');
+        $until = $this->transport->receivedBytes + self::MAX_LINGER_BYTES;
+        while ($this->transport->receivedBytes < $until && ($this->transport->receive(self::BODY_READ_BYTES) ?? '') !== '');
     }
 
     /** Answers the current request as far as that is possible at once, because the process is about to end. */
-    public function abandon(): void
+    public function answerWith500(): void
     {
-        if ($this->exchange !== null && !$this->answering) {
+        if ($this->exchange !== null && !$this->responseStarted) {
             $method = $this->exchange->head->method;
             $this->transport->send(
-                $this->out . $this->service->writer->refusal(500, 'Internal Server Error', $method, hrtime(true)),
+                $this->outgoing . $this->service->writer->refusal(500, 'Internal Server Error', $method, hrtime(true)),
             );
         }
         if (!$this->closed) {
@@ -395,9 +395,9 @@ final class Connection
     }
 
     /** Closes a response body that is not needed any more, in another fiber because closing may suspend. */
-    private function letGo(): void
+    private function closeResponseBody(): void
     {
-        $this->streaming === null ? null : EventLoop::queue($this->closeBody(...), $this->streaming);
+        $this->responseBody === null ? null : EventLoop::queue($this->closeBody(...), $this->responseBody);
     }
 
     /** Closes a response body, and logs what its generator throws then: no response can report it any more. */
@@ -425,11 +425,11 @@ final class Connection
             return;
         }
         if ($bytes === '') {
-            $this->ended();
+            $this->handleEnd();
         } elseif ($this->phase !== Phase::Linger) {
             $this->parser->push($bytes);
-            $this->serving ? $this->arrived() : $this->serve();
-        } elseif ($this->transport->received - $this->lingersFrom > self::MAX_LINGER_BYTES) {
+            $this->serving ? $this->handleBytes() : $this->serve();
+        } elseif ($this->transport->receivedBytes - $this->lingerStart > self::MAX_LINGER_BYTES) {
             $this->close();
         }
     }
@@ -440,28 +440,28 @@ final class Connection
         if ($done === false) {
             ++$this->service->counters->handshakesFailed;
             $fault = $this->transport->certificateFault();
-            $fault === null ? null : $this->service->tellOnce("Nobody can connect by TLS for now: {$fault}");
+            $fault === null ? null : $this->service->warnOnce("Nobody can connect by TLS for now: {$fault}");
             $this->close();
         } elseif ($done === true) {
             $now = hrtime(true);
-            $this->enter(Phase::Head, $now);
-            $this->service->stopping ? $this->stop($now + $this->service->idleTime) : null;
+            $this->enterPhase(Phase::Head, $now);
+            $this->service->stopping ? $this->stop($now + $this->service->idleNanoseconds) : null;
         }
     }
 
     /** Handles received bytes: for the current request, or further requests. */
-    private function arrived(): void
+    private function handleBytes(): void
     {
         if ($this->reader !== null) {
             $this->wakeReader();
         } elseif ($this->parser->buffered() > self::MAX_READ_AHEAD_BYTES) {
             $this->transport->pause();
-            $this->service->unread->add($this);
+            $this->service->unreadConnections->add($this);
         }
     }
 
     /** Handles the end of the client's side. Whether the client still reads is unknown until something is sent. */
-    private function ended(): void
+    private function handleEnd(): void
     {
         $this->peerEnded = $this->peerLeft = true;
         if (!$this->serving && !$this->transport->sending || $this->transport->isBroken()) {
@@ -483,26 +483,26 @@ final class Connection
             do {
                 $head = $this->parser->head();
                 if ($head !== null) {
-                    if ($this->out !== '') {
+                    if ($this->outgoing !== '') {
                         $this->flushSoon();
                     }
                     $this->handle($head);
                 }
                 $idle = $this->parser->isIdle();
-                $more = $head !== null && !$this->last && !$idle;
+                $more = $head !== null && !$this->closeAfterResponse && !$idle;
                 // More requests may have arrived during the wait.
                 if (
-                    $this->out !== ''
-                    && (!$more || $this->transport->sending || \strlen($this->out) > self::RESPONSE_BUFFER_BYTES)
-                    && $this->drain()
+                    $this->outgoing !== ''
+                    && (!$more || $this->transport->sending || \strlen($this->outgoing) > self::RESPONSE_BUFFER_BYTES)
+                    && $this->flushAndWait()
                 ) {
-                    $more = !$this->last;
+                    $more = !$this->closeAfterResponse;
                 }
                 if ($more) {
-                    $turn = $turn === 0 ? $this->now : $turn;
-                    if ($this->now - $turn > self::TURN_NANOSECONDS) {
+                    $turn = $turn === 0 ? $this->answeredAt : $turn;
+                    if ($this->answeredAt - $turn > self::TURN_NANOSECONDS) {
                         $this->letOthersServe();
-                        [$turn, $more] = [0, !$this->last];
+                        [$turn, $more] = [0, !$this->closeAfterResponse];
                     }
                 }
             } while ($more);
@@ -510,24 +510,24 @@ final class Connection
             $this->refuse($malformed->status, $malformed->getMessage());
         }
         $this->serving = false;
-        if ($idle && !$this->last && !$this->peerEnded) {
+        if ($idle && !$this->closeAfterResponse && !$this->peerEnded) {
             if ($this->transport->paused) {
                 $this->transport->resume();
             }
-            $this->deadline = ($this->phase === Phase::Handler ? $this->now : (int) hrtime(true)) + $this->service->idleTime;
+            $this->deadline = ($this->phase === Phase::Handler ? $this->answeredAt : (int) hrtime(true)) + $this->service->idleNanoseconds;
             $this->phase = Phase::Idle;
-            if ($this->deadline < $this->service->nextLook) {
-                $this->service->lookAt($this->deadline);
+            if ($this->deadline < $this->service->nextDeadlineCheck) {
+                $this->service->scheduleDeadlineCheck($this->deadline);
             }
         } elseif (!$this->closed && $this->phase !== Phase::Linger) {
-            $this->last || $this->peerEnded ? $this->linger() : $this->await();
+            $this->closeAfterResponse || $this->peerEnded ? $this->linger() : $this->awaitRest();
         }
     }
 
     /** Sends collected responses, and suspends until the next turn of the event loop. */
     private function letOthersServe(): void
     {
-        if ($this->out === '' || !$this->drain()) {
+        if ($this->outgoing === '' || !$this->flushAndWait()) {
             LoopTurn::await();
         }
     }
@@ -537,25 +537,25 @@ final class Connection
     {
         if (!$this->flushQueued) {
             $this->flushQueued = true;
-            EventLoop::queue($this->flushQueued(...));
+            EventLoop::queue($this->flush(...));
         }
     }
 
-    private function flushQueued(): void
+    private function flush(): void
     {
         $this->flushQueued = false;
-        if ($this->out !== '' && !$this->closed) {
-            $this->transport->send($this->out);
-            $this->out = '';
+        if ($this->outgoing !== '' && !$this->closed) {
+            $this->transport->send($this->outgoing);
+            $this->outgoing = '';
         }
     }
 
     /** Waits for the rest of an incomplete message. */
-    private function await(): void
+    private function awaitRest(): void
     {
         $this->transport->resume();
         if ($this->parser->bodyEnded()) {
-            $this->phase === Phase::Head ? null : $this->enter(Phase::Head, hrtime(true));
+            $this->phase === Phase::Head ? null : $this->enterPhase(Phase::Head, hrtime(true));
         } elseif ($this->phase !== Phase::Body) {
             $this->enterBody();
         }
@@ -566,12 +566,12 @@ final class Connection
         $service = $this->service;
         $now = hrtime(true);
         $exchange = $this->exchange = new ServerExchange($this->reference, $head, $now);
-        ++$this->served;
+        ++$this->requestCount;
         $this->continuePending = $head->expectsContinue;
         $this->phase = Phase::Handler;
-        $this->deadline = $now + $service->handlerTime;
-        if ($this->deadline < $service->nextLook) {
-            $service->lookAt($this->deadline);
+        $this->deadline = $now + $service->handlerNanoseconds;
+        if ($this->deadline < $service->nextDeadlineCheck) {
+            $service->scheduleDeadlineCheck($this->deadline);
         }
         if ($this->peerLeft) {
             $exchange->cancel(ClientLeftException::closed());
@@ -599,7 +599,7 @@ final class Connection
         try {
             if ($unwanted || $this->closed) {
                 ++$service->counters->abandoned;
-                $this->last = true;
+                $this->closeAfterResponse = true;
             } else {
                 $this->answer($response ?? throw new \TypeError('A handler returns a response, not null'), $exchange);
             }
@@ -607,7 +607,7 @@ final class Connection
             $this->answerFailed($failure, $exchange);
         }
         $this->exchange = null;
-        $this->answering = false;
+        $this->responseStarted = false;
         if ($this->reader !== null) {
             $this->wakeReader();
         }
@@ -618,16 +618,16 @@ final class Connection
 
     private function answer(ResponseInterface $response, ServerExchange $exchange): void
     {
-        $this->now = $now = hrtime(true);
+        $this->answeredAt = $now = hrtime(true);
         $head = $exchange->head;
         $service = $this->service;
-        if ($now - $exchange->begun > self::FORK_NANOSECONDS) {
+        if ($now - $exchange->startedAt > self::FORK_NANOSECONDS) {
             $service->endIfForked(); // the response of a fork would be a second one
         }
         $keep = $head->persistent
-            && !$this->last
-            && (!$service->ending || $this->parser->holdsHead())
-            && $this->served < $service->options->maxRequests
+            && !$this->closeAfterResponse
+            && (!$service->closesAfterResponse || $this->parser->holdsHead())
+            && $this->requestCount < $service->options->maxRequests
             && ($head->length === 0 || $this->canDiscard());
         $body = $response instanceof Response ? $response->body() : $response->getBody();
         if (!\is_string($body) && !$this->continuePending) {
@@ -637,12 +637,12 @@ final class Connection
             }
         }
         if (\is_string($body)) {
-            $this->out .= $service->writer->whole($response, $body, $head, $keep, $now);
+            $this->outgoing .= $service->writer->complete($response, $body, $head, $keep, $now);
         } else {
             $this->answerByStream($response, $body, $exchange, $keep, $now);
         }
-        $this->last = $this->last || !$keep;
-        $service->counters->answered($response->getStatusCode(), $now - $exchange->begun, $exchange->route?->getName());
+        $this->closeAfterResponse = $this->closeAfterResponse || !$keep;
+        $service->counters->answered($response->getStatusCode(), $now - $exchange->startedAt, $exchange->route?->getName());
     }
 
     /** Returns whether the rest of the body may be discarded, so that the connection can be kept. */
@@ -661,7 +661,7 @@ final class Connection
     ): void {
         $head = $exchange->head;
         $body = new OutgoingBody($stream);
-        $begin = $end = \strlen($this->out);
+        $begin = $end = \strlen($this->outgoing);
         try {
             $length = ResponseWriter::length($response, $stream);
             $chunked = $length === null && $head->version !== '1.0';
@@ -669,19 +669,19 @@ final class Connection
             $pieces = $body->pieces($length, $chunked);
             if ($hasBody) {
                 $body->checkUnread();
-                $this->streaming = $body;
+                $this->responseBody = $body;
                 $this->service->stopping ? $body->stop() : null;
                 if ($this->continuePending) {
                     // the response may depend on a body that the client sends only after "100 Continue"
                     $pieces->current();
                     $this->isCurrent($exchange) || throw ClientLeftException::closed();
-                    $begin = $end = \strlen($this->out);
+                    $begin = $end = \strlen($this->outgoing);
                 }
             }
             $keep = $keep && ($length !== null || $chunked || !$hasBody);
-            $this->out .= $this->service->writer->head($response, $length, $head, $keep, $now);
-            $end = \strlen($this->out);
-            $this->answering = true;
+            $this->outgoing .= $this->service->writer->head($response, $length, $head, $keep, $now);
+            $end = \strlen($this->outgoing);
+            $this->responseStarted = true;
             if ($hasBody) {
                 $endsByEnd = $length === null && !$chunked;
                 $endsByEnd ? $this->transport->markIncomplete(true) : null;
@@ -689,19 +689,19 @@ final class Connection
                 $endsByEnd && !$this->closed ? $this->transport->markIncomplete(false) : null;
             }
         } catch (\Throwable $failure) {
-            if (\strlen($this->out) === $end) { // nothing of the response was sent
-                [$this->out, $this->answering] = [substr($this->out, 0, $begin), false];
+            if (\strlen($this->outgoing) === $end) { // nothing of the response was sent
+                [$this->outgoing, $this->responseStarted] = [substr($this->outgoing, 0, $begin), false];
                 $this->closed ? null : $this->transport->markIncomplete(false);
             } else {
                 $this->service->counters->answered(
                     $response->getStatusCode(),
-                    $now - $exchange->begun,
+                    $now - $exchange->startedAt,
                     $exchange->route?->getName(),
                 );
             }
             throw $failure;
         } finally {
-            $this->streaming = null;
+            $this->responseBody = null;
             $this->closed ? $this->closeBody($body) : $body->close();
         }
     }
@@ -717,8 +717,8 @@ final class Connection
         $this->enterStream();
         foreach ($pieces as $piece) {
             if ($piece !== '' && !$this->closed) {
-                $this->out .= $piece;
-                $this->drain();
+                $this->outgoing .= $piece;
+                $this->flushAndWait();
                 $this->enterStream();
             }
             if ($this->closed) {
@@ -731,7 +731,7 @@ final class Connection
     private function enterStream(): void
     {
         if ($this->reader === null) {
-            $this->enter(Phase::Stream, 0);
+            $this->enterPhase(Phase::Stream, 0);
         } elseif ($this->phase !== Phase::Body) {
             $this->enterBody();
         }
@@ -747,11 +747,11 @@ final class Connection
         if (!$this->isCurrent($exchange)) {
             return;
         }
-        if ($this->answering) {
+        if ($this->responseStarted) {
             $this->close();
         } elseif ($response === null) {
             ++$this->service->counters->abandoned;
-            $this->last = true;
+            $this->closeAfterResponse = true;
         } else {
             $this->answer($response, $exchange);
         }
@@ -785,11 +785,11 @@ final class Connection
             throw new \LogicException('The body is being read by another fiber');
         }
         [$phase, $left] = [$this->phase, $this->deadline - (int) hrtime(true)];
-        if ($this->continuePending && !$this->answering && !$this->peerEnded) {
+        if ($this->continuePending && !$this->responseStarted && !$this->peerEnded) {
             $this->continuePending = false;
-            $this->out .= self::CONTINUE;
-            if ($this->drain() && $exchange === $this->exchange) {
-                $this->wait($phase, (int) hrtime(true) + $left);
+            $this->outgoing .= self::CONTINUE;
+            if ($this->flushAndWait() && $exchange === $this->exchange) {
+                $this->enterPhaseUntil($phase, (int) hrtime(true) + $left);
             }
             $this->checkBody($exchange);
         }
@@ -802,19 +802,19 @@ final class Connection
         try {
             Fibers::suspend($this->reader);
         } finally {
-            $now = $this->rate?->close() ?? (int) hrtime(true);
+            $now = $this->uploadRate?->endWait() ?? (int) hrtime(true);
             if ($this->phase === Phase::Body && $exchange === $this->exchange) {
-                $this->answering ? $this->enter(Phase::Stream, 0) : $this->wait($phase, $now + $left);
+                $this->responseStarted ? $this->enterPhase(Phase::Stream, 0) : $this->enterPhaseUntil($phase, $now + $left);
             }
         }
         $this->checkBody($exchange);
     }
 
     /** @return bool whether the fiber was suspended until all collected bytes were sent */
-    private function drain(): bool
+    private function flushAndWait(): bool
     {
-        $out = $this->out;
-        $this->out = '';
+        $out = $this->outgoing;
+        $this->outgoing = '';
         if ($this->closed || $this->transport->send($out)) {
             return false;
         }
@@ -836,7 +836,7 @@ final class Connection
         if ($this->transport->isBroken()) {
             $this->close();
         } elseif ($this->phase === Phase::Linger) {
-            $this->end();
+            $this->endOutput();
         } else {
             $this->wakeWriters();
         }
@@ -845,12 +845,12 @@ final class Connection
     private function refuse(int $status, string $message): void
     {
         $this->service->counters->refused($status);
-        $this->sayLast($status, $message, $this->parser->method());
+        $this->respondAndLinger($status, $message, $this->parser->method());
     }
 
-    private function sayLast(int $status, string $message, string $method): void
+    private function respondAndLinger(int $status, string $message, string $method): void
     {
-        $this->out .= $this->service->writer->refusal($status, $message, $method, hrtime(true));
+        $this->outgoing .= $this->service->writer->refusal($status, $message, $method, hrtime(true));
         $this->linger();
     }
 
@@ -866,8 +866,8 @@ final class Connection
             "The handler of {method} {target} did not answer within {$seconds} s",
             ['method' => $exchange->head->method, 'target' => $exchange->head->target],
         );
-        $this->service->counters->answered(503, (int) hrtime(true) - $exchange->begun, $exchange->route?->getName());
-        $this->sayLast(503, 'The request took too long', $exchange->head->method);
+        $this->service->counters->answered(503, (int) hrtime(true) - $exchange->startedAt, $exchange->route?->getName());
+        $this->respondAndLinger(503, 'The request took too long', $exchange->head->method);
         $exchange->cancel(ClientLeftException::handlerTimeout($seconds));
     }
 
@@ -879,67 +879,67 @@ final class Connection
      */
     private function linger(): void
     {
-        $this->last = true;
+        $this->closeAfterResponse = true;
         $this->phase = Phase::Linger;
-        $sent = $this->out === '' ? !$this->transport->sending : $this->transport->send($this->out);
-        $this->out = '';
-        $this->lingersFrom = $this->transport->received;
+        $sent = $this->outgoing === '' ? !$this->transport->sending : $this->transport->send($this->outgoing);
+        $this->outgoing = '';
+        $this->lingerStart = $this->transport->receivedBytes;
         if ($this->transport->isBroken()) {
             $this->close();
         } elseif ($sent) {
-            $this->end();
+            $this->endOutput();
         } else {
             $this->enterWrite(Phase::Linger);
         }
     }
 
-    private function end(): void
+    private function endOutput(): void
     {
         if ($this->peerEnded) {
             $this->close();
         } else {
-            $this->enter(Phase::Linger, hrtime(true));
+            $this->enterPhase(Phase::Linger, hrtime(true));
             $this->transport->end();
             $this->transport->resume();
         }
     }
 
-    private function enter(Phase $phase, int $now): void
+    private function enterPhase(Phase $phase, int $now): void
     {
-        $this->wait($phase, $now + $this->service->allowed[$phase->value]);
+        $this->enterPhaseUntil($phase, $now + $this->service->phaseTimeouts[$phase->value]);
     }
 
-    private function wait(Phase $phase, int $deadline): void
+    private function enterPhaseUntil(Phase $phase, int $deadline): void
     {
         if ($this->closed) {
             return;
         }
         $this->phase = $phase;
         $this->deadline = $deadline;
-        if ($deadline < $this->service->nextLook) {
-            $this->service->lookAt($deadline);
+        if ($deadline < $this->service->nextDeadlineCheck) {
+            $this->service->scheduleDeadlineCheck($deadline);
         }
     }
 
     /** Waits for the client to send, at the minimum rate. */
     private function enterBody(): void
     {
-        $this->rate ??= new RateWindow(
+        $this->uploadRate ??= new RateWindow(
             $this->transport,
             (int) ceil($this->service->options->minRate * $this->service->options->rateWindow),
         );
-        $this->wait(Phase::Body, $this->rate->open($this->served) + $this->service->allowed[Phase::Body->value]);
+        $this->enterPhaseUntil(Phase::Body, $this->uploadRate->startWait($this->requestCount) + $this->service->phaseTimeouts[Phase::Body->value]);
     }
 
     private function checkRate(): void
     {
-        \assert($this->rate !== null);
-        if ($this->rate->isEnough()) {
-            $this->rate->close();
-            $this->rate->restart();
+        \assert($this->uploadRate !== null);
+        if ($this->uploadRate->isEnough()) {
+            $this->uploadRate->endWait();
+            $this->uploadRate->restart();
             $this->enterBody();
         } elseif ($this->reader !== null) {
-            $this->last = true;
+            $this->closeAfterResponse = true;
             $reader = $this->reader;
             $this->reader = null;
             $reader->throw(new HttpException(408, 'The body came too slowly'));
@@ -951,19 +951,19 @@ final class Connection
     /** Waits for the client to take bytes that could not be sent at once. */
     private function enterWrite(Phase $phase): void
     {
-        $this->taken = $this->transport->taken;
-        $this->wait($phase, (int) hrtime(true) + $this->service->allowed[Phase::Write->value]);
+        $this->sentBefore = $this->transport->sentBytes;
+        $this->enterPhaseUntil($phase, (int) hrtime(true) + $this->service->phaseTimeouts[Phase::Write->value]);
     }
 
-    private function checkTaken(): void
+    private function checkProgress(): void
     {
         $phase = $this->phase;
         // The event loop reports a full buffer as writable only when a third of it is free, which may be megabytes.
-        $this->transport->push();
+        $this->transport->trySend();
         if ($this->closed || !$this->transport->sending) {
             return;
         }
-        $this->transport->taken > $this->taken
+        $this->transport->sentBytes > $this->sentBefore
             ? $this->enterWrite($phase)
             : $this->close(ClientLeftException::tooSlow());
     }

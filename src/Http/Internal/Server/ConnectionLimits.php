@@ -21,7 +21,7 @@ final class ConnectionLimits
     /**
      * Maximum connections with stream_select(), which can watch 1,024 descriptors. The rest is for what handlers open.
      */
-    public const SELECTABLE = 900;
+    public const MAX_SELECT_CONNECTIONS = 900;
 
     /** Descriptors reserved for everything except connections. A quarter of the limit, if that is less. */
     private const RESERVED_DESCRIPTORS = 124;
@@ -35,14 +35,14 @@ final class ConnectionLimits
      * first value is for connections that have had responses, the second for those whose first request may be on its
      * way.
      */
-    public const PATIENCE_IDLE = 50_000_000;
-    public const PATIENCE = 500_000_000;
+    public const MIN_IDLE_NANOSECONDS = 50_000_000;
+    public const MIN_UNFINISHED_NANOSECONDS = 500_000_000;
 
     /**
-     * The same for a connection with a request. Its client must also be slower than CROWDED times the option minRate.
+     * The same for a connection with a request. Its client must also be slower than CROWDED_RATE_FACTOR times the option minRate.
      */
-    public const PATIENCE_UNDER_WAY = 3_000_000_000;
-    public const CROWDED = 20;
+    public const MIN_SLOW_NANOSECONDS = 3_000_000_000;
+    public const CROWDED_RATE_FACTOR = 20;
 
     /** Maximum connections closed by one search, as a search checks all. An eighth of the room, if less. */
     private const MAX_CLOSED_PER_SEARCH = 32;
@@ -69,15 +69,15 @@ final class ConnectionLimits
     /** @var array<string, int> until when a network, or all (''), is not searched, by hrtime() */
     private array $pauses = [];
 
-    /** Until when {@see relieve()} does nothing, by hrtime(). */
-    private int $relieveAt = 0;
+    /** Until when {@see closeSlowConnections()} does nothing, by hrtime(). */
+    private int $nextSlowSearchAt = 0;
 
     /** When a connection first and last had to wait for room, by hrtime(). */
-    private int $heldSince = 0;
-    private int $heldLast = 0;
+    private int $waitingSince = 0;
+    private int $lastWaitAt = 0;
 
     /** Whether the last search has found connections that can be closed soon. */
-    private bool $soon = false;
+    private bool $roomExpected = false;
 
     private readonly int $descriptors;
 
@@ -90,21 +90,21 @@ final class ConnectionLimits
     }
 
     /** Returns how many connections can be open at once. */
-    public function size(): int
+    public function maxConnections(): int
     {
-        return min($this->options->maxConnections, $this->places() - $this->uploads->count());
+        return min($this->options->maxConnections, $this->maxDescriptors() - $this->uploads->count());
     }
 
     /** Returns how many files of uploads can be open at once. */
-    public function files(): int
+    public function maxFiles(): int
     {
-        return intdiv($this->places(), self::UPLOAD_SHARE_DIVISOR);
+        return intdiv($this->maxDescriptors(), self::UPLOAD_SHARE_DIVISOR);
     }
 
     /** Returns the number of descriptors for connections and files of uploads. */
-    private function places(): int
+    private function maxDescriptors(): int
     {
-        $watchable = EventLoop::getDriver()->getHandle() === null ? self::SELECTABLE : \PHP_INT_MAX;
+        $watchable = EventLoop::getDriver()->getHandle() === null ? self::MAX_SELECT_CONNECTIONS : \PHP_INT_MAX;
 
         return min($watchable, $this->descriptors);
     }
@@ -116,22 +116,22 @@ final class ConnectionLimits
      */
     public function admits(Peer $peer, array $connections): bool
     {
-        $max = $this->options->maxConnectionsPerAddress ?? max(1, intdiv($this->size(), self::ADDRESS_SHARE_DIVISOR));
+        $max = $this->options->maxConnectionsPerAddress ?? max(1, intdiv($this->maxConnections(), self::ADDRESS_SHARE_DIVISOR));
 
         return ($this->networks[$peer->network] ?? 0) < $max
             || isset($this->proxies[$peer->address])
-            || $this->make($connections, $peer->network);
+            || $this->makeRoom($connections, $peer->network);
     }
 
     /** Counts a connection. Clients of a Unix socket have no address and are not counted. */
-    public function began(Peer $peer): void
+    public function countConnection(Peer $peer): void
     {
         if ($peer->port !== 0) {
             $this->networks[$peer->network] = ($this->networks[$peer->network] ?? 0) + 1;
         }
     }
 
-    public function ended(Peer $peer): void
+    public function uncountConnection(Peer $peer): void
     {
         $network = $peer->network;
         if (isset($this->networks[$network]) && --$this->networks[$network] === 0) {
@@ -156,7 +156,7 @@ final class ConnectionLimits
      *
      * @return bool whether one was closed
      */
-    public function make(array $connections, string $network = ''): bool
+    public function makeRoom(array $connections, string $network = ''): bool
     {
         $now = (int) hrtime(true);
         if ($now < ($this->pauses[$network] ?? 0)) {
@@ -164,7 +164,7 @@ final class ConnectionLimits
         }
         [$direct, $proxied, $young] = [[], [], 0];
         foreach ($connections as $key => $connection) {
-            $from = $network === '' || $connection->peer->network === $network ? $connection->disposableFrom() : null;
+            $from = $network === '' || $connection->peer->network === $network ? $connection->evictableFrom() : null;
             if ($from !== null && $now < $from) {
                 ++$young;
             } elseif ($from !== null) {
@@ -193,9 +193,9 @@ final class ConnectionLimits
         }
         if ($waiting === []) {
             $this->pauses[$network] = $now + self::SEARCH_PAUSE_NANOSECONDS;
-            $this->soon = $network === ''
+            $this->roomExpected = $network === ''
                 ? $young * self::MAX_CONNECTIONS_PER_IDLE >= \count($connections)
-                : $this->soon;
+                : $this->roomExpected;
         }
 
         return $waiting !== [];
@@ -206,11 +206,11 @@ final class ConnectionLimits
      *
      * @param array<Connection> $connections all of the server
      */
-    public function relieve(array $connections): void
+    public function closeSlowConnections(array $connections): void
     {
         $now = (int) hrtime(true);
-        if ($now >= $this->relieveAt) {
-            $this->relieveAt = $now + self::SEARCH_PAUSE_NANOSECONDS;
+        if ($now >= $this->nextSlowSearchAt) {
+            $this->nextSlowSearchAt = $now + self::SEARCH_PAUSE_NANOSECONDS;
             foreach (array_keys(self::tooSlow($connections, $now)) as $key) {
                 $connections[$key]->evict();
             }
@@ -233,19 +233,19 @@ final class ConnectionLimits
         );
     }
 
-    public function held(): void
+    public function recordWait(): void
     {
         $now = (int) hrtime(true);
-        $this->heldSince = $this->soon || $now - $this->heldLast > self::REPEAT_WITHIN_NANOSECONDS
+        $this->waitingSince = $this->roomExpected || $now - $this->lastWaitAt > self::REPEAT_WITHIN_NANOSECONDS
             ? $now
-            : $this->heldSince;
-        $this->heldLast = $now;
+            : $this->waitingSince;
+        $this->lastWaitAt = $now;
     }
 
     /** Returns whether connections have waited for some time. Requests should then go to other servers. */
     public function isFull(): bool
     {
-        return hrtime(true) - $this->heldLast <= self::REPEAT_WITHIN_NANOSECONDS
-            && $this->heldLast - $this->heldSince >= self::FULL_AFTER_NANOSECONDS;
+        return hrtime(true) - $this->lastWaitAt <= self::REPEAT_WITHIN_NANOSECONDS
+            && $this->lastWaitAt - $this->waitingSince >= self::FULL_AFTER_NANOSECONDS;
     }
 }

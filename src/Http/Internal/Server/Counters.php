@@ -8,7 +8,7 @@ use Spindle\Http\HttpServerStatistics;
 
 final class Counters
 {
-    /** {@see HttpServerStatistics::BOUNDS} in nanoseconds. */
+    /** {@see HttpServerStatistics::DURATION_BOUNDS} in nanoseconds. */
     private const BUCKET_BOUNDS_NANOSECONDS = [
         100_000,
         250_000,

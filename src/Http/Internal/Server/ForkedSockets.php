@@ -19,7 +19,7 @@ final class ForkedSockets
      *
      * @param list<resource> $streams
      */
-    public static function disown(array $streams): void
+    public static function detach(array $streams): void
     {
         if ($streams === [] || !\extension_loaded('FFI')) {
             return;

@@ -79,7 +79,7 @@ final class Listeners
             throw ListenException::malformed($address);
         }
         if ($scheme === 'unix') {
-            UnixSocketFile::makeRoom($rest, $address);
+            UnixSocketFile::prepare($rest, $address);
         }
         $context = stream_context_create([
             'socket' => ['backlog' => self::BACKLOG, 'tcp_nodelay' => $scheme !== 'unix', 'ipv6_v6only' => true],
@@ -99,7 +99,7 @@ final class Listeners
         }
         stream_set_blocking($socket, false);
         CloseOnExec::set($socket);
-        $scheme === 'unix' ? UnixSocketFile::made($rest) : self::keepAlive($socket);
+        $scheme === 'unix' ? UnixSocketFile::recordCreated($rest) : self::keepAlive($socket);
 
         return [
             "{$scheme}://" . ($scheme === 'unix' ? $rest : (string) stream_socket_get_name($socket, false)),

@@ -19,13 +19,13 @@ final class LoopLag
     private int $due = 0;
 
     /** The last measurement: time by hrtime(), and lag in seconds. */
-    private int $lookedAt = 0;
+    private int $measuredAt = 0;
     private float $last = 0.0;
 
     /**
      * @var list<array{int, float}> hrtime() and seconds of measurements without a higher later one, the highest first
      */
-    private array $worst = [];
+    private array $highest = [];
 
     /** @param (\Closure(): int)|null $clock in place of hrtime() */
     public function __construct(private readonly ?\Closure $clock = null) {}
@@ -35,7 +35,7 @@ final class LoopLag
     {
         if ($this->timer === null) {
             $this->due = $this->now() + (int) (self::INTERVAL_SECONDS * 1e9);
-            $this->timer = EventLoop::unreference(EventLoop::repeat(self::INTERVAL_SECONDS, $this->look(...)));
+            $this->timer = EventLoop::unreference(EventLoop::repeat(self::INTERVAL_SECONDS, $this->measure(...)));
         }
     }
 
@@ -47,41 +47,41 @@ final class LoopLag
         EventLoop::cancel($this->timer);
         $this->timer = null;
         if ($this->now() > $this->due) {
-            $this->look(); // the code that blocked the loop may have ended the last connection too
+            $this->measure(); // the code that blocked the loop may have ended the last connection too
         }
     }
 
     /** Returns the last measurement in seconds; 0 if it is older than a minute. */
     public function last(): float
     {
-        return $this->now() - $this->lookedAt > self::WINDOW_NANOSECONDS ? 0.0 : $this->last;
+        return $this->now() - $this->measuredAt > self::WINDOW_NANOSECONDS ? 0.0 : $this->last;
     }
 
     /** Returns the maximum of the last minute, in seconds. */
-    public function longest(): float
+    public function max(): float
     {
-        $this->forget($this->now());
+        $this->dropOld($this->now());
 
-        return $this->worst[0][1] ?? 0.0;
+        return $this->highest[0][1] ?? 0.0;
     }
 
-    private function look(): void
+    private function measure(): void
     {
         $now = $this->now();
         $this->last = max(0.0, ($now - $this->due) / 1e9);
-        $this->lookedAt = $now;
+        $this->measuredAt = $now;
         $this->due = $now + (int) (self::INTERVAL_SECONDS * 1e9);
-        $this->forget($now);
-        while ($this->worst !== [] && $this->worst[array_key_last($this->worst)][1] <= $this->last) {
-            array_pop($this->worst);
+        $this->dropOld($now);
+        while ($this->highest !== [] && $this->highest[array_key_last($this->highest)][1] <= $this->last) {
+            array_pop($this->highest);
         }
-        $this->worst[] = [$now, $this->last];
+        $this->highest[] = [$now, $this->last];
     }
 
-    private function forget(int $now): void
+    private function dropOld(int $now): void
     {
-        while ($this->worst !== [] && $now - $this->worst[0][0] > self::WINDOW_NANOSECONDS) {
-            array_shift($this->worst);
+        while ($this->highest !== [] && $now - $this->highest[0][0] > self::WINDOW_NANOSECONDS) {
+            array_shift($this->highest);
         }
     }
 

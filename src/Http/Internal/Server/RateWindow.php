@@ -11,21 +11,21 @@ namespace Spindle\Http\Internal\Server;
 final class RateWindow
 {
     /** Bytes that the transport had received and sent when the window began. */
-    private int $received = 0;
-    private int $taken = 0;
+    private int $receivedBefore = 0;
+    private int $sentBefore = 0;
 
     private int $waited = 0;
 
     /** Nanoseconds of waiting in previous windows. */
-    private int $before = 0;
+    private int $waitedBefore = 0;
 
     /** Start of the current wait by hrtime(); 0 without one. */
     private int $waitingSince = 0;
 
     private int $request = 0;
 
-    /** @param int $least minimum bytes per window */
-    public function __construct(private readonly Transport $transport, private readonly int $least) {}
+    /** @param int $minBytes minimum bytes per window */
+    public function __construct(private readonly Transport $transport, private readonly int $minBytes) {}
 
     /**
      * Starts a wait, or continues one for another reason.
@@ -34,22 +34,22 @@ final class RateWindow
      *
      * @return int when the window would have begun if the wait had not been interrupted, by hrtime()
      */
-    public function open(int $request): int
+    public function startWait(int $request): int
     {
         if ($this->request !== $request) {
             $this->request = $request;
             $this->restart();
         }
-        $this->waitingSince = $this->close();
+        $this->waitingSince = $this->endWait();
         if ($this->waited === 0) {
-            [$this->received, $this->taken] = [$this->transport->received, $this->transport->taken];
+            [$this->receivedBefore, $this->sentBefore] = [$this->transport->receivedBytes, $this->transport->sentBytes];
         }
 
         return $this->waitingSince - $this->waited;
     }
 
     /** @return int now, by hrtime() */
-    public function close(): int
+    public function endWait(): int
     {
         $now = hrtime(true);
         if ($this->waitingSince !== 0) {
@@ -63,17 +63,17 @@ final class RateWindow
     /** Returns whether the client has sent enough. Bytes taken of a response count, as it may echo the body. */
     public function isEnough(): bool
     {
-        return $this->transport->received - $this->received + $this->transport->taken - $this->taken >= $this->least;
+        return $this->transport->receivedBytes - $this->receivedBefore + $this->transport->sentBytes - $this->sentBefore >= $this->minBytes;
     }
 
     public function waited(int $now): int
     {
-        return $this->before + $this->waited + ($this->waitingSince === 0 ? 0 : $now - $this->waitingSince);
+        return $this->waitedBefore + $this->waited + ($this->waitingSince === 0 ? 0 : $now - $this->waitingSince);
     }
 
     public function restart(): void
     {
-        $this->before += $this->waited;
+        $this->waitedBefore += $this->waited;
         $this->waited = $this->waitingSince = 0;
     }
 }

@@ -13,7 +13,7 @@ final class RepeatedWarnings
     private const QUIET_NANOSECONDS = 60_000_000_000;
 
     /** Maximum number of events that are distinguished. */
-    private const MAX_KINDS = 1_000;
+    private const MAX_WARNINGS = 1_000;
 
     /** @var array<string, int> time of the last occurrence, by the clock */
     private array $last = [];
@@ -22,11 +22,11 @@ final class RepeatedWarnings
     public function __construct(private readonly ?\Closure $clock = null) {}
 
     /** Records an occurrence, and returns whether it is the first one, or the first one after a minute. */
-    public function begins(string $what): bool
+    public function isNew(string $what): bool
     {
         $now = $this->clock === null ? (int) hrtime(true) : ($this->clock)();
         $last = $this->last[$what] ?? null;
-        if ($last === null && \count($this->last) >= self::MAX_KINDS) {
+        if ($last === null && \count($this->last) >= self::MAX_WARNINGS) {
             $this->last = [];
         }
         $this->last[$what] = $now;

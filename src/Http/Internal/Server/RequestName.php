@@ -46,13 +46,13 @@ final readonly class RequestName
     {
         $current = self::current();
 
-        return $current === '' ? $this->some() : " while it handled {$current}";
+        return $current === '' ? $this->openRequests() : " while it handled {$current}";
     }
 
     /**
      * Returns such a clause after exit() or a fatal error, which ends the fiber that caused it, but not its request.
      */
-    public function clauseAtTheEnd(): string
+    public function clauseAtEnd(): string
     {
         foreach ($this->exchanges() as $exchange) {
             if ($exchange->fiber?->isTerminated() === true) {
@@ -60,10 +60,10 @@ final readonly class RequestName
             }
         }
 
-        return $this->some();
+        return $this->openRequests();
     }
 
-    private function some(): string
+    private function openRequests(): string
     {
         $exchanges = $this->exchanges();
         if ($exchanges === []) {

@@ -30,9 +30,9 @@ final class ResponseWriter
     ];
 
     /** Fields that the server adds or leaves out. */
-    public const DECIDED = ['connection' => true, 'content-length' => true, 'date' => true] + self::CONNECTION_FIELDS;
+    public const SERVER_FIELDS = ['connection' => true, 'content-length' => true, 'date' => true] + self::CONNECTION_FIELDS;
 
-    public const BARE = [204 => true, 205 => true, 304 => true];
+    public const BODILESS_STATUSES = [204 => true, 205 => true, 304 => true];
 
     /** Maximum bytes of a stream that is sent in one piece. */
     private const MAX_SHORT_BODY_BYTES = 65_536;
@@ -63,7 +63,7 @@ final class ResponseWriter
      * @param bool $keep whether the connection is kept; set to false if the handler closes it
      * @param int  $now  by hrtime()
      */
-    public function whole(ResponseInterface $response, string $body, Head $request, bool &$keep, int $now): string
+    public function complete(ResponseInterface $response, string $body, Head $request, bool &$keep, int $now): string
     {
         if ($keep && $request->method !== 'HEAD' && $request->version === '1.1') {
             $length = \strlen($body);
@@ -75,7 +75,7 @@ final class ResponseWriter
             }
         }
         $status = $response->getStatusCode();
-        $head = $this->begin($response, $status, $keep, $request, $now, $given);
+        $head = $this->headLines($response, $status, $keep, $request, $now, $given);
 
         return match (true) {
             !self::hasBody($status, $request) => $head
@@ -89,7 +89,7 @@ final class ResponseWriter
     public function head(ResponseInterface $response, ?int $length, Head $request, bool &$keep, int $now): string
     {
         $status = $response->getStatusCode();
-        $head = $this->begin($response, $status, $keep, $request, $now, $given);
+        $head = $this->headLines($response, $status, $keep, $request, $now, $given);
 
         return $head . match (true) {
             !self::hasBody($status, $request) => self::lengthWithoutBody($status, $given, $length),
@@ -102,7 +102,7 @@ final class ResponseWriter
     /** Returns whether a response with this status to this request has a body. RFC 9110, 6.4.1 and 15.3.6. */
     public static function hasBody(int $status, Head $request): bool
     {
-        return !isset(self::BARE[$status]) && $request->method !== 'HEAD';
+        return !isset(self::BODILESS_STATUSES[$status]) && $request->method !== 'HEAD';
     }
 
     /** Returns the contents of a short body that can be read again; null for any other. */
@@ -144,7 +144,7 @@ final class ResponseWriter
     private function plainHead(ResponseInterface $response, int $length): ?string
     {
         $status = $response->getStatusCode();
-        if ($status < 200 || $status > 599 || isset(self::BARE[$status])) {
+        if ($status < 200 || $status > 599 || isset(self::BODILESS_STATUSES[$status])) {
             return null;
         }
         $line = "HTTP/1.1 {$status} {$response->getReasonPhrase()}\r\n";
@@ -154,12 +154,12 @@ final class ResponseWriter
         }
         [$head, $lines, $isRepeatable] = [$line, 1, true];
         foreach ($headers as $name => $values) {
-            $isDecided = $this->names[$name] ?? $this->isDecided($name);
-            if ($isDecided && strcasecmp((string) $name, 'Content-Length') === 0 && $values === [(string) $length]) {
+            $isServerField = $this->names[$name] ?? $this->isServerField($name);
+            if ($isServerField && strcasecmp((string) $name, 'Content-Length') === 0 && $values === [(string) $length]) {
                 $isRepeatable = false;
                 continue;
             }
-            if ($isDecided || !\is_array($values)) {
+            if ($isServerField || !\is_array($values)) {
                 return null;
             }
             foreach ($values as $value) {
@@ -192,14 +192,14 @@ final class ResponseWriter
     }
 
     /** @throws \InvalidArgumentException when it is not a valid name of a header field */
-    private function isDecided(int|string $name): bool
+    private function isServerField(int|string $name): bool
     {
-        $isDecided = isset(self::DECIDED[strtolower(Fields::name($name))]);
+        $isServerField = isset(self::SERVER_FIELDS[strtolower(Fields::name($name))]);
         if (\count($this->names) < self::MAX_CACHED_NAMES) {
-            $this->names[$name] = $isDecided;
+            $this->names[$name] = $isServerField;
         }
 
-        return $isDecided;
+        return $isServerField;
     }
 
     /**
@@ -225,7 +225,7 @@ final class ResponseWriter
      *
      * @throws \UnexpectedValueException when the status is not a final one, as the client waits for another
      */
-    private function begin(
+    private function headLines(
         ResponseInterface $response,
         int $status,
         bool &$keep,

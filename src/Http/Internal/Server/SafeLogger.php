@@ -35,7 +35,7 @@ final class SafeLogger extends AbstractLogger
         try {
             $this->logger->log($level, $message, $context);
         } catch (\Throwable $failure) {
-            if ($this->failures->begins('')) {
+            if ($this->failures->isNew('')) {
                 error_log(
                     "Spindle: the log can't be written, so that messages are missing in it: {$failure->getMessage()}",
                 );

@@ -20,9 +20,9 @@ use Spindle\Http\MatchedRoute;
  */
 final class ServerExchange implements RequestExchange
 {
-    private ?DeferredCancellation $leaving = null;
+    private ?DeferredCancellation $cancellation = null;
 
-    private ?\Throwable $left = null;
+    private ?\Throwable $cancelReason = null;
 
     private ?StreamInterface $body = null;
 
@@ -47,9 +47,9 @@ final class ServerExchange implements RequestExchange
      *
      * @param ConnectionReference $connection
      * @param Head                $head
-     * @param int                 $begun      when the head had arrived, by hrtime()
+     * @param int                 $startedAt      when the head had arrived, by hrtime()
      */
-    public function __construct(private $connection, public $head, public $begun) {}
+    public function __construct(private $connection, public $head, public $startedAt) {}
 
     public function peer(): Peer
     {
@@ -74,19 +74,19 @@ final class ServerExchange implements RequestExchange
 
     public function cancellation(): Cancellation
     {
-        if ($this->leaving === null) {
-            $this->leaving = new DeferredCancellation();
-            if ($this->left !== null) {
-                $this->leaving->cancel($this->left);
+        if ($this->cancellation === null) {
+            $this->cancellation = new DeferredCancellation();
+            if ($this->cancelReason !== null) {
+                $this->cancellation->cancel($this->cancelReason);
             }
         }
 
-        return $this->leaving->getCancellation();
+        return $this->cancellation->getCancellation();
     }
 
     public function time(): float
     {
-        return microtime(true) - (hrtime(true) - $this->begun) / 1e9;
+        return microtime(true) - (hrtime(true) - $this->startedAt) / 1e9;
     }
 
     public function route(): MatchedRoute
@@ -112,7 +112,7 @@ final class ServerExchange implements RequestExchange
 
     public function wasCancelled(): bool
     {
-        return $this->left !== null;
+        return $this->cancelReason !== null;
     }
 
     /** Ends the exchange after its response. The rest of the body is no longer available to the handler. */
@@ -123,8 +123,8 @@ final class ServerExchange implements RequestExchange
 
     public function cancel(\Throwable $why): void
     {
-        $this->left ??= $why;
-        $this->leaving?->cancel($why);
+        $this->cancelReason ??= $why;
+        $this->cancellation?->cancel($why);
     }
 
     /** @throws HttpException */

@@ -36,32 +36,32 @@ final class Service
     public bool $stopping = false;
 
     /** Whether responses end their connections if no other request has arrived: on stop, or without room. */
-    public bool $ending = false;
+    public bool $closesAfterResponse = false;
 
     /** Requests whose handler has not returned. */
     public int $inFlight = 0;
 
     public readonly SafeLogger $logger;
     private readonly RepeatedWarnings $warnings;
-    public readonly MessageLimits $limits;
+    public readonly MessageLimits $messageLimits;
     public readonly ResponseWriter $writer;
     public readonly Counters $counters;
-    public readonly SpareDescriptors $spares;
-    public readonly ConnectionLimits $room;
+    public readonly SpareDescriptors $spareDescriptors;
+    public readonly ConnectionLimits $connectionLimits;
     public readonly LoopLag $lag;
     public readonly FreeMemory $memory;
     public readonly FormReader $forms;
-    public readonly UnreadConnections $unread;
+    public readonly UnreadConnections $unreadConnections;
 
     /** When the next deadline may pass, by hrtime(). */
-    public int $nextLook = \PHP_INT_MAX;
+    public int $nextDeadlineCheck = \PHP_INT_MAX;
 
     /** @var array<int, int> maximum nanoseconds in a phase, by the phase's value */
-    public readonly array $allowed;
+    public readonly array $phaseTimeouts;
 
     /** Nanoseconds of the two phases that every request goes through. */
-    public int $idleTime;
-    public readonly int $handlerTime;
+    public int $idleNanoseconds;
+    public readonly int $handlerNanoseconds;
 
     private ?string $timer = null;
 
@@ -69,7 +69,7 @@ final class Service
     private int $pid = 0;
 
     /** @var \Closure(): void called when a connection has ended */
-    public \Closure $onEnd;
+    public \Closure $onConnectionEnd;
 
     /** @var (\Closure(): void)|null called when a handler has returned and the number of output buffers is not 1 */
     public ?\Closure $tidyOutput = null;
@@ -82,17 +82,17 @@ final class Service
     ) {
         $this->logger = new SafeLogger($logger);
         $this->warnings = new RepeatedWarnings();
-        $this->limits = new MessageLimits($options->maxTarget, $options->maxHead, $options->maxFields);
+        $this->messageLimits = new MessageLimits($options->maxTarget, $options->maxHead, $options->maxFields);
         $this->writer = new ResponseWriter();
         $this->counters = new Counters();
-        $this->spares = new SpareDescriptors();
+        $this->spareDescriptors = new SpareDescriptors();
         $files = new DiskFiles($this->maxFiles(...), $this->tooManyFiles(...));
-        $this->room = new ConnectionLimits($options, $files);
+        $this->connectionLimits = new ConnectionLimits($options, $files);
         $this->lag = new LoopLag();
         $this->memory = new FreeMemory();
         $this->forms = new FormReader($options->forms, files: $files, memory: $this->memory);
-        $this->unread = new UnreadConnections();
-        $this->allowed = array_map(self::nanoseconds(...), [
+        $this->unreadConnections = new UnreadConnections();
+        $this->phaseTimeouts = array_map(self::nanoseconds(...), [
             Phase::Handshake->value => $options->tlsTimeout,
             Phase::Idle->value => $options->idleTimeout,
             Phase::Head->value => $options->headTimeout,
@@ -102,11 +102,11 @@ final class Service
             Phase::Stream->value => \INF,
             Phase::Linger->value => self::LINGER_SECONDS,
         ]);
-        [$this->idleTime, $this->handlerTime] = [
-            $this->allowed[Phase::Idle->value],
-            $this->allowed[Phase::Handler->value],
+        [$this->idleNanoseconds, $this->handlerNanoseconds] = [
+            $this->phaseTimeouts[Phase::Idle->value],
+            $this->phaseTimeouts[Phase::Handler->value],
         ];
-        $this->onEnd = static function (): void {};
+        $this->onConnectionEnd = static function (): void {};
     }
 
     public static function nanoseconds(float $seconds): int
@@ -116,11 +116,11 @@ final class Service
 
     public function admits(Peer $peer): bool
     {
-        if ($this->room->admits($peer, $this->connections)) {
+        if ($this->connectionLimits->admits($peer, $this->connections)) {
             return true;
         }
         ++$this->counters->rejected;
-        $this->tellOnce(
+        $this->warnOnce(
             'Connections are closed at once, as their address has as many as one address may have: trust it as a proxy'
                 . ' (Middleware\TrustedProxies), or raise the option maxConnectionsPerAddress',
         );
@@ -129,26 +129,26 @@ final class Service
     }
 
     /** Records that a connection waits for room. Until there is room, responses end their connections. */
-    public function hold(): void
+    public function markFull(): void
     {
-        $this->room->held();
-        $this->ending = true;
+        $this->connectionLimits->recordWait();
+        $this->closesAfterResponse = true;
     }
 
-    public function relieve(): void
+    public function markNotFull(): void
     {
-        $this->ending = $this->stopping;
+        $this->closesAfterResponse = $this->stopping;
     }
 
     public function stop(): void
     {
-        $this->stopping = $this->ending = true;
+        $this->stopping = $this->closesAfterResponse = true;
     }
 
     /** Logs a warning when its reason first occurs, and when it occurs again after a minute without it. */
-    public function tellOnce(string $warning, ?\Throwable $failure = null): void
+    public function warnOnce(string $warning, ?\Throwable $failure = null): void
     {
-        if ($this->warnings->begins($warning)) {
+        if ($this->warnings->isNew($warning)) {
             $this->logger->warning(
                 $failure === null ? $warning : "{$warning}: {$failure->getMessage()}",
                 $failure === null ? [] : ['exception' => $failure],
@@ -156,7 +156,7 @@ final class Service
         }
     }
 
-    public function began(Connection $connection): void
+    public function addConnection(Connection $connection): void
     {
         if ($this->connections === []) {
             $this->pid = (int) getmypid();
@@ -164,22 +164,22 @@ final class Service
         $this->connections[spl_object_id($connection)] = $connection;
         ++$this->counters->connections;
         $this->lag->start();
-        $this->room->began($connection->peer);
+        $this->connectionLimits->countConnection($connection->peer);
     }
 
-    public function ended(Connection $connection): void
+    public function removeConnection(Connection $connection): void
     {
         unset($this->connections[spl_object_id($connection)]);
-        $this->unread->remove($connection);
-        $this->room->ended($connection->peer);
+        $this->unreadConnections->remove($connection);
+        $this->connectionLimits->uncountConnection($connection->peer);
         if ($this->connections === []) {
             $this->lag->stop();
             if ($this->timer !== null) {
                 EventLoop::cancel($this->timer);
             }
-            [$this->timer, $this->nextLook] = [null, \PHP_INT_MAX];
+            [$this->timer, $this->nextDeadlineCheck] = [null, \PHP_INT_MAX];
         }
-        ($this->onEnd)();
+        ($this->onConnectionEnd)();
     }
 
     /**
@@ -202,34 +202,34 @@ final class Service
     }
 
     /** Answers open requests as far as possible, because exit() or an uncaught error ends the process. */
-    public function abandon(): void
+    public function answerWith500(): void
     {
         foreach ($this->connections as $connection) {
-            $connection->abandon();
+            $connection->answerWith500();
         }
     }
 
     /** Detaches the connections in a fork that is about to end, because its parent serves them. */
-    public function disown(): void
+    public function detachConnections(): void
     {
-        ForkedSockets::disown(array_values(array_filter(array_map(
+        ForkedSockets::detach(array_values(array_filter(array_map(
             static fn(Connection $connection) => $connection->secureStream(),
             $this->connections,
         ))));
     }
 
     /** @param int $deadline by hrtime() */
-    public function lookAt(int $deadline): void
+    public function scheduleDeadlineCheck(int $deadline): void
     {
-        if ($deadline < $this->nextLook) {
-            $this->nextLook = $deadline;
+        if ($deadline < $this->nextDeadlineCheck) {
+            $this->nextDeadlineCheck = $deadline;
             $this->armTimer();
         }
     }
 
     public function overloaded(): ResponseInterface
     {
-        $this->room->relieve($this->connections);
+        $this->connectionLimits->closeSlowConnections($this->connections);
 
         return Response::text("Too many requests at once\n", 503, ['Retry-After' => '1']);
     }
@@ -249,25 +249,25 @@ final class Service
     /** Returns the error for a request whose body does not fit into memory. */
     public function outOfMemory(): HttpException
     {
-        $this->tellOnce(
+        $this->warnOnce(
             'Bodies are answered with 503, as those of other requests and all else use up seven eighths of PHP\'s memory_limit',
         );
-        $this->room->relieve($this->connections);
+        $this->connectionLimits->closeSlowConnections($this->connections);
 
         return Refusal::noMemory();
     }
 
     private function maxFiles(): int
     {
-        return $this->room->files();
+        return $this->connectionLimits->maxFiles();
     }
 
     private function tooManyFiles(): void
     {
-        $this->tellOnce(
+        $this->warnOnce(
             'Uploads are answered with 503, as the files of others have a third of the descriptors that connections may have: raise the limit of descriptors (ulimit -n), or start more processes',
         );
-        $this->room->relieve($this->connections);
+        $this->connectionLimits->closeSlowConnections($this->connections);
     }
 
     private function armTimer(): void
@@ -276,17 +276,17 @@ final class Service
             EventLoop::cancel($this->timer);
         }
         $this->timer = EventLoop::unreference(EventLoop::delay(
-            max(0.0, ($this->nextLook - hrtime(true)) / 1e9),
-            $this->look(...),
+            max(0.0, ($this->nextDeadlineCheck - hrtime(true)) / 1e9),
+            $this->checkDeadlines(...),
         ));
     }
 
-    private function look(): void
+    private function checkDeadlines(): void
     {
         $this->timer = null;
         $this->endIfForked();
         $now = (int) hrtime(true);
-        $this->nextLook = \PHP_INT_MAX;
+        $this->nextDeadlineCheck = \PHP_INT_MAX;
         $next = \PHP_INT_MAX;
         foreach ($this->connections as $connection) {
             if ($connection->deadline <= $now) {
@@ -294,9 +294,9 @@ final class Service
             }
             $next = min($next, $connection->deadline);
         }
-        $next = min($next, $this->nextLook); // an expired connection may have entered another phase
+        $next = min($next, $this->nextDeadlineCheck); // an expired connection may have entered another phase
         if ($next !== \PHP_INT_MAX) {
-            $this->nextLook = max($next, $now + self::MIN_CHECK_NANOSECONDS);
+            $this->nextDeadlineCheck = max($next, $now + self::MIN_CHECK_NANOSECONDS);
             $this->armTimer();
         }
     }

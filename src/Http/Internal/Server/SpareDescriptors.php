@@ -13,7 +13,7 @@ final class SpareDescriptors
     private array $streams = [];
 
     /** @return bool whether all of them are reserved; otherwise none is */
-    public function keep(): bool
+    public function reserve(): bool
     {
         while (\count($this->streams) < self::COUNT) {
             $stream = @fopen('/dev/null', 're');

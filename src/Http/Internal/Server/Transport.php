@@ -20,8 +20,8 @@ final class Transport
     private const TCP_CLOSE_WAIT = 8;
 
     /** Bytes to be sent, and how many of them were sent. */
-    private string $out = '';
-    private int $sent = 0;
+    private string $unsent = '';
+    private int $sentOffset = 0;
 
     private readonly string $reading;
 
@@ -44,8 +44,8 @@ final class Transport
     private string $warning = '';
 
     /** Bytes received, and bytes that the kernel took. */
-    public int $received = 0;
-    public int $taken = 0;
+    public int $receivedBytes = 0;
+    public int $sentBytes = 0;
 
     /**
      * @param resource         $stream   not blocking
@@ -120,7 +120,7 @@ final class Transport
 
             return $ended ? '' : null;
         }
-        $this->received += \strlen($bytes);
+        $this->receivedBytes += \strlen($bytes);
 
         return $bytes;
     }
@@ -131,7 +131,7 @@ final class Transport
      * A reset is always seen, and so is the close of a Unix socket. On Linux with ext-sockets, the end of a TCP
      * connection is seen once the kernel has all bytes before it. For other ends, the caller has to receive.
      */
-    public function hasEndAhead(): bool
+    public function hasUnreadEnd(): bool
     {
         // Sends nothing, and fails after a reset.
         [$sent] = Warnings::of(fn() => stream_socket_sendto($this->stream, ''));
@@ -171,17 +171,17 @@ final class Transport
 
                 return false;
             }
-            $this->taken += $sent;
+            $this->sentBytes += $sent;
             if ($sent === \strlen($bytes)) {
                 return true;
             }
             $bytes = substr($bytes, $sent);
         }
-        $this->out .= $bytes;
+        $this->unsent .= $bytes;
         $this->sending = true;
         $this->flush();
         if ($this->sending) {
-            $this->writing ??= EventLoop::onWritable($this->stream, $this->push(...));
+            $this->writing ??= EventLoop::onWritable($this->stream, $this->trySend(...));
         }
 
         return !$this->sending && !$this->broken;
@@ -238,7 +238,7 @@ final class Transport
         $this->closed = true;
         EventLoop::cancel($this->reading);
         $this->stopWriting();
-        $this->forget();
+        $this->discardUnsent();
         $this->written = static function (): void {}; // the closure refers to this object
         if ($this->secure) {
             $this->end(); // fclose() below would send its alert too late
@@ -253,7 +253,7 @@ final class Transport
     }
 
     /** Sends as much of the rest as possible, even if the event loop has not reported that the stream is writable. */
-    public function push(): void
+    public function trySend(): void
     {
         $this->flush();
         if (!$this->sending) {
@@ -265,25 +265,25 @@ final class Transport
     private function flush(): void
     {
         do {
-            $bytes = substr($this->out, $this->sent, self::MAX_SEND_BYTES);
+            $bytes = substr($this->unsent, $this->sentOffset, self::MAX_SEND_BYTES);
             $sent = @fwrite($this->stream, $bytes);
             if ($sent === false || $sent === 0 && $this->secure && $this->wasReset()) {
                 $this->broken = true;
-                $this->forget();
+                $this->discardUnsent();
 
                 return;
             }
-            $this->taken += $sent;
-            $this->sent += $sent;
+            $this->sentBytes += $sent;
+            $this->sentOffset += $sent;
         } while ($sent === self::MAX_SEND_BYTES);
-        if ($this->sent === \strlen($this->out)) {
-            $this->forget();
+        if ($this->sentOffset === \strlen($this->unsent)) {
+            $this->discardUnsent();
         }
     }
 
-    private function forget(): void
+    private function discardUnsent(): void
     {
-        [$this->out, $this->sent, $this->sending] = ['', 0, false];
+        [$this->unsent, $this->sentOffset, $this->sending] = ['', 0, false];
     }
 
     /** Returns whether the client has reset a TLS connection: the kernel has no peer address then. */

@@ -21,7 +21,7 @@ final class UnixSocketFile
      *
      * @var array<string, list<array{string, int}>>
      */
-    private static array $made = [];
+    private static array $created = [];
 
     private function __construct() {}
 
@@ -30,7 +30,7 @@ final class UnixSocketFile
      *
      * @throws ListenException
      */
-    public static function makeRoom(string $path, string $address): void
+    public static function prepare(string $path, string $address): void
     {
         $bytes = \strlen($path);
         if ($bytes > self::MAX_PATH_BYTES) {
@@ -56,23 +56,23 @@ final class UnixSocketFile
         }
     }
 
-    public static function made(string $path): void
+    public static function recordCreated(string $path): void
     {
         $identity = self::identity($path);
         if ($identity !== null) {
-            self::$made[$path][] = [$identity, (int) getmypid()];
+            self::$created[$path][] = [$identity, (int) getmypid()];
         }
     }
 
     /** Removes a created file. Call it once per file while its socket is open, as the inode is unique until then. */
     public static function remove(string $path): void
     {
-        $made = isset(self::$made[$path]) ? array_shift(self::$made[$path]) : null;
-        if ($made === [self::identity($path), getmypid()]) {
+        $created = isset(self::$created[$path]) ? array_shift(self::$created[$path]) : null;
+        if ($created === [self::identity($path), getmypid()]) {
             @unlink($path);
         }
-        if ((self::$made[$path] ?? []) === []) {
-            unset(self::$made[$path]);
+        if ((self::$created[$path] ?? []) === []) {
+            unset(self::$created[$path]);
         }
     }
 

@@ -65,7 +65,7 @@ final class StatisticsTest extends TestCase
             ],
         );
         self::assertEqualsWithDelta($before, $statistics->started, 5);
-        self::assertCount(\count(HttpServerStatistics::BOUNDS) + 1, $statistics->durations);
+        self::assertCount(\count(HttpServerStatistics::DURATION_BOUNDS) + 1, $statistics->durations);
         self::assertSame(3, array_sum($statistics->durations));
         self::assertSame(['/{page}'], array_keys($statistics->routes));
         [$count, $seconds, $failed] = $statistics->routes['/{page}'];
@@ -169,7 +169,7 @@ final class StatisticsTest extends TestCase
 
         self::assertCount(3, $this->log()->messages());
         self::assertMatchesRegularExpression(
-            "/^The figure name of .+ can't be told: it is no finite number$/s",
+            '/^The value name of .+ is not a finite number, and is left out$/s',
             $this->log()->messages()[0],
         );
     }

@@ -297,7 +297,7 @@ final class StoppingTest extends TestCase
             $client = $this->client()->get('/wait');
             Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 1, 'it has begun');
             [$leaving, $log] = [$this->server(), $this->log()];
-            $left = Async::run(static fn() => $leaving->leave(\INF));
+            $left = Async::run(static fn() => $leaving->handOver(\INF));
 
             self::assertTrue($idle->isEnded());
             $this->serveGated(new HttpServerOptions(stopTimeout: 0.3));
@@ -317,7 +317,7 @@ final class StoppingTest extends TestCase
         $this->serveGated(new HttpServerOptions(handlerTimeout: 0.2, stopTimeout: 0.1));
         $client = $this->client()->get('/stream');
         $client->until("5\r\nbegin\r\n");
-        $this->server()->leave(0.1);
+        $this->server()->handOver(0.1);
 
         self::assertSame(
             ['1 request was not answered within 0.3 s, and given up as the server stops'],

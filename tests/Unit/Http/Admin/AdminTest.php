@@ -9,8 +9,8 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Psr\Log\LogLevel;
 use Spindle\Http\Admin;
+use Spindle\Http\Internal\Admin\CombinedStatistics;
 use Spindle\Http\Internal\Admin\Readiness;
-use Spindle\Http\Internal\Admin\ServerFigures;
 use Spindle\Http\Internal\Admin\ServerOverview;
 use Spindle\Http\Internal\Process\EndedProcessTotals;
 use Spindle\Http\Internal\Server\Checks;
@@ -35,7 +35,7 @@ final class AdminTest extends TestCase
         $past = new EndedProcessTotals();
         $past->add(FixedOverview::process(pid: 1, answered: [200 => 5])->toJson());
         $overview = self::createStub(ServerOverview::class);
-        $overview->method('figures')->willReturn(new ServerFigures(
+        $overview->method('statistics')->willReturn(new CombinedStatistics(
             [FixedOverview::process(pid: 2, answered: [200 => 1])],
             $past->totals(),
         ));

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Http\Admin;
 
 use Spindle\Http\HttpServerStatistics;
+use Spindle\Http\Internal\Admin\CombinedStatistics;
 use Spindle\Http\Internal\Admin\Readiness;
-use Spindle\Http\Internal\Admin\ServerFigures;
 use Spindle\Http\Internal\Admin\ServerOverview;
 
 /** Returns fixed values, and counts the calls. */
@@ -25,14 +25,14 @@ final class FixedOverview implements ServerOverview
         private readonly ?Readiness $condition = null,
     ) {}
 
-    public function figures(): ServerFigures
+    public function statistics(): CombinedStatistics
     {
         ++$this->asked;
 
-        return new ServerFigures($this->statistics ?? [self::process()]);
+        return new CombinedStatistics($this->statistics ?? [self::process()]);
     }
 
-    public function condition(): Readiness
+    public function readiness(): Readiness
     {
         return $this->condition ?? Readiness::ready($this->checks);
     }
@@ -76,7 +76,7 @@ final class FixedOverview implements ServerOverview
             refused: [400 => $count + 5],
             abandoned: $count + 6,
             durations: array_values(array_replace(
-                array_fill(0, \count(HttpServerStatistics::BOUNDS) + 1, 0),
+                array_fill(0, \count(HttpServerStatistics::DURATION_BOUNDS) + 1, 0),
                 $durations,
             )),
             duration: $count / 2,

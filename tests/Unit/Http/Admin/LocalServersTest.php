@@ -30,7 +30,7 @@ final class LocalServersTest extends TestCase
             self::server(['db' => $shared, 'one' => self::pool(1)]),
             self::server(['db' => $shared, 'two' => self::pool(2)]),
         ];
-        [$together] = $all = (new LocalServers($servers))->figures()->processes;
+        [$together] = $all = (new LocalServers($servers))->statistics()->processes;
 
         self::assertCount(1, $all);
         self::assertSame(
@@ -50,8 +50,8 @@ final class LocalServersTest extends TestCase
         $servers = [self::server(), self::server()];
         $servers[1]->stop();
 
-        self::assertFalse((new LocalServers($servers))->figures()->isReady());
-        self::assertSame('draining', (new LocalServers($servers))->condition()->problem);
+        self::assertFalse((new LocalServers($servers))->statistics()->isReady());
+        self::assertSame('draining', (new LocalServers($servers))->readiness()->problem);
     }
 
     public function testChecksOfAllAreRunAndOneThatFailsAnywhereFails(): void
@@ -68,7 +68,7 @@ final class LocalServersTest extends TestCase
 
         self::assertSame(
             ['db' => 'gone', 'disk' => null, 'late' => Checks::LATE],
-            (new LocalServers($servers))->condition()->checks,
+            (new LocalServers($servers))->readiness()->checks,
         );
         $end->cancel();
         delay(0); // lets the late check end
@@ -88,7 +88,7 @@ final class LocalServersTest extends TestCase
             self::server(checks: ['c' => $check]),
         ];
 
-        self::assertSame(['a' => null, 'b' => null, 'c' => null], (new LocalServers($servers))->condition()->checks);
+        self::assertSame(['a' => null, 'b' => null, 'c' => null], (new LocalServers($servers))->readiness()->checks);
     }
 
     /**

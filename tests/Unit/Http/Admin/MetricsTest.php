@@ -6,8 +6,8 @@ namespace Spindle\Tests\Unit\Http\Admin;
 
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\HttpServerStatistics;
+use Spindle\Http\Internal\Admin\CombinedStatistics;
 use Spindle\Http\Internal\Admin\Metrics;
-use Spindle\Http\Internal\Admin\ServerFigures;
 
 final class MetricsTest extends TestCase
 {
@@ -58,7 +58,7 @@ final class MetricsTest extends TestCase
     {
         $exposed = self::of(
             FixedOverview::process(pid: 1, count: 3, durations: [1, 0, 2]),
-            FixedOverview::process(pid: 2, count: 4, durations: [2, \count(HttpServerStatistics::BOUNDS) => 5]),
+            FixedOverview::process(pid: 2, count: 4, durations: [2, \count(HttpServerStatistics::DURATION_BOUNDS) => 5]),
         );
         $name = 'spindle_http_request_duration_seconds';
 
@@ -67,7 +67,7 @@ final class MetricsTest extends TestCase
             ['3', '3', '5'],
             array_map(
                 static fn(float $bound): string => $exposed->samples["{$name}_bucket{le=\"{$bound}\"}"],
-                \array_slice(HttpServerStatistics::BOUNDS, 0, 3),
+                \array_slice(HttpServerStatistics::DURATION_BOUNDS, 0, 3),
             ),
         );
         self::assertSame(
@@ -179,6 +179,6 @@ final class MetricsTest extends TestCase
 
     private static function of(HttpServerStatistics ...$processes): Exposed
     {
-        return new Exposed(Metrics::of(new ServerFigures(array_values($processes))));
+        return new Exposed(Metrics::of(new CombinedStatistics(array_values($processes))));
     }
 }

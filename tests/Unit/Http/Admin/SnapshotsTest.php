@@ -33,7 +33,7 @@ final class SnapshotsTest extends TestCase
         $snapshot = (array) json_decode($event->data, true, flags: \JSON_THROW_ON_ERROR);
 
         self::assertEquals(
-            [true, ['200' => 7, '500' => 2], 30, HttpServerStatistics::BOUNDS],
+            [true, ['200' => 7, '500' => 2], 30, HttpServerStatistics::DURATION_BOUNDS],
             [$snapshot['ready'], $snapshot['answered'], $snapshot['inFlight'], $snapshot['bounds']],
         );
         self::assertSame([[7, [1, 0.5, 0]]], $snapshot['routes']);

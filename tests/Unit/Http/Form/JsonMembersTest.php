@@ -24,10 +24,10 @@ final class JsonMembersTest extends TestCase
         1,
         2,
         3,
-        JsonMembers::FEW - 1,
-        JsonMembers::FEW,
-        JsonMembers::FEW + 1,
-        JsonMembers::FEW + 50,
+        JsonMembers::MAX_UNCOUNTED_MEMBERS - 1,
+        JsonMembers::MAX_UNCOUNTED_MEMBERS,
+        JsonMembers::MAX_UNCOUNTED_MEMBERS + 1,
+        JsonMembers::MAX_UNCOUNTED_MEMBERS + 50,
     ];
 
     /** Parts of keys and strings that look like structure. */
@@ -36,7 +36,7 @@ final class JsonMembersTest extends TestCase
     /** @return iterable<string, array{string, int}> a text, and how many of its members count */
     public static function texts(): iterable
     {
-        $hundred = self::members(JsonMembers::FEW);
+        $hundred = self::members(JsonMembers::MAX_UNCOUNTED_MEMBERS);
         yield 'no object' => ['[' . str_repeat('"a:b",', 500) . '0]', 0];
         yield 'objects with few members' => ['[' . str_repeat("{{$hundred}},", 10) . '{}]', 0];
         yield 'one member more' => ['{' . $hundred . ',"x":0}', 101];
@@ -169,7 +169,7 @@ final class JsonMembersTest extends TestCase
     private static function counted(mixed $value): int
     {
         $members = $value instanceof \stdClass ? \count((array) $value) : 0;
-        $count = $members > JsonMembers::FEW ? $members : 0;
+        $count = $members > JsonMembers::MAX_UNCOUNTED_MEMBERS ? $members : 0;
         foreach (\is_array($value) || $value instanceof \stdClass ? (array) $value : [] as $each) {
             $count += self::counted($each);
         }

@@ -35,10 +35,10 @@ final class ChannelTest extends TestCase
         self::assertSame([], $this->there->receive());
         $this->here->send(Message::Question, 7, "a\0b");
         $this->here->send(Message::Ping);
-        $this->there->send(Message::Alive);
+        $this->there->send(Message::Pong);
 
         self::assertSame([[Message::Question, 7, "a\0b"], [Message::Ping, 0, '']], $this->there->receive());
-        self::assertSame([[Message::Alive, 0, '']], $this->here->receive());
+        self::assertSame([[Message::Pong, 0, '']], $this->here->receive());
     }
 
     public function testWhatTheOtherSideDoesNotTakeIsKeptAndBlocksNothing(): void
@@ -59,11 +59,11 @@ final class ChannelTest extends TestCase
 
     public function testTheLastMessagesOfASideThatIsGoneAreHeardBeforeItsEnd(): void
     {
-        $this->here->send(Message::Dying, 0, 'why');
+        $this->here->send(Message::Ending, 0, 'why');
         $this->here->finish();
         $this->here->close();
 
-        self::assertSame([[Message::Dying, 0, 'why']], $this->there->receive());
+        self::assertSame([[Message::Ending, 0, 'why']], $this->there->receive());
         self::assertNull($this->there->receive());
         $this->there->send(Message::Ping, 0, str_repeat('x', 1_000_000));
         self::assertTrue($this->there->isSent(), 'nothing waits for one that is gone');
@@ -71,7 +71,7 @@ final class ChannelTest extends TestCase
 
     public function testNothingBlocksAfterwardsEither(): void
     {
-        $this->here->send(Message::Dying, 0, 'why');
+        $this->here->send(Message::Ending, 0, 'why');
         $this->here->finish();
 
         self::assertFalse(stream_get_meta_data($this->here->stream())['blocked']);

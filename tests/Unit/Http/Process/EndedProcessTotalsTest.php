@@ -6,7 +6,7 @@ namespace Spindle\Tests\Unit\Http\Process;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
-use Spindle\Http\Internal\Admin\ServerFigures;
+use Spindle\Http\Internal\Admin\CombinedStatistics;
 use Spindle\Http\Internal\Process\EndedProcessTotals;
 use Spindle\Tests\Unit\Http\Admin\FixedOverview;
 
@@ -44,7 +44,7 @@ final class EndedProcessTotalsTest extends TestCase
     {
         $past = new EndedProcessTotals();
         $past->add(FixedOverview::process(pid: 1, count: 5, pools: ['db' => ['in_use' => 2]])->toJson());
-        $totals = (new ServerFigures(
+        $totals = (new CombinedStatistics(
             [FixedOverview::process(pid: 2, pools: ['db' => ['in_use' => 1]])],
             $past->totals(),
         ))->totals;
@@ -80,14 +80,14 @@ final class EndedProcessTotalsTest extends TestCase
         $past = new EndedProcessTotals();
         $first = FixedOverview::process(pid: 1, routes: $routes('a'));
         $second = FixedOverview::process(pid: 2, routes: $routes('b'));
-        $past->heard($first->toJson());
-        $past->heard($second->toJson());
-        $before = (new ServerFigures([$first, $second], $past->totals()))->totals->routes;
+        $past->addRoutes($first->toJson());
+        $past->addRoutes($second->toJson());
+        $before = (new CombinedStatistics([$first, $second], $past->totals()))->totals->routes;
         $past->add($second->toJson());
 
         self::assertSame([5, 0.25, 1], $before['/b200']);
         self::assertSame([500, 25.0, 100], $before['other']);
-        self::assertSame($before, (new ServerFigures([$first], $past->totals()))->totals->routes);
+        self::assertSame($before, (new CombinedStatistics([$first], $past->totals()))->totals->routes);
         $past->add($first->toJson());
         self::assertSame($before, $past->totals()->routes);
     }
@@ -105,7 +105,7 @@ final class EndedProcessTotalsTest extends TestCase
     public function testWhatIsNoStatisticsIsNothing(string $counted): void
     {
         $past = new EndedProcessTotals();
-        $past->heard($counted);
+        $past->addRoutes($counted);
         $past->add($counted);
 
         self::assertSame([[], []], [$past->totals()->answered, $past->totals()->routes]);

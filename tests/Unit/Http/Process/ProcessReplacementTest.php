@@ -124,7 +124,7 @@ final class ProcessReplacementTest extends TestCase
     {
         $events = [];
         while (($slot = $this->succession->next()) !== null) {
-            $events[] = $slot->duty->name;
+            $events[] = $slot->role->name;
             if ($this->succession->succeeded()) {
                 $events[] = 'end of a reload';
             }

@@ -57,7 +57,7 @@ final class ChecksTest extends TestCase
         $before = $this->now();
         self::resultsOf(['late' => static fn() => delay(1.5)]);
 
-        self::assertEqualsWithDelta(Checks::DEADLINE, $this->now() - $before, 0.01);
+        self::assertEqualsWithDelta(Checks::TIMEOUT_SECONDS, $this->now() - $before, 0.01);
     }
 
     public function testOneThatHangsIsLateUntilItEndsAndIsNotRunTwiceAtOnce(): void

@@ -15,20 +15,20 @@ final class ConnectionLimitsTest extends TestCase
     public function testTheAddressesOfOneIpv6NetworkCountAsOne(): void
     {
         $room = self::room();
-        $room->began(self::peer('[2001:db8:1:2::1]'));
-        $room->began(self::peer('[2001:db8:1:2:ffff::2]'));
+        $room->countConnection(self::peer('[2001:db8:1:2::1]'));
+        $room->countConnection(self::peer('[2001:db8:1:2:ffff::2]'));
 
         self::assertFalse($room->admits(self::peer('[2001:db8:1:2::3]'), []));
         self::assertTrue($room->admits(self::peer('[2001:db8:1:3::1]'), []));
-        $room->ended(self::peer('[2001:db8:1:2::1]'));
+        $room->uncountConnection(self::peer('[2001:db8:1:2::1]'));
         self::assertTrue($room->admits(self::peer('[2001:db8:1:2::3]'), []));
     }
 
     public function testEachIpv4AddressCountsByItself(): void
     {
         $room = self::room();
-        $room->began(self::peer('192.0.2.1'));
-        $room->began(self::peer('192.0.2.1'));
+        $room->countConnection(self::peer('192.0.2.1'));
+        $room->countConnection(self::peer('192.0.2.1'));
 
         self::assertFalse($room->admits(self::peer('192.0.2.1'), []));
         self::assertTrue($room->admits(self::peer('192.0.2.2'), []));
@@ -38,16 +38,16 @@ final class ConnectionLimitsTest extends TestCase
     {
         $room = self::room();
         [$proxy, $other] = [self::peer('[fe80::1%eth0]'), self::peer('[fe80::2%eth0]')];
-        $room->began($proxy);
-        $room->began($proxy);
+        $room->countConnection($proxy);
+        $room->countConnection($proxy);
         $room->trust($proxy);
 
         self::assertTrue($room->admits($proxy, []));
         self::assertFalse($room->admits($other, []));
-        $room->ended($proxy);
-        $room->ended($proxy);
-        $room->began($other);
-        $room->began($other);
+        $room->uncountConnection($proxy);
+        $room->uncountConnection($proxy);
+        $room->countConnection($other);
+        $room->countConnection($other);
         self::assertFalse($room->admits($proxy, []), 'it is trusted anew when it has sent a request');
     }
 

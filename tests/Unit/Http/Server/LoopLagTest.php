@@ -21,7 +21,7 @@ final class LoopLagTest extends TestCase
         $lag = $this->lag();
         $this->block($lag, 2.5);
 
-        self::assertSame([2.0, 2.0], [$lag->last(), $lag->longest()]);
+        self::assertSame([2.0, 2.0], [$lag->last(), $lag->max()]);
     }
 
     public function testAnEndInTimeIsNoLook(): void
@@ -30,7 +30,7 @@ final class LoopLagTest extends TestCase
         $this->block($lag, 2.5);
         $this->block($lag, 0.2);
 
-        self::assertSame([2.0, 2.0], [$lag->last(), $lag->longest()]);
+        self::assertSame([2.0, 2.0], [$lag->last(), $lag->max()]);
     }
 
     public function testItIsForgottenAfterAMinuteEvenIfNobodyIsServed(): void
@@ -38,10 +38,10 @@ final class LoopLagTest extends TestCase
         $lag = $this->lag();
         $this->block($lag, 2.5);
         $this->pass(59.0);
-        self::assertSame([2.0, 2.0], [$lag->last(), $lag->longest()]);
+        self::assertSame([2.0, 2.0], [$lag->last(), $lag->max()]);
         $this->pass(2.0);
 
-        self::assertSame([0.0, 0.0], [$lag->last(), $lag->longest()]);
+        self::assertSame([0.0, 0.0], [$lag->last(), $lag->max()]);
     }
 
     public function testTheLongestIsThatOfTheLastMinute(): void
@@ -51,11 +51,11 @@ final class LoopLagTest extends TestCase
             $this->block($lag, $seconds);
             $this->pass(18.0);
         }
-        self::assertSame([2.0, 3.0], [$lag->last(), $lag->longest()]);
+        self::assertSame([2.0, 3.0], [$lag->last(), $lag->max()]);
         $this->pass(16.0);
-        self::assertSame(2.0, $lag->longest());
+        self::assertSame(2.0, $lag->max());
         $this->pass(30.0);
-        self::assertSame(0.0, $lag->longest());
+        self::assertSame(0.0, $lag->max());
     }
 
     public function testItLooksByItself(): void
@@ -66,7 +66,7 @@ final class LoopLagTest extends TestCase
         delay(0.01);
         $lag->stop();
 
-        self::assertEqualsWithDelta(0.1, $lag->longest(), 0.09);
+        self::assertEqualsWithDelta(0.1, $lag->max(), 0.09);
     }
 
     private function lag(): LoopLag

@@ -19,22 +19,22 @@ final class RepeatedWarningsTest extends TestCase
     public function testWhatGoesOnIsReportedWhenItBegins(): void
     {
         $recurrences = new RepeatedWarnings(fn(): int => $this->now);
-        self::assertTrue($recurrences->begins('full'));
+        self::assertTrue($recurrences->isNew('full'));
         for ($i = 0; $i < 10; ++$i) {
             $this->now += 59_000_000_000;
-            self::assertFalse($recurrences->begins('full'));
+            self::assertFalse($recurrences->isNew('full'));
         }
-        self::assertTrue($recurrences->begins('slow'), 'which is something else');
+        self::assertTrue($recurrences->isNew('slow'), 'which is something else');
     }
 
     public function testAfterAQuietMinuteItBeginsAnew(): void
     {
         $recurrences = new RepeatedWarnings(fn(): int => $this->now);
-        $recurrences->begins('full');
+        $recurrences->isNew('full');
         $this->now += 61_000_000_000;
 
-        self::assertTrue($recurrences->begins('full'));
-        self::assertFalse($recurrences->begins('full'));
+        self::assertTrue($recurrences->isNew('full'));
+        self::assertFalse($recurrences->isNew('full'));
     }
 
     public function testItsMemoryHasAnEnd(): void
@@ -42,7 +42,7 @@ final class RepeatedWarningsTest extends TestCase
         $recurrences = new RepeatedWarnings(fn(): int => $this->now);
         $before = memory_get_usage();
         for ($i = 0; $i < 100_000; ++$i) {
-            $recurrences->begins("kind {$i}");
+            $recurrences->isNew("kind {$i}");
         }
 
         self::assertLessThan($before + 500_000, memory_get_usage());

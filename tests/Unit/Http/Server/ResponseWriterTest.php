@@ -134,7 +134,7 @@ final class ResponseWriterTest extends TestCase
         $writer = new ResponseWriter();
         $lines = static function (ForeignResponse $response) use ($writer): array {
             $keep = true;
-            $head = explode("\r\n\r\n", $writer->whole($response, 'hello', new Head(), $keep, (int) hrtime(true)))[0];
+            $head = explode("\r\n\r\n", $writer->complete($response, 'hello', new Head(), $keep, (int) hrtime(true)))[0];
 
             return array_values(array_filter(
                 explode("\r\n", $head),
@@ -181,11 +181,11 @@ final class ResponseWriterTest extends TestCase
         $writer = new ResponseWriter();
         $keep = true;
         [$then, $now] = [new \DateTimeImmutable('now'), (int) hrtime(true)];
-        $first = $writer->whole(Response::text(''), '', new Head(), $keep, $now);
-        self::assertSame($first, $writer->whole(Response::text(''), '', new Head(), $keep, $now + 999_999_999));
+        $first = $writer->complete(Response::text(''), '', new Head(), $keep, $now);
+        self::assertSame($first, $writer->complete(Response::text(''), '', new Head(), $keep, $now + 999_999_999));
         time_sleep_until((float) $then->format('U') + 1.0);
 
-        self::assertNotSame($first, $writer->whole(Response::text(''), '', new Head(), $keep, $now + 1_000_000_000));
+        self::assertNotSame($first, $writer->complete(Response::text(''), '', new Head(), $keep, $now + 1_000_000_000));
     }
 
     public function testWhatIsSaidOfTheConnectionFitsTheClient(): void
@@ -247,7 +247,7 @@ final class ResponseWriterTest extends TestCase
     private static function write(ResponseInterface $response, Head $request = new Head(), bool $keep = true): array
     {
         $body = $response instanceof Response ? $response->body() : null;
-        $bytes = (new ResponseWriter())->whole(
+        $bytes = (new ResponseWriter())->complete(
             $response,
             \is_string($body) ? $body : (string) $response->getBody(),
             $request,

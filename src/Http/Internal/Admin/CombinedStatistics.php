@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Admin;
 
 use Spindle\Http\HttpServerStatistics;
 
-final readonly class ServerFigures
+final readonly class CombinedStatistics
 {
     public Totals $totals;
 
