@@ -34,7 +34,7 @@ final class PooledConnection implements PostgresLink
      * @param \Closure(string): void $warn
      */
     public function __construct(
-        private readonly SessionPool $roster,
+        private readonly SessionPool $pool,
         private readonly Session $session,
         ?float $leakAfter,
         private readonly \Closure $warn,
@@ -142,8 +142,8 @@ final class PooledConnection implements PostgresLink
             EventLoop::cancel($this->timer);
         }
         $this->session->noteChange();
-        [$roster, $session] = [$this->roster, $this->session];
-        $this->lease->end(static fn() => $roster->give($session));
+        [$pool, $session] = [$this->pool, $this->session];
+        $this->lease->end(static fn() => $pool->give($session));
     }
 
     private function held(): ConnectionSession

@@ -9,7 +9,7 @@ use Amp\CancelledException;
 use Spindle\Postgres\Internal\ConnectionSession;
 use Spindle\Postgres\Internal\Listening;
 use Spindle\Postgres\Internal\NotSerializable;
-use Spindle\Postgres\Internal\Sessions;
+use Spindle\Postgres\Internal\SessionFactory;
 use Spindle\Postgres\Internal\TransactionRun;
 
 /**
@@ -52,7 +52,7 @@ final class PostgresConnection implements PostgresLink
     ): self {
         $options = \is_string($options) ? PostgresOptions::of($options) : $options;
 
-        $session = (new Sessions($options))->open($cancellation);
+        $session = (new SessionFactory($options))->open($cancellation);
         $logger = $options->logger;
         $warn = $logger === null ? null : static fn(string $warning) => $logger->warning($warning);
 
@@ -129,7 +129,7 @@ final class PostgresConnection implements PostgresLink
      */
     public function listen(string|array $channels, ?Cancellation $cancellation = null): \Generator
     {
-        return Listening::to(new Sessions($this->options), (array) $channels, $cancellation);
+        return Listening::to(new SessionFactory($this->options), (array) $channels, $cancellation);
     }
 
     /** Returns the id of the server's process, as shown in pg_stat_activity. */

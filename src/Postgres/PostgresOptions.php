@@ -238,9 +238,9 @@ final readonly class PostgresOptions
         if ($this->statementCache !== null && $this->statementCache < 0) {
             throw new \ValueError("The option statementCache must be 0 or more, not {$this->statementCache}");
         }
-        if ($this->maxValueBytes !== null && $this->maxValueBytes < SizeLimits::FLOOR) {
+        if ($this->maxValueBytes !== null && $this->maxValueBytes < SizeLimits::MIN_BYTES) {
             throw new \ValueError(
-                'The option maxValueBytes must be at least ' . SizeLimits::FLOOR . ", not {$this->maxValueBytes}",
+                'The option maxValueBytes must be at least ' . SizeLimits::MIN_BYTES . ", not {$this->maxValueBytes}",
             );
         }
         if ($this->persistent && $this->driver !== PostgresDriver::ExtPgsql) {

@@ -9,7 +9,7 @@ use Spindle\Postgres\Internal\Listening;
 use Spindle\Postgres\Internal\NotSerializable;
 use Spindle\Postgres\Internal\Pool\Queries;
 use Spindle\Postgres\Internal\Pool\SessionPool;
-use Spindle\Postgres\Internal\Sessions;
+use Spindle\Postgres\Internal\SessionFactory;
 use Spindle\Postgres\Internal\TransactionRun;
 use Spindle\Statistics;
 
@@ -39,7 +39,7 @@ final class PostgresPool implements PostgresLink, Statistics
 
     private readonly PostgresPoolOptions $poolOptions;
 
-    private readonly SessionPool $roster;
+    private readonly SessionPool $pool;
 
     private readonly Queries $queries;
 
@@ -69,15 +69,15 @@ final class PostgresPool implements PostgresLink, Statistics
         $this->warn = $this->poolOptions->onWarning ?? static function (string $warning) use ($logger): void {
             $logger === null ? error_log("Spindle: {$warning}") : $logger->warning($warning);
         };
-        $sessions = new Sessions($this->options);
-        $this->roster = new SessionPool($sessions, $maxConnections, $this->poolOptions, $this->warn);
-        $this->queries = new Queries($this->roster, $sessions->pipeline());
+        $sessionFactory = new SessionFactory($this->options);
+        $this->pool = new SessionPool($sessionFactory, $maxConnections, $this->poolOptions, $this->warn);
+        $this->queries = new Queries($this->pool, $sessionFactory->supportsPipelining());
     }
 
     public function __destruct()
     {
-        if ($this->roster->isOurs()) {
-            $this->roster->close();
+        if ($this->pool->isOurs()) {
+            $this->pool->close();
         }
     }
 
@@ -108,7 +108,7 @@ final class PostgresPool implements PostgresLink, Statistics
         array $parameters = [],
         ?Cancellation $cancellation = null,
     ): \Generator {
-        yield from TransactionRun::stream($this->roster, $sql, $parameters, $cancellation);
+        yield from TransactionRun::stream($this->pool, $sql, $parameters, $cancellation);
     }
 
     public function copyFrom(
@@ -117,31 +117,31 @@ final class PostgresPool implements PostgresLink, Statistics
         iterable $data,
         ?Cancellation $cancellation = null,
     ): int {
-        $session = $this->roster->take($cancellation);
+        $session = $this->pool->take($cancellation);
         try {
             return $session->copyFrom($sql, $data, $cancellation);
         } finally {
-            $this->roster->give($session);
+            $this->pool->give($session);
         }
     }
 
     public function copyTo(string $sql, ?Cancellation $cancellation = null): \Generator
     {
-        $session = $this->roster->take($cancellation);
+        $session = $this->pool->take($cancellation);
         try {
             yield from $session->copyTo($sql, $cancellation);
         } finally {
-            $this->roster->give($session);
+            $this->pool->give($session);
         }
     }
 
     public function executeScript(string $sql, ?Cancellation $cancellation = null): void
     {
-        $session = $this->roster->take($cancellation);
+        $session = $this->pool->take($cancellation);
         try {
             $session->script($sql, $cancellation);
         } finally {
-            $this->roster->give($session);
+            $this->pool->give($session);
         }
     }
 
@@ -151,7 +151,7 @@ final class PostgresPool implements PostgresLink, Statistics
         int $retries = 0,
         ?Cancellation $cancellation = null,
     ): mixed {
-        return TransactionRun::outermost($this->roster, $work, $isolation, $retries, $cancellation);
+        return TransactionRun::outermost($this->pool, $work, $isolation, $retries, $cancellation);
     }
 
     /**
@@ -165,9 +165,9 @@ final class PostgresPool implements PostgresLink, Statistics
      */
     public function acquire(?Cancellation $cancellation = null): PooledConnection
     {
-        $session = $this->roster->take($cancellation);
+        $session = $this->pool->take($cancellation);
 
-        return new PooledConnection($this->roster, $session, $this->poolOptions->leakAfter, $this->warn);
+        return new PooledConnection($this->pool, $session, $this->poolOptions->leakAfter, $this->warn);
     }
 
     /**
@@ -179,15 +179,15 @@ final class PostgresPool implements PostgresLink, Statistics
      */
     public function listen(string|array $channels, ?Cancellation $cancellation = null): \Generator
     {
-        return Listening::to(new Sessions($this->options), (array) $channels, $cancellation);
+        return Listening::to(new SessionFactory($this->options), (array) $channels, $cancellation);
     }
 
     public function stats(): PostgresPoolStatistics
     {
-        $counts = $this->roster->counts;
+        $counts = $this->pool->counts;
 
         return new PostgresPoolStatistics(
-            ...$this->roster->figures(),
+            ...$this->pool->statistics(),
             maxConnections: $this->maxConnections,
             acquired: $counts->acquired,
             timedOut: $counts->timedOut,
@@ -217,7 +217,7 @@ final class PostgresPool implements PostgresLink, Statistics
 
     public function isClosed(): bool
     {
-        return $this->roster->isClosed();
+        return $this->pool->isClosed();
     }
 
     /**
@@ -226,12 +226,12 @@ final class PostgresPool implements PostgresLink, Statistics
      */
     public function close(): void
     {
-        $this->roster->close();
+        $this->pool->close();
     }
 
     /** Closes all connections at once; statements in progress on them fail. */
     public function kill(): void
     {
-        $this->roster->kill();
+        $this->pool->kill();
     }
 }

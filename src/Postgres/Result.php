@@ -97,8 +97,8 @@ final class Result implements \IteratorAggregate, \Countable
         if ($this->columns === null || $this->count === 0) {
             return null;
         }
-        if ($this->columns->twice !== null) {
-            throw UnexpectedResultException::sameName($this->columns->twice);
+        if ($this->columns->duplicateName !== null) {
+            throw UnexpectedResultException::sameName($this->columns->duplicateName);
         }
 
         return $this->rows->first($this->columns, $this->columns->names);
@@ -203,8 +203,8 @@ final class Result implements \IteratorAggregate, \Countable
     /** @return iterable<list<array<string, mixed>>> */
     private function batches(): iterable
     {
-        if ($this->columns?->twice !== null) {
-            throw UnexpectedResultException::sameName($this->columns->twice);
+        if ($this->columns?->duplicateName !== null) {
+            throw UnexpectedResultException::sameName($this->columns->duplicateName);
         }
 
         return $this->columns === null ? [] : $this->rows->batches($this->columns, $this->columns->names);

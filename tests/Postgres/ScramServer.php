@@ -32,7 +32,7 @@ final class ScramServer
     }
 
     /** Returns whether the proof in a client-final-message is right. */
-    public function accepts(string $clientFinal): bool
+    public function canSend(string $clientFinal): bool
     {
         $key = hash_hmac('sha256', 'Client Key', $this->salted, true);
         $proof = base64_decode(substr((string) strstr($clientFinal, ',p='), 3), true);

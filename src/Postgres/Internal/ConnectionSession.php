@@ -19,14 +19,14 @@ final class ConnectionSession implements SessionLender
     /** Seconds of waiting for another fiber after which a warning is logged. */
     private const WARN_AFTER_SECONDS = 10;
 
-    private readonly FairMutex $turn;
+    private readonly FairMutex $mutex;
 
     private readonly int $process;
 
     /** Number of shared statements that are under way. */
-    private int $sharing = 0;
+    private int $sharedStatements = 0;
 
-    private bool $isOver = false;
+    private bool $isFinished = false;
 
     /** Whether the server has begun the transaction, if the session is lent for one. */
     private bool $isBegun = false;
@@ -46,7 +46,7 @@ final class ConnectionSession implements SessionLender
         private readonly bool $isTransaction = false,
         private readonly ?\Closure $warn = null,
     ) {
-        $this->turn = new FairMutex(
+        $this->mutex = new FairMutex(
             'The connection is busy with a transaction, a stream or a COPY. '
                 . 'Use that transaction, read to the end first, or use a pool',
         );
@@ -62,26 +62,26 @@ final class ConnectionSession implements SessionLender
     /** @param list<mixed> $parameters */
     public function query(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Result
     {
-        $this->share($cancellation);
+        $this->beginShared($cancellation);
         try {
             $this->ensureEndsNothing($sql);
 
             return $this->session->query($sql, $parameters, $cancellation);
         } finally {
-            $this->shared();
-            $this->watch();
+            $this->endShared();
+            $this->trackTransaction();
         }
     }
 
     public function script(string $sql, ?Cancellation $cancellation): void
     {
-        $this->share($cancellation);
+        $this->beginShared($cancellation);
         $ends = $this->isTransaction ? new TransactionEnds() : null;
         try {
             $this->session->script($sql, $cancellation, $ends);
         } finally {
-            $this->shared();
-            $this->watch();
+            $this->endShared();
+            $this->trackTransaction();
             $this->isEnded = $this->isEnded || $ends !== null && $ends->haveEnded($sql);
         }
         $this->ensureNotEnded();
@@ -122,34 +122,34 @@ final class ConnectionSession implements SessionLender
         array $parameters,
         ?Cancellation $cancellation,
     ): \Generator {
-        $this->share($cancellation);
-        $this->shared();
+        $this->beginShared($cancellation);
+        $this->endShared();
         $this->ensureEndsNothing($sql);
         try {
             foreach ($this->session->stream($sql, $parameters, $cancellation) as $index => $row) {
                 yield $index => $row;
-                $this->ensureNotOver();
+                $this->ensureUsable();
             }
         } finally {
-            $this->watch();
+            $this->trackTransaction();
         }
     }
 
     public function take(?Cancellation $cancellation): Session
     {
-        $this->takeTurn($cancellation, $this->ensureNotOver(...));
+        $this->lock($cancellation, $this->ensureUsable(...));
 
         return $this->session;
     }
 
     public function handOver(Session $session): void
     {
-        $this->turn->handOver();
+        $this->mutex->handOver();
     }
 
     public function give(Session $session): void
     {
-        $this->turn->give();
+        $this->mutex->release();
     }
 
     public function warn(string $warning): void
@@ -164,18 +164,18 @@ final class ConnectionSession implements SessionLender
      */
     public function finish(): void
     {
-        if ($this->isOver) {
+        if ($this->isFinished) {
             return;
         }
         try {
-            $this->takeTurn(null, static fn() => null);
+            $this->lock(null, static fn() => null);
         } catch (\LogicException) {
             $this->session->stop();
             throw new \LogicException('A COPY of the transaction was neither read to its end nor left');
         } finally {
             $this->end();
             // Fibers that were waiting for the turn get an exception.
-            $this->turn->give();
+            $this->mutex->release();
         }
     }
 
@@ -198,41 +198,41 @@ final class ConnectionSession implements SessionLender
     /** Ends the use of the session, also for fibers that are waiting for it. */
     public function end(): void
     {
-        $this->isOver = true;
+        $this->isFinished = true;
     }
 
     /** @param \Closure(): void $ensure throws when the session can not be used */
-    private function takeTurn(?Cancellation $cancellation, \Closure $ensure): void
+    private function lock(?Cancellation $cancellation, \Closure $ensure): void
     {
         $this->ensureOurs();
-        $this->turn->take($cancellation);
+        $this->mutex->acquire($cancellation);
         try {
-            while ($this->sharing > 0) {
+            while ($this->sharedStatements > 0) {
                 $this->waiting->wait($cancellation, static function (): void {});
             }
             $ensure();
         } catch (\Throwable $interruption) {
-            $this->turn->give();
+            $this->mutex->release();
             throw $interruption;
         }
     }
 
     /** Counts one more shared statement, once no borrower has the session. */
-    private function share(?Cancellation $cancellation): void
+    private function beginShared(?Cancellation $cancellation): void
     {
         $this->ensureOurs();
-        if ($this->turn->taken) {
+        if ($this->mutex->isLocked) {
             $warning = EventLoop::unreference(EventLoop::delay(self::WARN_AFTER_SECONDS, $this->reportWait(...)));
             try {
                 // The borrower that gets the turn next waits for this statement.
-                $this->turn->take($cancellation);
-                $this->turn->give();
+                $this->mutex->acquire($cancellation);
+                $this->mutex->release();
             } finally {
                 EventLoop::cancel($warning);
             }
         }
-        $this->ensureNotOver();
-        ++$this->sharing;
+        $this->ensureUsable();
+        ++$this->sharedStatements;
     }
 
     /** Logs a warning, since a deadlock between two fibers can not be detected here. */
@@ -246,23 +246,23 @@ final class ConnectionSession implements SessionLender
         ));
     }
 
-    private function shared(): void
+    private function endShared(): void
     {
-        if (--$this->sharing === 0) {
+        if (--$this->sharedStatements === 0) {
             $this->waiting->wakeAll();
         }
     }
 
     private function ensureEndsNothing(string $sql): void
     {
-        if ($this->isTransaction && SessionChanges::chains($sql)) {
+        if ($this->isTransaction && SessionChanges::chainsTransactions($sql)) {
             $this->isEnded = true;
             throw self::ended();
         }
     }
 
     /** Records whether a statement ended the transaction, because later statements would not be part of it. */
-    private function watch(): void
+    private function trackTransaction(): void
     {
         if (!$this->isTransaction) {
             return;
@@ -274,10 +274,10 @@ final class ConnectionSession implements SessionLender
         }
     }
 
-    private function ensureNotOver(): void
+    private function ensureUsable(): void
     {
         $this->ensureNotEnded();
-        if ($this->isOver) {
+        if ($this->isFinished) {
             throw new \LogicException(
                 'The transaction has ended. A Transaction and its streams can only be used within the function that '
                     . 'transaction() called',

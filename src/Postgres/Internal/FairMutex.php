@@ -10,20 +10,20 @@ use Amp\Cancellation;
 final class FairMutex
 {
     /** Must not be changed from outside. */
-    public bool $taken = false;
+    public bool $isLocked = false;
 
     /** Whether the holder is known, so that a wait for itself is detected. */
-    private bool $owned = false;
+    private bool $hasKnownHolder = false;
 
     /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null the holder's fiber; null also for {main} */
     private ?\WeakReference $fiber = null;
 
-    private readonly WaitingCallers $line;
+    private readonly WaitingCallers $waiting;
 
-    /** @param string $holder name of the resource, for the message of a wait that can't end */
-    public function __construct(private readonly string $holder)
+    /** @param string $resource name of the resource, for the message of a wait that can't end */
+    public function __construct(private readonly string $resource)
     {
-        $this->line = new WaitingCallers();
+        $this->waiting = new WaitingCallers();
     }
 
     /**
@@ -31,16 +31,16 @@ final class FairMutex
      *
      * @throws \LogicException when the calling fiber already has the turn
      */
-    public function take(?Cancellation $cancellation = null): void
+    public function acquire(?Cancellation $cancellation = null): void
     {
         $cancellation?->throwIfRequested();
-        if ($this->taken) {
+        if ($this->isLocked) {
             if ($this->isMine()) {
-                throw new \LogicException("{$this->holder}: this fiber waits for itself");
+                throw new \LogicException("{$this->resource}: this fiber waits for itself");
             }
-            $this->line->wait($cancellation, $this->give(...));
+            $this->waiting->wait($cancellation, $this->release(...));
         }
-        $this->taken = $this->owned = true;
+        $this->isLocked = $this->hasKnownHolder = true;
         $fiber = \Fiber::getCurrent();
         /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null $weak */
         $weak = $fiber === null ? null : \WeakReference::create($fiber);
@@ -50,22 +50,22 @@ final class FairMutex
     /** Whether the calling fiber has the turn. */
     public function isMine(): bool
     {
-        return $this->taken && $this->owned && $this->fiber?->get() === \Fiber::getCurrent();
+        return $this->isLocked && $this->hasKnownHolder && $this->fiber?->get() === \Fiber::getCurrent();
     }
 
     /** Declares that another fiber gives the turn back, so that the holder may wait for it. */
     public function handOver(): void
     {
-        $this->owned = false;
+        $this->hasKnownHolder = false;
     }
 
     /** Passes the turn to the fiber that has waited longest. */
-    public function give(): void
+    public function release(): void
     {
         // The turn stays taken, so that a newcomer can't overtake the fiber that is resumed here.
-        $this->owned = false;
-        if (!$this->line->wakeFirst()) {
-            $this->taken = false;
+        $this->hasKnownHolder = false;
+        if (!$this->waiting->wakeFirst()) {
+            $this->isLocked = false;
         }
     }
 }

@@ -30,10 +30,10 @@ final class Listening
     private const MAX_CHANNEL_BYTES = 63;
 
     /** @var array<int, self> listeners that wait */
-    private static array $held = [];
+    private static array $keptAlive = [];
 
     /** @var list<Notification> */
-    private array $arrived = [];
+    private array $pending = [];
 
     /** Whether the server has answered LISTEN. Until then reading must not pause, because answers may follow. */
     private bool $isAnswered = false;
@@ -53,7 +53,7 @@ final class Listening
      *
      * @return \Generator<int, Notification|NotificationGap>
      */
-    public static function to(Sessions $sessions, array $channels, ?Cancellation $cancellation): \Generator
+    public static function to(SessionFactory $sessionFactory, array $channels, ?Cancellation $cancellation): \Generator
     {
         if ($channels === []) {
             throw new \ValueError('listen() needs the names of channels');
@@ -71,13 +71,13 @@ final class Listening
         }
         $self = new self($cancellation);
         try {
-            $self->open($sessions, $channels);
+            $self->open($sessionFactory, $channels);
             for (;;) {
                 foreach ($self->take() as $notification) {
                     yield $notification;
                 }
                 if ($self->gap !== null) {
-                    yield $self->openAgain($sessions, $channels, $self->gap);
+                    yield $self->openAgain($sessionFactory, $channels, $self->gap);
                 }
             }
         } finally {
@@ -86,19 +86,19 @@ final class Listening
     }
 
     /** @param list<string> $channels */
-    private function open(Sessions $sessions, array $channels): void
+    private function open(SessionFactory $sessionFactory, array $channels): void
     {
-        $this->session = $session = $sessions->open($this->cancellation);
+        $this->session = $session = $sessionFactory->open($this->cancellation);
         $weak = \WeakReference::create($this);
-        $session->onNotification(static fn(Notification $notification) => $weak->get()?->arrive($notification));
-        $session->onClose(static fn(?\Throwable $reason) => $weak->get()?->lose($session, $reason));
+        $session->onNotification(static fn(Notification $notification) => $weak->get()?->add($notification));
+        $session->onClose(static fn(?\Throwable $reason) => $weak->get()?->onConnectionClosed($session, $reason));
         $this->gap = null;
         $this->isAnswered = false;
         foreach ($channels as $channel) {
             $session->query('LISTEN "' . str_replace('"', '""', $channel) . '"', [], $this->cancellation);
         }
         $this->isAnswered = true;
-        $timeout = $sessions->readTimeout();
+        $timeout = $sessionFactory->readTimeout();
         if ($timeout !== null) {
             $this->pingEvery($timeout, $session);
         }
@@ -112,7 +112,7 @@ final class Listening
                 return;
             }
             // While the reader is slow, nothing is read.
-            if ($self->arrived === [] && $session->inFlight() === 0) {
+            if ($self->pending === [] && $session->inFlight() === 0) {
                 async($session->ping(...))->ignore();
             }
             $self->pingEvery($seconds, $session);
@@ -120,12 +120,12 @@ final class Listening
     }
 
     /** @param list<string> $channels */
-    private function openAgain(Sessions $sessions, array $channels, NotificationGap $gap): NotificationGap
+    private function openAgain(SessionFactory $sessionFactory, array $channels, NotificationGap $gap): NotificationGap
     {
         $pause = new Backoff(delay: 0.05, factor: 2.0, maxDelay: 5.0, jitter: 0.5);
         for ($attempt = 1;; ++$attempt) {
             try {
-                $this->open($sessions, $channels);
+                $this->open($sessionFactory, $channels);
 
                 return $gap;
             } catch (AuthenticationException $refusal) {
@@ -140,9 +140,9 @@ final class Listening
     /** @return list<Notification> those that have arrived; waits for one or a gap */
     private function take(): array
     {
-        if ($this->arrived === [] && $this->gap === null) {
+        if ($this->pending === [] && $this->gap === null) {
             // Nothing else may reference the waiting fiber.
-            self::$held[spl_object_id($this)] = $this;
+            self::$keptAlive[spl_object_id($this)] = $this;
             $suspension = $this->waiting = EventLoop::getSuspension();
             $subscription = $this->cancellation?->subscribe(function (CancelledException $reason): void {
                 $waiting = $this->waiting;
@@ -156,10 +156,10 @@ final class Listening
                 if ($this->cancellation !== null) {
                     $this->cancellation->unsubscribe((string) $subscription);
                 }
-                unset(self::$held[spl_object_id($this)]);
+                unset(self::$keptAlive[spl_object_id($this)]);
             }
         }
-        [$taken, $this->arrived] = [$this->arrived, []];
+        [$taken, $this->pending] = [$this->pending, []];
         if ($this->session?->isOpen() === true) {
             $this->session->pause(false);
         }
@@ -167,16 +167,16 @@ final class Listening
         return $taken;
     }
 
-    private function arrive(Notification $notification): void
+    private function add(Notification $notification): void
     {
-        $this->arrived[] = $notification;
-        if ($this->isAnswered && \count($this->arrived) >= self::MAX_PENDING_NOTIFICATIONS) {
+        $this->pending[] = $notification;
+        if ($this->isAnswered && \count($this->pending) >= self::MAX_PENDING_NOTIFICATIONS) {
             $this->session?->pause(true);
         }
         $this->wake();
     }
 
-    private function lose(Session $session, ?\Throwable $reason): void
+    private function onConnectionClosed(Session $session, ?\Throwable $reason): void
     {
         if ($session === $this->session) {
             // Counts from the last byte received, because a network may fail long before the loss is noticed.

@@ -12,7 +12,7 @@ namespace Spindle\Postgres\Internal;
 final readonly class ServerError
 {
     /** Bytes that are kept of a field, because the server quotes values of any size. */
-    public const LONGEST = 0x1_0000;
+    public const MAX_FIELD_BYTES = 0x1_0000;
 
     /** Shorter values (in bytes) are hidden only inside quotes, because a message may contain them by chance. */
     private const MIN_DISTINCTIVE_BYTES = 4;
@@ -30,7 +30,7 @@ final readonly class ServerError
     public function __construct(#[\SensitiveParameter] array $fields, #[\SensitiveParameter] array $values = [])
     {
         foreach ($fields as $letter => $field) {
-            if (\strlen($field) > self::LONGEST) {
+            if (\strlen($field) > self::MAX_FIELD_BYTES) {
                 // A quoted value whose closing quote is cut off would not be found, so it is dropped.
                 $kept = $letter === 'M' && str_starts_with($fields['C'] ?? '', '22')
                     ? strstr($field, '"', true)
@@ -38,7 +38,7 @@ final readonly class ServerError
                 $fields[$letter] = ($kept === false ? preg_replace(
                     '/[\xC0-\xFF]?[\x80-\xBF]*$/D',
                     '',
-                    substr($field, 0, self::LONGEST),
+                    substr($field, 0, self::MAX_FIELD_BYTES),
                 ) : $kept) . '…';
             }
         }

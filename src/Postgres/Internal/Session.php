@@ -46,13 +46,13 @@ interface Session
     public function script(string $sql, ?Cancellation $cancellation = null, ?TransactionEnds $ends = null): void;
 
     /** Whether several queries may be in flight at once. */
-    public function pipelines(): bool;
+    public function supportsPipelining(): bool;
 
     /** Statements without an outcome, including abandoned ones. */
     public function inFlight(): int;
 
     /** Whether a query would be sent at once. */
-    public function accepts(): bool;
+    public function canSend(): bool;
 
     /**
      * Opens a transaction, together with the next statement at the latest. See {@see hasBegun()}.

@@ -66,7 +66,7 @@ final class SessionChanges
     /** @param list<string> $setup statements that set the session up */
     public function __construct(private readonly array $setup) {}
 
-    public static function suspects(string $sql): bool
+    public static function mayChangeSession(string $sql): bool
     {
         return preg_match(self::SUSPECT_PATTERN, $sql) !== 0;
     }
@@ -93,7 +93,7 @@ final class SessionChanges
     }
 
     /** Whether the statement ends a transaction and begins another at once. */
-    public static function chains(string $sql): bool
+    public static function chainsTransactions(string $sql): bool
     {
         return stripos($sql, 'chain') !== false && preg_match(self::CHAIN_PATTERN, $sql) !== 0;
     }
@@ -112,7 +112,7 @@ final class SessionChanges
         $this->meaning = $this->meaning || self::changesMeaning($sql);
     }
 
-    public function any(): bool
+    public function hasChanges(): bool
     {
         return $this->any;
     }

@@ -97,9 +97,9 @@ final class SessionLease implements Session
         $this->session()->script($sql, $cancellation, $ends);
     }
 
-    public function pipelines(): bool
+    public function supportsPipelining(): bool
     {
-        return $this->session->pipelines();
+        return $this->session->supportsPipelining();
     }
 
     public function inFlight(): int
@@ -107,9 +107,9 @@ final class SessionLease implements Session
         return $this->isOver ? 0 : $this->session->inFlight();
     }
 
-    public function accepts(): bool
+    public function canSend(): bool
     {
-        return !$this->isOver && $this->session->accepts();
+        return !$this->isOver && $this->session->canSend();
     }
 
     public function begin(string $sql, ?Cancellation $cancellation): void

@@ -8,7 +8,7 @@ namespace Spindle\Postgres\Internal;
 final readonly class SizeLimits
 {
     /** Bytes that are always allowed: no limit is lower. */
-    public const FLOOR = 0x10_0000;
+    public const MIN_BYTES = 0x10_0000;
 
     /** Divisors of memory_limit. While a value is read, up to three copies of it exist. */
     private const ROW_DIVISOR = 4;
@@ -20,13 +20,13 @@ final readonly class SizeLimits
     /** Returns the limit of one row, or of one row of a COPY, in bytes. */
     public function row(): int
     {
-        return $this->maxValueBytes ?? max(self::FLOOR, intdiv(self::memory(), self::ROW_DIVISOR));
+        return $this->maxValueBytes ?? max(self::MIN_BYTES, intdiv(self::memory(), self::ROW_DIVISOR));
     }
 
     /** Returns the limit of all rows that are held for one statement, in bytes. */
     public static function result(): int
     {
-        return max(self::FLOOR, intdiv(self::memory(), self::RESULT_DIVISOR));
+        return max(self::MIN_BYTES, intdiv(self::memory(), self::RESULT_DIVISOR));
     }
 
     private static function memory(): int

@@ -17,7 +17,7 @@ final class SqlText
      * Bytes of the longest statement that is remembered. A longer one probably contains its values, and comes only
      * once.
      */
-    public const MOST_KEPT = 0x4000;
+    public const MAX_CACHED_BYTES = 0x4000;
 
     /** Characters of a statement that identify it in a message. */
     private const MAX_EXCERPT_BYTES = 60;

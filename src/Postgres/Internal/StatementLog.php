@@ -10,11 +10,11 @@ use Psr\Log\LoggerInterface;
 final readonly class StatementLog
 {
     /** Whether there is a logger. */
-    public bool $wanted;
+    public bool $isEnabled;
 
     public function __construct(private ?LoggerInterface $logger, private int $connection, private int $pid)
     {
-        $this->wanted = $logger !== null;
+        $this->isEnabled = $logger !== null;
     }
 
     public function log(string $message, string $sql = ''): void

@@ -51,7 +51,7 @@ final class TransactionRun
         for ($attempt = 1;; ++$attempt) {
             $session = self::take($lender, $cancellation);
             try {
-                return self::once($lender, $session, $work, $isolation, $cancellation);
+                return self::attempt($lender, $session, $work, $isolation, $cancellation);
             } catch (DeadlockException|SerializationFailureException $failure) {
                 if ($attempt > $retries) {
                     throw $failure;
@@ -155,7 +155,7 @@ final class TransactionRun
      *
      * @return T
      */
-    private static function once(
+    private static function attempt(
         SessionLender $lender,
         Session $session,
         \Closure $work,
@@ -240,11 +240,11 @@ final class TransactionRun
             $lender->give($session);
         } else {
             $lender->handOver($session);
-            async(self::leave(...), $lender, $session, $end)->ignore();
+            async(self::endInBackground(...), $lender, $session, $end)->ignore();
         }
     }
 
-    private static function leave(SessionLender $lender, Session $session, string $end): void
+    private static function endInBackground(SessionLender $lender, Session $session, string $end): void
     {
         try {
             try {

@@ -8,7 +8,7 @@ use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\Internal\Session;
-use Spindle\Postgres\Internal\Sessions;
+use Spindle\Postgres\Internal\SessionFactory;
 use Spindle\Postgres\PostgresDriver;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Tests\EndsInTime;
@@ -40,7 +40,7 @@ final class PersistentFaultsTest extends TestCase
         $options = PostgresOptions::of($cluster->dsn())->with(
             ['driver' => PostgresDriver::ExtPgsql, 'persistent' => true],
         );
-        $open = static fn(): Session => (new Sessions($options))->open(null);
+        $open = static fn(): Session => (new SessionFactory($options))->open(null);
         $open()->close();
         $children = array_keys(Processes::childrenOf((int) $cluster->postmasterPid()));
         $cluster->kill();

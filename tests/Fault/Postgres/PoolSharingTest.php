@@ -185,7 +185,7 @@ final class PoolSharingTest extends TestCase
         do {
             [$outcomes, $seconds] = $this->outcomesOfAnEndAmongTen();
             // A query that begins later does not join the shared connection.
-        } while ($seconds > 0.8 * ServerTime::SHORT / 1e9);
+        } while ($seconds > 0.8 * ServerTime::SHORT_NANOSECONDS / 1e9);
 
         self::assertSame(
             ['the last', 'here'],

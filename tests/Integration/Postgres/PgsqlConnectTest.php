@@ -15,7 +15,7 @@ use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\Internal\Connect\Endpoint;
 use Spindle\Postgres\Internal\Pgsql\Conninfo;
 use Spindle\Postgres\Internal\Session;
-use Spindle\Postgres\Internal\Sessions;
+use Spindle\Postgres\Internal\SessionFactory;
 use Spindle\Postgres\PostgresDriver;
 use Spindle\Postgres\PostgresException;
 use Spindle\Postgres\PostgresHost;
@@ -94,7 +94,7 @@ final class PgsqlConnectTest extends TestCase
             putenv("{$name}={$value}");
         }
         try {
-            $session = (new Sessions($options))->open(null);
+            $session = (new SessionFactory($options))->open(null);
         } finally {
             array_map(putenv(...), array_keys($environment));
         }
@@ -198,7 +198,7 @@ final class PgsqlConnectTest extends TestCase
         );
         self::assertLessThan(0.5, $gap);
         try {
-            (new Sessions(self::options($server->dsn(sslmode: 'disable'))))->open(new TimeoutCancellation(0.01));
+            (new SessionFactory(self::options($server->dsn(sslmode: 'disable'))))->open(new TimeoutCancellation(0.01));
             self::fail('There was a session');
         } catch (CancelledException) {
         }
@@ -451,7 +451,7 @@ final class PgsqlConnectTest extends TestCase
     /** @param mixed ...$changes options by name */
     private static function open(string $dsn, mixed ...$changes): Session
     {
-        return (new Sessions(self::options($dsn, ...$changes)))->open(null);
+        return (new SessionFactory(self::options($dsn, ...$changes)))->open(null);
     }
 
     private static function role(string $options): string

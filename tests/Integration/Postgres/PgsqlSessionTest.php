@@ -14,7 +14,7 @@ use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Internal\Pgsql\Cursors;
 use Spindle\Postgres\Internal\Pgsql\Libpq;
 use Spindle\Postgres\Internal\Session;
-use Spindle\Postgres\Internal\Sessions;
+use Spindle\Postgres\Internal\SessionFactory;
 use Spindle\Postgres\InvalidParameterException;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\PostgresConnection;
@@ -696,10 +696,10 @@ final class PgsqlSessionTest extends TestCase
         }
         delay(0);
         self::assertSame(50, $session->inFlight());
-        self::assertFalse($session->accepts());
+        self::assertFalse($session->canSend());
         self::assertSame(range(0, 49), \Amp\Future\await($futures));
         self::assertSame(0, $session->inFlight());
-        self::assertTrue($session->accepts());
+        self::assertTrue($session->canSend());
     }
 
     public function testAnIdleConnectionDoesNotKeepTheLoopRunning(): void
@@ -732,7 +732,7 @@ final class PgsqlSessionTest extends TestCase
         /** @var array<string, mixed> $named */
         $named = ['driver' => PostgresDriver::ExtPgsql, 'settings' => ['TimeZone' => 'UTC'], ...$changes];
 
-        return (new Sessions(PostgresOptions::of($dsn ?? Cluster::shared()->dsn())->with($named)))->open(null);
+        return (new SessionFactory(PostgresOptions::of($dsn ?? Cluster::shared()->dsn())->with($named)))->open(null);
     }
 
     private static function answerOf(int $bytes): string

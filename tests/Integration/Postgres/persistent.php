@@ -7,7 +7,7 @@ declare(strict_types=1);
 use Amp\CancelledException;
 use Amp\TimeoutCancellation;
 use Spindle\Postgres\Internal\Session;
-use Spindle\Postgres\Internal\Sessions;
+use Spindle\Postgres\Internal\SessionFactory;
 use Spindle\Postgres\PostgresDriver;
 use Spindle\Postgres\PostgresOptions;
 
@@ -17,8 +17,8 @@ require dirname(__DIR__, 3) . '/vendor/autoload.php';
 
 $options = PostgresOptions::of($argv[1])->with(['driver' => PostgresDriver::ExtPgsql]);
 $open = static fn(): Session
-    => (new Sessions($options->with(['persistent' => true, 'settings' => ['my.own' => 'x']])))->open(null);
-$outside = (new Sessions($options))->open(null);
+    => (new SessionFactory($options->with(['persistent' => true, 'settings' => ['my.own' => 'x']])))->open(null);
+$outside = (new SessionFactory($options))->open(null);
 $found = [];
 
 [$one, $other] = [$open(), $open()];

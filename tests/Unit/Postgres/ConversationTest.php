@@ -54,7 +54,7 @@ final class ConversationTest extends TestCase
             [true, true, true, false],
             array_map(static fn(Exchange $exchange): bool => $exchange->done, $exchanges),
         );
-        self::assertSame(\array_slice($exchanges, 0, 3), $conversation->awake);
+        self::assertSame(\array_slice($exchanges, 0, 3), $conversation->toWake);
         self::assertSame($exchanges[3], $conversation->current());
         self::assertSame('T', $conversation->status);
     }
@@ -90,7 +90,7 @@ final class ConversationTest extends TestCase
         foreach ([1_001, 65_536, 1_000_000] as $length) {
             $conversation = new Conversation(new SizeLimits(2_000_000));
             [$large, $flowing, $next] = [new Exchange(), new Exchange(), new Exchange()];
-            $flowing->flows = true;
+            $flowing->isStreamed = true;
             $conversation->exchanges = [$large, $flowing, $next];
             $conversation->tail = 3;
             $whole = Message::bindComplete()
@@ -167,7 +167,7 @@ final class ConversationTest extends TestCase
                 Message::errorResponse('57P01', 'terminating connection', severity: 'FATAL') . Message::readyForQuery(),
             );
 
-            self::assertSame('57P01', $conversation->end?->sqlState());
+            self::assertSame('57P01', $conversation->serverEnd?->sqlState());
             self::assertFalse(($exchanges[0] ?? new Exchange())->done);
         }
     }
@@ -283,16 +283,16 @@ final class ConversationTest extends TestCase
         $conversation = new Conversation();
         [$cancelled, $signalledTwice, $stoppedByOthers] = self::exchanges($conversation, 3);
         $cancelled->cancelled = true;
-        $conversation->suspect();
+        $conversation->markSuspects();
         [$sentLater] = self::exchanges($conversation, 1);
         $conversation->receive($stopped . $stopped);
-        $conversation->striking = false;
-        $conversation->acquit();
+        $conversation->isRequestRecent = false;
+        $conversation->clearSuspects();
         $conversation->receive($stopped . $stopped);
 
         self::assertSame(
             [false, true, false, false],
-            [$cancelled->struck, $signalledTwice->struck, $stoppedByOthers->struck, $sentLater->struck],
+            [$cancelled->isStoppedByMistake, $signalledTwice->isStoppedByMistake, $stoppedByOthers->isStoppedByMistake, $sentLater->isStoppedByMistake],
         );
     }
 
@@ -303,9 +303,9 @@ final class ConversationTest extends TestCase
         $conversation = new Conversation();
         [$cancelled, $next, $last] = self::exchanges($conversation, 3);
         $cancelled->cancelled = true;
-        $conversation->suspect();
-        $conversation->striking = false;
-        $conversation->acquit();
+        $conversation->markSuspects();
+        $conversation->isRequestRecent = false;
+        $conversation->clearSuspects();
         $conversation->receive(
             Message::bindComplete()
                 . Message::commandComplete('SELECT 1')
@@ -314,7 +314,7 @@ final class ConversationTest extends TestCase
                 . $stopped,
         );
 
-        self::assertSame([true, false], [$next->struck, $last->struck]);
+        self::assertSame([true, false], [$next->isStoppedByMistake, $last->isStoppedByMistake]);
     }
 
     /** @return list<Exchange> */

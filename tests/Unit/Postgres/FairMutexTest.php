@@ -17,43 +17,43 @@ final class FairMutexTest extends TestCase
     public function testItIsTakenInTheOrderOfComing(): void
     {
         $turn = new FairMutex('It is taken');
-        $turn->take();
+        $turn->acquire();
         $order = [];
         $futures = [];
         foreach (range(1, 10) as $i) {
             $futures[] = Async::run(static function () use ($turn, $i, &$order): void {
-                $turn->take();
+                $turn->acquire();
                 $order[] = $i;
                 delay(0);
-                $turn->give();
+                $turn->release();
             });
         }
         delay(0);
-        $turn->give();
-        self::assertTrue($turn->taken, 'it goes from one to the next');
+        $turn->release();
+        self::assertTrue($turn->isLocked, 'it goes from one to the next');
         foreach ($futures as $future) {
             $future->await();
         }
 
         self::assertSame(range(1, 10), $order);
-        self::assertFalse($turn->taken);
+        self::assertFalse($turn->isLocked);
     }
 
     public function testWhoComesWhileItChangesHandsWaits(): void
     {
         $turn = new FairMutex('It is taken');
-        $turn->take();
+        $turn->acquire();
         $order = [];
         $first = Async::run(static function () use ($turn, &$order): void {
-            $turn->take();
+            $turn->acquire();
             $order[] = 'who waited';
-            $turn->give();
+            $turn->release();
         });
         delay(0);
-        $turn->give();
-        $turn->take();
+        $turn->release();
+        $turn->acquire();
         $order[] = 'who came later';
-        $turn->give();
+        $turn->release();
         $first->await();
 
         self::assertSame(['who waited', 'who came later'], $order);
@@ -68,49 +68,49 @@ final class FairMutexTest extends TestCase
         ];
         foreach ($places as $where) {
             $where(static function () use ($turn): void {
-                $turn->take();
+                $turn->acquire();
                 try {
-                    $turn->take();
+                    $turn->acquire();
                     self::fail('It waits');
                 } catch (\LogicException $thrown) {
                     self::assertSame('The connection is busy: this fiber waits for itself', $thrown->getMessage());
                 }
-                $turn->give();
+                $turn->release();
             });
         }
-        self::assertFalse($turn->taken);
+        self::assertFalse($turn->isLocked);
     }
 
     public function testWhoHandedItOverMayWaitForIt(): void
     {
         $turn = new FairMutex('It is taken');
-        $turn->take();
+        $turn->acquire();
         $turn->handOver();
-        $other = Async::run(static fn() => $turn->give());
-        $turn->take();
-        $turn->give();
+        $other = Async::run(static fn() => $turn->release());
+        $turn->acquire();
+        $turn->release();
         $other->await();
 
-        self::assertFalse($turn->taken);
+        self::assertFalse($turn->isLocked);
     }
 
     public function testWhoIsCancelledLosesNobodyElsesTurn(): void
     {
         $turn = new FairMutex('It is taken');
-        $turn->take();
+        $turn->acquire();
         $source = new DeferredCancellation();
-        $cancelled = Async::run(static fn() => $turn->take($source->getCancellation()));
-        $next = Async::run(static fn() => $turn->take());
+        $cancelled = Async::run(static fn() => $turn->acquire($source->getCancellation()));
+        $next = Async::run(static fn() => $turn->acquire());
         delay(0);
         $source->cancel();
         $this->expectException(CancelledException::class);
         try {
             $cancelled->await();
         } finally {
-            $turn->give();
+            $turn->release();
             $next->await();
-            $turn->give();
-            self::assertFalse($turn->taken);
+            $turn->release();
+            self::assertFalse($turn->isLocked);
         }
     }
 
@@ -120,10 +120,10 @@ final class FairMutexTest extends TestCase
         $source = new DeferredCancellation();
         $source->cancel();
         try {
-            $turn->take($source->getCancellation());
+            $turn->acquire($source->getCancellation());
             self::fail('It is taken');
         } catch (CancelledException) {
-            self::assertFalse($turn->taken);
+            self::assertFalse($turn->isLocked);
         }
     }
 

@@ -68,7 +68,7 @@ final class PgsqlStatementsTest extends TestCase
         $statements->forgetAll();
         self::assertNull($statements->find('b'));
         self::assertNotSame('', $statements->name('a'));
-        $statements->keepNone();
+        $statements->disable();
         self::assertSame('', $statements->name('a'));
     }
 

@@ -11,7 +11,7 @@ use Spindle\Postgres\Internal\SessionChanges;
 final class SessionChangesTest extends TestCase
 {
     /** @return iterable<string, array{string}> */
-    public static function suspects(): iterable
+    public static function sessionChanges(): iterable
     {
         foreach ([
             'SET a = 1', "set\ta to 1", "SET TIME ZONE 'UTC'", 'SET SESSION a = 1', 'SET ROLE x', 'SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY', 'SET SESSION AUTHORIZATION x',
@@ -26,10 +26,10 @@ final class SessionChangesTest extends TestCase
         }
     }
 
-    #[DataProvider('suspects')]
+    #[DataProvider('sessionChanges')]
     public function testWhatMayOutliveItsTransactionIsSuspect(string $sql): void
     {
-        self::assertTrue(SessionChanges::suspects($sql));
+        self::assertTrue(SessionChanges::mayChangeSession($sql));
     }
 
     /** @return iterable<string, array{string}> */
@@ -48,7 +48,7 @@ final class SessionChangesTest extends TestCase
     #[DataProvider('harmless')]
     public function testWhatEndsWithItsTransactionIsNot(string $sql): void
     {
-        self::assertFalse(SessionChanges::suspects($sql));
+        self::assertFalse(SessionChanges::mayChangeSession($sql));
     }
 
     /** @return iterable<string, array{string, bool}> a statement, and whether it changes the meaning of others */
@@ -129,17 +129,17 @@ final class SessionChangesTest extends TestCase
     public function testALongStatementIsLookedAtInReasonableTime(): void
     {
         $begun = hrtime(true);
-        self::assertFalse(SessionChanges::suspects('SELECT ' . str_repeat("'x', ", 500_000)));
-        self::assertFalse(SessionChanges::suspects(str_repeat("-- a\n", 200_000) . 'SELECT 1'));
-        self::assertFalse(SessionChanges::suspects(str_repeat('/* a */ ', 200_000) . 'SELECT 1'));
-        self::assertFalse(SessionChanges::suspects('/*' . str_repeat(' *', 200_000)));
-        self::assertFalse(SessionChanges::suspects('/*' . str_repeat(' * /', 200_000) . '*/ SELECT 1'));
-        self::assertTrue(SessionChanges::suspects(str_repeat('/*', 1_000) . str_repeat('*/', 1_000) . ' SET a = 1'));
+        self::assertFalse(SessionChanges::mayChangeSession('SELECT ' . str_repeat("'x', ", 500_000)));
+        self::assertFalse(SessionChanges::mayChangeSession(str_repeat("-- a\n", 200_000) . 'SELECT 1'));
+        self::assertFalse(SessionChanges::mayChangeSession(str_repeat('/* a */ ', 200_000) . 'SELECT 1'));
+        self::assertFalse(SessionChanges::mayChangeSession('/*' . str_repeat(' *', 200_000)));
+        self::assertFalse(SessionChanges::mayChangeSession('/*' . str_repeat(' * /', 200_000) . '*/ SELECT 1'));
+        self::assertTrue(SessionChanges::mayChangeSession(str_repeat('/*', 1_000) . str_repeat('*/', 1_000) . ' SET a = 1'));
         // A text that can't be analyzed counts as suspect.
-        self::assertTrue(SessionChanges::suspects(
+        self::assertTrue(SessionChanges::mayChangeSession(
             str_repeat('/*', 500_000) . str_repeat('*/', 500_000) . ' SET a = 1',
         ));
-        self::assertTrue(SessionChanges::suspects(str_repeat('/* a */ ', 200_000) . 'SET a = 1'));
+        self::assertTrue(SessionChanges::mayChangeSession(str_repeat('/* a */ ', 200_000) . 'SET a = 1'));
 
         self::assertLessThan(5.0, (hrtime(true) - $begun) / 1e9);
     }
@@ -147,17 +147,17 @@ final class SessionChangesTest extends TestCase
     public function testChangesAreKnownUntilTheyAreUndone(): void
     {
         $changes = new SessionChanges([]);
-        self::assertFalse($changes->any());
+        self::assertFalse($changes->hasChanges());
         $changes->note('SET a = 1');
-        self::assertSame([true, false], [$changes->any(), $changes->concernPrepared()]);
+        self::assertSame([true, false], [$changes->hasChanges(), $changes->concernPrepared()]);
         $changes->note('PREPARE a AS SELECT 1');
-        self::assertSame([true, true], [$changes->any(), $changes->concernPrepared()]);
+        self::assertSame([true, true], [$changes->hasChanges(), $changes->concernPrepared()]);
         $changes->note('SET a = 1');
         self::assertTrue($changes->concernPrepared(), 'still');
         $changes->forget();
-        self::assertSame([false, false], [$changes->any(), $changes->concernPrepared()]);
+        self::assertSame([false, false], [$changes->hasChanges(), $changes->concernPrepared()]);
         $changes->note();
-        self::assertSame([true, false], [$changes->any(), $changes->concernPrepared()]);
+        self::assertSame([true, false], [$changes->hasChanges(), $changes->concernPrepared()]);
     }
 
     public function testTheUndoSetsTheSessionUpAgainAndSparesPreparedStatements(): void

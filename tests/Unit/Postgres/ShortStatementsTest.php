@@ -21,7 +21,7 @@ final class ShortStatementsTest extends TestCase
     {
         $statements = new ShortStatements();
         self::assertNull($statements->find('SELECT 1'));
-        $statements->learn('SELECT 1', ServerTime::SHORT);
+        $statements->learn('SELECT 1', ServerTime::SHORT_NANOSECONDS);
 
         self::assertTrue($statements->find('SELECT 1')?->shares);
         self::assertNull($statements->find('SELECT 2'));
@@ -32,8 +32,8 @@ final class ShortStatementsTest extends TestCase
         $statements = new ShortStatements();
         $before = memory_get_usage();
         for ($i = 0; $i < 600; ++$i) {
-            $statements->learn(str_pad("SELECT {$i}", SqlText::MOST_KEPT - 100), 0);
-            $statements->learn(str_pad("SELECT {$i}", SqlText::MOST_KEPT + 1), 0);
+            $statements->learn(str_pad("SELECT {$i}", SqlText::MAX_CACHED_BYTES - 100), 0);
+            $statements->learn(str_pad("SELECT {$i}", SqlText::MAX_CACHED_BYTES + 1), 0);
             self::assertLessThan(6_000_000, memory_get_usage() - $before);
         }
     }
@@ -55,10 +55,10 @@ final class ShortStatementsTest extends TestCase
     {
         $statements = new ShortStatements();
         $statements->learn('SELECT 1', 0);
-        $statements->learn('SELECT 1', 4 * ServerTime::SHORT);
+        $statements->learn('SELECT 1', 4 * ServerTime::SHORT_NANOSECONDS);
         self::assertTrue($statements->find('SELECT 1')?->shares);
         for ($i = 0; $i < 12; ++$i) {
-            $statements->learn('SELECT 1', 4 * ServerTime::SHORT);
+            $statements->learn('SELECT 1', 4 * ServerTime::SHORT_NANOSECONDS);
         }
         self::assertFalse($statements->find('SELECT 1')?->shares);
         for ($i = 0; $i < 4; ++$i) {

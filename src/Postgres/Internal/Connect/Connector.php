@@ -94,7 +94,7 @@ final class Connector
             $startup = $this->login($socket, $endpoint->host, $deadline);
             $setup = new SessionSetup($this->options, $target, $startup->parameters(), $startup->pid());
             $answers = $this->query($socket, $setup->statements(), $startup->rest(), $deadline);
-            $setup->judge($answers);
+            $setup->check($answers);
             $deadline->throwIfCancelled();
 
             return new OpenedConnection(

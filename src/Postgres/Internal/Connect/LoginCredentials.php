@@ -41,7 +41,7 @@ final readonly class LoginCredentials
     }
 
     /** @throws AttemptFailedException when the server may not ask for this method */
-    public function demand(AuthenticationMethod $method): void
+    public function ensureAllowed(AuthenticationMethod $method): void
     {
         if (!\in_array($method, $this->methods, true)) {
             $allowed = implode(', ', array_column($this->methods, 'value'));

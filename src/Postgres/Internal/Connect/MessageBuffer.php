@@ -11,8 +11,8 @@ final class MessageBuffer
 {
     private string $bytes = '';
 
-    /** @param int $longest bytes of the longest allowed message, header included */
-    public function __construct(private readonly int $longest) {}
+    /** @param int $maxMessageBytes bytes of the longest allowed message, header included */
+    public function __construct(private readonly int $maxMessageBytes) {}
 
     public function append(#[\SensitiveParameter] string $bytes): void
     {
@@ -33,7 +33,7 @@ final class MessageBuffer
         $header = unpack('N', $this->bytes, 1);
         $length = $header[1];
         $type = $this->bytes[0];
-        if ($length < 4 || $length >= $this->longest) {
+        if ($length < 4 || $length >= $this->maxMessageBytes) {
             throw ProtocolException::malformed(
                 "a message of type '" . addcslashes($type, "\0..\37\177..\377") . "' with a length of {$length}",
             );

@@ -100,7 +100,7 @@ final class SessionSetup
     }
 
     /** @throws AttemptFailedException when the session is not of the requested kind, or a setting is refused */
-    public function judge(Answers $answers): void
+    public function check(Answers $answers): void
     {
         $error = ($this->role === null ? null : $answers->error($this->role))
             ?? ($this->settings === null ? null : $answers->error($this->settings));
@@ -108,7 +108,7 @@ final class SessionSetup
             throw AttemptFailedException::refused($error);
         }
         $row = $this->role === null ? [] : $answers->rows($this->role)[0] ?? [];
-        $this->judgeRole(
+        $this->checkRole(
             $this->role === null ? ($this->parameters['in_hot_standby'] ?? '') === 'on' : ($row[0] ?? '') === 't',
             $this->role === null
                 ? ($this->parameters['default_transaction_read_only'] ?? '') === 'on'
@@ -116,7 +116,7 @@ final class SessionSetup
         );
     }
 
-    private function judgeRole(bool $isStandby, bool $isReadOnly): void
+    private function checkRole(bool $isStandby, bool $isReadOnly): void
     {
         $suits = match ($this->target) {
             TargetSession::Any, TargetSession::PreferStandby => true,

@@ -193,14 +193,14 @@ final class Socket
         return $stream;
     }
 
-    /** @param string $farewell bytes to send if that is possible at once */
-    public function close(string $farewell = ''): void
+    /** @param string $lastBytes bytes to send if that is possible at once */
+    public function close(string $lastBytes = ''): void
     {
         if ($this->stream !== null) {
             $stream = $this->stream;
             $this->stream = null;
-            if ($farewell !== '') {
-                Warnings::of(static fn() => fwrite($stream, $farewell));
+            if ($lastBytes !== '') {
+                Warnings::of(static fn() => fwrite($stream, $lastBytes));
             }
             Warnings::of(static fn() => fclose($stream));
         }

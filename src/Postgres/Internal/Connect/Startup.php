@@ -52,7 +52,7 @@ final class Startup
     private int $received = 0;
 
     /** Whether a message has arrived. */
-    private bool $heard = false;
+    private bool $hasReceived = false;
 
     private int $pid = 0;
 
@@ -156,9 +156,9 @@ final class Startup
         try {
             $message = $this->buffer->next();
         } catch (ProtocolException $malformed) {
-            throw $this->heard ? $malformed : ProtocolException::notPostgres($this->buffer->rest());
+            throw $this->hasReceived ? $malformed : ProtocolException::notPostgres($this->buffer->rest());
         }
-        $this->heard = $this->heard || $message !== null;
+        $this->hasReceived = $this->hasReceived || $message !== null;
 
         return $message;
     }
@@ -226,7 +226,7 @@ final class Startup
     private function finish(): string
     {
         if ($this->scram === null && $this->sent === null) {
-            $this->credentials->demand(AuthenticationMethod::None);
+            $this->credentials->ensureAllowed(AuthenticationMethod::None);
         }
         $this->authenticated = true;
         // Messages after the login have their own limit. 0 would stand for no bytes at all.
@@ -238,7 +238,7 @@ final class Startup
     /** @param \Closure(): string $proof */
     private function send(AuthenticationMethod $method, \Closure $proof): string
     {
-        $this->credentials->demand($method);
+        $this->credentials->ensureAllowed($method);
         $this->sent = $method;
 
         return Messages::password("{$proof()}\0");
@@ -255,7 +255,7 @@ final class Startup
 
     private function beginScram(string $data): string
     {
-        $this->credentials->demand(AuthenticationMethod::Scram);
+        $this->credentials->ensureAllowed(AuthenticationMethod::Scram);
         // Checked before anything is sent, so that a missing password is the reported cause.
         $this->credentials->password();
         $this->scram = Scram::begin(

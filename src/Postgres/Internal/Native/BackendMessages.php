@@ -29,7 +29,7 @@ final class BackendMessages
         for ($at = 0, $size = \strlen($payload); $at < $size; $at += $length + 1) {
             $length = strcspn($payload, "\0", $at);
             if ($length > 0) {
-                $fields[$payload[$at]] = substr($payload, $at + 1, min($length - 1, ServerError::LONGEST + 1));
+                $fields[$payload[$at]] = substr($payload, $at + 1, min($length - 1, ServerError::MAX_FIELD_BYTES + 1));
             }
         }
 

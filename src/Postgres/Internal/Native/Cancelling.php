@@ -24,7 +24,7 @@ final class Cancelling
     private const MAX_PAUSE_SECONDS = 10.0;
 
     /** Seconds after a request in which a statement that it stopped may still report that. */
-    private const STRIKE_SECONDS = 0.1;
+    private const REQUEST_EFFECT_SECONDS = 0.1;
 
     /** Seconds until the first repetition; doubled with each one. */
     private const FIRST_PAUSE_SECONDS = 0.005;
@@ -37,16 +37,16 @@ final class Cancelling
 
     private ?string $timer = null;
 
-    private ?string $striking = null;
+    private ?string $recentTimer = null;
 
     /**
      * @param \Closure(): void                             $request sends a request; returns when it is closed
-     * @param \Closure(ConnectionLostException|null): void $over    called after each; a reason closes the connection
+     * @param \Closure(ConnectionLostException|null): void $onDone    called after each; a reason closes the connection
      */
     public function __construct(
         private readonly Conversation $conversation,
         private readonly \Closure $request,
-        private readonly \Closure $over,
+        private readonly \Closure $onDone,
     ) {}
 
     /** Stops an exchange in flight: at once if it is the current one, otherwise when it becomes that. */
@@ -79,14 +79,14 @@ final class Cancelling
      *
      * @param bool $isNeeded whether the connection is given up if the request fails
      */
-    public function request(float $again = self::FIRST_PAUSE_SECONDS, bool $isNeeded = true): void
+    public function request(float $pause = self::FIRST_PAUSE_SECONDS, bool $isNeeded = true): void
     {
         if ($this->underWay) {
             return;
         }
         $this->underWay = $this->unsettled = true;
-        $this->conversation->suspect();
-        async($this->send(...), $again, $isNeeded)->ignore();
+        $this->conversation->markSuspects();
+        async($this->send(...), $pause, $isNeeded)->ignore();
     }
 
     /** Repeats the request after `$seconds`, unless the exchange is done by then. */
@@ -104,22 +104,22 @@ final class Cancelling
                 return;
             }
             if ($seconds > self::MAX_PAUSE_SECONDS) {
-                ($self->over)(ConnectionLostException::while('the server did not stop a statement that was cancelled'));
+                ($self->onDone)(ConnectionLostException::while('the server did not stop a statement that was cancelled'));
             } else {
                 $self->request($seconds * 2);
             }
         });
     }
 
-    public function forget(): void
+    public function cancelTimers(): void
     {
-        foreach (array_filter([$this->timer, $this->striking], is_string(...)) as $timer) {
+        foreach (array_filter([$this->timer, $this->recentTimer], is_string(...)) as $timer) {
             EventLoop::cancel($timer);
         }
-        $this->timer = $this->striking = null;
+        $this->timer = $this->recentTimer = null;
     }
 
-    private function send(float $again, bool $isNeeded): void
+    private function send(float $pause, bool $isNeeded): void
     {
         $failure = null;
         try {
@@ -140,23 +140,23 @@ final class Cancelling
         $current = $this->conversation->current();
         if ($failure === null && $current !== null) {
             if ($current->cancelled) {
-                $this->requestLater($current, $again);
+                $this->requestLater($current, $pause);
             }
-            $this->acquitLater();
+            $this->clearSuspectsLater();
         }
-        ($this->over)($failure);
+        ($this->onDone)($failure);
     }
 
-    private function acquitLater(): void
+    private function clearSuspectsLater(): void
     {
-        if ($this->striking !== null) {
-            EventLoop::cancel($this->striking);
+        if ($this->recentTimer !== null) {
+            EventLoop::cancel($this->recentTimer);
         }
-        $this->striking = WeakTimer::after(self::STRIKE_SECONDS, $this, static function (self $self): void {
-            $self->striking = null;
+        $this->recentTimer = WeakTimer::after(self::REQUEST_EFFECT_SECONDS, $this, static function (self $self): void {
+            $self->recentTimer = null;
             if (!$self->underWay) {
-                $self->conversation->striking = false;
-                $self->conversation->acquit();
+                $self->conversation->isRequestRecent = false;
+                $self->conversation->clearSuspects();
             }
         });
     }

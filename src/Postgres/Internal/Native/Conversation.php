@@ -33,7 +33,7 @@ final class Conversation
     public int $tail = 0;
 
     /** @var list<Exchange> exchanges whose callers must be woken: done, or with progress of a COPY or a stream */
-    public array $awake = [];
+    public array $toWake = [];
 
     /** @var list<Notification> */
     public array $notifications = [];
@@ -41,13 +41,13 @@ final class Conversation
     public string $reply = '';
 
     /** Error with which the server ends the connection. */
-    public ?ServerError $end = null;
+    public ?ServerError $serverEnd = null;
 
     /** Cancel requests that were sent while the suspect exchanges were in flight, and have stopped none so far. */
-    public int $strikes = 0;
+    public int $unusedRequests = 0;
 
     /** Whether the last request is recent. The server sends its signal twice, so one request may stop two exchanges. */
-    public bool $striking = false;
+    public bool $isRequestRecent = false;
 
     /** Whether a received row is so large that copying it takes time. */
     public bool $isLarge = false;
@@ -70,14 +70,14 @@ final class Conversation
         $reader = $this->reader;
         $reader->add($bytes);
         $exchange = $this->exchanges[$this->head] ?? null;
-        while ($this->end === null) {
+        while ($this->serverEnd === null) {
             if ($exchange !== null && $reader->nextAnswer()) {
                 if ($reader->rows > 0 && !$exchange->discarded) {
                     $exchange->add($reader->rowMessages(), $reader->rows);
                 }
                 $exchange->tag = $reader->tag;
                 $exchange->hasOutcome = true;
-                $exchange = $this->ready($exchange, $reader->status);
+                $exchange = $this->finishExchange($exchange, $reader->status);
                 continue;
             }
             $type = $reader->next();
@@ -94,7 +94,7 @@ final class Conversation
                     $this->addRows($exchange);
                 }
             } elseif ($type === 'Z') {
-                $exchange = $this->ready($exchange, $reader->payload());
+                $exchange = $this->finishExchange($exchange, $reader->payload());
             } else {
                 $this->readOther($type, $exchange);
             }
@@ -106,34 +106,34 @@ final class Conversation
         $rows = $this->reader->rowMessages();
         $exchange->add($rows, max(1, $this->reader->rows));
         $this->isLarge = $this->isLarge || \strlen($rows) > self::LARGE_ROWS_BYTES;
-        if ($exchange->held() > SizeLimits::FLOOR && $exchange->held() > ($limit = SizeLimits::result())) {
+        if ($exchange->held() > SizeLimits::MIN_BYTES && $exchange->held() > ($limit = SizeLimits::result())) {
             $exchange->refuse(
-                $exchange->flows ? ResultTooLargeException::stream($limit) : ResultTooLargeException::result($limit),
+                $exchange->isStreamed ? ResultTooLargeException::stream($limit) : ResultTooLargeException::result($limit),
             );
         }
-        if ($exchange->flows) {
+        if ($exchange->isStreamed) {
             $this->wake($exchange);
         }
     }
 
     /** Marks all exchanges as suspect: a cancel request for the current one may stop any of them. */
-    public function suspect(): void
+    public function markSuspects(): void
     {
-        $strikes = 1;
+        $unused = 1;
         foreach ($this->exchanges as $exchange) {
             if ($exchange->suspect) {
-                $strikes = $this->strikes + 1;
+                $unused = $this->unusedRequests + 1;
             }
             $exchange->suspect = true;
         }
-        $this->strikes = $strikes;
-        $this->striking = true;
+        $this->unusedRequests = $unused;
+        $this->isRequestRecent = true;
     }
 
     /** Clears the suspicion once each request has stopped an exchange. Later cancellations have another origin. */
-    public function acquit(): void
+    public function clearSuspects(): void
     {
-        if ($this->strikes > 0 || $this->striking) {
+        if ($this->unusedRequests > 0 || $this->isRequestRecent) {
             return;
         }
         foreach ($this->exchanges as $exchange) {
@@ -142,7 +142,7 @@ final class Conversation
     }
 
     /** Marks the current exchange as done, and returns the next one. */
-    private function ready(Exchange $exchange, string $status): ?Exchange
+    private function finishExchange(Exchange $exchange, string $status): ?Exchange
     {
         if ($status !== 'I' && $status !== 'T' && $status !== 'E') {
             throw ProtocolException::unexpected('Z', 'with another status than I, T or E');
@@ -152,7 +152,7 @@ final class Conversation
         }
         $this->status = $exchange->status = $status;
         $exchange->done = true;
-        $this->awake[] = $exchange;
+        $this->toWake[] = $exchange;
         unset($this->exchanges[$this->head++]);
 
         return $this->exchanges[$this->head] ?? null;
@@ -218,7 +218,7 @@ final class Conversation
             throw ProtocolException::unexpected('C', $payload === '' ? 'without a tag' : 'twice');
         }
         $exchange->tag = substr($payload, 0, -1);
-        $exchange->ends?->see($exchange->tag);
+        $exchange->transactionEnds?->see($exchange->tag);
         if ($exchange->begins) {
             $exchange->begins = $exchange->bound = false;
         } else {
@@ -241,7 +241,7 @@ final class Conversation
     private function failed(Exchange $exchange, ServerError $error): void
     {
         if ($error->severity() !== 'ERROR') {
-            $this->end = $error;
+            $this->serverEnd = $error;
 
             return;
         }
@@ -249,9 +249,9 @@ final class Conversation
         $this->isReadOnly = $this->isReadOnly || $error->isReadOnly();
         $exchange->hasOutcome = true;
         if ($exchange->suspect && $error->isCancellation()) {
-            $exchange->struck = !$exchange->cancelled;
-            --$this->strikes;
-            $this->acquit();
+            $exchange->isStoppedByMistake = !$exchange->cancelled;
+            --$this->unusedRequests;
+            $this->clearSuspects();
         }
         if ($exchange->copy !== '') {
             $this->wake($exchange);
@@ -264,7 +264,7 @@ final class Conversation
         $payload = $this->reader->payload();
         match ($type) {
             'A' => $this->notifications[] = BackendMessages::notification($payload),
-            'E' => $this->end = new ServerError(BackendMessages::fields($payload)),
+            'E' => $this->serverEnd = new ServerError(BackendMessages::fields($payload)),
             'N' => null, // NoticeResponse
             'S' => $this->ensureReadable(...BackendMessages::parameterStatus($payload)),
             default => throw ProtocolException::unexpected($type, 'unasked'),
@@ -281,8 +281,8 @@ final class Conversation
 
     private function wake(Exchange $exchange): void
     {
-        if (($this->awake[\count($this->awake) - 1] ?? null) !== $exchange) {
-            $this->awake[] = $exchange;
+        if (($this->toWake[\count($this->toWake) - 1] ?? null) !== $exchange) {
+            $this->toWake[] = $exchange;
         }
     }
 }

@@ -24,7 +24,7 @@ final class Copies
     /** @param \Closure(): \Generator<int, string> $rows called when the connection is free, to read the first row */
     public function in(string $sql, #[\SensitiveParameter] \Closure $rows, ?Cancellation $cancellation): int
     {
-        $this->pipeline->copy->take($cancellation);
+        $this->pipeline->copyMutex->acquire($cancellation);
         try {
             $data = $rows();
             $exchange = $this->start('G', $sql, null, $cancellation);
@@ -49,7 +49,7 @@ final class Copies
     /** @return \Generator<int, string> */
     public function out(string $sql, ?Cancellation $cancellation): \Generator
     {
-        $this->pipeline->copy->take($cancellation);
+        $this->pipeline->copyMutex->acquire($cancellation);
         $rows = [];
         $index = $bytes = 0;
         $exchange = null;
@@ -98,7 +98,7 @@ final class Copies
     {
         if ($this->pipeline->copying === $this->exchange) {
             $this->pipeline->copying = null;
-            $this->pipeline->copy->give();
+            $this->pipeline->copyMutex->release();
         }
     }
 

@@ -28,10 +28,10 @@ final class Exchange implements Rows
     public int $size = 0;
 
     /** Bytes of rows that {@see take()} has returned. */
-    private int $taken = 0;
+    private int $takenBytes = 0;
 
     /** Whether rows are taken while others still arrive. */
-    public bool $flows = false;
+    public bool $isStreamed = false;
 
     /** Why rows were skipped. */
     public ?ResultTooLargeException $refusal = null;
@@ -101,16 +101,16 @@ final class Exchange implements Rows
     public bool $bound = false;
 
     /** Whether an error may leave work done. Then no exchange that may still be cancelled must be ahead. */
-    public bool $once = false;
+    public bool $mustNotRepeat = false;
 
     /** Whether the exchange was in flight when a cancel request was sent, which may have stopped it by mistake. */
     public bool $suspect = false;
 
     /** Whether that cancel request stopped this exchange. */
-    public bool $struck = false;
+    public bool $isStoppedByMistake = false;
 
     /** Records the tags of a script's commands. */
-    public ?TransactionEnds $ends = null;
+    public ?TransactionEnds $transactionEnds = null;
 
     /** Generation of {@see PreparedStatements} in which the exchange was sent. */
     public ?int $generation = null;
@@ -139,7 +139,7 @@ final class Exchange implements Rows
     /** Returns the bytes of rows that are held. */
     public function held(): int
     {
-        return $this->size - $this->taken;
+        return $this->size - $this->takenBytes;
     }
 
     /** Returns the rows received since the last call. */
@@ -149,7 +149,7 @@ final class Exchange implements Rows
         $part->binary = $this->binary;
         [$part->chunks, $part->counts, $part->rows] = [$this->chunks, $this->counts, max(0, array_sum($this->counts))];
         $this->chunks = $this->counts = [];
-        $this->taken = $this->size;
+        $this->takenBytes = $this->size;
 
         return $part;
     }
@@ -159,7 +159,7 @@ final class Exchange implements Rows
     {
         $this->refusal = $refusal;
         $this->discarded = true;
-        if (!$this->flows) {
+        if (!$this->isStreamed) {
             $this->chunks = $this->counts = [];
         }
     }
@@ -208,7 +208,7 @@ final class Exchange implements Rows
      *
      * @throws ProtocolException
      */
-    private function read(#[\SensitiveParameter] string $messages, Columns $columns, array $keys, int $most): array
+    private function read(#[\SensitiveParameter] string $messages, Columns $columns, array $keys, int $maxRows): array
     {
         $kinds = $this->binary ? $columns->binaryKinds : $columns->kinds;
         $end = \strlen($messages) - MessageReader::PADDING;
@@ -268,11 +268,11 @@ final class Exchange implements Rows
                     };
                 }
             }
-            if ($at < $end ? $most > 1 && $messages[$at] !== 'D' : $at > $end) {
+            if ($at < $end ? $maxRows > 1 && $messages[$at] !== 'D' : $at > $end) {
                 throw ProtocolException::malformed('a row is not as long as its values are');
             }
             $rows[] = $row;
-        } while ($at < $end && --$most > 0);
+        } while ($at < $end && --$maxRows > 0);
 
         return $rows;
     }

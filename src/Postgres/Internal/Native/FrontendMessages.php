@@ -23,13 +23,13 @@ final class FrontendMessages
     public const COPY_DONE = "c\0\0\0\4";
 
     /** The number of parameters is a 16-bit integer. */
-    public const MOST_PARAMETERS = 0xFFFF;
+    public const MAX_PARAMETERS = 0xFFFF;
 
     /** A message's length is a signed 32-bit integer. */
     private const MAX_MESSAGE_BYTES = 0x7FFF_FFFF;
 
     /** Values of at least this size are not copied into their message. */
-    public const LARGE = 0x1_0000;
+    public const LARGE_BYTES = 0x1_0000;
 
     public static function message(string $type, string $payload): string
     {
@@ -99,7 +99,7 @@ final class FrontendMessages
                 continue;
             }
             $part .= pack('N', \strlen($value));
-            if (\strlen($value) < self::LARGE) {
+            if (\strlen($value) < self::LARGE_BYTES) {
                 $part .= $value;
                 continue;
             }

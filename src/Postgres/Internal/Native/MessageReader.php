@@ -128,7 +128,7 @@ final class MessageReader
         $type = $this->buffer[$this->next];
         $length = $this->lengthAt($this->next, $type);
         if ($size - $this->next <= $length) {
-            return $length > SizeLimits::FLOOR && $length > $this->limits->row() ? $this->passOver($type, $length) : '';
+            return $length > SizeLimits::MIN_BYTES && $length > $this->limits->row() ? $this->passOver($type, $length) : '';
         }
         $this->start = $this->next + 5;
         $this->next += $length + 1;
@@ -154,7 +154,7 @@ final class MessageReader
      */
     public function rowMessages(): string
     {
-        if ($this->end - $this->start > SizeLimits::FLOOR) {
+        if ($this->end - $this->start > SizeLimits::MIN_BYTES) {
             $messages = substr($this->buffer, $this->start, $this->end - $this->start);
             $this->buffer = substr($this->buffer, $this->end);
             $this->next = 0;

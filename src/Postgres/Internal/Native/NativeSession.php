@@ -41,7 +41,7 @@ final class NativeSession implements Session
     private string $tag = '';
 
     /** The last exchange that changed what statements mean, while the end of the transaction may undo the change. */
-    private ?Exchange $changing = null;
+    private ?Exchange $meaningChange = null;
 
     private readonly Preparation $preparation;
 
@@ -51,9 +51,9 @@ final class NativeSession implements Session
         Types $types,
         private readonly int $pid,
         private readonly SessionChanges $changes,
-        private readonly StatementLog $steps,
+        private readonly StatementLog $log,
     ) {
-        $this->preparation = new Preparation($pipeline, $statements, $types, $steps);
+        $this->preparation = new Preparation($pipeline, $statements, $types, $log);
     }
 
     public function query(
@@ -100,12 +100,12 @@ final class NativeSession implements Session
             || $request === null
             || $statement->changesSession
             || $this->statements->unsettled
-            || $this->steps->wanted
+            || $this->log->isEnabled
         ) {
             return false;
         }
-        $mustBeFirst = $statement->once || $pipeline->begin !== '';
-        $isBusy = $pipeline->cancelling->unsettled || $pipeline->closing !== '' || $pipeline->copy->taken;
+        $mustBeFirst = $statement->mustNotRepeat || $pipeline->begin !== '';
+        $isBusy = $pipeline->cancelling->unsettled || $pipeline->closing !== '' || $pipeline->copyMutex->isLocked;
         if ($isBusy || $mustBeFirst && $pipeline->conversation->exchanges !== [] || !$pipeline->isOpen()) {
             return false;
         }
@@ -183,8 +183,8 @@ final class NativeSession implements Session
         $portal = new Portal($this->pipeline, 'spindle_' . ++$this->portals);
         do {
             $statement = $this->statements->find($sql) ?? $this->prepare($sql, $cancellation);
-            $this->steps->log('Streaming', $sql);
-            if ($statement->changesSession && SessionChanges::suspects($sql)) {
+            $this->log->log('Streaming', $sql);
+            if ($statement->changesSession && SessionChanges::mayChangeSession($sql)) {
                 $this->changes->note($sql);
             }
             $exchange = $portal->exchange();
@@ -208,17 +208,17 @@ final class NativeSession implements Session
     {
         SqlText::checkCopy($sql, 'FROM STDIN');
         $cancellation?->throwIfRequested();
-        $this->steps->log('Copying', $sql);
+        $this->log->log('Copying', $sql);
         $this->sendBegin($cancellation);
         $describe = fn(string $columns): array => $this->prepare($columns, $cancellation)->columns->oids ?? [];
 
-        $begun = hrtime(true);
+        $startedAt = hrtime(true);
         $rows = (new Copies($this->pipeline))->in(
             $sql,
             fn(): \Generator => CopyRows::of($sql, $data, $this->preparation->types, $describe),
             $cancellation,
         );
-        $this->steps->logOutcome("Done: {$rows} rows copied", $sql, hrtime(true) - $begun);
+        $this->log->logOutcome("Done: {$rows} rows copied", $sql, hrtime(true) - $startedAt);
 
         return $rows;
     }
@@ -227,10 +227,10 @@ final class NativeSession implements Session
     {
         SqlText::checkCopy($sql, 'TO STDOUT');
         $cancellation?->throwIfRequested();
-        if (SessionChanges::suspects($sql)) {
+        if (SessionChanges::mayChangeSession($sql)) {
             $this->changes->note($sql);
         }
-        $this->steps->log('Copying', $sql);
+        $this->log->log('Copying', $sql);
         $this->sendBegin($cancellation);
         try {
             yield from (new Copies($this->pipeline))->out($sql, $cancellation);
@@ -267,12 +267,12 @@ final class NativeSession implements Session
         ?Cancellation $cancellation,
         ?TransactionEnds $ends = null,
     ): void {
-        $this->steps->log('Executing a script', $sql);
-        $begun = hrtime(true);
+        $this->log->log('Executing a script', $sql);
+        $startedAt = hrtime(true);
         $this->sendBegin($cancellation);
         $exchange = new Exchange(extended: false);
-        $exchange->once = true;
-        $exchange->ends = $ends;
+        $exchange->mustNotRepeat = true;
+        $exchange->transactionEnds = $ends;
         if ($meansElse) {
             $exchange->onSent = $this->startGeneration(...);
         }
@@ -290,10 +290,10 @@ final class NativeSession implements Session
         if ($exchange->failure !== null) {
             throw $exchange->failure;
         }
-        $this->steps->logOutcome(
+        $this->log->logOutcome(
             $exchange->error === null ? 'Done: a script' : "Failed with SQLSTATE {$exchange->error->sqlState()}",
             $sql,
-            hrtime(true) - $begun,
+            hrtime(true) - $startedAt,
         );
         if ($exchange->error !== null) {
             throw QueryException::of($exchange->error, $sql);
@@ -303,7 +303,7 @@ final class NativeSession implements Session
         }
     }
 
-    public function pipelines(): bool
+    public function supportsPipelining(): bool
     {
         return true;
     }
@@ -325,7 +325,7 @@ final class NativeSession implements Session
 
     public function lastActivity(): int
     {
-        return $this->pipeline->since;
+        return $this->pipeline->lastActivity;
     }
 
     public function isOpen(): bool
@@ -333,15 +333,15 @@ final class NativeSession implements Session
         return $this->pipeline->isOpen();
     }
 
-    public function accepts(): bool
+    public function canSend(): bool
     {
-        return !$this->pipeline->cancelling->unsettled && !$this->pipeline->copy->taken;
+        return !$this->pipeline->cancelling->unsettled && !$this->pipeline->copyMutex->isLocked;
     }
 
     public function begin(string $sql, ?Cancellation $cancellation): void
     {
         $cancellation?->throwIfRequested();
-        $this->steps->log('Beginning a transaction', $sql);
+        $this->log->log('Beginning a transaction', $sql);
         $this->settleStatements();
         // No Sync follows, so that the server skips the next statement if BEGIN fails.
         $this->pipeline->begin = FrontendMessages::parse('', $sql)
@@ -377,7 +377,7 @@ final class NativeSession implements Session
 
     public function isChanged(): bool
     {
-        return $this->changes->any();
+        return $this->changes->hasChanges();
     }
 
     public function noteChange(): void
@@ -391,7 +391,7 @@ final class NativeSession implements Session
         if ($this->pipeline->conversation->status !== 'I') {
             $this->query('ROLLBACK');
         }
-        if ($this->changes->any()) {
+        if ($this->changes->hasChanges()) {
             $this->runScript($this->changes->undo(), $this->changes->concernMeaning(), null);
             if ($this->changes->concernPrepared()) {
                 $this->statements->forgetAll();
@@ -460,14 +460,14 @@ final class NativeSession implements Session
     ): Result {
         $cancellation?->throwIfRequested();
         self::check($sql, $parameters);
-        for ($tries = 1;; ++$tries) {
-            $begun = hrtime(true);
+        for ($attempt = 1;; ++$attempt) {
+            $startedAt = hrtime(true);
             $statement = $this->statements->find($sql);
             $onSent = $this->onSent($sql, $statement === null || $statement->changesSession);
             if ($statement === null && self::needsTypes($parameters)) {
                 $statement = $this->prepare($sql, $cancellation);
             }
-            if (($statement === null || $statement->changesSession) && SessionChanges::suspects($sql)) {
+            if (($statement === null || $statement->changesSession) && SessionChanges::mayChangeSession($sql)) {
                 $this->changes->note($sql);
             }
             if ($statement === null) {
@@ -479,13 +479,13 @@ final class NativeSession implements Session
             } else {
                 $exchange = $this->execute($sql, $statement, $parameters, $cancellation, $onSent);
                 if ($exchange === null) {
-                    --$tries; // no attempt has failed
+                    --$attempt; // no attempt has failed
 
                     continue;
                 }
             }
             $this->took = $exchange->took;
-            $exchange->took = hrtime(true) - $begun; // a log needs the time that the caller waited
+            $exchange->took = hrtime(true) - $startedAt; // a log needs the time that the caller waited
             $this->tag = $exchange->tag;
             if ($exchange->tag === 'ROLLBACK') {
                 // A COMMIT that the server turned into a rollback has this tag too.
@@ -496,11 +496,11 @@ final class NativeSession implements Session
                 $this->statements->forgetAll();
             }
             if ($exchange->error === null && $exchange->copy === '') {
-                $this->steps->logOutcome("Done: {$exchange->tag}, {$exchange->rows} rows", $sql, $exchange->took);
+                $this->log->logOutcome("Done: {$exchange->tag}, {$exchange->rows} rows", $sql, $exchange->took);
 
                 return self::rows($exchange, $statement?->columns);
             }
-            $this->ensureAgain($sql, $statement->parameters ?? [], $parameters, $exchange, $tries);
+            $this->ensureAgain($sql, $statement->parameters ?? [], $parameters, $exchange, $attempt);
         }
     }
 
@@ -518,11 +518,11 @@ final class NativeSession implements Session
         ?Cancellation $cancellation,
         ?\Closure $onSent,
     ): ?Exchange {
-        $this->steps->log("Executing {$statement->name}", $sql);
+        $this->log->log("Executing {$statement->name}", $sql);
         $values = $statement->encode($parameters);
         $exchange = new Exchange();
         $exchange->binary = true;
-        $exchange->once = $statement->once;
+        $exchange->mustNotRepeat = $statement->mustNotRepeat;
         $exchange->onSent = $onSent;
         $parts = [
             $statement->name === '' ? FrontendMessages::parse('', $sql) : '',
@@ -555,8 +555,8 @@ final class NativeSession implements Session
         ?Cancellation $cancellation,
     ): bool {
         $pipeline = $this->pipeline;
-        $isAlone = ($exchange->once || $pipeline->begin !== '') && $pipeline->conversation->exchanges !== [];
-        if (!$isAlone && !$pipeline->cancelling->unsettled && !$pipeline->copy->taken) {
+        $isAlone = ($exchange->mustNotRepeat || $pipeline->begin !== '') && $pipeline->conversation->exchanges !== [];
+        if (!$isAlone && !$pipeline->cancelling->unsettled && !$pipeline->copyMutex->isLocked) {
             $pipeline->submit($exchange, $parts, $cancellation);
 
             return true;
@@ -613,7 +613,7 @@ final class NativeSession implements Session
     /** Handles a statement that may undo changes of the open transaction. */
     private function controlsTransaction(string $sql): void
     {
-        if ($this->statements->unsettled && $this->changing !== null) {
+        if ($this->statements->unsettled && $this->meaningChange !== null) {
             $this->endGeneration();
         } elseif ($this->statements->unsettled && SessionChanges::rollsBack($sql)) {
             $this->closeStatements($this->statements->rollBack());
@@ -624,7 +624,7 @@ final class NativeSession implements Session
     private function startGeneration(#[\SensitiveParameter] Exchange $exchange): void
     {
         $exchange->generation = $this->statements->generation;
-        $this->changing = $exchange;
+        $this->meaningChange = $exchange;
         $this->statements->unsettled = true;
         $this->endGeneration();
     }
@@ -646,9 +646,9 @@ final class NativeSession implements Session
         if (
             $this->statements->unsettled
             && $this->pipeline->conversation->status === 'I'
-            && ($this->changing === null || $this->changing->done)
+            && ($this->meaningChange === null || $this->meaningChange->done)
         ) {
-            $this->changing = null;
+            $this->meaningChange = null;
             $this->statements->settle();
         }
     }
@@ -668,8 +668,8 @@ final class NativeSession implements Session
         if (!array_is_list($parameters)) {
             throw new \LogicException('Parameters are a list, of which $1 is the first');
         }
-        if (\count($parameters) > FrontendMessages::MOST_PARAMETERS) {
-            throw InvalidParameterException::count(\count($parameters), FrontendMessages::MOST_PARAMETERS);
+        if (\count($parameters) > FrontendMessages::MAX_PARAMETERS) {
+            throw InvalidParameterException::count(\count($parameters), FrontendMessages::MAX_PARAMETERS);
         }
     }
 
@@ -687,7 +687,7 @@ final class NativeSession implements Session
 
     private function prepare(string $sql, ?Cancellation $cancellation): PreparedStatement
     {
-        for ($tries = 1;; ++$tries) {
+        for ($attempt = 1;; ++$attempt) {
             $name = $this->statements->name($sql);
             $exchange = $this->preparation->prepare($name, $sql, $cancellation);
             if ($exchange->error === null) {
@@ -697,7 +697,7 @@ final class NativeSession implements Session
                 }
                 continue;
             }
-            $this->ensureAgain($sql, [], [], $exchange, $tries);
+            $this->ensureAgain($sql, [], [], $exchange, $attempt);
         }
     }
 
@@ -714,7 +714,7 @@ final class NativeSession implements Session
         array $parameters,
         #[\SensitiveParameter]
         Exchange $exchange,
-        int $tries,
+        int $attempt,
     ): void {
         $error = $exchange->error;
         if ($error === null) {
@@ -730,18 +730,18 @@ final class NativeSession implements Session
         if ($exchange->parameters !== null && \count($exchange->parameters) !== \count($parameters)) {
             throw InvalidParameterException::count(\count($parameters), \count($exchange->parameters));
         }
-        $this->steps->logOutcome("Failed with SQLSTATE {$error->sqlState()}", $sql, $exchange->took);
+        $this->log->logOutcome("Failed with SQLSTATE {$error->sqlState()}", $sql, $exchange->took);
         $types = $exchange->parameters ?? $types;
-        $isStale = $this->forgetStale($sql, $exchange, $tries) && $tries <= self::MAX_RETRIES;
+        $isStale = $this->forgetStale($sql, $exchange, $attempt) && $attempt <= self::MAX_RETRIES;
         // No limit applies if a cancel request for another statement, or one of postpone(), stopped this statement.
-        $isUndone = $exchange->struck && (!$exchange->executes || SqlText::isRepeatable($sql));
+        $isUndone = $exchange->isStoppedByMistake && (!$exchange->executes || SqlText::isRepeatable($sql));
         if (!($isStale || $isUndone) || $exchange->status !== 'I') {
             throw $this->exception($sql, $error, $types, $parameters);
         }
     }
 
     /** @return bool true when the statement was not executed because the prepared one is out of date */
-    private function forgetStale(string $sql, #[\SensitiveParameter] Exchange $exchange, int $tries): bool
+    private function forgetStale(string $sql, #[\SensitiveParameter] Exchange $exchange, int $attempt): bool
     {
         // An error after Bind was raised by something that the statement executes.
         if ($exchange->error === null || $exchange->bound || !$exchange->error->isStale()) {
@@ -749,8 +749,8 @@ final class NativeSession implements Session
         }
         $isOfAnother = $exchange->error->concernsName();
         $isOfAnother ? $this->statements->forgetAll() : $this->statements->forget($sql);
-        if ($tries > 1 && $isOfAnother) {
-            $this->statements->keepNone();
+        if ($attempt > 1 && $isOfAnother) {
+            $this->statements->disable();
         }
 
         return true;

@@ -34,10 +34,10 @@ final class Pipeline
     private const MAX_READS_PER_TURN = 8;
 
     /** @var array<int, self> connections with waiting callers, kept alive here since nothing else may reference them */
-    private static array $busy = [];
+    private static array $keptAlive = [];
 
     /** Time of the last activity: hrtime. A read, the start or end of a pause, and most writes are activity. */
-    public int $since = 0;
+    public int $lastActivity = 0;
 
     public readonly ServerTime $serverTime;
 
@@ -54,7 +54,7 @@ final class Pipeline
     public string $begin = '';
 
     /** Held while a COPY has the connection to itself. */
-    public readonly FairMutex $copy;
+    public readonly FairMutex $copyMutex;
 
     public readonly Conversation $conversation;
 
@@ -76,7 +76,7 @@ final class Pipeline
     private bool $writing = false;
 
     /** Whether only one exchange was in flight at the last write. Then the next one is probably alone too. */
-    private bool $lone = false;
+    private bool $wasAlone = false;
 
     private bool $paused = false;
 
@@ -87,10 +87,10 @@ final class Pipeline
     private int $settling = 0;
 
     /** Whether this process is known not to be a fork, because no caller's code has run since the last check. */
-    private bool $isOurs = false;
+    private bool $isKnownOwner = false;
 
     /** Timer of the read timeout. */
-    private ?string $deadline = null;
+    private ?string $readTimer = null;
 
     /** Callers that wait until a cancellation is done, or until all answers arrived. */
     private readonly WaitingCallers $waiting;
@@ -101,10 +101,10 @@ final class Pipeline
     /** @var list<\Closure(\Throwable|null): void> */
     private array $onClose = [];
 
-    private readonly int $process;
+    private readonly int $ownerPid;
 
     /** Why the connection has ended; null while it is open. */
-    private ConnectionLostException|ConnectionClosedException|null $end = null;
+    private ConnectionLostException|ConnectionClosedException|null $endReason = null;
 
     /**
      * @param resource         $stream      non-blocking
@@ -122,12 +122,12 @@ final class Pipeline
         int $roundTrip = 0,
     ) {
         $this->serverTime = new ServerTime($roundTrip);
-        $this->process = (int) getmypid();
+        $this->ownerPid = (int) getmypid();
         $this->conversation = new Conversation($limits);
         $this->outbox = new WriteBuffer();
         $this->waiting = new WaitingCallers();
-        $this->copy = new FairMutex('The connection is busy with a COPY until that is read to its end or left');
-        $this->since = hrtime(true);
+        $this->copyMutex = new FairMutex('The connection is busy with a COPY until that is read to its end or left');
+        $this->lastActivity = hrtime(true);
         if (!$buffered) {
             stream_set_read_buffer($stream, 0);
         }
@@ -136,7 +136,7 @@ final class Pipeline
         $this->cancelling = new Cancelling(
             $this->conversation,
             $stop,
-            static fn(?ConnectionLostException $failure) => $weak->get()?->requested($failure),
+            static fn(?ConnectionLostException $failure) => $weak->get()?->onCancelRequestDone($failure),
         );
         $this->flush = static fn() => $weak->get()?->flush();
         $this->readable = EventLoop::unreference(EventLoop::onReadable(
@@ -153,7 +153,7 @@ final class Pipeline
 
     public function isOpen(): bool
     {
-        return $this->end === null;
+        return $this->endReason === null;
     }
 
     public function inFlight(): int
@@ -172,21 +172,21 @@ final class Pipeline
     public function submit(Exchange $exchange, #[\SensitiveParameter] array $parts, ?Cancellation $cancellation): void
     {
         do {
-            $alone = $exchange->once || $this->begin !== '';
-            $this->settle($alone && $this->copying === null && $this->copy->isMine(), $cancellation);
+            $alone = $exchange->mustNotRepeat || $this->begin !== '';
+            $this->settle($alone && $this->copying === null && $this->copyMutex->isMine(), $cancellation);
             if (
-                $this->copy->taken ? $this->copying !== null
-                || !$this->copy->isMine() : $alone && $this->conversation->exchanges !== []
+                $this->copyMutex->isLocked ? $this->copying !== null
+                || !$this->copyMutex->isMine() : $alone && $this->conversation->exchanges !== []
             ) {
-                $this->copy->take($cancellation);
+                $this->copyMutex->acquire($cancellation);
                 try {
                     $this->settle($alone, $cancellation);
                 } finally {
                     // The fiber that gets the turn next resumes only after this exchange was sent.
-                    $this->copy->give();
+                    $this->copyMutex->release();
                 }
             }
-        } while ($this->cancelling->unsettled && $this->end === null);
+        } while ($this->cancelling->unsettled && $this->endReason === null);
         $ahead = $this->closing . $this->begin;
         $exchange->begins = $this->begin !== '';
         $this->closing = $this->begin = '';
@@ -203,30 +203,30 @@ final class Pipeline
     /** @throws ConnectionClosedException|ConnectionLostException when the connection has ended; nothing was sent */
     public function send(Exchange $exchange, #[\SensitiveParameter] string $bytes): void
     {
-        if ($this->end !== null) {
-            throw $this->end instanceof ConnectionLostException
-                ? ConnectionLostException::earlier($this->end)
-                : $this->end;
+        if ($this->endReason !== null) {
+            throw $this->endReason instanceof ConnectionLostException
+                ? ConnectionLostException::earlier($this->endReason)
+                : $this->endReason;
         }
         $conversation = $this->conversation;
         $alone = $conversation->exchanges === [];
         $conversation->exchanges[$conversation->tail++] = $exchange;
         // Like WriteBuffer::add(), inlined because it runs for each statement.
         $length = \strlen($bytes);
-        if ($length < WriteBuffer::LARGE) {
+        if ($length < WriteBuffer::LARGE_BYTES) {
             $this->outbox->tail .= $bytes;
             $this->outbox->size += $length;
         } else {
             $this->outbox->add($bytes);
         }
         if ($alone) {
-            $this->expect();
+            $this->startExpecting();
         } elseif ($this->paused) {
             // The answer follows the rows of a stream, so reading must go on.
             $this->pause(false);
         }
         if (!$this->flushing) {
-            $this->flushSoon($alone && $this->lone);
+            $this->flushSoon($alone && $this->wasAlone);
         }
     }
 
@@ -267,12 +267,12 @@ final class Pipeline
     /** Gives up an exchange whose caller has left: its rows are dropped, and the server is asked to stop it. */
     public function abandon(#[\SensitiveParameter] Exchange $exchange, ?CancelledException $reason): void
     {
-        if ($exchange->done || $this->end !== null || $this->isForeign()) {
+        if ($exchange->done || $this->endReason !== null || $this->isForeign()) {
             return;
         }
         $exchange->cancelled = $exchange->discarded = true;
         $exchange->chunks = [];
-        if ($exchange->flows) {
+        if ($exchange->isStreamed) {
             $this->pause(false);
         }
         // The request starts before the caller resumes, because its next exchange must wait until this one is stopped.
@@ -293,7 +293,7 @@ final class Pipeline
             // The reader of the COPY may never return, and others must not wait for it.
             $this->copying = null;
             $this->pause(false);
-            $this->copy->give();
+            $this->copyMutex->release();
         }
     }
 
@@ -306,7 +306,7 @@ final class Pipeline
         $this->settling += $all ? 1 : 0;
         try {
             while (
-                $this->end === null
+                $this->endReason === null
                 && ($this->cancelling->unsettled || $all && $this->conversation->exchanges !== [])
             ) {
                 $this->waiting->wait($cancellation, static function (): void {});
@@ -324,18 +324,18 @@ final class Pipeline
     public function listen(?\Closure $listener): void
     {
         $this->listener = $listener;
-        if ($this->end === null && $this->conversation->exchanges === []) {
+        if ($this->endReason === null && $this->conversation->exchanges === []) {
             $listener === null ? EventLoop::unreference($this->readable) : EventLoop::reference($this->readable);
         }
     }
 
     public function pause(bool $on): void
     {
-        if ($this->end !== null || $this->paused === $on) {
+        if ($this->endReason !== null || $this->paused === $on) {
             return;
         }
         $this->paused = $on;
-        $this->since = hrtime(true);
+        $this->lastActivity = hrtime(true);
         if ($on) {
             EventLoop::disable($this->readable);
         } else {
@@ -355,15 +355,15 @@ final class Pipeline
     /** Ends the connection. A reason means that it was lost. */
     public function end(?ConnectionLostException $reason): void
     {
-        if ($this->end !== null) {
+        if ($this->endReason !== null) {
             return;
         }
-        $this->end = $reason ?? ConnectionClosedException::connection();
+        $this->endReason = $reason ?? ConnectionClosedException::connection();
         EventLoop::cancel($this->readable);
         EventLoop::cancel($this->writable);
         $this->cancelTimers();
-        unset(self::$busy[spl_object_id($this)]);
-        if ($this->process === getmypid()) {
+        unset(self::$keptAlive[spl_object_id($this)]);
+        if ($this->ownerPid === getmypid()) {
             if ($reason === null && $this->outbox->size === 0) {
                 @fwrite($this->stream, FrontendMessages::TERMINATE);
             }
@@ -373,7 +373,7 @@ final class Pipeline
         $this->conversation->exchanges = [];
         foreach ($failed as $exchange) {
             $exchange->done = true;
-            $exchange->failure ??= $this->end;
+            $exchange->failure ??= $this->endReason;
             // A destructor may call this method, and can not resume a fiber.
             EventLoop::queue($exchange->wake(...));
         }
@@ -387,29 +387,29 @@ final class Pipeline
     }
 
     /** Keeps the event loop running for answers, and starts the read timeout. */
-    private function expect(): void
+    private function startExpecting(): void
     {
-        $this->since = hrtime(true);
+        $this->lastActivity = hrtime(true);
         if ($this->expecting) {
             return;
         }
         $this->expecting = true;
         EventLoop::reference($this->readable);
-        self::$busy[spl_object_id($this)] = $this;
+        self::$keptAlive[spl_object_id($this)] = $this;
         if ($this->readTimeout !== null) {
-            $this->deadline ??= $this->watch($this->readTimeout);
+            $this->readTimer ??= $this->startReadTimer($this->readTimeout);
         }
     }
 
     /** Lets the event loop end, since no answer is expected any more. */
-    private function rest(): void
+    private function onAllAnswered(): void
     {
         $this->expecting = false;
         if ($this->listener === null) {
             EventLoop::unreference($this->readable);
         }
         if (!$this->cancelling->underWay) {
-            unset(self::$busy[spl_object_id($this)]);
+            unset(self::$keptAlive[spl_object_id($this)]);
         }
         $this->cancelTimers();
         $this->waiting->wakeAll();
@@ -417,28 +417,28 @@ final class Pipeline
 
     private function cancelTimers(): void
     {
-        if ($this->deadline !== null) {
-            EventLoop::cancel($this->deadline);
-            $this->deadline = null;
+        if ($this->readTimer !== null) {
+            EventLoop::cancel($this->readTimer);
+            $this->readTimer = null;
         }
-        $this->cancelling->forget();
+        $this->cancelling->cancelTimers();
     }
 
-    private function watch(float $seconds): string
+    private function startReadTimer(float $seconds): string
     {
         return EventLoop::reference(WeakTimer::after($seconds, $this, static function (self $self): void {
-            $self->deadline = null;
+            $self->readTimer = null;
             // Bytes that arrived while the loop was blocked count as activity.
             $self->receive();
             $exchange = $self->conversation->current();
-            if ($exchange === null || $self->end !== null || $self->deadline !== null) {
+            if ($exchange === null || $self->endReason !== null || $self->readTimer !== null) {
                 return;
             }
             // No byte is due while reading is paused, or while the server waits for the data of a COPY.
             $isDue = !$self->paused && ($exchange->copy !== 'G' || $exchange->isCopied || $self->outbox->size > 0);
-            $rest = (float) $self->readTimeout - ($isDue ? (hrtime(true) - $self->since) / 1e9 : 0.0);
+            $rest = (float) $self->readTimeout - ($isDue ? (hrtime(true) - $self->lastActivity) / 1e9 : 0.0);
             if ($rest > 0) {
-                $self->deadline = $self->watch($rest);
+                $self->readTimer = $self->startReadTimer($rest);
             } else {
                 $self->end(ConnectionLostException::while(\sprintf('no byte came within %s s', $self->readTimeout)));
             }
@@ -462,16 +462,16 @@ final class Pipeline
     private function flush(): void
     {
         $this->flushing = false;
-        if ($this->end !== null || !$this->isOurs && $this->isForeign()) {
+        if ($this->endReason !== null || !$this->isKnownOwner && $this->isForeign()) {
             return;
         }
         $exchanges = $this->conversation->exchanges;
-        $this->lone = \count($exchanges) === 1;
+        $this->wasAlone = \count($exchanges) === 1;
         $size = $this->outbox->size;
         $takes = $this->outbox->flush($this->stream);
         $this->serverTime->sent($this->conversation->head, $this->conversation->tail, hrtime(true));
         if ($this->readTimeout !== null && $this->outbox->size < $size) {
-            $this->since = hrtime(true);
+            $this->lastActivity = hrtime(true);
         }
         if (!$takes) {
             // Bytes that the server sent before it closed the connection must still be read.
@@ -492,7 +492,7 @@ final class Pipeline
     /** Whether this process is a fork of the connection's owner. If so, the connection ends, and nothing is sent. */
     private function isForeign(): bool
     {
-        if ($this->process === getmypid()) {
+        if ($this->ownerPid === getmypid()) {
             return false;
         }
         $this->end(ConnectionLostException::while('it belongs to the process that this one is a fork of'));
@@ -502,10 +502,10 @@ final class Pipeline
 
     private function receive(): void
     {
-        if ($this->end !== null || $this->isForeign()) {
+        if ($this->endReason !== null || $this->isForeign()) {
             return;
         }
-        for ($rounds = 0; $this->end === null && !$this->paused; ++$rounds) {
+        for ($rounds = 0; $this->endReason === null && !$this->paused; ++$rounds) {
             if ($rounds === self::MAX_READS_PER_TURN) {
                 $this->receiveLater();
 
@@ -519,7 +519,7 @@ final class Pipeline
 
                 return;
             }
-            $this->take($bytes);
+            $this->receiveBytes($bytes);
             if (!$this->buffered) {
                 return;
             }
@@ -533,24 +533,24 @@ final class Pipeline
         EventLoop::defer(static fn() => $weak->get()?->receive());
     }
 
-    private function requested(?ConnectionLostException $failure): void
+    private function onCancelRequestDone(?ConnectionLostException $failure): void
     {
         if ($failure !== null) {
             $this->end($failure);
         }
         if ($this->conversation->exchanges === []) {
-            unset(self::$busy[spl_object_id($this)]);
+            unset(self::$keptAlive[spl_object_id($this)]);
         }
-        if ($this->end !== null || $this->cancelling->settles()) {
+        if ($this->endReason !== null || $this->cancelling->settles()) {
             $this->waiting->wakeAll();
         }
     }
 
     /** Processes bytes from the server. */
-    public function take(#[\SensitiveParameter] string $bytes): void
+    public function receiveBytes(#[\SensitiveParameter] string $bytes): void
     {
         $conversation = $this->conversation;
-        $this->since = hrtime(true);
+        $this->lastActivity = hrtime(true);
         $head = $conversation->head;
         try {
             $conversation->receive($bytes);
@@ -566,7 +566,7 @@ final class Pipeline
         }
         if (
             $next !== null
-            && $next->flows
+            && $next->isStreamed
             && !$next->discarded
             && $next->held() > self::MAX_HELD_BYTES
             && $this->settling === 0
@@ -574,19 +574,19 @@ final class Pipeline
         ) {
             $this->pause(true);
         }
-        if ($conversation->reply !== '' || $conversation->notifications !== [] || $conversation->end !== null) {
-            $this->obey();
+        if ($conversation->reply !== '' || $conversation->notifications !== [] || $conversation->serverEnd !== null) {
+            $this->handleEvents();
         }
         // Callers are woken last: each one runs at once, and may send, close or throw.
-        $awake = $conversation->awake;
-        $conversation->awake = [];
+        $awake = $conversation->toWake;
+        $conversation->toWake = [];
         if ($conversation->head > $head && $awake[0]->isTimed) {
-            $this->time($awake, $head, $conversation->head - $head);
+            $this->recordTimes($awake, $head, $conversation->head - $head);
         }
         if ($this->onAnswered !== null && $awake !== []) {
-            $this->isOurs = true;
+            $this->isKnownOwner = true;
             ($this->onAnswered)($awake);
-            $this->isOurs = false;
+            $this->isKnownOwner = false;
         }
         foreach ($awake as $exchange) {
             // The caller copies a large value once more. Other callbacks of the loop run before that.
@@ -598,8 +598,8 @@ final class Pipeline
         }
         $conversation->isLarge = false;
         // The check is last, because most callers that were woken have sent something.
-        if ($conversation->exchanges === [] && $this->end === null) {
-            $this->rest();
+        if ($conversation->exchanges === [] && $this->endReason === null) {
+            $this->onAllAnswered();
         }
     }
 
@@ -608,22 +608,22 @@ final class Pipeline
      *
      * @param list<Exchange> $answered
      */
-    private function time(array $answered, int $head, int $count): void
+    private function recordTimes(array $answered, int $head, int $count): void
     {
-        $took = $this->serverTime->answered($head, $count, $this->since);
+        $took = $this->serverTime->answered($head, $count, $this->lastActivity);
         if ($count === 1) {
             $answered[0]->took = $took;
 
             return;
         }
-        $isSlow = $took > ServerTime::SHORT;
+        $isSlow = $took > ServerTime::SHORT_NANOSECONDS;
         foreach ($answered as $index => $exchange) {
             // When several were slow together, all of the time counts for the first one: the others waited for it.
             $exchange->took = !$isSlow ? $took : ($index === 0 ? $took * $count : -1);
         }
     }
 
-    private function obey(): void
+    private function handleEvents(): void
     {
         $conversation = $this->conversation;
         if ($conversation->reply !== '') {
@@ -637,7 +637,7 @@ final class Pipeline
                 ($this->listener)($notification);
             }
         }
-        $error = $conversation->end;
+        $error = $conversation->serverEnd;
         if ($error !== null) {
             $this->end(ConnectionLostException::while("the server ended it: {$error->message()} (SQLSTATE {$error->sqlState()})", error: $error));
         }

@@ -27,7 +27,7 @@ final readonly class Portal
     public function exchange(): Exchange
     {
         $exchange = new Exchange();
-        $exchange->binary = $exchange->flows = true;
+        $exchange->binary = $exchange->isStreamed = true;
 
         return $exchange;
     }

@@ -26,13 +26,13 @@ final readonly class Preparation
         private Pipeline $pipeline,
         public PreparedStatements $statements,
         public Types $types,
-        private StatementLog $steps,
+        private StatementLog $log,
     ) {}
 
     /** Sends Parse and Describe. Pass the exchange to {@see register()}. */
     public function prepare(string $name, string $sql, ?Cancellation $cancellation): Exchange
     {
-        $this->steps->log("Preparing {$name}", $sql);
+        $this->log->log("Preparing {$name}", $sql);
         $exchange = new Exchange();
         $exchange->executes = false;
 
@@ -58,7 +58,7 @@ final readonly class Preparation
         ?Cancellation $cancellation,
         ?\Closure $onSent = null,
     ): Exchange {
-        $this->steps->log("Preparing and executing {$name}", $sql);
+        $this->log->log("Preparing and executing {$name}", $sql);
         $values = [];
         foreach ($parameters as $index => $value) {
             $values[] = $this->types->encode(0, $value, $index + 1);
@@ -81,7 +81,7 @@ final readonly class Preparation
         [$names, $oids] = $exchange->description ?? [null, []];
         $isKept = false;
         try {
-            $isKept = $this->learn([...$parameters, ...$oids], $exchange, $cancellation)
+            $isKept = $this->loadTypes([...$parameters, ...$oids], $exchange, $cancellation)
                 && $exchange->generation === $this->statements->generation;
         } finally {
             if (!$isKept) {
@@ -94,7 +94,7 @@ final readonly class Preparation
             $parameters,
             $columns,
             $this->types,
-            SessionChanges::suspects($sql) || SessionChanges::changesMeaning($sql),
+            SessionChanges::mayChangeSession($sql) || SessionChanges::changesMeaning($sql),
             !SqlText::isRepeatable($sql),
         );
         if (!$isKept) {
@@ -111,7 +111,7 @@ final readonly class Preparation
      *
      * @return bool false when the types could not be learnt, though the statement was executed
      */
-    private function learn(array $oids, #[\SensitiveParameter] Exchange $of, ?Cancellation $cancellation): bool
+    private function loadTypes(array $oids, #[\SensitiveParameter] Exchange $of, ?Cancellation $cancellation): bool
     {
         $unknown = $this->types->unknown($oids);
         if ($unknown === []) {
@@ -120,7 +120,7 @@ final readonly class Preparation
         if ($of->error !== null || $this->pipeline->conversation->status === 'E') {
             return false;
         }
-        for ($tries = 1;; ++$tries) {
+        for ($attempt = 1;; ++$attempt) {
             $exchange = $this->executeTexts('', Types::QUERY, ['{' . implode(',', $unknown) . '}'], $cancellation);
             if ($exchange->error === null) {
                 break;
@@ -128,7 +128,7 @@ final readonly class Preparation
             if ($exchange->status === 'I' && $of->executes) {
                 return false;
             }
-            if ($exchange->status !== 'I' || !$exchange->struck || $tries === self::MAX_ATTEMPTS) {
+            if ($exchange->status !== 'I' || !$exchange->isStoppedByMistake || $attempt === self::MAX_ATTEMPTS) {
                 throw QueryException::of($exchange->error, Types::QUERY);
             }
         }
@@ -140,7 +140,7 @@ final readonly class Preparation
                 array_keys($names),
             ),
         );
-        $this->types->learn($rows);
+        $this->types->load($rows);
 
         return true;
     }
@@ -159,7 +159,7 @@ final readonly class Preparation
     ): Exchange {
         $exchange = new Exchange();
         $exchange->onSent = $onSent;
-        $exchange->once = !SqlText::isRepeatable($sql);
+        $exchange->mustNotRepeat = !SqlText::isRepeatable($sql);
 
         return $this->send($exchange, $name, [
             FrontendMessages::parse($name, $sql) . FrontendMessages::describe($name),

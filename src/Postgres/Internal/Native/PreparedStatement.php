@@ -41,7 +41,7 @@ final class PreparedStatement
      * @param list<int> $parameters type OIDs of the parameters
      * @param Columns|null $columns null for a statement without rows
      * @param bool $changesSession whether it may change the session or texts' meaning: {@see SessionChanges}
-     * @param bool $once whether an error may leave part of the statement done: {@see Exchange::$once}
+     * @param bool $mustNotRepeat whether an error may leave part of the statement done: {@see Exchange::$mustNotRepeat}
      */
     public function __construct(
         public readonly string $name,
@@ -49,7 +49,7 @@ final class PreparedStatement
         public readonly ?Columns $columns,
         private readonly Types $types,
         public readonly bool $changesSession,
-        public readonly bool $once,
+        public readonly bool $mustNotRepeat,
     ) {
         $this->target = "{$name}\0" . self::formats(array_map(Types::kind(...), $parameters));
         $this->formats = $columns->formats ?? "\0\0";
@@ -110,7 +110,7 @@ final class PreparedStatement
             $length = \strlen($text);
             if ($length < 256) {
                 $body .= "\0\0\0" . \chr($length) . $text;
-            } elseif ($length < FrontendMessages::LARGE) {
+            } elseif ($length < FrontendMessages::LARGE_BYTES) {
                 $body .= pack('N', $length) . $text;
             } else {
                 return null;

@@ -13,7 +13,7 @@ use Spindle\Postgres\Internal\SqlText;
 final class PreparedStatements
 {
     /** Default limit of kept statements. */
-    public const MOST = 256;
+    public const MAX_STATEMENTS = 256;
 
     /** @var array<string, PreparedStatement> statements by their SQL */
     private array $prepared = [];
@@ -35,8 +35,8 @@ final class PreparedStatements
     /** Prefix of all names. It is random, because behind a pooler several clients use the same session. */
     private readonly string $prefix;
 
-    /** @param int $most 0 to keep none, as behind a pooler that gives each transaction another connection */
-    public function __construct(private int $most)
+    /** @param int $maxStatements 0 to keep none, as behind a pooler that gives each transaction another connection */
+    public function __construct(private int $maxStatements)
     {
         $this->prefix = 'spindle_' . bin2hex(random_bytes(4)) . '_';
     }
@@ -54,7 +54,7 @@ final class PreparedStatements
     /** Returns a name for the next statement; '' when it is not kept. */
     public function name(string $sql): string
     {
-        return $this->most === 0 || \strlen($sql) > SqlText::MOST_KEPT ? '' : $this->prefix . ++$this->last;
+        return $this->maxStatements === 0 || \strlen($sql) > SqlText::MAX_CACHED_BYTES ? '' : $this->prefix . ++$this->last;
     }
 
     /**
@@ -64,7 +64,7 @@ final class PreparedStatements
      */
     public function add(string $sql, PreparedStatement $statement, bool $tentative = false): array
     {
-        if ($this->most === 0 || $statement->name === '') {
+        if ($this->maxStatements === 0 || $statement->name === '') {
             return [];
         }
         if ($tentative) {
@@ -73,7 +73,7 @@ final class PreparedStatements
         $gone = isset($this->prepared[$sql]) ? [$this->prepared[$sql]->name] : [];
         $statement->lastUse = ++$this->clock;
         $this->prepared[$sql] = $statement;
-        if (\count($this->prepared) > $this->most) {
+        if (\count($this->prepared) > $this->maxStatements) {
             $uses = array_map(static fn(PreparedStatement $one): int => $one->lastUse, $this->prepared);
             $oldest = (string) array_search(min($uses), $uses, true);
             $gone[] = $this->prepared[$oldest]->name;
@@ -124,9 +124,9 @@ final class PreparedStatements
     }
 
     /** Stops keeping statements: a pooler gives the client different server sessions, which do not know them. */
-    public function keepNone(): void
+    public function disable(): void
     {
-        $this->most = 0;
+        $this->maxStatements = 0;
         $this->prepared = [];
     }
 }

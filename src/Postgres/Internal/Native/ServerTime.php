@@ -13,7 +13,7 @@ namespace Spindle\Postgres\Internal\Native;
 final class ServerTime
 {
     /** Nanoseconds up to which a statement counts as short. */
-    public const SHORT = 5_000_000;
+    public const SHORT_NANOSECONDS = 5_000_000;
 
     /** Nanoseconds that it may take to wake first an idle server process, and then this process. */
     private const WAKEUP_NANOSECONDS = 500_000;
@@ -28,7 +28,7 @@ final class ServerTime
     private int $sentBusy = 0;
 
     /** @var list<array{int, int, int}> the same three values of later writes */
-    private array $later = [];
+    private array $laterWrites = [];
 
     /** @param int $roundTrip nanoseconds of the shortest round trip so far; at least the network's own */
     public function __construct(public int $roundTrip) {}
@@ -43,10 +43,10 @@ final class ServerTime
     public function sent(int $head, int $tail, int $now): void
     {
         $busy = BusyTime::until($now);
-        if ($this->tail <= $head && $this->later === []) {
+        if ($this->tail <= $head && $this->laterWrites === []) {
             [$this->tail, $this->sent, $this->sentBusy] = [$tail, $now, $busy];
-        } elseif ($tail > ($this->later === [] ? $this->tail : $this->later[\count($this->later) - 1][0])) {
-            $this->later[] = [$tail, $now, $busy];
+        } elseif ($tail > ($this->laterWrites === [] ? $this->tail : $this->laterWrites[\count($this->laterWrites) - 1][0])) {
+            $this->laterWrites[] = [$tail, $now, $busy];
         }
     }
 
@@ -61,8 +61,8 @@ final class ServerTime
      */
     public function answered(int $head, int $count, int $now): int
     {
-        while ($this->tail <= $head && $this->later !== []) {
-            [$this->tail, $this->sent, $this->sentBusy] = array_shift($this->later);
+        while ($this->tail <= $head && $this->laterWrites !== []) {
+            [$this->tail, $this->sent, $this->sentBusy] = array_shift($this->laterWrites);
         }
         $took = $now - $this->sent - $this->roundTrip;
         $busy = $this->sentBusy;
@@ -76,7 +76,7 @@ final class ServerTime
         }
         $this->answered = $now;
         $this->busy = BusyTime::until($now);
-        if ($took > self::SHORT) {
+        if ($took > self::SHORT_NANOSECONDS) {
             $took -= $this->busy - $busy;
         }
 

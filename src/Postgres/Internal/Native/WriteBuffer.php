@@ -10,7 +10,7 @@ final class WriteBuffer
     /** Bytes offered to the stream at a time. More would be copied each time when the stream accepts little. */
     private const MAX_WRITE_BYTES = 0x4_0000;
 
-    public const LARGE = 0x1_0000;
+    public const LARGE_BYTES = 0x1_0000;
 
     /** @var list<string> parts before {@see $tail} */
     private array $parts = [];
@@ -27,7 +27,7 @@ final class WriteBuffer
     public function add(#[\SensitiveParameter] string $bytes): void
     {
         $this->size += \strlen($bytes);
-        if (\strlen($bytes) < self::LARGE) {
+        if (\strlen($bytes) < self::LARGE_BYTES) {
             $this->tail .= $bytes;
 
             return;

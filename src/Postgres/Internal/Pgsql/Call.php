@@ -26,10 +26,10 @@ final class Call
     public string $copy = '';
 
     /** Whether the server waits for the data of a COPY. */
-    public bool $takesData = false;
+    public bool $acceptsData = false;
 
     /** Whether the end of the data is waiting for room in the socket. */
-    public bool $ends = false;
+    public bool $isEndPending = false;
 
     /** Whether a COPY failed: a message arrived that is neither a notice nor a notification. */
     public bool $interrupted = false;
@@ -49,7 +49,7 @@ final class Call
     public bool $cancelled = false;
 
     /** @var \Closure(self): void|null receives the outcome if the caller has left */
-    public ?\Closure $late = null;
+    public ?\Closure $onLateOutcome = null;
 
     public function affected(): int
     {

@@ -40,7 +40,7 @@ final readonly class CopyIn
         }
         $isSent = false;
         try {
-            if (!$call->takesData) {
+            if (!$call->acceptsData) {
                 throw new \LogicException('copyFrom() takes a COPY … FROM STDIN');
             }
             $this->sendRows($call, $rows, $cancellation);
@@ -92,7 +92,7 @@ final readonly class CopyIn
     ): bool {
         $cancellation?->throwIfRequested();
         self::ensureSendable($data);
-        $this->handle->put($call, $data, $cancellation);
+        $this->handle->sendCopyData($call, $data, $cancellation);
         if ($call->interrupted) {
             $this->handle->failCopy($call);
         }

@@ -17,7 +17,7 @@ final class Cursors
      * Rows of the first fetch. Later ones fetch about FETCH_BYTES bytes, or the rows of FETCH_NANOSECONDS nanoseconds,
      * and at most MAX_ROWS rows. The server sends nothing of a fetch before it has all of its rows.
      */
-    public const FIRST = 10;
+    public const FIRST_ROWS = 10;
     private const FETCH_BYTES = 0x4_0000;
     private const FETCH_NANOSECONDS = 50_000_000;
     private const MAX_ROWS = 5_000;
@@ -42,7 +42,7 @@ final class Cursors
     private array $types = [];
 
     /** @var list<string> names of abandoned cursors, which stay open as long as the transaction */
-    private array $left = [];
+    private array $abandoned = [];
 
     public function __construct(
         private readonly PgsqlHandle $handle,
@@ -130,24 +130,24 @@ final class Cursors
     }
 
     /** Marks a cursor as abandoned. Does not suspend. */
-    public function leave(string $name): void
+    public function abandon(string $name): void
     {
-        $this->left[] = $name;
+        $this->abandoned[] = $name;
         unset($this->types[$name]);
     }
 
     /** Whether no abandoned cursor is left to be closed. */
-    public function areTidy(): bool
+    public function areClosed(): bool
     {
-        return $this->left === [];
+        return $this->abandoned === [];
     }
 
-    public function tidy(): void
+    public function closeAbandoned(): void
     {
         if ($this->handle->status === 'T') {
-            $closing = $this->handle->ask(
+            $closing = $this->handle->fetchRows(
                 self::CLOSE_STATEMENTS_QUERY,
-                ['{' . implode(',', $this->left) . '}'],
+                ['{' . implode(',', $this->abandoned) . '}'],
                 null,
             )[0][0]
                 ?? null;
@@ -156,7 +156,7 @@ final class Cursors
             }
         }
         if ($this->handle->status !== 'E') {
-            $this->left = [];
+            $this->abandoned = [];
         }
     }
 }

@@ -18,7 +18,7 @@ final class Incoming
     private const MAX_READS_PER_TURN = 32;
 
     /** The last notice. libpq treats unexpected errors as notices, such as that of a server that shuts down. */
-    private ?ServerError $lastWords = null;
+    private ?ServerError $finalError = null;
 
     /**
      * @param resource $socket stream of {@see Libpq::socket()}
@@ -50,7 +50,7 @@ final class Incoming
                 return $call->done = true;
             }
             $this->take($call, $result);
-            if ($call->takesData) {
+            if ($call->acceptsData) {
                 return true;
             }
             $happened = $happened || $call->copy === 'H';
@@ -103,7 +103,7 @@ final class Incoming
         if ($notice === '') {
             return false;
         }
-        $this->lastWords = PgsqlErrors::in($notice);
+        $this->finalError = PgsqlErrors::in($notice);
         pg_last_notice($this->connection, \PGSQL_NOTICE_CLEAR);
 
         return true;
@@ -114,7 +114,7 @@ final class Incoming
     {
         if (pg_connection_status($this->connection) !== \PGSQL_CONNECTION_OK) {
             $this->forgetNotices();
-            $words = $this->lastWords;
+            $words = $this->finalError;
             throw self::loss($words === null || str_starts_with($words->sqlState(), '0') ? null : $words);
         }
     }
@@ -124,7 +124,7 @@ final class Incoming
         switch (pg_result_status($result)) {
             case \PGSQL_COPY_IN:
                 $call->copy = 'G';
-                $call->takesData = true;
+                $call->acceptsData = true;
                 break;
             case \PGSQL_COPY_OUT:
                 // PHP has no function that reads these data now. After the COPY is aborted, libpq skips them.

@@ -14,26 +14,26 @@ use Spindle\Internal\Warnings;
 final class Persistent
 {
     /** @var array<string, true> connection strings in use */
-    private static array $taken = [];
+    private static array $inUse = [];
 
     private function __construct(#[\SensitiveParameter] private readonly string $conninfo) {}
 
     /** @param float $seconds limit for connecting */
-    public static function take(#[\SensitiveParameter] string $conninfo, float $seconds): self
+    public static function acquire(#[\SensitiveParameter] string $conninfo, float $seconds): self
     {
         // The lowest limit of libpq is two seconds.
         $conninfo .= is_finite($seconds) ? \sprintf("connect_timeout='%d'", max(2, ceil($seconds))) : '';
-        while (isset(self::$taken[$conninfo])) {
+        while (isset(self::$inUse[$conninfo])) {
             $conninfo .= ' ';
         }
-        self::$taken[$conninfo] = true;
+        self::$inUse[$conninfo] = true;
 
         return new self($conninfo);
     }
 
-    public function give(): void
+    public function release(): void
     {
-        unset(self::$taken[$this->conninfo]);
+        unset(self::$inUse[$this->conninfo]);
     }
 
     /**

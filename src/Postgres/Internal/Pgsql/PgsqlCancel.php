@@ -33,7 +33,7 @@ final readonly class PgsqlCancel
         PostgresOptions $options,
         private Endpoint $endpoint,
         private ?int $pid,
-        private StatementLog $steps,
+        private StatementLog $log,
     ) {
         $this->options = $options->with([
             'hosts' => [new PostgresHost($endpoint->host->host, $endpoint->host->port, $endpoint->ip)],
@@ -51,7 +51,7 @@ final readonly class PgsqlCancel
      */
     public function __invoke(): void
     {
-        $this->steps->log('Asking the server to cancel what it works at');
+        $this->log->log('Asking the server to cancel what it works at');
         if ($this->pid === null) {
             throw ConnectionFailedException::cancelNotSent(
                 "{$this->endpoint}: there is a pooler between, and only its own protocol could tell it",

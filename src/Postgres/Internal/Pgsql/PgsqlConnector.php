@@ -39,10 +39,10 @@ final class PgsqlConnector
     ];
 
     /** @var array<string, true> hashes of persistent connection strings whose server passed a test login */
-    private static array $tried = [];
+    private static array $testedLogins = [];
 
     /** Number of the last connection in the log. */
-    private static int $made = 0;
+    private static int $lastNumber = 0;
 
     public function __construct(private readonly PostgresOptions $options, private readonly Types $types) {}
 
@@ -70,7 +70,7 @@ final class PgsqlConnector
     {
         $conninfo = Conninfo::of($this->options, $endpoint);
         $this->tryLogin($conninfo, $endpoint, $deadline);
-        $persistent = $this->options->persistent ? Persistent::take($conninfo, $this->options->connectTimeout) : null;
+        $persistent = $this->options->persistent ? Persistent::acquire($conninfo, $this->options->connectTimeout) : null;
         try {
             $connection = $persistent === null
                 ? $this->open($conninfo, $deadline)
@@ -81,11 +81,11 @@ final class PgsqlConnector
                 PgsqlSetup::makeRoom($connection, $deadline);
             }
             $deadline->throwIfCancelled();
-            $steps = new StatementLog($this->options->logger, ++self::$made, pg_get_pid($connection));
-            $steps->log("Connected to {$endpoint}");
+            $log = new StatementLog($this->options->logger, ++self::$lastNumber, pg_get_pid($connection));
+            $log->log("Connected to {$endpoint}");
             $handle = new PgsqlHandle(
                 $connection,
-                new PgsqlCancel($this->options, $endpoint, $isPooled ? null : pg_get_pid($connection), $steps),
+                new PgsqlCancel($this->options, $endpoint, $isPooled ? null : pg_get_pid($connection), $log),
                 $this->options->readTimeout,
                 $tls,
                 $persistent !== null,
@@ -95,21 +95,21 @@ final class PgsqlConnector
                 if (isset($connection)) {
                     Libpq::close($connection);
                 }
-                $persistent?->give();
+                $persistent?->release();
             }
         }
-        $handle->onClose(static function (?\Throwable $reason) use ($steps, $persistent): void {
-            $persistent?->give();
-            $steps->log($reason === null ? 'The connection is closed' : $reason->getMessage());
+        $handle->onClose(static function (?\Throwable $reason) use ($log, $persistent): void {
+            $persistent?->release();
+            $log->log($reason === null ? 'The connection is closed' : $reason->getMessage());
         });
-        $statements = new PgsqlStatements($this->options->statementCache ?? ($isPooled ? 0 : PgsqlStatements::MOST));
+        $statements = new PgsqlStatements($this->options->statementCache ?? ($isPooled ? 0 : PgsqlStatements::MAX_STATEMENTS));
 
         return new PgsqlSession(
             $handle,
-            new PgsqlPreparation($handle, $statements, $types, $steps),
+            new PgsqlPreparation($handle, $statements, $types, $log),
             pg_get_pid($connection),
             new SessionChanges($setup->statements()),
-            $steps,
+            $log,
             new SizeLimits($this->options->maxValueBytes),
         );
     }
@@ -118,12 +118,12 @@ final class PgsqlConnector
     private function tryLogin(#[\SensitiveParameter] string $conninfo, Endpoint $endpoint, Deadline $deadline): void
     {
         $hash = hash('sha256', $conninfo);
-        if (!Conninfo::mayGiveTooMuch($this->options, $endpoint) || isset(self::$tried[$hash])) {
+        if (!Conninfo::mayGiveTooMuch($this->options, $endpoint) || isset(self::$testedLogins[$hash])) {
             return;
         }
         (new NativeConnector($this->options))->tryLogin($endpoint, $deadline);
         if ($this->options->persistent) {
-            self::$tried[$hash] = true;
+            self::$testedLogins[$hash] = true;
         }
     }
 
@@ -205,7 +205,7 @@ final class PgsqlConnector
             : $this->options->with(['settings' => ['DateStyle' => 'ISO, MDY', ...$this->options->settings]]);
         $setup = new SessionSetup($options, $target, $parameters, pg_get_pid($connection));
         $answers = PgsqlSetup::of($connection, $setup->statements(), $deadline);
-        $setup->judge($answers);
+        $setup->check($answers);
 
         return [$setup, $setup->isPooled($answers), $this->types->of($setup->started($answers))];
     }

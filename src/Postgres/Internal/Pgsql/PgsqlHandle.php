@@ -22,7 +22,7 @@ use function Amp\async;
 /**
  * One connection of libpq, driven by the event loop: no call of ext-pgsql blocks here.
  *
- * Several functions need care. pg_connection_busy() makes the connection block again, so {@see self::neverBlock()} must
+ * Several functions need care. pg_connection_busy() makes the connection block again, so {@see self::setNonBlocking()} must
  * precede the next call. pg_get_result() and pg_close() wait for results, and pg_cancel_query() always waits.
  *
  * Only one call may be in progress; callers must ensure that. A cancelled call stays in progress until the server has
@@ -44,7 +44,7 @@ final class PgsqlHandle
     private const LONG_READ_NANOSECONDS = 2_000_000;
 
     /** @var array<int, self> connections with a waiting caller, which may have no other reference */
-    private static array $busy = [];
+    private static array $keptAlive = [];
 
     /** @var list<Connection> connections of the parent process, kept here because destroying them would end them */
     private static array $foreign = []; // @phpstan-ignore property.onlyWritten
@@ -58,14 +58,14 @@ final class PgsqlHandle
     public bool $isReadOnly = false;
 
     /** When the last bytes were received or sent, by hrtime(). */
-    public int $since;
+    public int $lastActivity;
 
     /** @var (\Closure(Notification): void)|null */
     private ?\Closure $listener = null;
 
     private ?Call $call = null;
 
-    private ?\Throwable $end = null;
+    private ?\Throwable $endReason = null;
 
     private readonly Incoming $incoming;
 
@@ -92,9 +92,9 @@ final class PgsqlHandle
     /** @var list<\Closure(\Throwable|null): void> */
     private array $onClose = [];
 
-    private readonly int $process;
+    private readonly int $ownerPid;
 
-    private ?string $deadline = null;
+    private ?string $readTimer = null;
 
     private ?string $stopTimer = null;
 
@@ -113,9 +113,9 @@ final class PgsqlHandle
         private readonly bool $persistent,
     ) {
         self::endAtShutdown();
-        $this->process = (int) getmypid();
+        $this->ownerPid = (int) getmypid();
         $this->waiting = new WaitingCallers();
-        $this->since = hrtime(true);
+        $this->lastActivity = hrtime(true);
         $this->socket = Libpq::socket($connection);
         $this->incoming = new Incoming($connection, $this->socket, $tls);
         // The event loop must not keep an unreferenced connection alive.
@@ -137,7 +137,7 @@ final class PgsqlHandle
 
     public function isOpen(): bool
     {
-        return $this->end === null;
+        return $this->endReason === null;
     }
 
     /** Whether a call is in progress, including a cancelled one. */
@@ -150,7 +150,7 @@ final class PgsqlHandle
      * Sends a request, and suspends until the server has completed it or a COPY has progressed.
      *
      * @param \Closure(Connection): (bool|int) $send one of pg_send_*()
-     * @param \Closure(Call): void|null $late called when the server has completed a request that was cancelled
+     * @param \Closure(Call): void|null $onLateOutcome called when the server has completed a request that was cancelled
      * @param TransactionEnds|null $ends records the commands of a script
      *
      * @throws ConnectionClosedException|ConnectionLostException
@@ -159,23 +159,23 @@ final class PgsqlHandle
         ?Cancellation $cancellation,
         #[\SensitiveParameter]
         \Closure $send,
-        ?\Closure $late = null,
+        ?\Closure $onLateOutcome = null,
         ?TransactionEnds $ends = null,
     ): Call {
-        if ($this->end !== null) {
-            throw $this->end instanceof ConnectionLostException
-                ? ConnectionLostException::earlier($this->end)
-                : $this->end;
+        if ($this->endReason !== null) {
+            throw $this->endReason instanceof ConnectionLostException
+                ? ConnectionLostException::earlier($this->endReason)
+                : $this->endReason;
         }
-        $this->neverBlock();
+        $this->setNonBlocking();
         $sent = @$send($this->connection);
         if ($sent === false) {
             throw $this->failure();
         }
         $call = $this->call = new Call();
-        $call->late = $late;
+        $call->onLateOutcome = $onLateOutcome;
         $call->transactionEnds = $ends;
-        $this->expect($call);
+        $this->startExpecting($call);
         if ($sent === 0) {
             $this->write();
         }
@@ -195,7 +195,7 @@ final class PgsqlHandle
      *
      * @return list<list<string|null>> the rows
      */
-    public function ask(string $sql, array $values, ?Cancellation $cancellation): array
+    public function fetchRows(string $sql, array $values, ?Cancellation $cancellation): array
     {
         $call = $this->call(
             $cancellation,
@@ -235,12 +235,12 @@ final class PgsqlHandle
      *
      * @param string $data data without NUL bytes, unless {@see Libpq::canCopy()}
      */
-    public function put(Call $call, #[\SensitiveParameter] string $data, ?Cancellation $cancellation): void
+    public function sendCopyData(Call $call, #[\SensitiveParameter] string $data, ?Cancellation $cancellation): void
     {
         if ($call->failure !== null) {
             throw $call->failure;
         }
-        $this->neverBlock();
+        $this->setNonBlocking();
         if (!Libpq::putData($this->connection, $data)) {
             throw $this->failure();
         }
@@ -261,7 +261,7 @@ final class PgsqlHandle
     /** Aborts a COPY. The server's answer becomes the call's error. */
     public function failCopy(Call $call): void
     {
-        if (!$call->takesData || $this->ending > 0 || $this->end !== null) {
+        if (!$call->acceptsData || $this->ending > 0 || $this->endReason !== null) {
             return;
         }
         if (!Libpq::canCopy()) {
@@ -269,21 +269,21 @@ final class PgsqlHandle
 
             return;
         }
-        $this->neverBlock();
+        $this->setNonBlocking();
         Libpq::endData($this->connection, 'the client gave up');
-        $call->takesData = false;
+        $call->acceptsData = false;
         $this->write();
     }
 
     /** Abandons a call, and asks the server to stop it. */
     public function abandon(Call $call, ?CancelledException $reason): void
     {
-        if ($call->done || $call->cancelled || $this->end !== null) {
+        if ($call->done || $call->cancelled || $this->endReason !== null) {
             return;
         }
         $call->cancelled = true;
         $call->failure = $reason;
-        $call->takesData ? $this->failCopy($call) : $this->cancel($call);
+        $call->acceptsData ? $this->failCopy($call) : $this->cancel($call);
         if ($reason !== null) {
             $call->wake();
         }
@@ -300,7 +300,7 @@ final class PgsqlHandle
     /** Suspends until no call is in progress. */
     public function settle(?Cancellation $cancellation): void
     {
-        while ($this->end === null && $this->isBusy()) {
+        while ($this->endReason === null && $this->isBusy()) {
             $this->waiting->wait($cancellation, static function (): void {});
         }
     }
@@ -313,7 +313,7 @@ final class PgsqlHandle
     public function listen(?\Closure $listener): void
     {
         $this->listener = $listener;
-        if ($this->end === null && $this->call === null) {
+        if ($this->endReason === null && $this->call === null) {
             $listener === null ? EventLoop::unreference($this->readable) : EventLoop::reference($this->readable);
         }
     }
@@ -321,9 +321,9 @@ final class PgsqlHandle
     /** Stops reading from the socket, or reads on. */
     public function pause(bool $on): void
     {
-        if ($this->end === null) {
+        if ($this->endReason === null) {
             $this->paused = $on;
-            $this->since = hrtime(true);
+            $this->lastActivity = hrtime(true);
             $on ? EventLoop::disable($this->readable) : EventLoop::enable($this->readable);
         }
     }
@@ -337,20 +337,20 @@ final class PgsqlHandle
     /** Ends the connection. With a reason, the connection counts as lost. */
     public function end(?ConnectionLostException $reason): void
     {
-        if ($this->end !== null) {
+        if ($this->endReason !== null) {
             return;
         }
-        $this->end = $reason ?? ConnectionClosedException::connection();
+        $this->endReason = $reason ?? ConnectionClosedException::connection();
         EventLoop::cancel($this->readable);
         EventLoop::cancel($this->writable);
         $this->cancelTimers();
         $call = $this->call;
         $this->call = null;
         $this->close($call === null);
-        unset(self::$busy[spl_object_id($this)]);
+        unset(self::$keptAlive[spl_object_id($this)]);
         if ($call !== null) {
             $call->done = true;
-            $call->failure ??= $this->end;
+            $call->failure ??= $this->endReason;
             // The caller may be a destructor, in which no fiber can be resumed.
             EventLoop::queue($call->wake(...));
         }
@@ -369,7 +369,7 @@ final class PgsqlHandle
         if (!self::$endsAtShutdown) {
             self::$endsAtShutdown = true;
             register_shutdown_function(static function (): void {
-                foreach (self::$busy as $handle) {
+                foreach (self::$keptAlive as $handle) {
                     $handle->__destruct();
                 }
             });
@@ -378,7 +378,7 @@ final class PgsqlHandle
 
     private function close(bool $isIdle): void
     {
-        if ($this->process !== getmypid()) {
+        if ($this->ownerPid !== getmypid()) {
             self::$foreign[] = $this->connection;
 
             return;
@@ -393,7 +393,7 @@ final class PgsqlHandle
     /** Whether this process is a fork of the connection's owner, in which the connection is unusable. */
     private function isForeign(): bool
     {
-        if ($this->process === getmypid()) {
+        if ($this->ownerPid === getmypid()) {
             return false;
         }
         $this->end(ConnectionLostException::while('it belongs to the process that this one is a fork of'));
@@ -401,7 +401,7 @@ final class PgsqlHandle
         return true;
     }
 
-    private function neverBlock(): void
+    private function setNonBlocking(): void
     {
         // PHP passes the flag unchanged to PQsetnonblocking(), so true means non-blocking.
         stream_set_blocking($this->socket, true);
@@ -410,32 +410,32 @@ final class PgsqlHandle
     /** Returns why libpq refused to send. */
     private function failure(): \Throwable
     {
-        return $this->isLost() && $this->end !== null ? $this->end : Libpq::failure($this->connection);
+        return $this->isLost() && $this->endReason !== null ? $this->endReason : Libpq::failure($this->connection);
     }
 
     /** Prepares for the answer of a call that was sent. */
-    private function expect(Call $call): void
+    private function startExpecting(Call $call): void
     {
         EventLoop::reference($this->readable);
-        self::$busy[spl_object_id($this)] = $this;
-        $this->since = $call->since = hrtime(true);
+        self::$keptAlive[spl_object_id($this)] = $this;
+        $this->lastActivity = $call->since = hrtime(true);
         if ($this->readTimeout !== null) {
-            $this->deadline ??= $this->watch($this->readTimeout);
+            $this->readTimer ??= $this->startReadTimer($this->readTimeout);
         }
     }
 
-    private function watch(float $seconds): string
+    private function startReadTimer(float $seconds): string
     {
         return EventLoop::reference(WeakTimer::after($seconds, $this, static function (self $self): void {
-            $self->deadline = null;
+            $self->readTimer = null;
             if ($self->call === null) {
                 return;
             }
             // No answer is due while reading is paused, or while the server waits for the data of a COPY.
-            $isDue = !$self->paused && (!$self->call->takesData || $self->writing);
-            $rest = (float) $self->readTimeout - ($isDue ? (hrtime(true) - $self->since) / 1e9 : 0.0);
+            $isDue = !$self->paused && (!$self->call->acceptsData || $self->writing);
+            $rest = (float) $self->readTimeout - ($isDue ? (hrtime(true) - $self->lastActivity) / 1e9 : 0.0);
             if ($rest > 0) {
-                $self->deadline = $self->watch($rest);
+                $self->readTimer = $self->startReadTimer($rest);
             } else {
                 $self->end(ConnectionLostException::while(\sprintf('no byte came within %s s', $self->readTimeout)));
             }
@@ -444,12 +444,12 @@ final class PgsqlHandle
 
     private function cancelTimers(): void
     {
-        foreach ([$this->deadline, $this->stopTimer] as $timer) {
+        foreach ([$this->readTimer, $this->stopTimer] as $timer) {
             if ($timer !== null) {
                 EventLoop::cancel($timer);
             }
         }
-        $this->deadline = $this->stopTimer = null;
+        $this->readTimer = $this->stopTimer = null;
     }
 
     private function write(): void
@@ -463,7 +463,7 @@ final class PgsqlHandle
     /** Handles a writable socket. */
     private function flush(): void
     {
-        $this->since = hrtime(true);
+        $this->lastActivity = hrtime(true);
         if (
             $this->isForeign()
             || @pg_flush($this->connection) === 0
@@ -478,14 +478,14 @@ final class PgsqlHandle
         if ($call === null) {
             return;
         }
-        if ($call->takesData && !$call->ends) {
+        if ($call->acceptsData && !$call->isEndPending) {
             $call->wake();
 
             return;
         }
-        if ($call->takesData) {
-            $call->takesData = $call->ends = false;
-            $this->neverBlock();
+        if ($call->acceptsData) {
+            $call->acceptsData = $call->isEndPending = false;
+            $this->setNonBlocking();
             $call->error ??= Libpq::endCopy($this->connection);
         }
         // Answers that arrived while there was data to write have been read, but not processed.
@@ -497,8 +497,8 @@ final class PgsqlHandle
         if ($this->isForeign()) {
             return;
         }
-        $this->since = hrtime(true);
-        if ($this->call === null || $this->call->takesData) {
+        $this->lastActivity = hrtime(true);
+        if ($this->call === null || $this->call->acceptsData) {
             $this->receiveUnasked();
         } elseif ($this->writing) {
             // While there is data to write, pg_connection_busy() can't make the connection block again, and warns.
@@ -553,14 +553,14 @@ final class PgsqlHandle
         $this->call = null;
         $this->status = Libpq::status($this->connection);
         $this->isReadOnly = $this->isReadOnly || $call->error?->isReadOnly() === true;
-        if ($call->cancelled && $call->late !== null) {
-            ($call->late)($call);
+        if ($call->cancelled && $call->onLateOutcome !== null) {
+            ($call->onLateOutcome)($call);
         }
         $call->took = hrtime(true) - $call->since;
         $this->cancelTimers();
         $this->incoming->forgetNotices();
         if (!$this->cancelling) {
-            $this->rest();
+            $this->onDone();
         }
         try {
             if ($this->listener === null) {
@@ -571,16 +571,16 @@ final class PgsqlHandle
         } finally {
             // The end of the connection may have arrived with the answer.
             $this->isLost();
-            hrtime(true) - $this->since < self::LONG_READ_NANOSECONDS
+            hrtime(true) - $this->lastActivity < self::LONG_READ_NANOSECONDS
                 ? $call->wake()
                 : EventLoop::defer($call->wake(...));
         }
     }
 
     /** Wakes the fibers that wait for an idle connection. */
-    private function rest(): void
+    private function onDone(): void
     {
-        unset(self::$busy[spl_object_id($this)]);
+        unset(self::$keptAlive[spl_object_id($this)]);
         $this->waiting->wakeAll();
     }
 
@@ -588,30 +588,30 @@ final class PgsqlHandle
     private function isLost(): bool
     {
         try {
-            if ($this->end === null) {
+            if ($this->endReason === null) {
                 $this->incoming->ensureKept();
             }
         } catch (ConnectionLostException $loss) {
             $this->end($loss);
         }
 
-        return $this->end !== null;
+        return $this->endReason !== null;
     }
 
     /**
      * Asks the server to stop the current call. Repeats that, because a request has no effect before the call begins.
      *
-     * @param float $again seconds until the next request
+     * @param float $pause seconds until the next request
      */
-    private function cancel(Call $call, float $again = self::FIRST_CANCEL_PAUSE_SECONDS): void
+    private function cancel(Call $call, float $pause = self::FIRST_CANCEL_PAUSE_SECONDS): void
     {
         if (!$this->cancelling) {
             $this->cancelling = true;
-            async($this->sendCancel(...), $call, $again)->ignore();
+            async($this->sendCancel(...), $call, $pause)->ignore();
         }
     }
 
-    private function sendCancel(#[\SensitiveParameter] Call $call, float $again): void
+    private function sendCancel(#[\SensitiveParameter] Call $call, float $pause): void
     {
         try {
             ($this->stop)();
@@ -619,18 +619,18 @@ final class PgsqlHandle
             $this->end(ConnectionLostException::while('a statement that was cancelled could not be stopped otherwise', $failure));
         }
         $this->cancelling = false;
-        if ($this->end !== null) {
+        if ($this->endReason !== null) {
             return;
         }
         if ($this->call !== $call) {
-            $this->rest();
+            $this->onDone();
 
             return;
         }
-        if ($call->takesData && !$call->ends) {
-            $this->poisonCopy($call);
+        if ($call->acceptsData && !$call->isEndPending) {
+            $this->sendInvalidCopyRow($call);
         }
-        $this->cancelLater($call, $again);
+        $this->cancelLater($call, $pause);
     }
 
     private function cancelLater(Call $call, float $seconds): void
@@ -652,22 +652,22 @@ final class PgsqlHandle
      * Makes the server notice a cancel request during a COPY. The server does so after it has read another row, and a
      * line end completes a row in any format. The end of the data follows. By itself, the end would store the rows.
      */
-    private function poisonCopy(Call $call): void
+    private function sendInvalidCopyRow(Call $call): void
     {
-        $this->neverBlock();
+        $this->setNonBlocking();
         Libpq::putData($this->connection, "\n");
         $this->sendEnd($call);
     }
 
     private function sendEnd(Call $call): void
     {
-        $this->neverBlock();
+        $this->setNonBlocking();
         if (Libpq::canCopy()) {
             Libpq::endData($this->connection, null);
-            $call->takesData = false;
+            $call->acceptsData = false;
         } else {
             // Pending data may fill the socket when it becomes writable. The end is sent when it is writable again.
-            $call->ends = true;
+            $call->isEndPending = true;
             $this->ending = 2;
         }
         $this->write();

@@ -38,19 +38,19 @@ final class PgsqlPreparation
         SQL;
 
     /** Whether an interrupted {@see typesOnce()} may have left a transaction open. */
-    private bool $stray = false;
+    private bool $mayHaveOpenTransaction = false;
 
     /** Whether the end of the transaction may make some statements out of date. */
     public bool $unsettled = false;
 
     /** Whether the open transaction changed what statements mean: its end may undo that. */
-    private bool $changing = false;
+    private bool $isMeaningChanged = false;
 
     public function __construct(
         private readonly PgsqlHandle $handle,
         private readonly PgsqlStatements $statements,
         public readonly Types $types,
-        private readonly StatementLog $steps,
+        private readonly StatementLog $log,
     ) {}
 
     /**
@@ -108,7 +108,7 @@ final class PgsqlPreparation
             $types = $this->parameterTypes($statement->name, $cancellation);
             if ($types === null) {
                 // A pooler used different server sessions for preparing and for this query.
-                $this->statements->keepNone();
+                $this->statements->disable();
 
                 return $this->prepared($sql, $parameters, $cancellation);
             }
@@ -156,7 +156,7 @@ final class PgsqlPreparation
         array $parameters,
         #[\SensitiveParameter]
         Call $call,
-        int $tries,
+        int $attempt,
     ): void {
         if ($call->copy !== '') {
             $this->handle->abandon($call, null);
@@ -165,7 +165,7 @@ final class PgsqlPreparation
             );
         }
         $error = $call->error ?? throw Libpq::noResult();
-        $this->steps->logOutcome("Failed with SQLSTATE {$error->sqlState()}", $sql, $call->took);
+        $this->log->logOutcome("Failed with SQLSTATE {$error->sqlState()}", $sql, $call->took);
         $isOfAnother = $error->concernsName();
         $isStale = $error->isStale()
             && (
@@ -174,28 +174,28 @@ final class PgsqlPreparation
             );
         if ($isStale) {
             $isOfAnother ? $this->statements->forgetAll() : $this->statements->forget($sql);
-            if ($tries > 1 && $isOfAnother) {
-                $this->statements->keepNone();
+            if ($attempt > 1 && $isOfAnother) {
+                $this->statements->disable();
             }
         }
-        if (!$isStale || $this->handle->status !== 'I' || $tries > self::MAX_RETRIES) {
+        if (!$isStale || $this->handle->status !== 'I' || $attempt > self::MAX_RETRIES) {
             throw $this->exception($sql, $types, $parameters, $error);
         }
     }
 
-    /** Whether {@see tidy()} has nothing to do. */
-    public function isTidy(): bool
+    /** Whether {@see cleanUp()} has nothing to do. */
+    public function isClean(): bool
     {
-        return !$this->stray && !$this->statements->areGone();
+        return !$this->mayHaveOpenTransaction && !$this->statements->areGone();
     }
 
     /** Cleans up after abandoned calls, as far as that is possible now. */
-    public function tidy(): void
+    public function cleanUp(): void
     {
-        if ($this->stray && $this->handle->status !== 'I') {
+        if ($this->mayHaveOpenTransaction && $this->handle->status !== 'I') {
             $this->handle->command('ROLLBACK', null);
         }
-        $this->stray = false;
+        $this->mayHaveOpenTransaction = false;
         $this->deallocate();
     }
 
@@ -207,7 +207,7 @@ final class PgsqlPreparation
     /** Forgets the prepared statements, before a statement is sent after which texts may mean something else. */
     public function startGeneration(): void
     {
-        $this->changing = $this->unsettled = true;
+        $this->isMeaningChanged = $this->unsettled = true;
         $this->statements->endGeneration();
     }
 
@@ -219,18 +219,18 @@ final class PgsqlPreparation
         if ($isRolledBack) {
             $this->statements->rollBack();
         }
-        if ($this->changing && ($isRolledBack || $isOver)) {
+        if ($this->isMeaningChanged && ($isRolledBack || $isOver)) {
             $this->statements->endGeneration();
         }
         if ($isOver) {
-            $this->changing = $this->unsettled = false;
+            $this->isMeaningChanged = $this->unsettled = false;
             $this->statements->settle();
         }
     }
 
     private static function changes(string $sql): bool
     {
-        return SessionChanges::suspects($sql) || SessionChanges::changesMeaning($sql);
+        return SessionChanges::mayChangeSession($sql) || SessionChanges::changesMeaning($sql);
     }
 
     private function add(string $sql, PgsqlStatement $statement): PgsqlStatement
@@ -246,13 +246,13 @@ final class PgsqlPreparation
         $changes = self::changes($sql);
         $parameters = str_contains($sql, '$') ? null : [];
         $this->makeRoom();
-        for ($tries = 1; $this->statements->keeps($sql); ++$tries) {
+        for ($attempt = 1; $this->statements->keeps($sql); ++$attempt) {
             $name = $this->statements->name();
             $call = $this->sendPrepare($name, $sql, $cancellation);
             if ($call->error === null) {
                 return $this->add($sql, new PgsqlStatement($name, $changes, $parameters));
             }
-            $this->ensureAgain($sql, [], [], $call, $tries);
+            $this->ensureAgain($sql, [], [], $call, $attempt);
         }
 
         return new PgsqlStatement('', $changes, $parameters);
@@ -274,7 +274,7 @@ final class PgsqlPreparation
 
     private function sendPrepare(string $name, string $sql, ?Cancellation $cancellation): Call
     {
-        $this->steps->log("Preparing {$name}", $sql);
+        $this->log->log("Preparing {$name}", $sql);
 
         return $this->handle->call(
             $cancellation,
@@ -287,7 +287,7 @@ final class PgsqlPreparation
     /** @return list<int>|null null when there is no such statement */
     private function parameterTypes(string $name, ?Cancellation $cancellation): ?array
     {
-        $rows = $this->handle->ask(self::PARAMETER_TYPES_QUERY, [$name], $cancellation);
+        $rows = $this->handle->fetchRows(self::PARAMETER_TYPES_QUERY, [$name], $cancellation);
 
         return $rows === []
             ? null
@@ -301,7 +301,7 @@ final class PgsqlPreparation
      */
     private function typesOnce(string $sql, ?Cancellation $cancellation): array
     {
-        $alone = $this->stray = $this->handle->status === 'I';
+        $alone = $this->mayHaveOpenTransaction = $this->handle->status === 'I';
         if ($alone) {
             $this->handle->command('BEGIN', $cancellation);
         }
@@ -313,7 +313,7 @@ final class PgsqlPreparation
         }
         if ($alone) {
             $this->handle->command('ROLLBACK', $cancellation);
-            $this->stray = false;
+            $this->mayHaveOpenTransaction = false;
         }
 
         return $error === null ? $types : throw PgsqlErrors::exception($sql, $error);
@@ -335,7 +335,7 @@ final class PgsqlPreparation
     {
         $unknown = $this->types->unknown($oids);
         if ($unknown !== [] && $this->handle->status !== 'E') {
-            $this->types->learn($this->handle->ask(Types::QUERY, ['{' . implode(',', $unknown) . '}'], $cancellation));
+            $this->types->load($this->handle->fetchRows(Types::QUERY, ['{' . implode(',', $unknown) . '}'], $cancellation));
         }
     }
 

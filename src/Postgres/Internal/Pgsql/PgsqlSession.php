@@ -27,7 +27,7 @@ use Spindle\Postgres\UnsupportedException;
  */
 final class PgsqlSession implements Session
 {
-    private readonly FairMutex $turn;
+    private readonly FairMutex $mutex;
 
     private readonly Cursors $cursors;
 
@@ -43,10 +43,10 @@ final class PgsqlSession implements Session
         private readonly PgsqlPreparation $preparation,
         private readonly int $pid,
         private readonly SessionChanges $changes,
-        private readonly StatementLog $steps,
+        private readonly StatementLog $log,
         private readonly SizeLimits $limits,
     ) {
-        $this->turn = new FairMutex('The connection does one thing at a time, and waits for the data of a COPY');
+        $this->mutex = new FairMutex('The connection does one thing at a time, and waits for the data of a COPY');
         $this->cursors = new Cursors($handle, $preparation, $limits);
     }
 
@@ -73,13 +73,13 @@ final class PgsqlSession implements Session
 
             return;
         }
-        $this->steps->log('Streaming', $sql);
-        if (SessionChanges::suspects($sql)) {
+        $this->log->log('Streaming', $sql);
+        if (SessionChanges::mayChangeSession($sql)) {
             $this->changes->note($sql);
         }
         $meansElse = SessionChanges::changesMeaning($sql);
         $cursor = $this->alone($cancellation, fn(): string => $this->cursors->open($sql, $parameters, $cancellation));
-        $count = Cursors::FIRST;
+        $count = Cursors::FIRST_ROWS;
         $index = 0;
         $isOpen = true;
         try {
@@ -102,7 +102,7 @@ final class PgsqlSession implements Session
             }
         } finally {
             if ($isOpen) {
-                $this->cursors->leave($cursor);
+                $this->cursors->abandon($cursor);
             }
         }
     }
@@ -110,10 +110,10 @@ final class PgsqlSession implements Session
     public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation): int
     {
         SqlText::checkCopy($sql, 'FROM STDIN');
-        $this->steps->log('Copying', $sql);
+        $this->log->log('Copying', $sql);
         $describe = fn(string $columns): array => $this->columnTypes($columns, $cancellation);
 
-        $begun = hrtime(true);
+        $startedAt = hrtime(true);
         $rows = $this->alone(
             $cancellation,
             fn(): int => (new CopyIn($this->handle))->run(
@@ -122,7 +122,7 @@ final class PgsqlSession implements Session
                 $cancellation,
             ),
         );
-        $this->steps->logOutcome("Done: {$rows} rows copied", $sql, hrtime(true) - $begun);
+        $this->log->logOutcome("Done: {$rows} rows copied", $sql, hrtime(true) - $startedAt);
 
         return $rows;
     }
@@ -146,7 +146,7 @@ final class PgsqlSession implements Session
         }
     }
 
-    public function pipelines(): bool
+    public function supportsPipelining(): bool
     {
         return false;
     }
@@ -156,9 +156,9 @@ final class PgsqlSession implements Session
         return max($this->calls, $this->handle->isBusy() ? 1 : 0);
     }
 
-    public function accepts(): bool
+    public function canSend(): bool
     {
-        return !$this->turn->taken && !$this->handle->isBusy();
+        return !$this->mutex->isLocked && !$this->handle->isBusy();
     }
 
     /** Begins at once. Without pipelining, waiting for the next statement would save nothing. */
@@ -189,7 +189,7 @@ final class PgsqlSession implements Session
 
     public function isChanged(): bool
     {
-        return $this->changes->any();
+        return $this->changes->hasChanges();
     }
 
     public function noteChange(): void
@@ -203,7 +203,7 @@ final class PgsqlSession implements Session
         if ($this->handle->status !== 'I') {
             $this->query('ROLLBACK');
         }
-        if ($this->changes->any()) {
+        if ($this->changes->hasChanges()) {
             if ($this->changes->concernMeaning()) {
                 $this->preparation->startGeneration();
             }
@@ -217,10 +217,10 @@ final class PgsqlSession implements Session
 
     public function settle(?Cancellation $cancellation = null): void
     {
-        while ($this->handle->isOpen() && ($this->turn->taken || $this->handle->isBusy())) {
-            if ($this->turn->taken) {
-                $this->turn->take($cancellation);
-                $this->turn->give();
+        while ($this->handle->isOpen() && ($this->mutex->isLocked || $this->handle->isBusy())) {
+            if ($this->mutex->isLocked) {
+                $this->mutex->acquire($cancellation);
+                $this->mutex->release();
             }
             $this->handle->settle($cancellation);
         }
@@ -233,7 +233,7 @@ final class PgsqlSession implements Session
 
     public function lastActivity(): int
     {
-        return $this->handle->since;
+        return $this->handle->lastActivity;
     }
 
     public function isOpen(): bool
@@ -289,19 +289,19 @@ final class PgsqlSession implements Session
     {
         ++$this->calls;
         try {
-            $this->turn->take($cancellation);
+            $this->mutex->acquire($cancellation);
             try {
                 $this->handle->settle($cancellation);
-                if (!$this->cursors->areTidy()) {
-                    $this->cursors->tidy();
+                if (!$this->cursors->areClosed()) {
+                    $this->cursors->closeAbandoned();
                 }
-                if (!$this->preparation->isTidy()) {
-                    $this->preparation->tidy();
+                if (!$this->preparation->isClean()) {
+                    $this->preparation->cleanUp();
                 }
 
                 return $work();
             } finally {
-                $this->turn->give();
+                $this->mutex->release();
             }
         } finally {
             --$this->calls;
@@ -315,7 +315,7 @@ final class PgsqlSession implements Session
         array $parameters,
         ?Cancellation $cancellation,
     ): Result {
-        for ($tries = 1;; ++$tries) {
+        for ($attempt = 1;; ++$attempt) {
             if ($this->preparation->unsettled) {
                 $this->preparation->settle('');
             }
@@ -330,7 +330,7 @@ final class PgsqlSession implements Session
             if ($call->error === null && $call->copy === '' && $call->result !== null) {
                 return $this->result($sql, $call->result, $statement, $cancellation);
             }
-            $this->preparation->ensureAgain($sql, $statement->parameters ?? [], $parameters, $call, $tries);
+            $this->preparation->ensureAgain($sql, $statement->parameters ?? [], $parameters, $call, $attempt);
         }
     }
 
@@ -343,8 +343,8 @@ final class PgsqlSession implements Session
         ?Cancellation $cancellation,
     ): Call {
         $name = $statement->name;
-        $this->steps->log("Executing {$name}", $sql);
-        if ($statement->changesSession && SessionChanges::suspects($sql)) {
+        $this->log->log("Executing {$name}", $sql);
+        if ($statement->changesSession && SessionChanges::mayChangeSession($sql)) {
             $this->changes->note($sql);
         }
         if ($statement->changesSession && SessionChanges::changesMeaning($sql)) {
@@ -373,8 +373,8 @@ final class PgsqlSession implements Session
         if (\in_array($this->tag, ['DEALLOCATE', 'DEALLOCATE ALL', 'DISCARD ALL'], true)) {
             $this->preparation->forgetAll();
         }
-        if ($this->steps->wanted) {
-            $this->steps->logOutcome("Done: {$this->tag}, {$rows->count} rows", $sql, $this->took);
+        if ($this->log->isEnabled) {
+            $this->log->logOutcome("Done: {$this->tag}, {$rows->count} rows", $sql, $this->took);
         }
 
         return new Result($columns, $rows, $rows->count, $rows->count > 0 ? $rows->count : Call::affectedBy($result));
@@ -382,8 +382,8 @@ final class PgsqlSession implements Session
 
     private function scriptAlone(string $sql, ?Cancellation $cancellation, ?TransactionEnds $ends = null): void
     {
-        $this->steps->log('Executing a script', $sql);
-        $begun = hrtime(true);
+        $this->log->log('Executing a script', $sql);
+        $startedAt = hrtime(true);
         $call = $this->handle->call(
             $cancellation,
             static fn(Connection $connection): bool|int => pg_send_query($connection, $sql),
@@ -391,14 +391,14 @@ final class PgsqlSession implements Session
         );
         $isCopy = false;
         while (!$call->done) {
-            $isCopy = $isCopy || $call->takesData;
+            $isCopy = $isCopy || $call->acceptsData;
             $this->handle->failCopy($call);
             $this->handle->await($call, $cancellation);
         }
-        $this->steps->logOutcome(
+        $this->log->logOutcome(
             $call->error === null ? 'Done: a script' : "Failed with SQLSTATE {$call->error->sqlState()}",
             $sql,
-            hrtime(true) - $begun,
+            hrtime(true) - $startedAt,
         );
         if ($call->error !== null) {
             throw QueryException::of($isCopy ? self::noData() : $call->error, $sql);

@@ -10,7 +10,7 @@ use Spindle\Postgres\Internal\SqlText;
 final class PgsqlStatements
 {
     /** Default limit of kept statements. */
-    public const MOST = 256;
+    public const MAX_STATEMENTS = 256;
 
     /** One of this many parts of the cache is dropped at a time, because deallocating takes a round trip. */
     private const EVICTION_DIVISOR = 16;
@@ -29,8 +29,8 @@ final class PgsqlStatements
     /** @var list<string> names of dropped statements that the server still has */
     private array $gone = [];
 
-    /** @param int $most 0 to keep none, as behind a pooler that gives each transaction another connection */
-    public function __construct(private int $most)
+    /** @param int $maxStatements 0 to keep none, as behind a pooler that gives each transaction another connection */
+    public function __construct(private int $maxStatements)
     {
         $this->prefix = 'spindle_' . bin2hex(random_bytes(4)) . '_';
     }
@@ -38,7 +38,7 @@ final class PgsqlStatements
     public function find(string $sql): ?PgsqlStatement
     {
         $statement = $this->prepared[$sql] ?? null;
-        if ($statement !== null && $this->most > 1) {
+        if ($statement !== null && $this->maxStatements > 1) {
             unset($this->prepared[$sql]);
             $this->prepared[$sql] = $statement;
         }
@@ -48,7 +48,7 @@ final class PgsqlStatements
 
     public function keeps(string $sql): bool
     {
-        return $this->most > 0 && \strlen($sql) <= SqlText::MOST_KEPT;
+        return $this->maxStatements > 0 && \strlen($sql) <= SqlText::MAX_CACHED_BYTES;
     }
 
     /** Returns a name for the next statement. */
@@ -66,8 +66,8 @@ final class PgsqlStatements
     /** Drops statements if the cache is full, before another is added. */
     public function makeRoom(): void
     {
-        if (\count($this->prepared) >= $this->most) {
-            $part = max(1, intdiv($this->most, self::EVICTION_DIVISOR));
+        if (\count($this->prepared) >= $this->maxStatements) {
+            $part = max(1, intdiv($this->maxStatements, self::EVICTION_DIVISOR));
             array_map($this->forget(...), array_map(strval(...), \array_slice(array_keys($this->prepared), 0, $part)));
         }
     }
@@ -127,9 +127,9 @@ final class PgsqlStatements
     }
 
     /** Stops keeping statements: a pooler gives the client different server sessions, which do not know them. */
-    public function keepNone(): void
+    public function disable(): void
     {
-        $this->most = 0;
+        $this->maxStatements = 0;
         $this->forgetAll();
     }
 

@@ -93,7 +93,7 @@ final readonly class ResultRows implements Rows
             $bytes = 0;
             for ($end = min($this->count, $row + self::BATCH_ROWS); $row < $end && $bytes < self::BATCH_BYTES; ++$row) {
                 $size = $this->size($row);
-                if ($size > SizeLimits::FLOOR && $batch !== []) {
+                if ($size > SizeLimits::MIN_BYTES && $batch !== []) {
                     break; // if this row is too large, the rows before it are returned first
                 }
                 $this->ensureSmall($size);
@@ -132,7 +132,7 @@ final readonly class ResultRows implements Rows
 
     private function ensureSmall(int $bytes): void
     {
-        if ($bytes > SizeLimits::FLOOR && $bytes > ($limit = $this->limits->row())) {
+        if ($bytes > SizeLimits::MIN_BYTES && $bytes > ($limit = $this->limits->row())) {
             throw ResultTooLargeException::row($bytes, $limit);
         }
     }

@@ -33,7 +33,7 @@ final class KnownStatement
     public function __construct(public readonly bool $isPlain, public readonly bool $reads, int $nanoseconds)
     {
         // The first execution is slower: the server parses, plans and reads data that is not in memory yet.
-        $this->cost = max(self::MIN_COST_NANOSECONDS, min($nanoseconds, ServerTime::SHORT));
+        $this->cost = max(self::MIN_COST_NANOSECONDS, min($nanoseconds, ServerTime::SHORT_NANOSECONDS));
         $this->learn($nanoseconds < self::SLOW_NANOSECONDS ? $this->cost : $nanoseconds);
     }
 
@@ -55,6 +55,6 @@ final class KnownStatement
             self::MIN_COST_NANOSECONDS,
             $this->cost + ($difference < 0 ? $difference >> 1 : $difference >> 5),
         );
-        $this->shares = $this->reads && $this->probation === 0 && $this->cost <= ServerTime::SHORT;
+        $this->shares = $this->reads && $this->probation === 0 && $this->cost <= ServerTime::SHORT_NANOSECONDS;
     }
 }

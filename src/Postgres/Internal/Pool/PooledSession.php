@@ -11,7 +11,7 @@ use Spindle\Postgres\Internal\Session;
 final class PooledSession
 {
     /** Maximum of queries that share a session. */
-    public const MOST_SHARING = 1_024;
+    public const MAX_SHARING = 1_024;
 
     /** Maximum of queries that share a session while other sessions are available. */
     private const MAX_AVOIDABLE_SHARING = 64;
@@ -20,10 +20,10 @@ final class PooledSession
     private const SHORT_WAIT_NANOSECONDS = 1_000_000;
 
     /** Nanoseconds between two checks of a session. */
-    public const LOOK_EACH = 10_000_000;
+    public const CHECK_NANOSECONDS = 10_000_000;
 
     /** Checks in a row without a byte from the server, after which no further query joins the session. */
-    private const MAX_STILL_CHECKS = 2;
+    private const MAX_IDLE_CHECKS = 2;
 
     /** Checks without a byte after which the query ahead is first postponed, and how often that number may double. */
     private const POSTPONE_AFTER_CHECKS = 20;
@@ -36,10 +36,10 @@ final class PooledSession
     public int $load = 0;
 
     /** Whether the session is exclusive: one borrower has it alone, or it is being reset or tested. */
-    public bool $alone = false;
+    public bool $isExclusive = false;
 
     /** Whether the session must be reset when the queries that share it are done. */
-    public bool $spoiled = false;
+    public bool $needsReset = false;
 
     /**
      * Whether no further query may share it, because a borrower will get it alone. Only {@see PooledSessions} writes
@@ -48,35 +48,35 @@ final class PooledSession
     public bool $reserved = false;
 
     /** Checks in a row without a byte from the server while several queries shared the session. */
-    public int $still = 0;
+    public int $idleChecks = 0;
 
     /** Number of queries that were postponed since the session was last free. */
     private int $postponed = 0;
 
     /** Time of the last byte as of the last check: hrtime. */
-    private int $seen = 0;
+    private int $lastSeen = 0;
 
     /** The same session, if queries can be sent on it without waiting for answers. */
     public readonly ?NativeSession $native;
 
     /** Checks in which nothing can arrive because the round trip takes that long. */
-    private int $trip = 0;
+    private int $roundTripChecks = 0;
 
     /** Maximum of {@see $load} while other sessions are available. */
-    private int $soon = self::SHORT_WAIT_NANOSECONDS;
+    private int $maxLoad = self::SHORT_WAIT_NANOSECONDS;
 
-    /** @param int $until when the session is to be replaced: hrtime */
-    public function __construct(public readonly Session $session, public readonly int $until)
+    /** @param int $expiresAt when the session is to be replaced: hrtime */
+    public function __construct(public readonly Session $session, public readonly int $expiresAt)
     {
         $this->native = $session instanceof NativeSession ? $session : null;
     }
 
     public function isShareable(): bool
     {
-        return !$this->alone
+        return !$this->isExclusive
             && !$this->reserved
-            && $this->borrowers < self::MOST_SHARING
-            && $this->still < self::MAX_STILL_CHECKS + $this->trip;
+            && $this->borrowers < self::MAX_SHARING
+            && $this->idleChecks < self::MAX_IDLE_CHECKS + $this->roundTripChecks;
     }
 
     /**
@@ -86,38 +86,38 @@ final class PooledSession
      */
     public function answersSoon(int $cost): bool
     {
-        return !$this->alone && !$this->reserved && ($this->borrowers === 0
-            || $this->borrowers < self::MAX_AVOIDABLE_SHARING && $this->load + $cost <= $this->soon && $this->still < self::MAX_STILL_CHECKS + $this->trip);
+        return !$this->isExclusive && !$this->reserved && ($this->borrowers === 0
+            || $this->borrowers < self::MAX_AVOIDABLE_SHARING && $this->load + $cost <= $this->maxLoad && $this->idleChecks < self::MAX_IDLE_CHECKS + $this->roundTripChecks);
     }
 
     public function isFree(): bool
     {
-        return !$this->alone && $this->borrowers === 0;
+        return !$this->isExclusive && $this->borrowers === 0;
     }
 
-    public function lend(bool $alone, int $cost): void
+    public function lend(bool $exclusive, int $cost): void
     {
         if ($this->borrowers === 0) {
-            $this->still = $this->postponed = 0;
+            $this->idleChecks = $this->postponed = 0;
         }
         ++$this->borrowers;
         $this->load += $cost;
-        $this->alone = $alone;
+        $this->isExclusive = $exclusive;
     }
 
     public function takeBack(int $cost): void
     {
         --$this->borrowers;
         $this->load -= $cost;
-        if ($this->borrowers === 0 && !$this->spoiled) {
-            $this->alone = false;
+        if ($this->borrowers === 0 && !$this->needsReset) {
+            $this->isExclusive = false;
         }
     }
 
     /** Ends sharing: no further query joins, and the session is reset when the current ones are done. */
-    public function spoil(): void
+    public function markForReset(): void
     {
-        $this->alone = $this->spoiled = true;
+        $this->isExclusive = $this->needsReset = true;
     }
 
     /**
@@ -126,22 +126,22 @@ final class PooledSession
      * @return bool whether the query ahead is to be postponed. Once each of the queries has been, the time until the
      *              next one is doubled: all of them may be slow.
      */
-    public function look(): bool
+    public function checkStall(): bool
     {
-        $seen = $this->session->lastActivity();
-        $this->still = $seen === $this->seen && $this->borrowers > 1 ? $this->still + 1 : 0;
-        $this->seen = $seen;
+        $lastSeen = $this->session->lastActivity();
+        $this->idleChecks = $lastSeen === $this->lastSeen && $this->borrowers > 1 ? $this->idleChecks + 1 : 0;
+        $this->lastSeen = $lastSeen;
         // With a round trip longer than that, a query may have others ahead of it at no extra cost.
         $roundTrip = $this->native?->roundTrip() ?? 0;
-        $this->soon = max(self::SHORT_WAIT_NANOSECONDS, $roundTrip);
-        $this->trip = intdiv($roundTrip, self::LOOK_EACH);
-        $patience = (self::POSTPONE_AFTER_CHECKS + $this->trip) << min(
+        $this->maxLoad = max(self::SHORT_WAIT_NANOSECONDS, $roundTrip);
+        $this->roundTripChecks = intdiv($roundTrip, self::CHECK_NANOSECONDS);
+        $checksUntilPostponed = (self::POSTPONE_AFTER_CHECKS + $this->roundTripChecks) << min(
             intdiv($this->postponed, max(1, $this->borrowers)),
             self::MAX_DOUBLINGS,
         );
-        $isToGiveWay = $this->still > 0 && $this->still % $patience === 0;
-        $this->postponed += $isToGiveWay ? 1 : 0;
+        $mustPostpone = $this->idleChecks > 0 && $this->idleChecks % $checksUntilPostponed === 0;
+        $this->postponed += $mustPostpone ? 1 : 0;
 
-        return $isToGiveWay;
+        return $mustPostpone;
     }
 }

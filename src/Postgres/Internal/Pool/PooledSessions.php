@@ -17,9 +17,9 @@ final class PooledSessions
 
     public function free(): ?PooledSession
     {
-        foreach ($this->all as $member) {
-            if ($member->isFree()) {
-                return $member;
+        foreach ($this->all as $pooled) {
+            if ($pooled->isFree()) {
+                return $pooled;
             }
         }
 
@@ -40,14 +40,14 @@ final class PooledSessions
             return $this->last;
         }
         $free = $best = null;
-        foreach ($this->all as $member) {
-            if ($member->answersSoon($cost)) {
-                if ($member->borrowers > 0) {
-                    return $this->last = $member;
+        foreach ($this->all as $pooled) {
+            if ($pooled->answersSoon($cost)) {
+                if ($pooled->borrowers > 0) {
+                    return $this->last = $pooled;
                 }
-                $free ??= $member;
-            } elseif ($member->isShareable() && ($best === null || $member->load < $best->load)) {
-                $best = $member;
+                $free ??= $pooled;
+            } elseif ($pooled->isShareable() && ($best === null || $pooled->load < $best->load)) {
+                $best = $pooled;
             }
         }
 
@@ -55,25 +55,25 @@ final class PooledSessions
     }
 
     /** Ends sharing of a session, so that one borrower can have it alone when its queries are done. */
-    public function reserve(PooledSession $member): void
+    public function reserve(PooledSession $pooled): void
     {
-        $member->reserved = true;
+        $pooled->reserved = true;
         ++$this->reserved;
     }
 
-    public function unreserve(PooledSession $member): void
+    public function unreserve(PooledSession $pooled): void
     {
-        if ($member->reserved) {
-            $member->reserved = false;
+        if ($pooled->reserved) {
+            $pooled->reserved = false;
             --$this->reserved;
         }
     }
 
-    public function aReserved(): ?PooledSession
+    public function anyReserved(): ?PooledSession
     {
-        foreach ($this->all as $member) {
-            if ($member->reserved) {
-                return $member;
+        foreach ($this->all as $pooled) {
+            if ($pooled->reserved) {
+                return $pooled;
             }
         }
 
@@ -81,14 +81,14 @@ final class PooledSessions
     }
 
     /** Removes a session and closes it. */
-    public function drop(PooledSession $member): void
+    public function drop(PooledSession $pooled): void
     {
-        $index = array_search($member, $this->all, true);
+        $index = array_search($pooled, $this->all, true);
         if ($index !== false) {
             array_splice($this->all, $index, 1);
         }
-        $this->unreserve($member);
-        $this->last = $this->last === $member ? null : $this->last;
-        $member->session->close();
+        $this->unreserve($pooled);
+        $this->last = $this->last === $pooled ? null : $this->last;
+        $pooled->session->close();
     }
 }

@@ -16,8 +16,8 @@ final readonly class Queries
 
     private ShortStatements $statements;
 
-    /** @param bool $pipelines whether a session accepts queries while earlier ones are not answered */
-    public function __construct(private SessionPool $roster, private bool $pipelines)
+    /** @param bool $supportsPipelining whether a session accepts queries while earlier ones are not answered */
+    public function __construct(private SessionPool $pool, private bool $supportsPipelining)
     {
         $this->statements = new ShortStatements();
     }
@@ -29,16 +29,16 @@ final readonly class Queries
         if ($statement === null || !$statement->isPlain) {
             return $this->borrow($sql, $parameters, $cancellation);
         }
-        $holders = $this->roster->holders;
-        $alone = !$statement->shares || !$this->pipelines || $holders->count > 0 && $holders->holds();
-        if ($cancellation === null && $this->pipelines && !self::runCode($parameters)) {
-            return $this->send($statement, $alone, $sql, $parameters);
+        $holders = $this->pool->holders;
+        $exclusive = !$statement->shares || !$this->supportsPipelining || $holders->count > 0 && $holders->holds();
+        if ($cancellation === null && $this->supportsPipelining && !self::runCode($parameters)) {
+            return $this->send($statement, $exclusive, $sql, $parameters);
         }
 
         $cost = $statement->cost;
-        $member = $this->roster->obtain($alone, $cost, $cancellation);
+        $pooled = $this->pool->obtain($exclusive, $cost, $cancellation);
 
-        return $this->finish($member, $statement, $cost, $sql, $parameters, $cancellation);
+        return $this->finish($pooled, $statement, $cost, $sql, $parameters, $cancellation);
     }
 
     /**
@@ -48,14 +48,14 @@ final readonly class Queries
      */
     private function borrow(string $sql, #[\SensitiveParameter] array $parameters, ?Cancellation $cancellation): Result
     {
-        $member = $this->roster->obtain(true, 0, $cancellation);
+        $pooled = $this->pool->obtain(true, 0, $cancellation);
         try {
-            $result = $member->session->query($sql, $parameters, $cancellation);
-            $this->statements->learn($sql, $member->session->took());
+            $result = $pooled->session->query($sql, $parameters, $cancellation);
+            $this->statements->learn($sql, $pooled->session->took());
 
             return $result;
         } finally {
-            $this->roster->giveBack($member);
+            $this->pool->giveBack($pooled);
         }
     }
 
@@ -66,26 +66,26 @@ final readonly class Queries
      */
     private function send(
         KnownStatement $statement,
-        bool $alone,
+        bool $exclusive,
         string $sql,
         #[\SensitiveParameter]
         array $parameters,
     ): Result {
-        $roster = $this->roster;
+        $pool = $this->pool;
         $cost = $statement->cost;
         $exchange = new Exchange();
         // A statement that writes never shares, so its time does not matter.
         $exchange->isTimed = $statement->reads;
         $waiter = null;
-        $member = $roster->available($alone, $cost);
-        if ($member === null) {
-            $waiter = new WaitingFiber($exchange, $alone, $cost, hrtime(true), $sql, $parameters);
-            $roster->enter($waiter);
-        } elseif ($roster->isStale($member) || $member->native?->send($exchange, $sql, $parameters) !== true) {
-            return $this->finish($roster->obtain($alone, $cost, null), $statement, $cost, $sql, $parameters, null);
+        $pooled = $pool->available($exclusive, $cost);
+        if ($pooled === null) {
+            $waiter = new WaitingFiber($exchange, $exclusive, $cost, hrtime(true), $sql, $parameters);
+            $pool->enqueue($waiter);
+        } elseif ($pool->isStale($pooled) || $pooled->native?->send($exchange, $sql, $parameters) !== true) {
+            return $this->finish($pool->obtain($exclusive, $cost, null), $statement, $cost, $sql, $parameters, null);
         } else {
-            $member->lend($alone, $exchange->cost = $cost);
-            ++$roster->counts->acquired;
+            $pooled->lend($exclusive, $exchange->cost = $cost);
+            ++$pool->counts->acquired;
         }
         $isAwake = false;
         try {
@@ -94,23 +94,23 @@ final readonly class Queries
         } finally {
             // A fiber that is destroyed gets here too, without an exception.
             if (!$isAwake) {
-                $roster->leave($exchange, $waiter, $member);
+                $pool->abandon($exchange, $waiter, $pooled);
             }
         }
         if ($waiter !== null) {
             if ($waiter->failure !== null) {
                 throw $waiter->failure;
             }
-            $member = $waiter->member;
-            if ($member !== null && !$waiter->isSent) {
-                return $this->finish($member, $statement, $cost, $sql, $parameters, null);
+            $pooled = $waiter->pooled;
+            if ($pooled !== null && !$waiter->isSent) {
+                return $this->finish($pooled, $statement, $cost, $sql, $parameters, null);
             }
         }
         if ($exchange->isTimed) {
             $statement->learn($exchange->took);
         }
-        $native = $member?->native;
-        if ($member === null || $native === null) {
+        $native = $pooled?->native;
+        if ($pooled === null || $native === null) {
             throw new \LogicException('A fiber that waits for a session was woken without one');
         }
         if ($exchange->cost < 0 && $exchange->error === null && $exchange->failure === null) {
@@ -120,7 +120,7 @@ final readonly class Queries
         try {
             return $native->result($exchange, $sql, $parameters);
         } finally {
-            $roster->releaseFailed($member, $exchange);
+            $pool->releaseFailed($pooled, $exchange);
         }
     }
 
@@ -130,7 +130,7 @@ final readonly class Queries
      * @param list<mixed> $parameters
      */
     private function finish(
-        PooledSession $member,
+        PooledSession $pooled,
         KnownStatement $statement,
         int $cost,
         string $sql,
@@ -139,16 +139,16 @@ final readonly class Queries
         ?Cancellation $cancellation,
     ): Result {
         try {
-            $result = $member->session->query($sql, $parameters, $cancellation);
-            $statement->learn($member->session->took());
+            $result = $pooled->session->query($sql, $parameters, $cancellation);
+            $statement->learn($pooled->session->took());
 
             return $result;
         } catch (\Throwable $failure) {
-            $this->roster->ensureOurs();
+            $this->pool->ensureOurs();
             throw $failure;
         } finally {
             // A fiber that is destroyed gets here too, without an exception.
-            $this->roster->release($member, $cost);
+            $this->pool->release($pooled, $cost);
         }
     }
 

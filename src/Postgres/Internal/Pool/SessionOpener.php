@@ -8,7 +8,7 @@ use Amp\DeferredCancellation;
 use Revolt\EventLoop;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\Internal\Session;
-use Spindle\Postgres\Internal\Sessions;
+use Spindle\Postgres\Internal\SessionFactory;
 
 use function Amp\async;
 
@@ -21,27 +21,27 @@ final class SessionOpener
     /** Seconds of the pause after a failure. */
     private const RETRY_PAUSE_SECONDS = 0.2;
 
-    public int $underWay = 0;
+    public int $opening = 0;
 
     /** Failure of the last attempt; null when it succeeded. */
     public ?\Throwable $failure = null;
 
-    private ?string $pause = null;
+    private ?string $pauseTimer = null;
 
     private readonly DeferredCancellation $closing;
 
     private bool $closed = false;
 
     /**
-     * @param \Closure(Session): void    $opened
-     * @param \Closure(\Throwable): void $failed
-     * @param \Closure(): void           $again  called after a pause, when sessions may be opened again
+     * @param \Closure(Session): void    $onOpened
+     * @param \Closure(\Throwable): void $onFailed
+     * @param \Closure(): void           $onPauseOver  called after a pause, when sessions may be opened again
      */
     public function __construct(
-        private readonly Sessions $sessions,
-        private readonly \Closure $opened,
-        private readonly \Closure $failed,
-        private readonly \Closure $again,
+        private readonly SessionFactory $sessionFactory,
+        private readonly \Closure $onOpened,
+        private readonly \Closure $onFailed,
+        private readonly \Closure $onPauseOver,
     ) {
         $this->closing = new DeferredCancellation();
     }
@@ -49,22 +49,22 @@ final class SessionOpener
     /** Starts opening up to `$wanted` sessions, within the maximum that may be under way. */
     public function start(int $wanted): void
     {
-        if ($this->closed || $this->pause !== null) {
+        if ($this->closed || $this->pauseTimer !== null) {
             return;
         }
         // After a failure, a single attempt shows whether the server accepts connections again.
-        $most = $this->failure === null ? self::MAX_CONCURRENT_OPENS : 1;
-        for ($wanted = min($wanted, $most - $this->underWay); $wanted > 0; --$wanted) {
-            ++$this->underWay;
+        $limit = $this->failure === null ? self::MAX_CONCURRENT_OPENS : 1;
+        for ($wanted = min($wanted, $limit - $this->opening); $wanted > 0; --$wanted) {
+            ++$this->opening;
             async($this->open(...))->ignore();
         }
     }
 
     /** Sets whether a fiber is waiting for a session. If so, the event loop keeps running until the pause is over. */
-    public function hold(bool $on): void
+    public function keepLoopRunning(bool $on): void
     {
-        if ($this->pause !== null) {
-            $on ? EventLoop::reference($this->pause) : EventLoop::unreference($this->pause);
+        if ($this->pauseTimer !== null) {
+            $on ? EventLoop::reference($this->pauseTimer) : EventLoop::unreference($this->pauseTimer);
         }
     }
 
@@ -72,30 +72,30 @@ final class SessionOpener
     {
         $this->closed = true;
         $this->closing->cancel();
-        if ($this->pause !== null) {
-            EventLoop::cancel($this->pause);
+        if ($this->pauseTimer !== null) {
+            EventLoop::cancel($this->pauseTimer);
         }
     }
 
     private function open(): void
     {
         try {
-            $session = $this->sessions->open($this->closing->getCancellation());
-            --$this->underWay;
+            $session = $this->sessionFactory->open($this->closing->getCancellation());
+            --$this->opening;
         } catch (\Throwable $failure) {
-            --$this->underWay;
+            --$this->opening;
             if (!$this->closed) {
                 $this->failure = $failure;
-                $this->pause ??= WeakTimer::after(self::RETRY_PAUSE_SECONDS, $this, static function (self $self): void {
-                    $self->pause = null;
-                    ($self->again)();
+                $this->pauseTimer ??= WeakTimer::after(self::RETRY_PAUSE_SECONDS, $this, static function (self $self): void {
+                    $self->pauseTimer = null;
+                    ($self->onPauseOver)();
                 });
-                ($this->failed)($failure);
+                ($this->onFailed)($failure);
             }
 
             return;
         }
         $this->failure = null;
-        $this->closed ? $session->close() : ($this->opened)($session);
+        $this->closed ? $session->close() : ($this->onOpened)($session);
     }
 }

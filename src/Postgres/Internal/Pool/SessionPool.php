@@ -11,8 +11,8 @@ use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\Internal\Native\Exchange;
 use Spindle\Postgres\Internal\Session;
+use Spindle\Postgres\Internal\SessionFactory;
 use Spindle\Postgres\Internal\SessionLender;
-use Spindle\Postgres\Internal\Sessions;
 use Spindle\Postgres\PoolTimeoutException;
 use Spindle\Postgres\PostgresPoolOptions;
 
@@ -40,75 +40,75 @@ final class SessionPool implements SessionLender
     private array $lent = [];
 
     /** Number of sessions that were idle and are being tested for queries that share. */
-    private int $trying = 0;
+    private int $testing = 0;
 
     private bool $closed = false;
 
-    private ?string $sweep = null;
+    private ?string $sweepTimer = null;
 
     /** Timer of the next check of shared sessions. */
-    private ?string $look = null;
+    private ?string $stallTimer = null;
 
     private readonly int $process;
 
     public readonly Counts $counts;
 
-    private readonly PooledSessions $members;
+    private readonly PooledSessions $sessions;
 
     private readonly WaitQueue $queue;
 
-    private readonly SessionOpener $openings;
+    private readonly SessionOpener $opener;
 
     public readonly HoldingFibers $holders;
 
     /** @param \Closure(string): void $warn */
     public function __construct(
-        private readonly Sessions $sessions,
-        private readonly int $most,
+        private readonly SessionFactory $sessionFactory,
+        private readonly int $maxConnections,
         private readonly PostgresPoolOptions $options,
         private readonly \Closure $warn,
     ) {
         $weak = \WeakReference::create($this);
-        $this->openings = new SessionOpener(
-            $sessions,
-            static fn(Session $session) => $weak->get()?->opened($session),
-            static fn(\Throwable $failure) => $weak->get()?->failedToOpen($failure),
+        $this->opener = new SessionOpener(
+            $sessionFactory,
+            static fn(Session $session) => $weak->get()?->onOpened($session),
+            static fn(\Throwable $failure) => $weak->get()?->onOpenFailed($failure),
             static fn() => $weak->get()?->openAgain(),
         );
         $this->process = (int) getmypid();
         $this->counts = new Counts();
-        $this->members = new PooledSessions();
+        $this->sessions = new PooledSessions();
         $this->holders = new HoldingFibers();
         $this->queue = new WaitQueue(
             $this->counts,
             $options->acquireTimeout,
-            static fn(): \Throwable => $weak->get()?->late() ?? ConnectionClosedException::pool(),
-            static fn() => $weak->get()?->left(),
+            static fn(): \Throwable => $weak->get()?->acquireTimedOut() ?? ConnectionClosedException::pool(),
+            static fn() => $weak->get()?->endUnneededReservations(),
         );
     }
 
     public function take(?Cancellation $cancellation): Session
     {
-        $member = $this->obtain(true, 0, $cancellation);
-        $this->lent[spl_object_id($member->session)] = [$member, $this->holders->add()];
-        if ($member->native !== null) {
-            $member->native->isTimed = false;
+        $pooled = $this->obtain(true, 0, $cancellation);
+        $this->lent[spl_object_id($pooled->session)] = [$pooled, $this->holders->add()];
+        if ($pooled->native !== null) {
+            $pooled->native->isTimed = false;
         }
 
-        return $member->session;
+        return $pooled->session;
     }
 
     public function handOver(Session $session): void {}
 
     public function give(Session $session): void
     {
-        [$member, $holder] = $this->lent[spl_object_id($session)];
+        [$pooled, $holder] = $this->lent[spl_object_id($session)];
         unset($this->lent[spl_object_id($session)]);
         $this->holders->remove($holder);
-        if ($member->native !== null) {
-            $member->native->isTimed = true;
+        if ($pooled->native !== null) {
+            $pooled->native->isTimed = true;
         }
-        $this->giveBack($member);
+        $this->giveBack($pooled);
     }
 
     public function warn(string $warning): void
@@ -117,14 +117,14 @@ final class SessionPool implements SessionLender
     }
 
     /** @return array{inUse: int, idle: int, opening: int, waiting: int} */
-    public function figures(): array
+    public function statistics(): array
     {
-        $idle = \count(array_filter($this->members->all, static fn(PooledSession $member): bool => $member->isFree()));
+        $idle = \count(array_filter($this->sessions->all, static fn(PooledSession $pooled): bool => $pooled->isFree()));
 
         return [
-            'inUse' => \count($this->members->all) - $idle,
+            'inUse' => \count($this->sessions->all) - $idle,
             'idle' => $idle,
-            'opening' => $this->openings->underWay,
+            'opening' => $this->opener->opening,
             'waiting' => $this->queue->count(),
         ];
     }
@@ -138,14 +138,14 @@ final class SessionPool implements SessionLender
     public function close(): void
     {
         $this->closed = true;
-        $this->openings->close();
-        if ($this->sweep !== null) {
-            EventLoop::cancel($this->sweep);
+        $this->opener->close();
+        if ($this->sweepTimer !== null) {
+            EventLoop::cancel($this->sweepTimer);
         }
         $this->queue->refuse(ConnectionClosedException::pool());
-        foreach ($this->members->all as $member) {
-            if ($member->isFree()) {
-                $this->members->drop($member);
+        foreach ($this->sessions->all as $pooled) {
+            if ($pooled->isFree()) {
+                $this->sessions->drop($pooled);
             }
         }
     }
@@ -154,9 +154,9 @@ final class SessionPool implements SessionLender
     public function kill(): void
     {
         $this->close();
-        foreach ($this->members->all as $member) {
-            $member->session->stop();
-            $member->session->close();
+        foreach ($this->sessions->all as $pooled) {
+            $pooled->session->stop();
+            $pooled->session->close();
         }
     }
 
@@ -175,97 +175,97 @@ final class SessionPool implements SessionLender
     }
 
     /** Returns a session that is available at once, or null. The session is not lent yet. */
-    public function available(bool $alone, int $cost): ?PooledSession
+    public function available(bool $exclusive, int $cost): ?PooledSession
     {
         if ($this->closed) {
             return null;
         }
-        if ($alone) {
-            return $this->queue->alone->count > 0 ? null : $this->members->free();
+        if ($exclusive) {
+            return $this->queue->exclusive->count > 0 ? null : $this->sessions->free();
         }
-        if ($this->queue->sharers->count > 0) {
+        if ($this->queue->sharing->count > 0) {
             return null;
         }
-        $member = $this->members->shareable($cost);
-        while ($member !== null && $member->borrowers > 0 && $this->members->reserved < $this->queue->alone->count) {
-            $this->members->reserve($member);
-            $member = $this->members->shareable($cost);
+        $pooled = $this->sessions->shareable($cost);
+        while ($pooled !== null && $pooled->borrowers > 0 && $this->sessions->reserved < $this->queue->exclusive->count) {
+            $this->sessions->reserve($pooled);
+            $pooled = $this->sessions->shareable($cost);
         }
-        if ($member !== null && $member->borrowers > 0) {
-            if ($this->look === null) {
-                $this->lookLater();
+        if ($pooled !== null && $pooled->borrowers > 0) {
+            if ($this->stallTimer === null) {
+                $this->scheduleStallCheck();
             }
             if (
-                \count($this->members->all) < $this->most
-                && $this->openings->underWay === 0
-                && !$member->answersSoon($cost)
+                \count($this->sessions->all) < $this->maxConnections
+                && $this->opener->opening === 0
+                && !$pooled->answersSoon($cost)
             ) {
                 $this->grow();
             }
         }
 
-        return $member;
+        return $pooled;
     }
 
     /** Waits for an open session and lends it. A session that was idle for long is tested first. */
-    public function obtain(bool $alone, int $cost, ?Cancellation $cancellation): PooledSession
+    public function obtain(bool $exclusive, int $cost, ?Cancellation $cancellation): PooledSession
     {
         $since = hrtime(true);
         for (;;) {
             $this->ensureUsable();
             $left = $this->options->acquireTimeout - (hrtime(true) - $since) / 1e9;
-            $member = $left > 0 ? $this->available($alone, $cost) : null;
-            if ($member === null) {
-                $member = $this->await(new WaitingFiber(new Exchange(), $alone, $cost, $since), $cancellation);
-                if ($member->session->isOpen()) {
-                    return $member;
+            $pooled = $left > 0 ? $this->available($exclusive, $cost) : null;
+            if ($pooled === null) {
+                $pooled = $this->await(new WaitingFiber(new Exchange(), $exclusive, $cost, $since), $cancellation);
+                if ($pooled->session->isOpen()) {
+                    return $pooled;
                 }
                 // The session has ended since it was lent.
-                $this->release($member, $cost);
-            } elseif (!$this->isStale($member) || $this->answers($member, $alone, $left, $cancellation)) {
-                $member->lend($alone, $cost);
+                $this->release($pooled, $cost);
+            } elseif (!$this->isStale($pooled) || $this->answersPing($pooled, $exclusive, $left, $cancellation)) {
+                $pooled->lend($exclusive, $cost);
                 ++$this->counts->acquired;
-                if (!$alone && $this->queue->sharers->count > 0) {
+                if (!$exclusive && $this->queue->sharing->count > 0) {
                     // Queries that can share may have arrived during the test.
-                    $this->serve($member);
+                    $this->serve($pooled);
                 }
 
-                return $member;
+                return $pooled;
             }
         }
     }
 
-    public function enter(WaitingFiber $waiter): void
+    public function enqueue(WaitingFiber $waiter): void
     {
         $this->ensureUsable();
         $waiting = $this->queue->count();
-        $open = \count($this->members->all);
+        $open = \count($this->sessions->all);
         // Waiters do not count if a session can be opened for them, or if they can share one that is being tested.
-        if ($waiting - ($this->most - $open) - ($waiter->alone ? 0 : $this->trying * PooledSession::MOST_SHARING) >= $this->options->maxWaiting) {
+        if ($waiting - ($this->maxConnections - $open) - ($waiter->isExclusive ? 0 : $this->testing * PooledSession::MAX_SHARING) >= $this->options->maxWaiting) {
             throw PoolTimeoutException::full($waiting);
         }
         $this->queue->add($waiter);
-        if ($open < $this->most) {
+        if ($open < $this->maxConnections) {
             $this->grow();
         }
         if ($waiting === 0) {
-            $this->openings->hold(true);
+            $this->opener->keepLoopRunning(true);
         }
     }
 
     /** Releases what a fiber was waiting for, because the fiber will not return. */
-    public function leave(Exchange $exchange, ?WaitingFiber $waiter, ?PooledSession $member): void
+    public function abandon(Exchange $exchange, ?WaitingFiber $waiter, ?PooledSession $pooled): void
     {
-        $member ??= $waiter?->member;
-        if ($member === null) {
+        $pooled ??= $waiter?->pooled;
+        if ($pooled === null) {
             if ($waiter !== null && $this->queue->remove($waiter)) {
-                $this->left();
+                $this->endUnneededReservations();
             }
         } elseif ($waiter !== null && !$waiter->isSent) {
-            $this->release($member, $waiter->cost);
+            $this->release($pooled, $waiter->cost);
         } else {
-            $member->native?->abandon($exchange);
-            $this->releaseFailed($member, $exchange);
+            $pooled->native?->abandon($exchange);
+            $this->releaseFailed($pooled, $exchange);
         }
     }
 
@@ -274,49 +274,49 @@ final class SessionPool implements SessionLender
      *
      * @throws \LogicException in a fork. Each query fails there, and a check before each query would cost too much
      */
-    public function releaseFailed(PooledSession $member, Exchange $exchange): void
+    public function releaseFailed(PooledSession $pooled, Exchange $exchange): void
     {
         if ($exchange->cost >= 0) {
             $cost = $exchange->cost;
             $exchange->cost = -1;
-            $this->release($member, $cost);
+            $this->release($pooled, $cost);
         }
         $this->ensureOurs();
     }
 
     /** Takes a session back from a borrower, and resets it if it can not be used as it is. */
-    public function release(PooledSession $member, int $cost): void
+    public function release(PooledSession $pooled, int $cost): void
     {
-        $member->takeBack($cost);
-        if ($member->session->transactionStatus() !== 'I' || !$this->sessions->suits($member->session)) {
+        $pooled->takeBack($cost);
+        if ($pooled->session->transactionStatus() !== 'I' || !$this->sessionFactory->suits($pooled->session)) {
             // Others must not use a transaction that a statement began, or a server that became read-only.
-            $member->spoil();
+            $pooled->markForReset();
         }
-        if ($member->borrowers === 0 && ($member->spoiled || $member->session->inFlight() > 0)) {
-            $this->lookAfter($member);
+        if ($pooled->borrowers === 0 && ($pooled->needsReset || $pooled->session->inFlight() > 0)) {
+            $this->resetInBackground($pooled);
         } else {
-            $this->freed($member);
+            $this->freed($pooled);
         }
     }
 
     /** Takes a session back from a borrower that had it alone and may have changed it. */
-    public function giveBack(PooledSession $member): void
+    public function giveBack(PooledSession $pooled): void
     {
-        $session = $member->session;
-        $member->takeBack(0);
+        $session = $pooled->session;
+        $pooled->takeBack(0);
         if (
             $session->isOpen()
             && ($session->inFlight() > 0 || $session->transactionStatus() !== 'I' || $session->isChanged())
         ) {
-            $this->lookAfter($member);
+            $this->resetInBackground($pooled);
         } else {
-            $this->freed($member);
+            $this->freed($pooled);
         }
     }
 
-    public function isStale(PooledSession $member): bool
+    public function isStale(PooledSession $pooled): bool
     {
-        return $member->borrowers === 0 && $this->sinceIdle($member) >= $this->options->validateAfter;
+        return $pooled->borrowers === 0 && $this->sinceIdle($pooled) >= $this->options->validateAfter;
     }
 
     private function ensureUsable(): void
@@ -330,43 +330,43 @@ final class SessionPool implements SessionLender
     private function await(WaitingFiber $waiter, ?Cancellation $cancellation): PooledSession
     {
         $cancellation?->throwIfRequested();
-        $this->enter($waiter);
+        $this->enqueue($waiter);
         $isAwake = false;
         try {
             $this->queue->wait($waiter, $cancellation);
             $isAwake = true;
         } finally {
             if (!$isAwake) {
-                $this->leave($waiter->exchange, $waiter, null);
+                $this->abandon($waiter->exchange, $waiter, null);
             }
         }
 
-        return $waiter->member ?? throw new \LogicException('A fiber that waits for a session was woken without one');
+        return $waiter->pooled ?? throw new \LogicException('A fiber that waits for a session was woken without one');
     }
 
     /** Ends reservations that no waiter needs any more, after a waiter has left. */
-    private function left(): void
+    private function endUnneededReservations(): void
     {
         while (
-            $this->members->reserved > $this->queue->alone->count
-            && ($member = $this->members->aReserved()) !== null
+            $this->sessions->reserved > $this->queue->exclusive->count
+            && ($pooled = $this->sessions->anyReserved()) !== null
         ) {
-            $this->members->unreserve($member);
-            $this->serve($member);
+            $this->sessions->unreserve($pooled);
+            $this->serve($pooled);
         }
-        if (!$this->queue->isHeld) {
-            $this->openings->hold(false);
+        if (!$this->queue->keepsLoopRunning) {
+            $this->opener->keepLoopRunning(false);
         }
     }
 
-    private function late(): \Throwable
+    private function acquireTimedOut(): \Throwable
     {
         return PoolTimeoutException::after(
             $this->options->acquireTimeout,
-            \count($this->members->all),
-            $this->openings->underWay,
+            \count($this->sessions->all),
+            $this->opener->opening,
             $this->queue->count(),
-            $this->openings->failure,
+            $this->opener->failure,
         );
     }
 
@@ -375,7 +375,7 @@ final class SessionPool implements SessionLender
      *
      * @param list<Exchange> $exchanges
      */
-    private function answered(PooledSession $member, array $exchanges): void
+    private function answered(PooledSession $pooled, array $exchanges): void
     {
         $released = false;
         foreach ($exchanges as $exchange) {
@@ -383,9 +383,9 @@ final class SessionPool implements SessionLender
                 continue;
             }
             if ($exchange->status !== 'I') {
-                $member->spoil();
+                $pooled->markForReset();
             } elseif ($exchange->error === null && $exchange->failure === null && $exchange->copy === '') {
-                $member->takeBack($exchange->cost);
+                $pooled->takeBack($exchange->cost);
                 $exchange->cost = -1;
                 $released = true;
             }
@@ -393,95 +393,95 @@ final class SessionPool implements SessionLender
         if (!$released) {
             return;
         }
-        $member->still = 0;
-        if ($member->borrowers > 0) {
-            if ($this->queue->sharers->count > 0) {
-                $this->serve($member);
+        $pooled->idleChecks = 0;
+        if ($pooled->borrowers > 0) {
+            if ($this->queue->sharing->count > 0) {
+                $this->serve($pooled);
             }
-        } elseif ($member->spoiled) {
-            $this->lookAfter($member);
+        } elseif ($pooled->needsReset) {
+            $this->resetInBackground($pooled);
         } else {
-            $this->freed($member);
+            $this->freed($pooled);
         }
     }
 
-    private function lookLater(): void
+    private function scheduleStallCheck(): void
     {
-        $this->look = WeakTimer::after(PooledSession::LOOK_EACH / 1e9, $this, static function (self $self): void {
-            $self->look = null;
+        $this->stallTimer = WeakTimer::after(PooledSession::CHECK_NANOSECONDS / 1e9, $this, static function (self $self): void {
+            $self->stallTimer = null;
             $isShared = false;
-            foreach ($self->members->all as $member) {
-                $isShared = $isShared || $member->borrowers > 1;
-                if ($member->look() && $self->isOurs()) {
+            foreach ($self->sessions->all as $pooled) {
+                $isShared = $isShared || $pooled->borrowers > 1;
+                if ($pooled->checkStall() && $self->isOurs()) {
                     // The query may wait for a statement behind it. So it is stopped, and runs again as the last one.
-                    $member->spoil();
-                    $member->native?->postpone();
+                    $pooled->markForReset();
+                    $pooled->native?->postpone();
                 }
             }
             if ($isShared) {
-                $self->lookLater();
+                $self->scheduleStallCheck();
             }
         });
     }
 
     /** Drops a session that is closed or outdated, and lends any other to waiters. */
-    private function freed(PooledSession $member): void
+    private function freed(PooledSession $pooled): void
     {
-        $isFree = !$member->alone && $member->borrowers === 0;
+        $isFree = !$pooled->isExclusive && $pooled->borrowers === 0;
         if (
-            !$member->session->isOpen()
+            !$pooled->session->isOpen()
             || $isFree
             && (
                 $this->closed
-                || $member->session->lastActivity() > $member->until
-                || !$this->sessions->suits($member->session)
+                || $pooled->session->lastActivity() > $pooled->expiresAt
+                || !$this->sessionFactory->suits($pooled->session)
             )
         ) {
-            $this->members->drop($member);
+            $this->sessions->drop($pooled);
             $this->growForWaiting();
 
             return;
         }
-        if ($this->queue->alone->count > 0 || $this->queue->sharers->count > 0) {
-            $this->serve($member);
+        if ($this->queue->exclusive->count > 0 || $this->queue->sharing->count > 0) {
+            $this->serve($pooled);
         }
-        if ($this->sweep === null && $isFree && $member->isFree()) {
-            $this->sweepLater();
+        if ($this->sweepTimer === null && $isFree && $pooled->isFree()) {
+            $this->scheduleSweep();
         }
     }
 
-    private function serve(PooledSession $member): void
+    private function serve(PooledSession $pooled): void
     {
-        if ($member->reserved && $member->borrowers === 0) {
-            $this->members->unreserve($member);
+        if ($pooled->reserved && $pooled->borrowers === 0) {
+            $this->sessions->unreserve($pooled);
         }
-        while (!$member->alone && ($waiter = $this->queue->next($member)) !== null) {
-            $this->lendTo($waiter, $member);
+        while (!$pooled->isExclusive && ($waiter = $this->queue->next($pooled)) !== null) {
+            $this->lendTo($waiter, $pooled);
         }
-        if ($member->borrowers > 0 && !$member->alone) {
-            if (!$member->reserved && $this->members->reserved < $this->queue->alone->count) {
-                $this->members->reserve($member);
+        if ($pooled->borrowers > 0 && !$pooled->isExclusive) {
+            if (!$pooled->reserved && $this->sessions->reserved < $this->queue->exclusive->count) {
+                $this->sessions->reserve($pooled);
             }
-            if ($this->look === null && $member->borrowers > 1) {
-                $this->lookLater();
+            if ($this->stallTimer === null && $pooled->borrowers > 1) {
+                $this->scheduleStallCheck();
             }
         }
-        if ($this->members->reserved > $this->queue->alone->count) {
-            $this->left();
+        if ($this->sessions->reserved > $this->queue->exclusive->count) {
+            $this->endUnneededReservations();
         }
     }
 
     /** Lends the session to a waiter: sends its statement if that can be sent at once, else wakes its fiber. */
-    private function lendTo(WaitingFiber $waiter, PooledSession $member): void
+    private function lendTo(WaitingFiber $waiter, PooledSession $pooled): void
     {
         $this->queue->remove($waiter);
-        $waiter->member = $member;
-        $member->lend($waiter->alone, $waiter->cost);
+        $waiter->pooled = $pooled;
+        $pooled->lend($waiter->isExclusive, $waiter->cost);
         ++$this->counts->acquired;
         $this->counts->waited((hrtime(true) - $waiter->since) / 1e9);
         if ($waiter->sql !== null) {
             try {
-                $waiter->isSent = $member->native?->send($waiter->exchange, $waiter->sql, $waiter->parameters) ?? false;
+                $waiter->isSent = $pooled->native?->send($waiter->exchange, $waiter->sql, $waiter->parameters) ?? false;
             } catch (\Throwable) {
                 // The values can not be encoded. The fiber tries again and gets the exception.
                 $waiter->isSent = false;
@@ -492,44 +492,44 @@ final class SessionPool implements SessionLender
         } else {
             EventLoop::queue($waiter->exchange->wake(...));
         }
-        if (!$this->queue->isHeld) {
-            $this->openings->hold(false);
+        if (!$this->queue->keepsLoopRunning) {
+            $this->opener->keepLoopRunning(false);
         }
     }
 
-    private function sinceIdle(PooledSession $member): float
+    private function sinceIdle(PooledSession $pooled): float
     {
-        return (hrtime(true) - $member->session->lastActivity()) / 1e9;
+        return (hrtime(true) - $pooled->session->lastActivity()) / 1e9;
     }
 
     /** Whether an idle session answers a ping. If not, it is dropped. A cancellation does not stop the ping. */
-    private function answers(PooledSession $member, bool $alone, float $seconds, ?Cancellation $cancellation): bool
+    private function answersPing(PooledSession $pooled, bool $exclusive, float $seconds, ?Cancellation $cancellation): bool
     {
-        $member->alone = true;
-        $this->members->unreserve($member);
-        $shared = $alone ? 0 : 1;
-        $this->trying += $shared;
-        $trial = async(function () use ($member, $shared, $seconds): void {
-            $late = EventLoop::delay(min($seconds, self::PING_TIMEOUT), fn() => $this->members->drop($member));
+        $pooled->isExclusive = true;
+        $this->sessions->unreserve($pooled);
+        $shared = $exclusive ? 0 : 1;
+        $this->testing += $shared;
+        $trial = async(function () use ($pooled, $shared, $seconds): void {
+            $late = EventLoop::delay(min($seconds, self::PING_TIMEOUT), fn() => $this->sessions->drop($pooled));
             try {
-                $member->session->ping();
+                $pooled->session->ping();
             } catch (\Throwable) {
-                $this->members->drop($member);
+                $this->sessions->drop($pooled);
             }
             EventLoop::cancel($late);
-            $this->trying -= $shared;
+            $this->testing -= $shared;
         });
         try {
             $trial->await($cancellation);
         } catch (\Throwable $interruption) {
-            $trial->finally(function () use ($member): void {
-                $member->alone = false;
-                $this->freed($member);
+            $trial->finally(function () use ($pooled): void {
+                $pooled->isExclusive = false;
+                $this->freed($pooled);
             })->ignore();
             throw $interruption;
         }
-        $member->alone = false;
-        if (!$member->session->isOpen()) {
+        $pooled->isExclusive = false;
+        if (!$pooled->session->isOpen()) {
             $this->growForWaiting();
 
             return false;
@@ -539,24 +539,24 @@ final class SessionPool implements SessionLender
     }
 
     /** Resets a session that was given back, before others get it. */
-    private function lookAfter(PooledSession $member): void
+    private function resetInBackground(PooledSession $pooled): void
     {
-        $member->alone = true;
-        $this->members->unreserve($member);
-        async(function () use ($member): void {
+        $pooled->isExclusive = true;
+        $this->sessions->unreserve($pooled);
+        async(function () use ($pooled): void {
             $isLeftOpen = false;
             $limit = '';
             try {
-                $member->session->settle();
-                $isLeftOpen = $member->session->isOpen() && $member->session->transactionStatus() !== 'I';
-                $limit = EventLoop::delay(self::RESET_TIMEOUT, $member->session->close(...));
-                $member->session->reset();
+                $pooled->session->settle();
+                $isLeftOpen = $pooled->session->isOpen() && $pooled->session->transactionStatus() !== 'I';
+                $limit = EventLoop::delay(self::RESET_TIMEOUT, $pooled->session->close(...));
+                $pooled->session->reset();
             } catch (\Throwable) {
-                $member->session->close();
+                $pooled->session->close();
             }
             EventLoop::cancel($limit);
-            $member->alone = $member->spoiled = false;
-            $this->freed($member);
+            $pooled->isExclusive = $pooled->needsReset = false;
+            $this->freed($pooled);
             if ($isLeftOpen) {
                 // The warning comes last, since its callback may need a connection too.
                 ($this->warn)(
@@ -571,8 +571,8 @@ final class SessionPool implements SessionLender
     {
         if (
             $this->queue->count() > 0
-            || $this->openings->failure === null
-            || TransientFailures::of($this->openings->failure)
+            || $this->opener->failure === null
+            || TransientFailures::of($this->opener->failure)
         ) {
             $this->growForWaiting();
         }
@@ -580,7 +580,7 @@ final class SessionPool implements SessionLender
 
     private function growForWaiting(): void
     {
-        if ($this->queue->count() > 0 || \count($this->members->all) < $this->options->minConnections) {
+        if ($this->queue->count() > 0 || \count($this->sessions->all) < $this->options->minConnections) {
             $this->grow();
         }
     }
@@ -590,43 +590,43 @@ final class SessionPool implements SessionLender
         if (!$this->isOurs()) {
             return;
         }
-        $underWay = $this->openings->underWay;
-        $open = \count($this->members->all) + $underWay;
+        $opening = $this->opener->opening;
+        $open = \count($this->sessions->all) + $opening;
         // Queries that can share wait for the sessions that are being tested, which takes little time.
-        $waiting = $this->trying > 0 ? $this->queue->alone->count : $this->queue->count();
+        $waiting = $this->testing > 0 ? $this->queue->exclusive->count : $this->queue->count();
         $wanted = max(
-            $waiting - $underWay,
+            $waiting - $opening,
             $this->options->minConnections - $open,
-            $this->queue->count() === 0 ? 1 - $underWay : 0,
+            $this->queue->count() === 0 ? 1 - $opening : 0,
         );
-        $this->openings->start(min($wanted, $this->most - $open));
+        $this->opener->start(min($wanted, $this->maxConnections - $open));
     }
 
-    private function opened(Session $session): void
+    private function onOpened(Session $session): void
     {
         ++$this->counts->opened;
         $lifetime = $this->options->maxLifetime * (1 - random_int(0, 100_000) / 1e6);
-        $member = new PooledSession($session, (int) min(hrtime(true) + $lifetime * 1e9, \PHP_INT_MAX / 2));
-        $this->members->all[] = $member;
+        $pooled = new PooledSession($session, (int) min(hrtime(true) + $lifetime * 1e9, \PHP_INT_MAX / 2));
+        $this->sessions->all[] = $pooled;
         $weak = \WeakReference::create($this);
-        $session->onClose(static function (?\Throwable $reason) use ($weak, $member): void {
+        $session->onClose(static function (?\Throwable $reason) use ($weak, $pooled): void {
             if ($reason !== null) {
-                $weak->get()?->lost($member);
+                $weak->get()?->onLost($pooled);
             }
         });
-        if ($member->native !== null) {
-            $member->native->isTimed = true;
-            $member->native->onAnswered(static fn(array $exchanges) => $weak->get()?->answered($member, $exchanges));
+        if ($pooled->native !== null) {
+            $pooled->native->isTimed = true;
+            $pooled->native->onAnswered(static fn(array $exchanges) => $weak->get()?->answered($pooled, $exchanges));
         }
-        $this->freed($member);
+        $this->freed($pooled);
         $this->growForWaiting();
     }
 
     /** Fails all waiters if no session is left and the failure is permanent, or no server was ever reached. */
-    private function failedToOpen(\Throwable $failure): void
+    private function onOpenFailed(\Throwable $failure): void
     {
-        $this->openings->hold($this->queue->count() > 0);
-        if ($this->members->all !== [] || $this->openings->underWay > 0) {
+        $this->opener->keepLoopRunning($this->queue->count() > 0);
+        if ($this->sessions->all !== [] || $this->opener->opening > 0) {
             return;
         }
         $isNoServer = $this->counts->opened === 0
@@ -637,43 +637,43 @@ final class SessionPool implements SessionLender
         }
     }
 
-    private function lost(PooledSession $member): void
+    private function onLost(PooledSession $pooled): void
     {
         ++$this->counts->lost;
-        $this->members->drop($member);
+        $this->sessions->drop($pooled);
         $this->growForWaiting();
     }
 
     /** Schedules the next pass that closes free sessions which are idle for too long or too old. */
-    private function sweepLater(): void
+    private function scheduleSweep(): void
     {
         if (
-            $this->sweep !== null
+            $this->sweepTimer !== null
             || $this->closed
             || min($this->options->idleTimeout, $this->options->maxLifetime) >= 1e9
         ) {
             return;
         }
-        $this->sweep = WeakTimer::after(
+        $this->sweepTimer = WeakTimer::after(
             min($this->options->idleTimeout, $this->options->maxLifetime) / 2,
             $this,
             static function (self $self): void {
-                $self->sweep = null;
-                foreach ($self->members->all as $member) {
+                $self->sweepTimer = null;
+                foreach ($self->sessions->all as $pooled) {
                     if (
-                        $member->isFree()
+                        $pooled->isFree()
                         && (
-                            hrtime(true) > $member->until
-                            || $self->sinceIdle($member) >= $self->options->idleTimeout
-                            && \count($self->members->all) > $self->options->minConnections
+                            hrtime(true) > $pooled->expiresAt
+                            || $self->sinceIdle($pooled) >= $self->options->idleTimeout
+                            && \count($self->sessions->all) > $self->options->minConnections
                         )
                     ) {
-                        $self->members->drop($member);
+                        $self->sessions->drop($pooled);
                     }
                 }
                 $self->growForWaiting();
-                if ($self->members->all !== []) {
-                    $self->sweepLater();
+                if ($self->sessions->all !== []) {
+                    $self->scheduleSweep();
                 }
             },
         );

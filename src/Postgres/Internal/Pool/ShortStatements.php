@@ -47,7 +47,7 @@ final class ShortStatements
             return;
         }
         $length = \strlen($sql);
-        if ($length > SqlText::MOST_KEPT) {
+        if ($length > SqlText::MAX_CACHED_BYTES) {
             return;
         }
         $this->bytes += $length;
@@ -56,7 +56,7 @@ final class ShortStatements
             $this->bytes = $length;
         }
         $isPlain = SqlText::isRepeatable($sql)
-            && !SessionChanges::suspects($sql)
+            && !SessionChanges::mayChangeSession($sql)
             && !SessionChanges::controlsTransaction($sql);
         $this->known[$sql] = new KnownStatement($isPlain, $isPlain && self::reads($sql), $nanoseconds);
     }

@@ -16,33 +16,33 @@ use Spindle\Internal\WeakTimer;
 final class WaitQueue
 {
     /** @var array<int, self> queues with waiters, kept alive here because nothing else may reference them */
-    private static array $busy = [];
+    private static array $keptAlive = [];
 
     /** Waiters that need a session alone, and waiters that can share one. Only this class adds and removes. */
-    public readonly WaitingFibers $alone;
-    public readonly WaitingFibers $sharers;
+    public readonly WaitingFibers $exclusive;
+    public readonly WaitingFibers $sharing;
 
-    private int $numbers = 0;
+    private int $lastSequence = 0;
 
     /** Timer that ends waits that take too long. One is enough, since waiters are in order. */
     private ?string $timer = null;
 
     /** Whether there are waiters, so that the event loop must keep running. Only this class writes it. */
-    public bool $isHeld = false;
+    public bool $keepsLoopRunning = false;
 
     /**
      * @param float                  $timeout longest wait, in seconds
-     * @param \Closure(): \Throwable $late    returns the exception for a waiter that waited longer
-     * @param \Closure(): void       $left    called when a waiter left without a session
+     * @param \Closure(): \Throwable $onTimeout    returns the exception for a waiter that waited longer
+     * @param \Closure(): void       $onLeft    called when a waiter left without a session
      */
     public function __construct(
         private readonly Counts $counts,
         private readonly float $timeout,
-        private readonly \Closure $late,
-        private readonly \Closure $left,
+        private readonly \Closure $onTimeout,
+        private readonly \Closure $onLeft,
     ) {
-        $this->alone = new WaitingFibers();
-        $this->sharers = new WaitingFibers();
+        $this->exclusive = new WaitingFibers();
+        $this->sharing = new WaitingFibers();
     }
 
     public function __destruct()
@@ -54,16 +54,16 @@ final class WaitQueue
 
     public function count(): int
     {
-        return $this->alone->count + $this->sharers->count;
+        return $this->exclusive->count + $this->sharing->count;
     }
 
     public function add(WaitingFiber $waiter): void
     {
-        $waiter->number = ++$this->numbers;
-        ($waiter->alone ? $this->alone : $this->sharers)->add($waiter);
-        if (!$this->isHeld) {
-            $this->isHeld = true;
-            self::$busy[spl_object_id($this)] = $this;
+        $waiter->sequence = ++$this->lastSequence;
+        ($waiter->isExclusive ? $this->exclusive : $this->sharing)->add($waiter);
+        if (!$this->keepsLoopRunning) {
+            $this->keepsLoopRunning = true;
+            self::$keptAlive[spl_object_id($this)] = $this;
             $this->timer === null ? $this->watch($this->timeout) : EventLoop::reference($this->timer);
         }
     }
@@ -75,7 +75,7 @@ final class WaitQueue
             if ($this->remove($waiter)) {
                 $waiter->failure = $reason;
                 EventLoop::queue($waiter->exchange->wake(...));
-                ($this->left)();
+                ($this->onLeft)();
             }
         });
         try {
@@ -93,10 +93,10 @@ final class WaitQueue
     /** @return bool whether the waiter was still in the queue */
     public function remove(WaitingFiber $waiter): bool
     {
-        if (!($waiter->alone ? $this->alone : $this->sharers)->remove($waiter)) {
+        if (!($waiter->isExclusive ? $this->exclusive : $this->sharing)->remove($waiter)) {
             return false;
         }
-        if ($this->alone->count + $this->sharers->count === 0) {
+        if ($this->exclusive->count + $this->sharing->count === 0) {
             $this->release();
         }
 
@@ -104,26 +104,26 @@ final class WaitQueue
     }
 
     /** Returns the next waiter for a session. One in use goes to waiters that share, a free one to the first of all. */
-    public function next(PooledSession $member): ?WaitingFiber
+    public function next(PooledSession $pooled): ?WaitingFiber
     {
-        $sharer = $this->sharers->first();
-        if ($member->borrowers > 0) {
-            return $sharer !== null && $member->answersSoon($sharer->cost) ? $sharer : null;
+        $sharing = $this->sharing->first();
+        if ($pooled->borrowers > 0) {
+            return $sharing !== null && $pooled->answersSoon($sharing->cost) ? $sharing : null;
         }
-        $alone = $this->alone->first();
+        $exclusive = $this->exclusive->first();
 
-        return $alone !== null && ($sharer === null || $alone->number < $sharer->number) ? $alone : $sharer;
+        return $exclusive !== null && ($sharing === null || $exclusive->sequence < $sharing->sequence) ? $exclusive : $sharing;
     }
 
     /** Fails all waiters. */
     public function refuse(\Throwable $reason): void
     {
-        foreach ([$this->alone, $this->sharers] as $waiters) {
+        foreach ([$this->exclusive, $this->sharing] as $waiters) {
             while (($waiter = $waiters->first()) !== null) {
                 $this->fail($waiter, $reason);
             }
         }
-        ($this->left)();
+        ($this->onLeft)();
     }
 
     private function fail(WaitingFiber $waiter, \Throwable $reason): void
@@ -136,8 +136,8 @@ final class WaitQueue
     /** Lets the event loop end although the timer is running. */
     private function release(): void
     {
-        $this->isHeld = false;
-        unset(self::$busy[spl_object_id($this)]);
+        $this->keepsLoopRunning = false;
+        unset(self::$keptAlive[spl_object_id($this)]);
         if ($this->timer !== null) {
             EventLoop::unreference($this->timer);
         }
@@ -147,7 +147,7 @@ final class WaitQueue
     {
         if ($this->timeout < 1e9) {
             $this->timer = WeakTimer::after($seconds, $this, static fn(self $self) => $self->expire());
-            if ($this->isHeld) {
+            if ($this->keepsLoopRunning) {
                 EventLoop::reference($this->timer);
             }
         }
@@ -158,11 +158,11 @@ final class WaitQueue
         $this->timer = null;
         $since = hrtime(true) - (int) ($this->timeout * 1e9);
         $next = null;
-        foreach ([$this->alone, $this->sharers] as $waiters) {
+        foreach ([$this->exclusive, $this->sharing] as $waiters) {
             while (($waiter = $waiters->first()) !== null && $waiter->since <= $since) {
                 ++$this->counts->timedOut;
-                $this->fail($waiter, ($this->late)());
-                ($this->left)();
+                $this->fail($waiter, ($this->onTimeout)());
+                ($this->onLeft)();
             }
             $next = min($next ?? \PHP_INT_MAX, $waiter->since ?? \PHP_INT_MAX);
         }

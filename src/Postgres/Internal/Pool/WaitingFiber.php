@@ -10,12 +10,12 @@ use Spindle\Postgres\Internal\Native\Exchange;
 final class WaitingFiber
 {
     /** Position among the {@see WaitingFibers}. */
-    public int $place = 0;
+    public int $index = 0;
 
     /** Order of arrival among all waiters of the queue. */
-    public int $number = 0;
+    public int $sequence = 0;
 
-    public ?PooledSession $member = null;
+    public ?PooledSession $pooled = null;
 
     /** Whether the statement was sent on the session. */
     public bool $isSent = false;
@@ -25,7 +25,7 @@ final class WaitingFiber
 
     /**
      * @param Exchange    $exchange   wakes the fiber: with the answer if the statement is sent, else with the session
-     * @param bool        $alone      whether the waiter needs a session alone
+     * @param bool        $isExclusive      whether the waiter needs a session alone
      * @param int         $cost       nanoseconds that the statement usually takes
      * @param int         $since      time of arrival: hrtime
      * @param string|null $sql        statement to send on its behalf, if any
@@ -33,7 +33,7 @@ final class WaitingFiber
      */
     public function __construct(
         public readonly Exchange $exchange,
-        public readonly bool $alone,
+        public readonly bool $isExclusive,
         public readonly int $cost,
         public readonly int $since,
         public readonly ?string $sql = null,

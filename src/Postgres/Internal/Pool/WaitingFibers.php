@@ -18,7 +18,7 @@ final class WaitingFibers
 
     public function add(WaitingFiber $waiter): void
     {
-        $waiter->place = $this->tail;
+        $waiter->index = $this->tail;
         $this->waiters[$this->tail++] = $waiter;
         ++$this->count;
     }
@@ -37,10 +37,10 @@ final class WaitingFibers
     /** @return bool whether the waiter was in the list */
     public function remove(WaitingFiber $waiter): bool
     {
-        if (($this->waiters[$waiter->place] ?? null) !== $waiter) {
+        if (($this->waiters[$waiter->index] ?? null) !== $waiter) {
             return false;
         }
-        unset($this->waiters[$waiter->place]);
+        unset($this->waiters[$waiter->index]);
         --$this->count;
 
         return true;

@@ -62,7 +62,7 @@ final class QuotedValues
         }
         $texts = [$this->found($text)];
         if (Types::kind($oid) === Types::BYTEA) {
-            return [...$texts, $this->found(Types::hex(substr($text, 0, ServerError::LONGEST)))];
+            return [...$texts, $this->found(Types::hex(substr($text, 0, ServerError::MAX_FIELD_BYTES)))];
         }
         try {
             $read = \strlen($text) > self::MAX_DECODED_BYTES ? null : $this->types->decode($oid, $text);
@@ -87,7 +87,7 @@ final class QuotedValues
         if (str_contains($this->message, $text)) {
             return $text;
         }
-        $isCut = \strlen($this->message) >= ServerError::LONGEST && \strlen($text) > self::PREFIX_BYTES;
+        $isCut = \strlen($this->message) >= ServerError::MAX_FIELD_BYTES && \strlen($text) > self::PREFIX_BYTES;
 
         return $isCut ? (string) strstr($this->message, substr($text, 0, self::PREFIX_BYTES)) : '';
     }
@@ -115,7 +115,7 @@ final class QuotedValues
     /** @return list<string> the text itself, as an array element, and within JSON */
     private static function escaped(#[\SensitiveParameter] string $text): array
     {
-        $text = substr($text, 0, ServerError::LONGEST + 1); // no message contains more
+        $text = substr($text, 0, ServerError::MAX_FIELD_BYTES + 1); // no message contains more
         $json = json_encode($text, \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_INVALID_UTF8_IGNORE);
 
         return array_values(array_unique(

@@ -35,7 +35,7 @@ final class Types
     public const OTHER = 5;
 
     /**
-     * Query for {@see self::learn()}: describes types and their component types. $1 is an array of OIDs, such as
+     * Query for {@see self::load()}: describes types and their component types. $1 is an array of OIDs, such as
      * "{16385,16391}". Before PostgreSQL 14, pg_range had no multiranges.
      */
     public const QUERY = <<<'SQL'
@@ -61,7 +61,7 @@ final class Types
     /**
      * @var array<int, array{string|null, int, non-empty-string}> kind, OID of the component type, and delimiter, by OID
      */
-    private array $learnt = [];
+    private array $loaded = [];
 
     /** @var array<int, string> */
     private array $names = [];
@@ -122,7 +122,7 @@ final class Types
     {
         $unknown = [];
         foreach ($oids as $oid) {
-            if (!self::isBuiltIn($oid) && !isset($this->learnt[$oid])) {
+            if (!self::isBuiltIn($oid) && !isset($this->loaded[$oid])) {
                 $unknown[$oid] = $oid;
             }
         }
@@ -135,14 +135,14 @@ final class Types
      *
      * @throws ProtocolException
      */
-    public function learn(array $rows): void
+    public function load(array $rows): void
     {
         foreach ($rows as $row) {
             if (\count($row) !== 5) {
                 throw ProtocolException::malformed('what is known of a type has ' . \count($row) . ' columns');
             }
             [$oid, $kind, $base, $name, $delimiter] = array_values($row);
-            $this->learnt[(int) $oid] = [
+            $this->loaded[(int) $oid] = [
                 $kind,
                 (int) $base,
                 $delimiter === null || $delimiter === '' ? ',' : $delimiter,
@@ -228,8 +228,8 @@ final class Types
             return $this->types[$oid];
         }
         $this->types[$oid] = new TextType(); // ends the recursion for a type that claims to consist of itself
-        $type = $this->builtIn($oid) ?? $this->made($oid);
-        if (self::isBuiltIn($oid) || isset($this->learnt[$oid])) {
+        $type = $this->builtIn($oid) ?? $this->create($oid);
+        if (self::isBuiltIn($oid) || isset($this->loaded[$oid])) {
             return $this->types[$oid] = $type;
         }
         unset($this->types[$oid]);
@@ -270,9 +270,9 @@ final class Types
         };
     }
 
-    private function made(int $oid): Type
+    private function create(int $oid): Type
     {
-        [$kind, $base, $delimiter] = $this->learnt[$oid] ?? [null, 0, ','];
+        [$kind, $base, $delimiter] = $this->loaded[$oid] ?? [null, 0, ','];
 
         return match ($kind) {
             'array' => new ArrayType($this->type($base), $delimiter),

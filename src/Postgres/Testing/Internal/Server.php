@@ -21,18 +21,18 @@ final class Server
     /** Seconds to wait for the children of a killed server; a busy child notices after its statement. */
     private const ORPHAN_TIMEOUT = 1.0;
 
-    private readonly TestServerState $remains;
+    private readonly TestServerState $state;
 
     private readonly Daemon $daemon;
 
     /** @param list<string> $command command that runs the server in the foreground */
     public function __construct(private readonly string $directory, array $command)
     {
-        $this->remains = ClusterLeftovers::of($directory);
+        $this->state = ClusterLeftovers::of($directory);
         $this->daemon = new Daemon(
             'PostgreSQL',
             $command,
-            $this->remains,
+            $this->state,
             static fn(): int => (int) (ClusterLeftovers::postmaster($directory)[0] ?? 0),
         );
     }
@@ -44,8 +44,8 @@ final class Server
      */
     public function start(float $timeout): void
     {
-        if (!Wait::until(fn(): bool => $this->remains->processes() === [], self::ORPHAN_TIMEOUT)) {
-            $this->remains->kill();
+        if (!Wait::until(fn(): bool => $this->state->processes() === [], self::ORPHAN_TIMEOUT)) {
+            $this->state->kill();
         }
         $earlier = ClusterLeftovers::postmaster($this->directory);
         $this->daemon->start(fn(): bool => $this->isReady($earlier), $timeout);

@@ -73,7 +73,7 @@ trait PreparesStatements
     public function testALongStatementIsNotKept(): void
     {
         $connection = $this->connect();
-        $long = str_repeat(' ', SqlText::MOST_KEPT);
+        $long = str_repeat(' ', SqlText::MAX_CACHED_BYTES);
         foreach (range(1, 3) as $i) {
             self::assertSame(1, $connection->query("SELECT 1{$long}")->value());
             self::assertSame("{$i}", $connection->query("SELECT \$1::text{$long}", ["{$i}"])->value());

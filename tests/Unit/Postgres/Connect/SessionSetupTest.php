@@ -118,7 +118,7 @@ final class SessionSetupTest extends TestCase
                 . Message::readyForQuery(),
         );
 
-        self::assertSame([$suits, $suits], [self::judge($new, new SimpleQueries([], '')), self::judge($old, $answers)]);
+        self::assertSame([$suits, $suits], [self::check($new, new SimpleQueries([], '')), self::check($old, $answers)]);
     }
 
     public function testASettingThatIsRefusedIsToldAndTheCheckIntervalIsNot(): void
@@ -131,7 +131,7 @@ final class SessionSetupTest extends TestCase
 
         self::assertSame('rest', $answers->rest());
         $this->expectExceptionMessage('unrecognized configuration parameter (42704)');
-        $setup->judge($answers);
+        $setup->check($answers);
     }
 
     public function testParametersThatChangeMeanwhileAreTold(): void
@@ -193,10 +193,10 @@ final class SessionSetupTest extends TestCase
         ));
     }
 
-    private static function judge(SessionSetup $setup, SimpleQueries $answers): bool
+    private static function check(SessionSetup $setup, SimpleQueries $answers): bool
     {
         try {
-            $setup->judge($answers);
+            $setup->check($answers);
 
             return true;
         } catch (AttemptFailedException $failure) {

@@ -78,7 +78,7 @@ final class StartupTest extends TestCase
             Message::authenticationSaslContinue($server->challenge(self::sasl($first, initial: true))),
             $size,
         );
-        self::assertTrue($server->accepts($proof = self::sasl($final)));
+        self::assertTrue($server->canSend($proof = self::sasl($final)));
         self::feed($startup, Message::authenticationSaslFinal($server->signature($proof)) . Message::welcome(), $size);
 
         self::assertTrue($startup->isReady());

@@ -214,7 +214,7 @@ final class MalformedTest extends TestCase
                     ['', ',', '{', '"', '\\', 'NULL', null][$values->below(7)],
                 ];
             }
-            $types->learn($rows);
+            $types->load($rows);
             for ($oid = 20_000; $oid < 20_005; ++$oid) {
                 try {
                     $types->decode($oid, $values->bytes(20));
@@ -229,13 +229,13 @@ final class MalformedTest extends TestCase
     {
         $this->expectException(ProtocolException::class);
 
-        (new Types())->learn([['1', '2']]);
+        (new Types())->load([['1', '2']]);
     }
 
     private static function withTypesOfItsOwn(): Types
     {
         $types = new Types();
-        $types->learn([
+        $types->load([
             ['20000', null, '0', 'mood', ','],
             ['20001', 'array', '20000', 'mood[]', ','],
             ['20002', 'domain', '3802', 'document', ','],

@@ -143,7 +143,7 @@ final class TypesTest extends TestCase
     public function testBytesOfAParameterAreLeftAsTheyAre(): void
     {
         $types = new Types();
-        $types->learn([['20000', 'domain', '17', 'digest', ',']]);
+        $types->load([['20000', 'domain', '17', 'digest', ',']]);
 
         self::assertSame("\0\\", $types->encode(17, "\0\\", 1));
         self::assertSame('\x005c', Types::hex("\0\\"));
@@ -161,7 +161,7 @@ final class TypesTest extends TestCase
         $types = new Types();
         self::assertSame('{1}', $types->decode(20_001, '{1}'), 'as long as nothing is known, it is a string');
 
-        $types->learn([['20001', 'array', '20000', 'percent[]', ','], ['20000', 'domain', '23', 'percent', ',']]);
+        $types->load([['20001', 'array', '20000', 'percent[]', ','], ['20000', 'domain', '23', 'percent', ',']]);
 
         self::assertSame([], $types->unknown([20_000, 20_001]));
         self::assertSame([1, null], $types->decode(20_001, '{1,NULL}'));
@@ -173,7 +173,7 @@ final class TypesTest extends TestCase
     public function testATypeMadeOfItselfIsAString(): void
     {
         $types = new Types();
-        $types->learn([['20000', 'domain', '20000', 'strange', ',']]);
+        $types->load([['20000', 'domain', '20000', 'strange', ',']]);
 
         self::assertSame('{}', $types->decode(20_000, '{}'));
     }

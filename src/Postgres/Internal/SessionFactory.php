@@ -54,12 +54,12 @@ use Spindle\Postgres\QueryException;
 use Spindle\Postgres\TargetSession;
 use Spindle\Postgres\TlsMode;
 
-/** Opens sessions by the configured driver. Sessions of one server share its known types. */
-final class Sessions
+/** Opens sessions by the configured driver. The sessions of one server share its known types. */
+final class SessionFactory
 {
     private readonly Types $types;
 
-    private readonly bool $areToWrite;
+    private readonly bool $mustWrite;
 
     private readonly Connector $connector;
 
@@ -115,7 +115,7 @@ final class Sessions
             WeakTimer::class,
             TlsMode::class,
         );
-        $this->areToWrite = \in_array(
+        $this->mustWrite = \in_array(
             $options->targetSession,
             [TargetSession::ReadWrite, TargetSession::Primary],
             true,
@@ -125,7 +125,7 @@ final class Sessions
     }
 
     /** Whether a session accepts queries while others are in flight. */
-    public function pipeline(): bool
+    public function supportsPipelining(): bool
     {
         return $this->options->driver === PostgresDriver::Native;
     }
@@ -145,7 +145,7 @@ final class Sessions
     /** Whether a session is still of the requested kind, as far as that is known. */
     public function suits(Session $session): bool
     {
-        return !$this->areToWrite || !$session->isReadOnly();
+        return !$this->mustWrite || !$session->isReadOnly();
     }
 
     private function openNative(?Cancellation $cancellation): NativeSession
@@ -153,35 +153,35 @@ final class Sessions
         $options = $this->options;
         $connector = $this->connector;
         $begun = hrtime(true);
-        $established = $connector->connect($cancellation);
+        $opened = $connector->connect($cancellation);
         $roundTrip = hrtime(true) - $begun;
-        $steps = new StatementLog($options->logger, ++$this->opened, $established->pid);
-        $steps->log("Connected to {$established->endpoint}" . ($established->tls ? ' with TLS' : ''));
+        $log = new StatementLog($options->logger, ++$this->opened, $opened->pid);
+        $log->log("Connected to {$opened->endpoint}" . ($opened->tls ? ' with TLS' : ''));
         $pipeline = new Pipeline(
-            $established->stream,
-            $established->tls,
-            static function () use ($connector, $established, $steps): void {
-                $steps->log('Asking the server to cancel what it works at');
-                $connector->cancel($established);
+            $opened->stream,
+            $opened->tls,
+            static function () use ($connector, $opened, $log): void {
+                $log->log('Asking the server to cancel what it works at');
+                $connector->cancel($opened);
             },
             $options->readTimeout,
             new SizeLimits($options->maxValueBytes),
             $roundTrip,
         );
-        $pipeline->take($established->leftover);
+        $pipeline->receiveBytes($opened->leftover);
         $pipeline->onClose(
             static fn(?\Throwable $reason)
-                => $steps->log($reason === null ? 'The connection is closed' : $reason->getMessage()),
+                => $log->log($reason === null ? 'The connection is closed' : $reason->getMessage()),
         );
-        $setup = new SessionSetup($options, TargetSession::Any, $established->parameters, $established->pid);
+        $setup = new SessionSetup($options, TargetSession::Any, $opened->parameters, $opened->pid);
 
         return new NativeSession(
             $pipeline,
-            new PreparedStatements($options->statementCache ?? ($established->isPooled ? 0 : PreparedStatements::MOST)),
-            $this->types->of($established->started),
-            $established->pid,
+            new PreparedStatements($options->statementCache ?? ($opened->isPooled ? 0 : PreparedStatements::MAX_STATEMENTS)),
+            $this->types->of($opened->started),
+            $opened->pid,
             new SessionChanges($setup->statements()),
-            $steps,
+            $log,
         );
     }
 }
