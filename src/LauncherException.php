@@ -16,7 +16,8 @@ final class LauncherException extends \RuntimeException implements SpindleExcept
     public static function noPhp(string $reason): self
     {
         return new self(
-            "The launcher needs PHP's command-line binary: {$reason}. Name it by CommandPoolOptions(php: '/usr/bin/php')",
+            "The launcher needs PHP's command-line binary: {$reason}. Set its path with"
+                . " CommandPoolOptions(php: '/usr/bin/php')",
         );
     }
 
@@ -25,24 +26,24 @@ final class LauncherException extends \RuntimeException implements SpindleExcept
         return new self("The launcher could not be started: {$reason}");
     }
 
-    public static function tooManyAtOnce(int $concurrency, int $capacity, string $means): self
+    public static function tooManyAtOnce(int $concurrency, int $capacity, string $startMethod): self
     {
-        $advice = $means === 'proc_open'
-            ? 'Use fewer at once, enable ext-ffi, or use several pools'
-            : 'Use fewer at once or raise the limit (ulimit -n)';
+        $advice = $startMethod === 'proc_open'
+            ? 'Lower the concurrency, enable ext-ffi, or use several pools'
+            : 'Lower the concurrency, or raise the limit (ulimit -n)';
 
         return new self(
-            "{$concurrency} commands at once need more descriptors than the launcher may have: it can run {$capacity} at once through {$means}. {$advice}",
+            "{$concurrency} commands at once need more descriptors than the launcher may have. It can run {$capacity}"
+                . " at once with {$startMethod}. {$advice}",
         );
     }
 
     /** @param list<mixed> $unfinished */
     public static function died(string $how, array $unfinished): self
     {
-        $count = \count($unfinished);
-
         return new self(
-            "The launcher died ({$how}) with {$count} commands under way; they were ended and have no outcome. CommandPoolOptions(redispatch: true) runs such commands again",
+            "The launcher died ({$how}). " . self::ended($unfinished) . ' without an outcome.'
+                . ' CommandPoolOptions(redispatch: true) runs such commands again',
             $unfinished,
         );
     }
@@ -56,8 +57,8 @@ final class LauncherException extends \RuntimeException implements SpindleExcept
     public static function forked(array $unfinished = []): self
     {
         return new self(
-            'This pool belongs to the process that this one was forked from, and a launcher serves one process only:'
-            . ' make a pool of your own after a fork',
+            'This pool belongs to the parent process of this fork, and a launcher serves only one process. Create'
+            . ' another pool after the fork',
             $unfinished,
         );
     }
@@ -66,8 +67,8 @@ final class LauncherException extends \RuntimeException implements SpindleExcept
     public static function otherCredentials(array $unfinished): self
     {
         return new self(
-            'The user, groups or root directory of this process have changed since it gave the command to the pool:'
-            . ' another attempt would run with the new ones. Give it to the pool again',
+            'The user, groups or root directory of this process have changed since the command was submitted, and'
+                . ' another attempt would run with the new ones. Submit it again',
             $unfinished,
         );
     }
@@ -76,8 +77,16 @@ final class LauncherException extends \RuntimeException implements SpindleExcept
     public static function closed(array $unfinished): self
     {
         return new self(
-            \sprintf('The pool was closed with %d commands under way; they were ended', \count($unfinished)),
+            'The pool was closed. ' . self::ended($unfinished),
             $unfinished,
         );
+    }
+
+    /** @param list<mixed> $unfinished */
+    private static function ended(array $unfinished): string
+    {
+        $count = \count($unfinished);
+
+        return $count === 1 ? '1 pending command was ended' : "{$count} pending commands were ended";
     }
 }

@@ -47,7 +47,7 @@ final class Command
     public static function of(string $program, string ...$arguments): self
     {
         if ($program === '') {
-            throw new \ValueError('A command needs a program; the name given is empty');
+            throw new \ValueError('The program of a command must not be empty');
         }
         $arguments = [$program, ...array_values($arguments)];
         foreach ($arguments as $position => $argument) {
@@ -109,7 +109,7 @@ final class Command
         foreach ($variables as $name => $value) {
             if (preg_match(self::VARIABLE_NAME_PATTERN, (string) $name) !== 1) {
                 throw new \ValueError(\sprintf(
-                    "'%s' can't name an environment variable: it must not be empty or hold '=' or NUL",
+                    "'%s' is not a name of an environment variable: a name must not be empty or contain '=' or NUL",
                     addcslashes((string) $name, "\0..\37\177..\377"),
                 ));
             }
@@ -130,7 +130,7 @@ final class Command
     public function withWorkingDirectory(?string $directory): self
     {
         if ($directory === '' || ($directory !== null && str_contains($directory, "\0"))) {
-            throw new \ValueError('The working directory must not be empty or hold a NUL byte');
+            throw new \ValueError('The working directory must not be empty or contain a NUL byte');
         }
 
         return $this->with(directory: $directory);
@@ -205,7 +205,7 @@ final class Command
 
     private function with(#[\SensitiveParameter] mixed ...$changes): self
     {
-        // @phpstan-ignore argument.type (each caller names one of the constructor's parameters with a value of its type)
+        // @phpstan-ignore argument.type (callers name parameters of the constructor, with values of their types)
         return new self(...[...get_object_vars($this), ...$changes]);
     }
 
@@ -222,7 +222,7 @@ final class Command
     {
         if (!$target instanceof Output && !$target instanceof \Closure && !\is_resource($target)) {
             throw new \ValueError(\sprintf(
-                'Standard %s goes to an Output, a closure or an open stream, not to %s',
+                'The target of standard %s must be an Output, a closure or an open stream, not %s',
                 $which,
                 get_debug_type($target),
             ));
@@ -234,7 +234,7 @@ final class Command
     private static function nul(string $what, #[\SensitiveParameter] string $value): \ValueError
     {
         return new \ValueError(\sprintf(
-            "%s holds a NUL byte at offset %d, which the system can't pass on",
+            '%s contains a NUL byte at offset %d, which the system cannot pass to a program',
             $what,
             strpos($value, "\0"),
         ));

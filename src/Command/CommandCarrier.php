@@ -12,8 +12,8 @@ use Spindle\SpindleException;
 interface CommandCarrier
 {
     /** Default and maximum number of a pool's commands that the carrier has at once. */
-    public const CONCURRENCY = 256;
-    public const MOST = 10_000;
+    public const DEFAULT_CONCURRENCY = 256;
+    public const MAX_CONCURRENCY = 10_000;
 
     /**
      * Runs a command, once as far as the carrier can know, and suspends until it has ended.

@@ -29,7 +29,7 @@ final class CommandPool implements Statistics
     /**
      * @param int|null        $concurrency commands that run at once; null for the number of usable CPUs. With a
      *                                     carrier: commands that it has at once, running or waiting; null for
-     *                                     {@see CommandCarrier::CONCURRENCY}
+     *                                     {@see CommandCarrier::DEFAULT_CONCURRENCY}
      * @param int|RetryPolicy $retries     retries of a failed command, with the defaults of RetryPolicy; or a policy
      *
      * @throws \ValueError when the concurrency is below 1 or the retries are below 0, or one is above 1,000,000,000
@@ -41,7 +41,8 @@ final class CommandPool implements Statistics
     ) {
         $this->dispatcher = new CommandDispatcher(
             self::atLeastOne(
-                $concurrency ?? ($options->on === null ? (new CpuCount())->usable() : CommandCarrier::CONCURRENCY),
+                $concurrency
+                    ?? ($options->on === null ? (new CpuCount())->usable() : CommandCarrier::DEFAULT_CONCURRENCY),
             ),
             \is_int($retries) ? new RetryPolicy($retries) : $retries,
             $options,
@@ -114,20 +115,20 @@ final class CommandPool implements Statistics
     {
         $cancellation?->throwIfRequested();
         $execution = new Execution();
-        $ticket = $this->dispatcher->submit($this->dispatcher->open($execution), 0, $command, $execution);
+        $pending = $this->dispatcher->submit($this->dispatcher->open($execution), 0, $command, $execution);
         $this->dispatcher->flush();
         $cancelled = null;
         $subscription = $cancellation?->subscribe(
-            function (CancelledException $exception) use ($ticket, &$cancelled): void {
+            function (CancelledException $exception) use ($pending, &$cancelled): void {
                 $cancelled = $exception;
-                $this->dispatcher->cancel([$ticket]);
+                $this->dispatcher->cancel([$pending]);
             },
         );
         try {
             $result = $execution->wait();
         } finally {
             if (!$execution->isOver()) {
-                $this->dispatcher->cancel([$ticket]); // the fiber can't wait here, or a signal handler has thrown
+                $this->dispatcher->cancel([$pending]); // the fiber can't wait here, or a signal handler has thrown
             }
             if ($cancellation !== null && $subscription !== null) {
                 $cancellation->unsubscribe($subscription);
@@ -150,7 +151,7 @@ final class CommandPool implements Statistics
 
     /**
      * Returns how many commands the file descriptor limit allows at once; starts the launchers if necessary. With a
-     * carrier, returns {@see CommandCarrier::MOST}.
+     * carrier, returns {@see CommandCarrier::MAX_CONCURRENCY}.
      *
      * @throws LauncherException
      */
@@ -204,7 +205,7 @@ final class CommandPool implements Statistics
      */
     public function statistics(): array
     {
-        return $this->dispatcher->figures();
+        return $this->dispatcher->statistics();
     }
 
     /** @return array<string, mixed> no environment and no commands, because they may be secret */

@@ -77,8 +77,8 @@ final class CommandResult
             $this->signal !== null => "killed by signal {$this->signal}",
             default => "exit code {$this->exitCode}",
         };
-        $tries = $this->attempts > 1 ? ", attempt {$this->attempts}" : '';
-        $line = \sprintf('%s: %s after %.3f s%s', $this->command->toString(), $how, $this->duration, $tries);
+        $attempt = $this->attempts > 1 ? ", attempt {$this->attempts}" : '';
+        $line = \sprintf('%s: %s after %.3f s%s', $this->command->toString(), $how, $this->duration, $attempt);
 
         return addcslashes($line, "\0..\37\177");
     }

@@ -22,10 +22,10 @@ final class HaltPolicy
         public readonly ?float $share,
     ) {
         if ($count !== null && $count < 1) {
-            throw new \ValueError("A run halts on 1 or more commands, not on {$count}");
+            throw new \ValueError("A halt policy needs a count of 1 or more, not {$count}");
         }
         if ($share !== null && !($share > 0 && $share <= 1)) {
-            throw new \ValueError("A run halts on a share above 0 and up to 1, not on {$share}");
+            throw new \ValueError("A halt policy needs a share above 0 and up to 1, not {$share}");
         }
     }
 

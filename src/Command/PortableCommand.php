@@ -13,7 +13,7 @@ use Spindle\LauncherException;
  *
  *     $bytes = PortableCommand::encode($command);                        // where the caller is
  *     $result = PortableCommand::decode($bytes)->runOn($pool, $cancellation);
- *     $outcome = PortableCommand::outcome($result, $most);               // where the command runs
+ *     $outcome = PortableCommand::outcome($result, $maxBytes);           // where the command runs
  *
  * Decoded bytes can run any program. Verify their sender before you decode them.
  */
@@ -25,14 +25,18 @@ final class PortableCommand
     public static function encode(Command $command): string
     {
         if ($command->input !== null && !\is_string($command->input)) {
-            throw self::stays($command, 'its input is ' . self::what($command->input), 'give it as a string');
+            throw self::cannotBeSent(
+                $command,
+                'its input is ' . self::describe($command->input),
+                'Pass the input as a string',
+            );
         }
         foreach (['output' => $command->stdout, 'error' => $command->stderr] as $which => $target) {
             if ($target !== Output::Capture && $target !== Output::Discard) {
-                throw self::stays(
+                throw self::cannotBeSent(
                     $command,
-                    "its standard {$which} goes to " . self::what($target),
-                    'have it captured, which is the default, or discarded',
+                    "its standard {$which} goes to " . self::describe($target),
+                    'Capture it, which is the default, or discard it',
                 );
             }
         }
@@ -110,12 +114,14 @@ final class PortableCommand
         return (fstat($result->stdoutStream())['size'] ?? 0) + (fstat($result->stderrStream())['size'] ?? 0);
     }
 
-    /** @param int $most maximum bytes of output; all output is dropped if there is more, and the error reports that */
-    public static function outcome(CommandResult $result, int $most): string
+    /**
+     * Encodes a result. More output than `$maxBytes` is dropped completely, and the error reports that.
+     */
+    public static function outcome(CommandResult $result, int $maxBytes): string
     {
         [$output, $errors] = [$result->stdoutStream(), $result->stderrStream()];
         $size = self::outputSize($result);
-        $fits = $size <= $most;
+        $fits = $size <= $maxBytes;
 
         return serialize([
             $result->exitCode,
@@ -123,7 +129,7 @@ final class PortableCommand
             $result->timedOut,
             $fits
                 ? $result->error
-                : "its output has {$size} bytes, and an outcome may have {$most} (AgentOptions::\$maxResult)",
+                : "its output has {$size} bytes, more than the {$maxBytes} of AgentOptions::\$maxResult",
             $result->startedAt,
             $result->duration,
             $fits ? stream_get_contents($output) : '',
@@ -137,14 +143,14 @@ final class PortableCommand
         return serialize([null, null, false, $error, 0.0, 0.0, '', '']);
     }
 
-    private static function stays(Command $command, string $why, string $advice): \ValueError
+    private static function cannotBeSent(Command $command, string $why, string $advice): \ValueError
     {
         return new \ValueError(
-            "The command can't be sent to another machine, because {$why}; {$advice}: {$command->toString()}",
+            "The command can't be sent to another machine, because {$why}. {$advice}. Command: {$command->toString()}",
         );
     }
 
-    private static function what(mixed $target): string
+    private static function describe(mixed $target): string
     {
         return match (true) {
             $target instanceof Output => 'that of this process (Output::' . $target->name . ')',

@@ -17,18 +17,18 @@ final class SpoolException extends \RuntimeException implements SpindleException
     /** Takes the reason from the last error of PHP. */
     public static function inDirectory(string $directory): self
     {
-        return new self("Can't keep data in a temporary file in {$directory}: " . self::reason());
+        return new self("Could not write a temporary file in {$directory}: " . self::reason());
     }
 
     /** Takes the reason from the last error of PHP. */
     public static function onStream(): self
     {
-        return new self("Can't write output to the stream given for it: " . self::reason());
+        return new self('Could not write output to the stream that was set for it: ' . self::reason());
     }
 
     public static function closedStream(): self
     {
-        return new self("Can't write output to the stream given for it: it is closed");
+        return new self('Could not write output to the stream that was set for it: it is closed');
     }
 
     private static function reason(): string

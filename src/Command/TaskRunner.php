@@ -48,7 +48,7 @@ final class TaskRunner
     {
         if ($this->started) {
             throw new \LogicException(
-                'A task can\'t be added while the runner runs: add it before runAndWait(), or after it has returned',
+                'add() was called during runAndWait(). Add tasks before runAndWait(), or after it has returned',
             );
         }
         Command::shell($cmd);
@@ -72,7 +72,7 @@ final class TaskRunner
     public function runAndWait(?callable $callback = null): void
     {
         if ($this->started) {
-            throw new \LogicException('The runner runs already: runAndWait() can\'t be called by its own callback');
+            throw new \LogicException('runAndWait() is already running. It cannot be called in its own callback');
         }
         $this->started = true;
         $completed = 0;

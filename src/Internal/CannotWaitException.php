@@ -10,9 +10,9 @@ final class CannotWaitException extends \LogicException
     public static function because(\FiberError $blocked): self
     {
         return new self(
-            'Waiting is not possible here, because PHP cannot switch fibers in a handler of pcntl_signal(), or in a destructor'
-            . ' before version 8.4. Wait before the object is destroyed, or in EventLoop::onSignal(); kill() of a pool does'
-            . ' not wait',
+            'Waiting is not possible here, because PHP cannot switch fibers in a handler of pcntl_signal(), or before'
+            . ' PHP 8.4 in a destructor. Use EventLoop::onSignal(), or wait before the object is destroyed. kill() of'
+            . ' a pool does not wait',
             0,
             $blocked,
         );

@@ -13,22 +13,22 @@ final class FrameReader
     private string $rest = '';
 
     /** Minimum length of the rest before it is split, so that a long frame is not copied with each piece. */
-    private int $needed = LauncherProtocol::HEADER;
+    private int $needed = LauncherProtocol::HEADER_BYTES;
 
     private bool $feeding = false;
     private string $magic = '';
 
     /**
      * @param \Closure(int, int, string, int, int): void $frame   type, job, and payload: bytes, offset, length
-     * @param int                                        $longest maximum length in bytes; a longer one is malformed
+     * @param int $maxFrameBytes maximum length; a longer frame is malformed
      */
-    public function __construct(private readonly \Closure $frame, public int $longest = \PHP_INT_MAX) {}
+    public function __construct(private readonly \Closure $frame, public int $maxFrameBytes = \PHP_INT_MAX) {}
 
     /** Requires these bytes before the length of each later frame. The callback may call this for the next frames. */
     public function expect(string $magic): void
     {
         $this->magic = $magic;
-        $this->needed = \strlen($magic) + LauncherProtocol::HEADER;
+        $this->needed = \strlen($magic) + LauncherProtocol::HEADER_BYTES;
     }
 
     /**
@@ -63,7 +63,7 @@ final class FrameReader
     {
         $bytes = $this->rest;
         $this->rest = '';
-        $this->needed = \strlen($this->magic) + LauncherProtocol::HEADER;
+        $this->needed = \strlen($this->magic) + LauncherProtocol::HEADER_BYTES;
         $at = 0;
         $size = \strlen($bytes);
         try {
@@ -72,14 +72,14 @@ final class FrameReader
                 /** @var array{length: int, type: int, job: int} $header */
                 $header = unpack('Vlength/Ctype/Vjob', $bytes, $at + $before);
                 $isFrame = $before === 0 || substr_compare($bytes, $this->magic, $at, $before) === 0;
-                if (!$isFrame || $header['length'] < 5 || $header['length'] > $this->longest) {
+                if (!$isFrame || $header['length'] < 5 || $header['length'] > $this->maxFrameBytes) {
                     throw MalformedFrameException::at($bytes, $at);
                 }
                 if ($size - $at - $before - 4 < $header['length']) {
                     $this->needed = $before + 4 + $header['length'];
                     break;
                 }
-                $payload = $at + $before + LauncherProtocol::HEADER;
+                $payload = $at + $before + LauncherProtocol::HEADER_BYTES;
                 $at += $before + 4 + $header['length'];
                 ($this->frame)($header['type'], $header['job'], $bytes, $payload, $header['length'] - 5);
             }

@@ -15,7 +15,7 @@ final class LineFile
     private const S_IFSOCK = 0o140000;
 
     /** Whether the last line is incomplete, so that a line break must precede the next one. */
-    private bool $torn = false;
+    private bool $isIncomplete = false;
 
     /**
      * @param resource $stream
@@ -37,18 +37,18 @@ final class LineFile
     /** @return string|null why the line was not written; null on success */
     public function append(string $line): ?string
     {
-        $bytes = ($this->torn ? "\n" : '') . "{$line}\n";
+        $bytes = ($this->isIncomplete ? "\n" : '') . "{$line}\n";
         if (!\is_resource($this->stream)) {
             return 'it was closed';
         }
         error_clear_last();
         $written = $this->wouldWait ? $this->writeWhatFits($bytes) : (int) @fwrite($this->stream, $bytes);
         if ($written === \strlen($bytes)) {
-            $this->torn = false;
+            $this->isIncomplete = false;
 
             return null;
         }
-        $this->torn = $this->torn || $written > 0;
+        $this->isIncomplete = $this->isIncomplete || $written > 0;
 
         return error_get_last()['message'] ?? 'its reader is too slow';
     }

@@ -15,7 +15,7 @@ final class MalformedFrameException extends \UnexpectedValueException
     public static function at(string $bytes, int $at): self
     {
         return new self(
-            'it wrote something that is no frame: '
+            'it wrote bytes that are not a frame: '
                 . json_encode(substr($bytes, $at, 200), \JSON_INVALID_UTF8_SUBSTITUTE),
         );
     }

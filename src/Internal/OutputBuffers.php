@@ -35,15 +35,17 @@ final class OutputBuffers
         foreach (\array_slice($buffers, self::$shared) as $buffer) {
             if ($buffer['name'] !== self::DEFAULT_HANDLER || ($buffer['flags'] & \PHP_OUTPUT_HANDLER_REMOVABLE) === 0) {
                 throw new \LogicException(
-                    'This fiber can not wait while an output buffer is open that has a callback or can not be removed (ob_start() with arguments):'
-                        . ' what other fibers print would get into it. Wait before the buffer is opened, or use ob_start() without arguments',
+                    'This fiber cannot wait while its output buffer has a callback or cannot be removed: output of'
+                    . ' other fibers would get into the buffer. Wait before ob_start(), or call ob_start() without'
+                    . ' arguments',
                 );
             }
         }
         if (!self::isOfTheLoop()) {
             throw new \LogicException(
-                'This fiber can not wait while an output buffer is open that the fiber may have opened which has started it:'
-                    . ' what other fibers print would get into it. Wait before the buffer is opened, or start the fiber by Amp\async()',
+                'This fiber cannot wait while an output buffer is open that may belong to the fiber that started it:'
+                    . ' output of other fibers would get into the buffer. Wait before ob_start(), or start the fiber'
+                    . ' with Amp\async()',
             );
         }
     }

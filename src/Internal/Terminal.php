@@ -8,17 +8,17 @@ namespace Spindle\Internal;
 final class Terminal
 {
     /** @var list<int> */
-    private readonly array $atTheStart;
+    private readonly array $initial;
 
     public function __construct()
     {
-        $this->atTheStart = self::descriptors();
+        $this->initial = self::descriptors();
     }
 
     /** Whether that terminal was closed. A SIGHUP then comes from the terminal and requests nothing. */
     public function isGone(): bool
     {
-        return array_diff($this->atTheStart, self::descriptors()) !== [];
+        return array_diff($this->initial, self::descriptors()) !== [];
     }
 
     /** @return list<int> */

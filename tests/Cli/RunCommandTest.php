@@ -488,7 +488,7 @@ final class RunCommandTest extends TestCase
             1,
             "a\nc\n",
             $process,
-            "spindle: input line 2: Argument 1 of 'echo' holds a NUL byte at offset 1, which the system can't pass on\n",
+            "spindle: input line 2: Argument 1 of 'echo' contains a NUL byte at offset 1, which the system cannot pass to a program\n",
         );
     }
 
@@ -547,7 +547,7 @@ final class RunCommandTest extends TestCase
 
         self::assertSame(254, $process->getExitCode());
         self::assertMatchesRegularExpression(
-            "/^spindle: The launcher died \\(signal 9\\) with 1 commands under way; they were ended and have no outcome\n\$/D",
+            '/^spindle: The launcher died \(signal 9\)\. 1 pending command was ended without an outcome\n$/D',
             $process->getErrorOutput(),
         );
         $this->assertNothingRuns();

@@ -58,7 +58,7 @@ final class RunOptions
             source: self::source($given, $arguments),
             format: self::format($template, $given->flag('jsonl')),
             concurrency: Concurrency::parse(
-                $given->text('jobs') ?? ($given->text('queue') === null ? null : (string) CommandCarrier::CONCURRENCY),
+                $given->text('jobs') ?? ($given->text('queue') === null ? null : (string) CommandCarrier::DEFAULT_CONCURRENCY),
             ),
             timeLimit: TimeLimit::parse($given->text('timeout')),
             retries: $given->number('retries', 'a number of retries') ?? 0,

@@ -15,7 +15,7 @@ namespace Spindle\Command\Internal;
 final class CaptureStream
 {
     private const SCHEME = 'spindle-capture';
-    private const READ_SIZE = 1 << 16;
+    private const READ_BYTES = 1 << 16;
 
     /** @var resource|null set by PHP before it calls stream_open() */
     public mixed $context = null;
@@ -46,7 +46,7 @@ final class CaptureStream
             stream_context_create([self::SCHEME => ['file' => $file, 'start' => $start, 'length' => $length]]),
         );
         \assert($stream !== false);
-        stream_set_chunk_size($stream, self::READ_SIZE);
+        stream_set_chunk_size($stream, self::READ_BYTES);
 
         return $stream;
     }

@@ -28,7 +28,7 @@ final class CarrierBackend implements CommandBackend
     private array $carried = [];
 
     /** @var array<int, Future<mixed>> calls of the carrier that have not returned, by id */
-    private array $under = [];
+    private array $calls = [];
 
     /**
      * @param \Closure(PendingCommand, CommandResult): void $finished
@@ -46,27 +46,29 @@ final class CarrierBackend implements CommandBackend
     }
 
     /** @throws \ValueError when the command can't be encoded as bytes */
-    public function assign(PendingCommand $ticket, int $concurrency): void
+    public function assign(PendingCommand $pending, int $concurrency): void
     {
         $this->concurrency = $concurrency;
-        $this->waiting[$ticket->lane][$ticket->id] = [$ticket, PortableCommand::encode($ticket->command)];
-        $this->carry();
+        $this->waiting[$pending->lane][$pending->id] = [$pending, PortableCommand::encode($pending->command)];
+        $this->fillSlots();
     }
 
-    public function cancel(PendingCommand $ticket): void
+    public function cancel(PendingCommand $pending): void
     {
-        isset($this->carried[$ticket->id]) ? $this->carried[$ticket->id][2]->cancel() : $this->takeBack($ticket);
+        [, , $end] = $this->carried[$pending->id] ?? [null, null, null];
+        $end === null ? $this->removeWaiting($pending) : $end->cancel();
     }
 
-    public function withdraw(PendingCommand $ticket): void
+    public function withdraw(PendingCommand $pending): void
     {
-        isset($this->carried[$ticket->id]) ? $this->carried[$ticket->id][1]->cancel() : $this->takeBack($ticket);
+        [, $recall] = $this->carried[$pending->id] ?? [null, null];
+        $recall === null ? $this->removeWaiting($pending) : $recall->cancel();
     }
 
-    public function release(PendingCommand $ticket): void
+    public function release(PendingCommand $pending): void
     {
-        unset($this->carried[$ticket->id]);
-        $this->carry();
+        unset($this->carried[$pending->id]);
+        $this->fillSlots();
     }
 
     public function unsent(): int
@@ -76,14 +78,14 @@ final class CarrierBackend implements CommandBackend
 
     public function flush(): void {}
 
-    public function tickets(): array
+    public function commands(): array
     {
-        $tickets = $this->running();
+        $commands = $this->running();
         foreach ($this->waiting as $lane) {
-            $tickets += array_map(static fn(array $waiting): PendingCommand => $waiting[0], $lane);
+            $commands += array_map(static fn(array $waiting): PendingCommand => $waiting[0], $lane);
         }
 
-        return $tickets;
+        return $commands;
     }
 
     public function running(): array
@@ -94,12 +96,12 @@ final class CarrierBackend implements CommandBackend
     public function resize(int $concurrency, int $before): void
     {
         $this->concurrency = $concurrency;
-        $this->carry();
+        $this->fillSlots();
     }
 
     public function capacity(int $concurrency): int
     {
-        return CommandCarrier::MOST;
+        return CommandCarrier::MAX_CONCURRENCY;
     }
 
     public function close(): void
@@ -113,67 +115,67 @@ final class CarrierBackend implements CommandBackend
 
     public function awaitEnd(): void
     {
-        foreach ($this->under as $future) {
+        foreach ($this->calls as $future) {
             $future->await();
         }
     }
 
     /** Fills the slots with waiting commands. */
-    private function carry(): void
+    private function fillSlots(): void
     {
         while ($this->waiting !== [] && \count($this->carried) < $this->concurrency) {
             $lane = array_key_first($this->waiting);
-            $tickets = $this->waiting[$lane];
-            [$ticket, $command] = reset($tickets);
-            unset($this->waiting[$lane], $tickets[$ticket->id]);
-            if ($tickets !== []) {
-                $this->waiting[$lane] = $tickets; // now the last lane in turn
+            $commands = $this->waiting[$lane];
+            [$pending, $command] = reset($commands);
+            unset($this->waiting[$lane], $commands[$pending->id]);
+            if ($commands !== []) {
+                $this->waiting[$lane] = $commands; // now the last lane in turn
             }
-            $this->give($ticket, $command);
+            $this->carryOne($pending, $command);
         }
     }
 
-    private function give(PendingCommand $ticket, string $command): void
+    private function carryOne(PendingCommand $pending, string $command): void
     {
         [$recall, $end] = [new DeferredCancellation(), new DeferredCancellation()];
-        $this->carried[$ticket->id] = [$ticket, $recall, $end];
-        $this->under[$ticket->id] = \Amp\async(function () use ($ticket, $command, $recall, $end): void {
+        $this->carried[$pending->id] = [$pending, $recall, $end];
+        $this->calls[$pending->id] = \Amp\async(function () use ($pending, $command, $recall, $end): void {
             try {
                 $outcome = $this->carrier->carry($command, $recall->getCancellation(), $end->getCancellation());
-                $this->over($ticket, fn() => ($this->finished)($ticket, ResultFactory::carried($ticket, $outcome)));
+                $this->ended($pending, fn() => ($this->finished)($pending, ResultFactory::carried($pending, $outcome)));
             } catch (CancelledException) {
-                $this->over($ticket, fn() => $this->neverRan($ticket));
+                $this->ended($pending, fn() => $this->cancelledBeforeStart($pending));
             } catch (\Throwable $failure) {
-                $this->over($ticket, fn() => ($this->lost)($ticket, $failure));
+                $this->ended($pending, fn() => ($this->lost)($pending, $failure));
             }
         });
     }
 
-    /** @param \Closure(): void $tell */
-    private function over(PendingCommand $ticket, \Closure $tell): void
+    /** @param \Closure(): void $notify */
+    private function ended(PendingCommand $pending, \Closure $notify): void
     {
-        unset($this->under[$ticket->id]);
-        if (isset($this->carried[$ticket->id])) { // not after the pool was closed
-            $tell();
+        unset($this->calls[$pending->id]);
+        if (isset($this->carried[$pending->id])) { // not after the pool was closed
+            $notify();
         }
     }
 
-    private function takeBack(PendingCommand $ticket): void
+    private function removeWaiting(PendingCommand $pending): void
     {
-        if (isset($this->waiting[$ticket->lane][$ticket->id])) {
-            $rest = $this->waiting[$ticket->lane];
-            unset($rest[$ticket->id]);
+        if (isset($this->waiting[$pending->lane][$pending->id])) {
+            $rest = $this->waiting[$pending->lane];
+            unset($rest[$pending->id]);
             $this->waiting = array_filter(
-                [$ticket->lane => $rest] + $this->waiting,
+                [$pending->lane => $rest] + $this->waiting,
                 static fn(array $lane): bool => $lane !== [],
             );
-            $this->neverRan($ticket);
+            $this->cancelledBeforeStart($pending);
         }
     }
 
-    private function neverRan(PendingCommand $ticket): void
+    private function cancelledBeforeStart(PendingCommand $pending): void
     {
-        $ticket->cancelled = true;
-        ($this->finished)($ticket, ResultFactory::cancelled($ticket, 'cancelled before it was started'));
+        $pending->cancelled = true;
+        ($this->finished)($pending, ResultFactory::cancelled($pending, 'cancelled before it was started'));
     }
 }

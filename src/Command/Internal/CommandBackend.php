@@ -17,16 +17,16 @@ interface CommandBackend
      *
      * @throws LauncherException
      */
-    public function assign(PendingCommand $ticket, int $concurrency): void;
+    public function assign(PendingCommand $pending, int $concurrency): void;
 
     /** Ends the command or takes it from the queue. Sent by {@see flush()}. */
-    public function cancel(PendingCommand $ticket): void;
+    public function cancel(PendingCommand $pending): void;
 
     /** Takes the command from the queue if it does not run. Sent by {@see flush()}. */
-    public function withdraw(PendingCommand $ticket): void;
+    public function withdraw(PendingCommand $pending): void;
 
     /** Frees the slot of a command that has ended. */
-    public function release(PendingCommand $ticket): void;
+    public function release(PendingCommand $pending): void;
 
     /** Bytes that were not sent or not received yet. */
     public function unsent(): int;
@@ -34,7 +34,7 @@ interface CommandBackend
     public function flush(): void;
 
     /** @return array<int, PendingCommand> all pending commands, by id */
-    public function tickets(): array;
+    public function commands(): array;
 
     /** @return array<int, PendingCommand> commands that run, as far as known without asking, by id */
     public function running(): array;

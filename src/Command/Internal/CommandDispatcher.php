@@ -38,12 +38,12 @@ final class CommandDispatcher
 
     public readonly CaptureStore $store;
 
-    private readonly CommandBackend $place;
+    private readonly CommandBackend $backend;
 
-    /** The same object as $place, unless a carrier runs the commands. Then this one starts no launcher. */
+    /** The same object as $backend, unless a carrier runs the commands. Then this one starts no launcher. */
     private readonly Launchers $launchers;
 
-    private readonly RetryDelays $pauses;
+    private readonly RetryDelays $retryDelays;
     private readonly StepLog $log;
 
     /** Null when commands may start at any time. */
@@ -125,26 +125,26 @@ final class CommandDispatcher
                 $weak->get()?->launcherDied($launcher, $how);
             },
             static function (Launcher $launcher) use ($weak): void {
-                $weak->get()?->launcherLeft($launcher);
+                $weak->get()?->forked($launcher);
             },
         );
-        $this->place = $options->on === null ? $this->launchers : new CarrierBackend(
+        $this->backend = $options->on === null ? $this->launchers : new CarrierBackend(
             $options->on,
-            static function (PendingCommand $ticket, CommandResult $result) use ($weak): void {
-                $weak->get()?->finish($ticket, $result);
+            static function (PendingCommand $pending, CommandResult $result) use ($weak): void {
+                $weak->get()?->finish($pending, $result);
             },
-            static function (PendingCommand $ticket, \Throwable $reason) use ($weak): void {
-                $weak->get()?->lost($ticket, $reason);
+            static function (PendingCommand $pending, \Throwable $reason) use ($weak): void {
+                $weak->get()?->lost($pending, $reason);
             },
         );
-        $this->pauses = new RetryDelays(static function (PendingCommand $ticket) use ($weak): void {
-            $weak->get()?->tryAgain($ticket);
+        $this->retryDelays = new RetryDelays(static function (PendingCommand $pending) use ($weak): void {
+            $weak->get()?->retry($pending);
         });
         $this->startDelay = $options->delay <= 0.0 ? null : new StartDelay(
             $options->delay,
             static fn(): bool => $weak->get()?->hasSlot() === true,
-            static function (PendingCommand $ticket) use ($weak): void {
-                $weak->get()?->startLater($ticket);
+            static function (PendingCommand $pending) use ($weak): void {
+                $weak->get()?->startDelayed($pending);
             },
         );
     }
@@ -161,7 +161,7 @@ final class CommandDispatcher
             $this->environment = $environment; // an unchanged array stays the same one, which compares fast
         }
         $this->owners[$owner] = $this->environment;
-        $this->place->refresh($this->concurrency);
+        $this->backend->refresh($this->concurrency);
 
         return ++$this->lane;
     }
@@ -174,22 +174,22 @@ final class CommandDispatcher
     /** @return list<mixed> keys of the running commands that belong to runs, in the order of submission */
     public function running(): array
     {
-        $ofRuns = static fn(PendingCommand $ticket): bool => $ticket->owner instanceof Run;
-        $running = array_filter($this->place->running(), $ofRuns);
+        $ofRuns = static fn(PendingCommand $pending): bool => $pending->owner instanceof Run;
+        $running = array_filter($this->backend->running(), $ofRuns);
         ksort($running);
 
-        return array_values(array_map(static fn(PendingCommand $ticket): mixed => $ticket->key, $running));
+        return array_values(array_map(static fn(PendingCommand $pending): mixed => $pending->key, $running));
     }
 
     /** @return array<string, int> */
-    public function figures(): array
+    public function statistics(): array
     {
-        $running = \count($this->place->running());
+        $running = \count($this->backend->running());
 
         return [
             'in_use' => $running,
             'max' => $this->concurrency,
-            'waiting' => \count($this->place->tickets()) - $running + \count($this->held()),
+            'waiting' => \count($this->backend->commands()) - $running + \count($this->delayedCommands()),
             'finished_total' => $this->finished,
             'failed_total' => $this->failed,
             'retried_total' => $this->retried,
@@ -200,42 +200,42 @@ final class CommandDispatcher
     public function submit(int $lane, mixed $key, Command $command, PendingCommandOwner $owner): PendingCommand
     {
         $id = $this->id = $this->id === 0xFFFFFFFF ? 1 : $this->id + 1;
-        $ticket = new PendingCommand($id, $lane, $key, $command, $owner, $this->store, $this->owners[$owner]);
-        $this->start($ticket);
+        $pending = new PendingCommand($id, $lane, $key, $command, $owner, $this->store, $this->owners[$owner]);
+        $this->start($pending);
         $this->open[$id] = true;
         self::$busy[spl_object_id($this)] = $this;
 
-        return $ticket;
+        return $pending;
     }
 
     /** Bytes that {@see flush()} has not sent, or that launchers have not received. */
     public function unsent(): int
     {
-        return $this->place->unsent();
+        return $this->backend->unsent();
     }
 
     public function flush(): void
     {
-        $this->place->flush();
+        $this->backend->flush();
     }
 
     /**
      * Ends the commands or takes them from the queue. Owners get cancelled results. Undelivered output is dropped.
      *
-     * @param array<int, PendingCommand> $tickets
+     * @param array<int, PendingCommand> $commands
      */
-    public function cancel(array $tickets): void
+    public function cancel(array $commands): void
     {
         // The last ones first, so that waiting commands do not start in the slots of those that end.
-        foreach (array_reverse($tickets) as $ticket) {
-            if ($ticket->cancelled) {
+        foreach (array_reverse($commands) as $pending) {
+            if ($pending->cancelled) {
                 continue;
             }
-            $ticket->cancelled = true;
-            if (!$this->endPause($ticket)) {
-                $ticket->feeder?->stop();
-                $this->place->cancel($ticket);
-                $ticket->discardOutput();
+            $pending->cancelled = true;
+            if (!$this->cancelDelayed($pending)) {
+                $pending->feeder?->stop();
+                $this->backend->cancel($pending);
+                $pending->discardOutput();
             }
         }
         $this->flush();
@@ -249,18 +249,18 @@ final class CommandDispatcher
     }
 
     /** Takes the command back, or makes a running attempt the last one. {@see flush()} sends the request. */
-    public function withdraw(PendingCommand $ticket): void
+    public function withdraw(PendingCommand $pending): void
     {
-        $ticket->final = true;
-        if (!$this->endPause($ticket)) {
-            $this->place->withdraw($ticket);
+        $pending->final = true;
+        if (!$this->cancelDelayed($pending)) {
+            $this->backend->withdraw($pending);
         }
     }
 
     /** @throws LauncherException when the launcher's descriptor limit is too low */
     public function resize(int $concurrency): void
     {
-        $this->place->resize($concurrency, $this->concurrency);
+        $this->backend->resize($concurrency, $this->concurrency);
         $this->concurrency = $concurrency;
         $this->startDelay?->schedule();
     }
@@ -272,77 +272,77 @@ final class CommandDispatcher
      */
     public function capacity(): int
     {
-        return $this->place->capacity($this->concurrency);
+        return $this->backend->capacity($this->concurrency);
     }
 
     public function cancelAll(): void
     {
-        $this->cancel($this->tickets());
+        $this->cancel($this->allCommands());
     }
 
     /** Ends all commands and the launchers, and notifies the owners of the commands. */
     public function close(): void
     {
-        $tickets = $this->tickets();
-        $this->pauses->clear();
+        $commands = $this->allCommands();
+        $this->retryDelays->clear();
         $this->startDelay?->clear();
         $this->draining = [];
-        $this->place->close();
-        $this->lose($tickets, LauncherException::closed(...));
+        $this->backend->close();
+        $this->failAll($commands, LauncherException::closed(...));
     }
 
     /** Suspends until the carrier has ended the commands that {@see close()} cancelled. */
     public function awaitEnd(): void
     {
-        $this->place->awaitEnd();
+        $this->backend->awaitEnd();
     }
 
     /** @return bool whether the command was waiting here; it is cancelled then */
-    private function endPause(PendingCommand $ticket): bool
+    private function cancelDelayed(PendingCommand $pending): bool
     {
-        if (!$this->pauses->remove($ticket) && $this->startDelay?->remove($ticket) !== true) {
+        if (!$this->retryDelays->remove($pending) && $this->startDelay?->remove($pending) !== true) {
             return false;
         }
-        $ticket->cancelled = true;
-        $before = $ticket->attempts === 0 ? 'it was started' : 'its next attempt';
-        $this->settle($ticket, ResultFactory::cancelled($ticket, "cancelled before {$before}"));
+        $pending->cancelled = true;
+        $before = $pending->attempts === 0 ? 'it was started' : 'its next attempt';
+        $this->settle($pending, ResultFactory::cancelled($pending, "cancelled before {$before}"));
 
         return true;
     }
 
     /** @return array<int, PendingCommand> all commands without an outcome, by id */
-    private function tickets(): array
+    private function allCommands(): array
     {
-        return $this->place->tickets() + $this->held() + $this->draining;
+        return $this->backend->commands() + $this->delayedCommands() + $this->draining;
     }
 
     /** @return array<int, PendingCommand> commands that wait here for their first or next attempt, by id */
-    private function held(): array
+    private function delayedCommands(): array
     {
-        return $this->pauses->tickets() + ($this->startDelay?->tickets() ?? []);
+        return $this->retryDelays->commands() + ($this->startDelay?->commands() ?? []);
     }
 
     private function hasSlot(): bool
     {
-        return \count($this->place->tickets()) < $this->concurrency;
+        return \count($this->backend->commands()) < $this->concurrency;
     }
 
     /** @throws LauncherException when a launcher that is missing can't be started */
-    private function start(PendingCommand $ticket): void
+    private function start(PendingCommand $pending): void
     {
         $this->startDelay === null
-            ? $this->place->assign($ticket, $this->concurrency)
-            : $this->startDelay->add($ticket);
+            ? $this->backend->assign($pending, $this->concurrency)
+            : $this->startDelay->add($pending);
     }
 
     /** Starts a command that was waiting here. If no launcher can take it, its owner gets the reason. */
-    private function startLater(PendingCommand $ticket): void
+    private function startDelayed(PendingCommand $pending): void
     {
         try {
-            $this->place->assign($ticket, $this->concurrency);
+            $this->backend->assign($pending, $this->concurrency);
             $this->flush();
         } catch (LauncherException|\ValueError $why) {
-            $this->tellLost($ticket, $why);
+            $this->notifyLost($pending, $why);
         }
     }
 
@@ -363,171 +363,176 @@ final class CommandDispatcher
 
             return;
         }
-        $ticket = $launcher->tickets[$job] ?? null;
-        if ($ticket === null) {
+        $pending = $launcher->commands[$job] ?? null;
+        if ($pending === null) {
             return;
         }
         try {
             match ($type) {
-                LauncherProtocol::EXITED => $this->exited($ticket, $bytes, $at, $length),
-                LauncherProtocol::STDOUT, LauncherProtocol::STDERR => $ticket->write(
+                LauncherProtocol::EXITED => $this->exited($pending, $bytes, $at, $length),
+                LauncherProtocol::STDOUT, LauncherProtocol::STDERR => $pending->write(
                     $type,
                     substr($bytes, $at, $length),
                 ),
-                LauncherProtocol::NOT_STARTED => $this->notStarted($ticket, $bytes, $at, $length),
-                LauncherProtocol::STARTED => $this->launchers->started($ticket),
-                LauncherProtocol::INPUT_TAKEN => $ticket->feeder?->taken(substr($bytes, $at, $length)),
+                LauncherProtocol::NOT_STARTED => $this->notStarted($pending, $bytes, $at, $length),
+                LauncherProtocol::STARTED => $this->launchers->started($pending),
+                LauncherProtocol::INPUT_TAKEN => $pending->feeder?->acknowledged(substr($bytes, $at, $length)),
                 default => null,
             };
         } catch (SpoolException $failed) {
-            $ticket->fail($failed);
+            $pending->fail($failed);
         }
     }
 
     private function launcherFailed(Launcher $launcher, LauncherException $why): void
     {
-        $tickets = $launcher->tickets;
+        $commands = $launcher->commands;
         $this->launchers->remove($launcher, $why);
         $launcher->close();
-        $this->lose($tickets, static fn(): LauncherException => $why);
+        $this->failAll($commands, static fn(): LauncherException => $why);
     }
 
-    private function exited(PendingCommand $ticket, string $bytes, int $at, int $length): void
+    private function exited(PendingCommand $pending, string $bytes, int $at, int $length): void
     {
         $this->stuckSince = null;
-        $this->finish($ticket, ResultFactory::ofExit($ticket, $bytes, $at, $length));
+        $this->finish($pending, ResultFactory::ofExit($pending, $bytes, $at, $length));
     }
 
     /** Handles the end of a command. The result waits until callbacks have received all output. */
-    private function finish(PendingCommand $ticket, CommandResult $result): void
+    private function finish(PendingCommand $pending, CommandResult $result): void
     {
-        $ticket->feeder?->stop();
-        $this->place->release($ticket);
+        $pending->feeder?->stop();
+        $this->backend->release($pending);
         $this->startDelay?->schedule();
-        if ($ticket->sinks === []) {
-            $this->conclude($ticket, $result);
+        if ($pending->sinks === []) {
+            $this->retryOrSettle($pending, $result);
 
             return;
         }
-        $this->draining[$ticket->id] = $ticket;
-        $ticket->whenDrained(function () use ($ticket, $result): void {
-            if (!isset($this->draining[$ticket->id])) {
+        $this->draining[$pending->id] = $pending;
+        $pending->whenDrained(function () use ($pending, $result): void {
+            if (!isset($this->draining[$pending->id])) {
                 return; // the pool was closed
             }
-            unset($this->draining[$ticket->id]);
-            $this->conclude(
-                $ticket,
-                $ticket->error === null || $ticket->error === $result->error
+            unset($this->draining[$pending->id]);
+            $this->retryOrSettle(
+                $pending,
+                $pending->error === null || $pending->error === $result->error
                     ? $result
-                    : $result->withError($ticket->error),
+                    : $result->withError($pending->error),
             );
         });
     }
 
-    private function conclude(PendingCommand $ticket, CommandResult $result): void
+    private function retryOrSettle(PendingCommand $pending, CommandResult $result): void
     {
-        $thrown = $ticket->thrown;
+        $thrown = $pending->thrown;
         if ($thrown !== null) {
-            $this->tellLost($ticket, $thrown);
-        } elseif (!$ticket->cancelled && !$ticket->final && $ticket->isRepeatable() && $this->retry->shouldRetry($result)) {
+            $this->notifyLost($pending, $thrown);
+        } elseif (self::mayRepeat($pending) && $this->retry->shouldRetry($result)) {
             ++$this->retried;
-            $delay = $this->retry->delayAfter($ticket->attempts);
-            $this->pauses->add($ticket, $delay);
-            $this->log->write('Tried again in {delay} s: {result}', ['delay' => $delay, 'result' => $result]);
+            $delay = $this->retry->delayAfter($pending->attempts);
+            $this->retryDelays->add($pending, $delay);
+            $this->log->write('Retry in {delay} s: {result}', ['delay' => $delay, 'result' => $result]);
         } else {
-            $this->settle($ticket, $result);
+            $this->settle($pending, $result);
         }
     }
 
-    private function settle(PendingCommand $ticket, CommandResult $result): void
+    private static function mayRepeat(PendingCommand $pending): bool
+    {
+        return !$pending->cancelled && !$pending->final && $pending->isRepeatable();
+    }
+
+    private function settle(PendingCommand $pending, CommandResult $result): void
     {
         ++$this->finished;
         $this->failed += (int) !$result->succeeded();
-        $this->store->share($ticket->stdout, $ticket->stderr);
-        $this->told($ticket);
-        $ticket->owner->finished($ticket, $result);
+        $this->store->share($pending->stdout, $pending->stderr);
+        $this->outcomeDelivered($pending);
+        $pending->owner->finished($pending, $result);
         $this->log->write('Ended: {result}', ['result' => $result]);
     }
 
-    private function lost(PendingCommand $ticket, \Throwable $reason): void
+    private function lost(PendingCommand $pending, \Throwable $reason): void
     {
-        $this->place->release($ticket);
-        $this->tellLost($ticket, $reason);
+        $this->backend->release($pending);
+        $this->notifyLost($pending, $reason);
     }
 
-    private function tellLost(PendingCommand $ticket, \Throwable $reason): void
+    private function notifyLost(PendingCommand $pending, \Throwable $reason): void
     {
         $this->startDelay?->schedule();
-        $this->told($ticket);
-        $ticket->owner->lost($ticket, $reason);
+        $this->outcomeDelivered($pending);
+        $pending->owner->lost($pending, $reason);
     }
 
-    private function told(PendingCommand $ticket): void
+    private function outcomeDelivered(PendingCommand $pending): void
     {
-        unset($this->open[$ticket->id]);
+        unset($this->open[$pending->id]);
         if ($this->open === []) {
             unset(self::$busy[spl_object_id($this)]);
         }
     }
 
-    private function notStarted(PendingCommand $ticket, string $bytes, int $at, int $length): void
+    private function notStarted(PendingCommand $pending, string $bytes, int $at, int $length): void
     {
-        if ($ticket->moving && !$ticket->cancelled && !$ticket->final && \ord($bytes[$at + 1]) === 0) {
+        if ($pending->moving && !$pending->cancelled && !$pending->final && \ord($bytes[$at + 1]) === 0) {
             try {
-                $this->launchers->move($ticket, $this->concurrency);
+                $this->launchers->move($pending, $this->concurrency);
                 $this->flush();
             } catch (LauncherException $why) {
-                $this->tellLost($ticket, $why);
+                $this->notifyLost($pending, $why);
             }
 
             return;
         }
         if (
-            \ord($bytes[$at]) === LauncherProtocol::EXHAUSTED
-            && !$ticket->cancelled
-            && !$ticket->final
-            && $ticket->isRepeatable()
+            \ord($bytes[$at]) === LauncherProtocol::EXHAUSTED && self::mayRepeat($pending)
         ) {
-            $this->launchers->refused($ticket);
+            $this->launchers->markExhausted($pending);
             $this->startDelay?->schedule();
             // A command of another launcher or another process on this machine may free what is missing.
             if (
-                !$this->launchers->areStuck()
+                !$this->launchers->areExhausted()
                 || hrtime(true) - ($this->stuckSince ??= hrtime(true)) < self::STUCK_TIMEOUT_NANOSECONDS
             ) {
-                $this->pauses->add($ticket, self::EXHAUSTED_PAUSE_SECONDS);
+                $this->retryDelays->add($pending, self::EXHAUSTED_PAUSE_SECONDS);
 
                 return;
             }
         }
-        $this->finish($ticket, ResultFactory::ofNoStart($ticket, $bytes, $at, $length));
+        $this->finish($pending, ResultFactory::ofNoStart($pending, $bytes, $at, $length));
     }
 
-    private function tryAgain(PendingCommand $ticket): void
+    private function retry(PendingCommand $pending): void
     {
-        $ticket->begin();
-        $this->startDelay === null ? $this->startLater($ticket) : $this->startDelay->add($ticket);
+        $pending->resetOutput();
+        $this->startDelay === null ? $this->startDelayed($pending) : $this->startDelay->add($pending);
     }
 
     private function launcherDied(Launcher $launcher, string $how): void
     {
-        $tickets = $launcher->tickets;
-        $launcher->tickets = [];
+        $commands = $launcher->commands;
+        $launcher->commands = [];
         $isReplaceable = $this->launchers->died($launcher, $how);
         $mayHaveStarted = $launcher->isReady && !$this->options->redispatch;
         if (!$isReplaceable || $mayHaveStarted) {
-            $this->lose($tickets, static fn(array $keys): LauncherException => LauncherException::died($how, $keys));
+            $this->failAll(
+                $commands,
+                static fn(array $keys): LauncherException => LauncherException::died($how, $keys),
+            );
 
             return;
         }
-        if ($tickets === []) {
+        if ($commands === []) {
             return;
         }
         try {
             $this->launchers->start($this->concurrency);
         } catch (LauncherException $why) {
-            $this->lose(
-                $tickets,
+            $this->failAll(
+                $commands,
                 static fn(array $keys): LauncherException
                     => LauncherException::died("{$how}; {$why->getMessage()}", $keys),
             );
@@ -535,46 +540,46 @@ final class CommandDispatcher
             return;
         }
         $suspects = array_filter(
-            $tickets,
-            static fn(PendingCommand $ticket): bool
-                => $ticket->started && ++$ticket->deaths > self::MAX_LAUNCHER_DEATHS,
+            $commands,
+            static fn(PendingCommand $pending): bool
+                => $pending->started && ++$pending->deaths > self::MAX_LAUNCHER_DEATHS,
         );
-        $this->lose(
+        $this->failAll(
             $suspects,
             static fn(array $keys): LauncherException
-                => LauncherException::died("{$how}, as did launchers before it that had one of these", $keys),
+                => LauncherException::died("{$how}, as did earlier launchers with one of these commands", $keys),
         );
-        foreach (array_diff_key($tickets, $suspects) as $ticket) {
-            $this->redispatch($ticket, $how);
+        foreach (array_diff_key($commands, $suspects) as $pending) {
+            $this->redispatch($pending, $how);
         }
         $this->flush();
     }
 
     /** Called in a fork of this process: the outcomes go to the process that submitted the commands. */
-    private function launcherLeft(Launcher $launcher): void
+    private function forked(Launcher $launcher): void
     {
-        $tickets = $launcher->tickets;
-        $launcher->tickets = [];
-        $this->lose($tickets, LauncherException::forked(...));
+        $commands = $launcher->commands;
+        $launcher->commands = [];
+        $this->failAll($commands, LauncherException::forked(...));
     }
 
-    private function redispatch(PendingCommand $ticket, string $how): void
+    private function redispatch(PendingCommand $pending, string $how): void
     {
-        $ticket->launcher = null;
-        $ticket->moving = $ticket->started = false;
-        $ticket->cancelled = $ticket->cancelled || $ticket->final;
-        if ($ticket->cancelled || $ticket->error !== null || $ticket->thrown !== null) {
-            $this->finish($ticket, ResultFactory::cancelled($ticket, 'cancelled'));
-        } elseif ($ticket->isRepeatable()) {
-            $ticket->begin();
+        $pending->launcher = null;
+        $pending->moving = $pending->started = false;
+        $pending->cancelled = $pending->cancelled || $pending->final;
+        if ($pending->cancelled || $pending->error !== null || $pending->thrown !== null) {
+            $this->finish($pending, ResultFactory::cancelled($pending, 'cancelled'));
+        } elseif ($pending->isRepeatable()) {
+            $pending->resetOutput();
             try {
-                $this->start($ticket);
+                $this->start($pending);
             } catch (LauncherException $why) {
-                $this->lose([$ticket], static fn(): LauncherException => $why);
+                $this->failAll([$pending], static fn(): LauncherException => $why);
             }
         } else {
-            $this->lose(
-                [$ticket],
+            $this->failAll(
+                [$pending],
                 static fn(array $keys): LauncherException
                     => LauncherException::died("{$how}; the command's input can't be read twice", $keys),
             );
@@ -582,20 +587,20 @@ final class CommandDispatcher
     }
 
     /**
-     * @param array<int, PendingCommand>                       $tickets
+     * @param array<int, PendingCommand>                       $commands
      * @param \Closure(list<mixed>): LauncherException $reason  makes the exception from one owner's keys
      */
-    private function lose(array $tickets, \Closure $reason): void
+    private function failAll(array $commands, \Closure $reason): void
     {
         $keys = [];
-        foreach ($tickets as $ticket) {
-            $keys[spl_object_id($ticket->owner)][] = $ticket->key;
+        foreach ($commands as $pending) {
+            $keys[spl_object_id($pending->owner)][] = $pending->key;
         }
         $exceptions = array_map($reason, $keys);
-        foreach ($tickets as $ticket) {
-            $ticket->launcher = null;
-            $ticket->feeder?->stop();
-            $this->tellLost($ticket, $exceptions[spl_object_id($ticket->owner)]);
+        foreach ($commands as $pending) {
+            $pending->launcher = null;
+            $pending->feeder?->stop();
+            $this->notifyLost($pending, $exceptions[spl_object_id($pending->owner)]);
         }
     }
 }

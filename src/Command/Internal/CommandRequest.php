@@ -17,35 +17,37 @@ final class CommandRequest
     private const POINTER_BYTES = 8;
 
     /** Returns the frame for a command whose sinks and feeder exist. */
-    public static function run(PendingCommand $ticket): string
+    public static function run(PendingCommand $pending): string
     {
-        $command = $ticket->command;
-        $flags = self::flags($ticket);
+        $command = $pending->command;
+        $flags = self::flags($pending);
         $line = $command->line;
         $arguments = $line === null ? $command->arguments : ShellLine::split($line) ?? [];
-        $directory = self::directory($command->directory, $ticket->currentDirectory);
+        $directory = self::directory($command->directory, $pending->currentDirectory);
 
         $changes = [];
         foreach ($command->environment as $name => $value) {
             $changes[] = $value === null ? $name : "{$name}={$value}";
         }
         if ($line !== null && $arguments !== []) {
-            array_push($changes, ...self::whereItIs($directory, $command->environment + $ticket->environment));
+            $environment = $command->environment + $pending->environment;
+            array_push($changes, ...self::workingDirectoryVariable($directory, $environment));
         }
         $strings = implode("\0", [$directory, $line ?? '', ...$changes, ...$arguments]);
-        if (\strlen($strings) + self::POINTER_BYTES * (\count($changes) + \count($arguments)) > self::MAX_STRINGS_BYTES) {
+        $pointers = self::POINTER_BYTES * (\count($changes) + \count($arguments));
+        if (\strlen($strings) + $pointers > self::MAX_STRINGS_BYTES) {
             [$flags, $strings, $changes] = [LauncherProtocol::TOO_LARGE, "\0", []];
         }
 
-        return LauncherProtocol::frame(LauncherProtocol::RUN, $ticket->id, pack(
+        return LauncherProtocol::frame(LauncherProtocol::RUN, $pending->id, pack(
             'VveeVVv',
-            $ticket->lane,
+            $pending->lane,
             $flags,
             $command->timeout ?? 0.0,
             $command->idleTimeout ?? 0.0,
             \count($changes),
             \strlen($strings),
-            $ticket->umask,
+            $pending->umask,
         ) . $strings . (
             ($flags & LauncherProtocol::INPUT_INLINE) !== 0
             && \is_string($command->input) ? $command->input : ''
@@ -53,21 +55,21 @@ final class CommandRequest
     }
 
     /** Returns the flags for outputs and input. */
-    private static function flags(PendingCommand $ticket): int
+    private static function flags(PendingCommand $pending): int
     {
-        return match ($ticket->command->stdout) {
+        return match ($pending->command->stdout) {
             Output::Capture => 0,
             Output::Inherit => LauncherProtocol::INHERIT_STDOUT,
             Output::Discard => LauncherProtocol::DISCARD_STDOUT,
             default => LauncherProtocol::STREAM_STDOUT,
-        } | match ($ticket->command->stderr) {
+        } | match ($pending->command->stderr) {
             Output::Capture => 0,
             Output::Inherit => LauncherProtocol::INHERIT_STDERR,
             Output::Discard => LauncherProtocol::DISCARD_STDERR,
             default => LauncherProtocol::STREAM_STDERR,
         } | match (true) {
-            $ticket->command->input === null => 0,
-            $ticket->feeder === null => LauncherProtocol::INPUT_INLINE,
+            $pending->command->input === null => 0,
+            $pending->feeder === null => LauncherProtocol::INPUT_INLINE,
             default => LauncherProtocol::INPUT_FOLLOWS,
         };
     }
@@ -89,18 +91,18 @@ final class CommandRequest
      *
      * @return list<string>
      */
-    private static function whereItIs(string $directory, array $environment): array
+    private static function workingDirectoryVariable(string $directory, array $environment): array
     {
-        $told = $environment['PWD'] ?? null;
-        if ($told === $directory) {
+        $pwd = $environment['PWD'] ?? null;
+        if ($pwd === $directory) {
             return [];
         }
         clearstatcache(true); // a link may have been switched
-        $place = @stat($directory);
-        $there = \is_string($told) && str_starts_with($told, '/') ? @stat($told) : false;
+        $actual = @stat($directory);
+        $named = \is_string($pwd) && str_starts_with($pwd, '/') ? @stat($pwd) : false;
         if (
-            $place === false
-            || ($there !== false && $there['ino'] === $place['ino'] && $there['dev'] === $place['dev'])
+            $actual === false
+            || ($named !== false && $named['ino'] === $actual['ino'] && $named['dev'] === $actual['dev'])
         ) {
             return [];
         }

@@ -28,7 +28,7 @@ final class Execution implements PendingCommandOwner
         return $this->result !== null || $this->failure !== null;
     }
 
-    public function finished(PendingCommand $ticket, CommandResult $result): void
+    public function finished(PendingCommand $pending, CommandResult $result): void
     {
         $this->result = $result;
         $this->ended->notify();
@@ -36,7 +36,7 @@ final class Execution implements PendingCommandOwner
 
     public function drain(): void {}
 
-    public function lost(PendingCommand $ticket, \Throwable $reason): void
+    public function lost(PendingCommand $pending, \Throwable $reason): void
     {
         $this->failure = $reason;
         $this->ended->notify();

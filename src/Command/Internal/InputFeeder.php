@@ -12,7 +12,7 @@ final class InputFeeder
 {
     private const PIECE_BYTES = 1 << 16;
 
-    private int $untaken = 0;
+    private int $unacknowledged = 0;
     private bool $started = false;
     private bool $full = false;
     private bool $stopped = false;
@@ -40,7 +40,7 @@ final class InputFeeder
     }
 
     /** @param string $payload payload of INPUT_TAKEN; the first one reports 0 bytes */
-    public function taken(string $payload): void
+    public function acknowledged(string $payload): void
     {
         /** @var array{1: int} $bytes */
         $bytes = unpack('V', $payload);
@@ -53,8 +53,8 @@ final class InputFeeder
             $this->started = true;
             EventLoop::queue($this->feed(...));
         }
-        $this->untaken -= $bytes[1];
-        if ($this->full && $this->untaken < LauncherProtocol::INPUT_WINDOW) {
+        $this->unacknowledged -= $bytes[1];
+        if ($this->full && $this->unacknowledged < LauncherProtocol::INPUT_WINDOW) {
             $this->changed->notify();
         }
     }
@@ -72,9 +72,9 @@ final class InputFeeder
             foreach ($this->pieces() as $piece) {
                 for ($at = 0, $size = \strlen($piece); $at < $size && !$this->stopped; $at += self::PIECE_BYTES) {
                     $part = $size <= self::PIECE_BYTES ? $piece : substr($piece, $at, self::PIECE_BYTES);
-                    $this->untaken += \strlen($part);
+                    $this->unacknowledged += \strlen($part);
                     ($this->send)($part);
-                    if ($this->untaken >= LauncherProtocol::INPUT_WINDOW) {
+                    if ($this->unacknowledged >= LauncherProtocol::INPUT_WINDOW) {
                         $this->full = true;
                         $this->wait();
                         $this->full = false;

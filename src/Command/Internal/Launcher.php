@@ -22,7 +22,7 @@ final class Launcher
     public bool $exhausted = false;
 
     /** @var array<int, PendingCommand> pending commands of this launcher, by id */
-    public array $tickets = [];
+    public array $commands = [];
 
     private readonly LauncherProcess $process;
 
@@ -33,7 +33,7 @@ final class Launcher
      * @param string                                           $files prefix of the paths of the pool's temporary files
      * @param \Closure(self, int, int, string, int, int): void $frame type, job, and payload: bytes, offset, length
      * @param \Closure(self, string): void                     $died  called with the reason of the launcher's death
-     * @param \Closure(self): void                             $left  called in a fork of this process, without frames
+     * @param \Closure(self): void                             $onFork  called in a fork of this process, without frames
      *
      * @throws LauncherException when the process can't be started
      */
@@ -42,7 +42,7 @@ final class Launcher
         string $files,
         \Closure $frame,
         \Closure $died,
-        \Closure $left,
+        \Closure $onFork,
     ) {
         // The callbacks hold only weak references, so that a pool without any other reference is destroyed.
         $weak = \WeakReference::create($this);
@@ -62,10 +62,10 @@ final class Launcher
                     $died($launcher, $how);
                 }
             },
-            static function () use ($weak, $left): void {
+            static function () use ($weak, $onFork): void {
                 $launcher = $weak->get();
                 if ($launcher !== null) {
-                    $left($launcher);
+                    $onFork($launcher);
                 }
             },
         );
@@ -85,7 +85,7 @@ final class Launcher
 
     public function releaseLoop(): void
     {
-        if ($this->tickets === []) {
+        if ($this->commands === []) {
             $this->process->releaseLoop();
         }
     }
@@ -93,18 +93,18 @@ final class Launcher
     /** Returns the number of commands beyond the share; negative when slots are free. */
     public function excess(): int
     {
-        return \count($this->tickets) - $this->share;
+        return \count($this->commands) - $this->share;
     }
 
     /** Takes a command. The event loop runs as long as the launcher has one. */
-    public function add(PendingCommand $ticket): void
+    public function add(PendingCommand $pending): void
     {
-        if ($this->tickets === []) {
+        if ($this->commands === []) {
             $this->process->keepLoop();
         }
         $this->exhausted = false;
-        $this->tickets[$ticket->id] = $ticket;
-        $ticket->launcher = $this;
+        $this->commands[$pending->id] = $pending;
+        $pending->launcher = $this;
     }
 
     /** @param array<array-key, string> $variables for the commands that follow; sent with them if changed */
@@ -114,9 +114,9 @@ final class Launcher
     }
 
     /** Collects frames for the next {@see send()}. */
-    public function gather(string $frames): void
+    public function queue(string $frames): void
     {
-        $this->process->gather($frames);
+        $this->process->queue($frames);
     }
 
     /** Sends the collected frames, then these. Bytes that the pipe can't hold now follow as soon as it can. */
@@ -137,20 +137,20 @@ final class Launcher
         $this->process->read();
     }
 
-    public function remove(PendingCommand $ticket): void
+    public function remove(PendingCommand $pending): void
     {
-        unset($this->tickets[$ticket->id]);
-        $ticket->launcher = null;
-        $this->stays($ticket);
-        $ticket->started = false;
+        unset($this->commands[$pending->id]);
+        $pending->launcher = null;
+        $this->cancelMove($pending);
+        $pending->started = false;
         $this->releaseLoop();
     }
 
     /** Notes that a command has started; if it was asked back, it stays. */
-    public function started(PendingCommand $ticket): void
+    public function started(PendingCommand $pending): void
     {
-        $ticket->started = true;
-        $this->stays($ticket);
+        $pending->started = true;
+        $this->cancelMove($pending);
     }
 
     /** Number of commands that wait for a slot and were not asked back. */
@@ -168,11 +168,11 @@ final class Launcher
     /** Asks a waiting command back, for another launcher: the last one, because it would wait longest. */
     public function askBack(): bool
     {
-        for ($ticket = end($this->tickets); $ticket !== false; $ticket = prev($this->tickets)) {
-            if (!$ticket->moving && !$ticket->started) {
-                $ticket->moving = true;
+        for ($pending = end($this->commands); $pending !== false; $pending = prev($this->commands)) {
+            if (!$pending->moving && !$pending->started) {
+                $pending->moving = true;
                 ++$this->moving;
-                $this->gather(LauncherProtocol::frame(LauncherProtocol::WITHDRAW, $ticket->id));
+                $this->queue(LauncherProtocol::frame(LauncherProtocol::WITHDRAW, $pending->id));
 
                 return true;
             }
@@ -182,9 +182,9 @@ final class Launcher
     }
 
     /** Asks the launcher to end, without waiting for that. */
-    public function hangUp(): void
+    public function requestEnd(): void
     {
-        $this->process->hangUp();
+        $this->process->requestEnd();
     }
 
     /** Asks the launcher to end and waits for that; returns immediately in a fork of the process that started it. */
@@ -193,10 +193,10 @@ final class Launcher
         $this->process->close();
     }
 
-    private function stays(PendingCommand $ticket): void
+    private function cancelMove(PendingCommand $pending): void
     {
-        if ($ticket->moving) {
-            $ticket->moving = false;
+        if ($pending->moving) {
+            $pending->moving = false;
             --$this->moving;
         }
     }

@@ -44,7 +44,7 @@ final class Launchers implements CommandBackend
     private string $credentials = '';
 
     /** Number of launchers, set when the first one is started. It grows with the pool. */
-    private int $wanted = 0;
+    private int $targetCount = 0;
 
     /** Deaths of launchers since a command finished. */
     private int $deaths = 0;
@@ -54,7 +54,7 @@ final class Launchers implements CommandBackend
 
     /** How many commands each launcher has descriptors for, and how it starts them; null and '' until one is ready. */
     private ?int $capacity = null;
-    private string $means = '';
+    private string $startMethod = '';
 
     /** @var array<int, Suspension<mixed>> fibers that wait for the capacity */
     private array $waiting = [];
@@ -63,7 +63,7 @@ final class Launchers implements CommandBackend
      * @param string                                               $files prefix of paths of temporary files
      * @param \Closure(Launcher, int, int, string, int, int): void $frame see {@see Launcher}
      * @param \Closure(Launcher, string): void                     $died  see {@see Launcher}
-     * @param \Closure(Launcher): void                             $left  see {@see Launcher}
+     * @param \Closure(Launcher): void                             $onFork  see {@see Launcher}
      */
     public function __construct(
         private readonly CommandPoolOptions $options,
@@ -71,7 +71,7 @@ final class Launchers implements CommandBackend
         private readonly string $files,
         private readonly \Closure $frame,
         private readonly \Closure $died,
-        private readonly \Closure $left,
+        private readonly \Closure $onFork,
     ) {}
 
     /**
@@ -85,7 +85,7 @@ final class Launchers implements CommandBackend
             if (!$launcher->isOurs()) {
                 throw LauncherException::forked();
             }
-            if ($launcher->tickets === []) {
+            if ($launcher->commands === []) {
                 $launcher->read();
             }
         }
@@ -99,19 +99,19 @@ final class Launchers implements CommandBackend
      */
     public function start(int $concurrency): void
     {
-        if ($this->wanted === 0) {
-            $this->wanted = self::countFor($concurrency);
+        if ($this->targetCount === 0) {
+            $this->targetCount = self::countFor($concurrency);
         }
         $credentials = ProcessCredentials::current();
         if ($credentials !== $this->credentials) {
             $this->retire();
             $this->credentials = $credentials;
         }
-        if (\count($this->launchers) === $this->wanted) {
+        if (\count($this->launchers) === $this->targetCount) {
             return;
         }
-        while (\count($this->launchers) < $this->wanted) {
-            $this->launchers[] = new Launcher($this->options, $this->files, $this->frame, $this->died, $this->left);
+        while (\count($this->launchers) < $this->targetCount) {
+            $this->launchers[] = new Launcher($this->options, $this->files, $this->frame, $this->died, $this->onFork);
             $this->log->write('A launcher was started');
         }
         $this->share($concurrency);
@@ -123,13 +123,13 @@ final class Launchers implements CommandBackend
      * @throws LauncherException when a missing launcher can't be started, or the credentials have changed since
      *                           submission
      */
-    public function assign(PendingCommand $ticket, int $concurrency): void
+    public function assign(PendingCommand $pending, int $concurrency): void
     {
         $this->start($concurrency);
-        if (($ticket->credentials ??= $this->credentials) !== $this->credentials) {
-            throw LauncherException::otherCredentials([$ticket->key]);
+        if (($pending->credentials ??= $this->credentials) !== $this->credentials) {
+            throw LauncherException::otherCredentials([$pending->key]);
         }
-        self::give($ticket, $this->freest());
+        self::handOver($pending, $this->leastBusy());
     }
 
     /**
@@ -137,26 +137,26 @@ final class Launchers implements CommandBackend
      *
      * @throws LauncherException see {@see assign()}
      */
-    public function move(PendingCommand $ticket, int $concurrency): void
+    public function move(PendingCommand $pending, int $concurrency): void
     {
-        $launcher = $ticket->launcher;
-        $launcher?->remove($ticket);
+        $launcher = $pending->launcher;
+        $launcher?->remove($pending);
         $this->start($concurrency);
         if ($launcher !== null && \in_array($launcher, $this->retired, true)) {
-            self::give($ticket, $launcher); // only this launcher has the command's credentials
+            self::handOver($pending, $launcher); // only this launcher has the command's credentials
         } else {
-            $this->assign($ticket, $concurrency);
+            $this->assign($pending, $concurrency);
         }
     }
 
-    public function cancel(PendingCommand $ticket): void
+    public function cancel(PendingCommand $pending): void
     {
-        $ticket->launcher?->gather(LauncherProtocol::frame(LauncherProtocol::CANCEL, $ticket->id));
+        $pending->launcher?->queue(LauncherProtocol::frame(LauncherProtocol::CANCEL, $pending->id));
     }
 
-    public function withdraw(PendingCommand $ticket): void
+    public function withdraw(PendingCommand $pending): void
     {
-        $ticket->launcher?->gather(LauncherProtocol::frame(LauncherProtocol::WITHDRAW, $ticket->id));
+        $pending->launcher?->queue(LauncherProtocol::frame(LauncherProtocol::WITHDRAW, $pending->id));
     }
 
     /** Bytes that were collected but not sent, or that launchers have not received. */
@@ -184,26 +184,28 @@ final class Launchers implements CommandBackend
         /** @var array{pid: int, capacity: int} $ready */
         $ready = unpack('Vpid/Vcapacity', $payload);
         $this->capacity = $ready['capacity'];
-        $this->means = substr($payload, 8);
+        $this->startMethod = substr($payload, 8);
         $this->wake();
         $this->log->write(
-            'The launcher {pid} is ready and uses {means}',
-            ['pid' => $ready['pid'], 'means' => $this->means],
+            'The launcher {pid} is ready and uses {startMethod}',
+            ['pid' => $ready['pid'], 'startMethod' => $this->startMethod],
         );
     }
 
     public function tooMany(int $concurrency): LauncherException
     {
-        return LauncherException::tooManyAtOnce($concurrency, (int) $this->capacity * $this->wanted, $this->means);
+        $capacity = (int) $this->capacity * $this->targetCount;
+
+        return LauncherException::tooManyAtOnce($concurrency, $capacity, $this->startMethod);
     }
 
     /** Frees the slot of a command that has ended. */
-    public function release(PendingCommand $ticket): void
+    public function release(PendingCommand $pending): void
     {
         $this->deaths = 0;
-        $launcher = $ticket->launcher;
-        $launcher?->remove($ticket);
-        $isIdle = $launcher !== null && $launcher->tickets === [];
+        $launcher = $pending->launcher;
+        $launcher?->remove($pending);
+        $isIdle = $launcher !== null && $launcher->commands === [];
         if ($isIdle && $this->retired !== [] && \in_array($launcher, $this->retired, true)) {
             $this->remove($launcher, null);
             $launcher->close();
@@ -212,27 +214,27 @@ final class Launchers implements CommandBackend
     }
 
     /** Notes that a command has started instead of being returned. Another waiting one may be asked back. */
-    public function started(PendingCommand $ticket): void
+    public function started(PendingCommand $pending): void
     {
-        $ticket->launcher?->started($ticket);
+        $pending->launcher?->started($pending);
         $this->balance();
     }
 
     /** Takes a command back, because the launcher has no descriptors or processes for it and will free none. */
-    public function refused(PendingCommand $ticket): void
+    public function markExhausted(PendingCommand $pending): void
     {
-        $launcher = $ticket->launcher;
-        $launcher?->remove($ticket);
+        $launcher = $pending->launcher;
+        $launcher?->remove($pending);
         if ($launcher !== null) {
             $launcher->exhausted = true;
         }
     }
 
     /** Returns whether no command runs, because descriptors or processes are missing. */
-    public function areStuck(): bool
+    public function areExhausted(): bool
     {
         foreach ($this->all() as $launcher) {
-            if (!$launcher->exhausted && $launcher->tickets !== []) {
+            if (!$launcher->exhausted && $launcher->commands !== []) {
                 return false;
             }
         }
@@ -253,7 +255,7 @@ final class Launchers implements CommandBackend
     public function died(Launcher $launcher, string $how): bool
     {
         $this->log->write('A launcher died: {how}', ['how' => $how]);
-        $isReplaceable = ++$this->deaths <= self::MAX_DEATHS_PER_LAUNCHER * $this->wanted
+        $isReplaceable = ++$this->deaths <= self::MAX_DEATHS_PER_LAUNCHER * $this->targetCount
             && ($launcher->isReady || $this->mayFailToStart());
         $this->remove($launcher, $isReplaceable ? null : LauncherException::died($how, []));
 
@@ -261,14 +263,14 @@ final class Launchers implements CommandBackend
     }
 
     /** @return array<int, PendingCommand> all pending commands, by id */
-    public function tickets(): array
+    public function commands(): array
     {
-        $tickets = [];
+        $commands = [];
         foreach ($this->all() as $launcher) {
-            $tickets += $launcher->tickets;
+            $commands += $launcher->commands;
         }
 
-        return $tickets;
+        return $commands;
     }
 
     /** Returns the first commands of each launcher, because they are started in the order of their arrival. */
@@ -276,7 +278,7 @@ final class Launchers implements CommandBackend
     {
         $running = [];
         foreach ($this->all() as $launcher) {
-            $running += \array_slice($launcher->tickets, 0, $launcher->share, true);
+            $running += \array_slice($launcher->commands, 0, $launcher->share, true);
         }
 
         return $running;
@@ -305,7 +307,7 @@ final class Launchers implements CommandBackend
             }
         }
 
-        return (int) $this->capacity * $this->wanted;
+        return (int) $this->capacity * $this->targetCount;
     }
 
     /** @throws LauncherException when the descriptor limit is too low */
@@ -314,12 +316,12 @@ final class Launchers implements CommandBackend
         if ($this->launchers !== []) {
             $this->capacity($before);
         }
-        $wanted = max($this->wanted, self::countFor($concurrency));
-        if ($this->capacity !== null && $concurrency > $this->capacity * $wanted) {
-            throw LauncherException::tooManyAtOnce($concurrency, $this->capacity * $wanted, $this->means);
+        $targetCount = max($this->targetCount, self::countFor($concurrency));
+        if ($this->capacity !== null && $concurrency > $this->capacity * $targetCount) {
+            throw LauncherException::tooManyAtOnce($concurrency, $this->capacity * $targetCount, $this->startMethod);
         }
         if ($this->launchers !== []) {
-            $this->wanted = $wanted;
+            $this->targetCount = $targetCount;
             $this->start($concurrency);
             $this->share($concurrency);
             $this->balance();
@@ -332,7 +334,7 @@ final class Launchers implements CommandBackend
         $launchers = $this->all();
         $this->launchers = $this->retired = [];
         foreach ($launchers as $launcher) {
-            $launcher->hangUp();
+            $launcher->requestEnd();
         }
         foreach ($launchers as $launcher) {
             $launcher->close();
@@ -348,19 +350,19 @@ final class Launchers implements CommandBackend
         return $this->retired === [] ? $this->launchers : [...$this->launchers, ...$this->retired];
     }
 
-    private static function give(PendingCommand $ticket, Launcher $launcher): void
+    private static function handOver(PendingCommand $pending, Launcher $launcher): void
     {
-        $launcher->add($ticket);
-        $ticket->connect();
-        $launcher->useEnvironment($ticket->environment);
-        $launcher->gather(CommandRequest::run($ticket));
+        $launcher->add($pending);
+        $pending->connect();
+        $launcher->useEnvironment($pending->environment);
+        $launcher->queue(CommandRequest::run($pending));
     }
 
     /** Replaces all launchers. A launcher with commands ends when these have ended. */
     private function retire(): void
     {
         foreach ($this->launchers as $launcher) {
-            if ($launcher->tickets === []) {
+            if ($launcher->commands === []) {
                 $launcher->close();
             } else {
                 $launcher->send();
@@ -380,7 +382,7 @@ final class Launchers implements CommandBackend
             static fn(int|float $at): bool => $at > $now - self::START_WINDOW_NANOSECONDS,
         ));
 
-        return \count($this->failedStarts) <= self::MAX_FAILED_STARTS * $this->wanted;
+        return \count($this->failedStarts) <= self::MAX_FAILED_STARTS * $this->targetCount;
     }
 
     private static function countFor(int $concurrency): int
@@ -408,16 +410,16 @@ final class Launchers implements CommandBackend
     }
 
     /** Returns the launcher where a command waits least. After {@see resize()}, some may have no slot. */
-    private function freest(): Launcher
+    private function leastBusy(): Launcher
     {
-        $freest = null;
+        $leastBusy = null;
         foreach ($this->launchers as $launcher) {
-            if ($launcher->share > 0 && ($freest === null || $launcher->excess() < $freest->excess())) {
-                $freest = $launcher;
+            if ($launcher->share > 0 && ($leastBusy === null || $launcher->excess() < $leastBusy->excess())) {
+                $leastBusy = $launcher;
             }
         }
 
-        return $freest ?? throw new \LogicException('No launcher has a slot');
+        return $leastBusy ?? throw new \LogicException('No launcher has a slot');
     }
 
     /** Resumes the fibers that wait for {@see capacity()}. */
@@ -448,7 +450,7 @@ final class Launchers implements CommandBackend
         }
         foreach ($this->launchers as $busy) {
             // Half of the waiting commands, so that both launchers have the same amount of work.
-            for ($wanted = min($free, intdiv($busy->waiting() + 1, 2)); $wanted > 0 && $busy->askBack(); --$wanted) {
+            for ($half = intdiv($busy->waiting() + 1, 2); $free > 0 && $half > 0 && $busy->askBack(); --$half) {
                 --$free;
             }
             $busy->send();

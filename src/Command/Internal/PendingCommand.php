@@ -67,11 +67,11 @@ final class PendingCommand
     ) {
         $this->currentDirectory = (string) getcwd();
         $this->umask = umask();
-        $this->begin();
+        $this->resetOutput();
     }
 
     /** Drops the output of the previous attempt. */
-    public function begin(): void
+    public function resetOutput(): void
     {
         $this->stdout = new Capture($this->store);
         $this->stderr = new Capture($this->store);
@@ -87,7 +87,7 @@ final class PendingCommand
             if (!$target instanceof Output) {
                 $this->sinks[$type] ??= new Sink(
                     $target,
-                    fn(int $bytes) => $this->tell(LauncherProtocol::OUTPUT_TAKEN, pack('V', $bytes)),
+                    fn(int $bytes) => $this->send(LauncherProtocol::OUTPUT_TAKEN, pack('V', $bytes)),
                     $this->fail(...),
                 );
             }
@@ -97,8 +97,8 @@ final class PendingCommand
         if ($input !== null && (!\is_string($input) || \strlen($input) > self::MAX_INLINE_BYTES)) {
             $this->feeder = new InputFeeder(
                 $input,
-                fn(string $bytes) => $this->tell(LauncherProtocol::INPUT, $bytes),
-                fn() => $this->tell(LauncherProtocol::INPUT_END),
+                fn(string $bytes) => $this->send(LauncherProtocol::INPUT, $bytes),
+                fn() => $this->send(LauncherProtocol::INPUT_END),
                 $this->fail(...),
             );
         }
@@ -126,7 +126,7 @@ final class PendingCommand
         } else {
             $this->thrown ??= $thrown;
         }
-        $this->tell(LauncherProtocol::CANCEL);
+        $this->send(LauncherProtocol::CANCEL);
     }
 
     /** @param \Closure(): void $then called when all sinks have delivered their output; never called without a sink */
@@ -158,7 +158,7 @@ final class PendingCommand
         }
     }
 
-    private function tell(int $type, string $payload = ''): void
+    private function send(int $type, string $payload = ''): void
     {
         $this->launcher?->send(LauncherProtocol::frame($type, $this->id, $payload));
     }

@@ -12,43 +12,45 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 /** Makes results from the frames of launchers and the outcomes of carriers. */
 final class ResultFactory
 {
-    private const STATUS_LOST = 'its exit status is lost, because SIGCHLD is ignored here and ext-pcntl is missing to change that';
+    private const STATUS_LOST
+        = 'its exit status is unknown, because SIGCHLD is ignored in this process and ext-pcntl is'
+        . ' missing to change that';
 
     /** The size of EXITED's payload before the output, in bytes. */
     private const EXITED_HEAD_BYTES = 37;
 
     /** Makes a result from the payload of EXITED, which contains the end of the output; counts the attempt. */
-    public static function ofExit(PendingCommand $ticket, string $bytes, int $at, int $length): CommandResult
+    public static function ofExit(PendingCommand $pending, string $bytes, int $at, int $length): CommandResult
     {
         /** @var array{ending: int, code: int, signal: int, start: float, duration: float, peak: int, out: int} $exit */
         $exit = unpack('Cending/lcode/lsignal/estart/eduration/Ppeak/Vout', $bytes, $at);
         $from = $at + self::EXITED_HEAD_BYTES;
         try {
-            if ($ticket->error === null) {
-                $ticket->stdout->finish(substr($bytes, $from, $exit['out']));
-                $ticket->stderr->finish(substr(
+            if ($pending->error === null) {
+                $pending->stdout->finish(substr($bytes, $from, $exit['out']));
+                $pending->stderr->finish(substr(
                     $bytes,
                     $from + $exit['out'],
                     $length - self::EXITED_HEAD_BYTES - $exit['out'],
                 ));
             }
         } catch (SpoolException $failed) {
-            $ticket->error = $failed->getMessage();
+            $pending->error = $failed->getMessage();
         }
-        ++$ticket->attempts;
+        ++$pending->attempts;
         $ending = $exit['ending'] & ~LauncherProtocol::SURVIVED;
         $survived = $ending === $exit['ending'] ? '' : ', and some of its processes could not be ended';
 
         return self::result(
-            $ticket,
+            $pending,
             $exit['code'] < 0 ? null : $exit['code'],
             $exit['signal'] === 0 ? null : $exit['signal'],
             ($ending & (LauncherProtocol::TIMED_OUT | LauncherProtocol::IDLE)) !== 0,
             $exit['start'],
             $exit['duration'],
             match ($ending) {
-                LauncherProtocol::TIMED_OUT => "timed out ({$ticket->command->timeout} s){$survived}",
-                LauncherProtocol::IDLE => "timed out (no output for {$ticket->command->idleTimeout} s){$survived}",
+                LauncherProtocol::TIMED_OUT => "timed out ({$pending->command->timeout} s){$survived}",
+                LauncherProtocol::IDLE => "timed out (no output for {$pending->command->idleTimeout} s){$survived}",
                 LauncherProtocol::CANCELLED => "cancelled{$survived}",
                 default => $exit['code'] < 0 && $exit['signal'] === 0 ? self::STATUS_LOST : null,
             },
@@ -56,20 +58,20 @@ final class ResultFactory
     }
 
     /** Makes a result from the payload of NOT_STARTED: withdrawn, or a failed start, which counts as an attempt. */
-    public static function ofNoStart(PendingCommand $ticket, string $bytes, int $at, int $length): CommandResult
+    public static function ofNoStart(PendingCommand $pending, string $bytes, int $at, int $length): CommandResult
     {
         $code = \ord($bytes[$at + 1]);
         if ($code === 0) {
-            $ticket->cancelled = true;
+            $pending->cancelled = true;
 
-            return self::cancelled($ticket, 'cancelled before it was started');
+            return self::cancelled($pending, 'cancelled before it was started');
         }
-        ++$ticket->attempts;
-        $program = $ticket->command->arguments[0] ?? '/bin/sh';
+        ++$pending->attempts;
+        $program = $pending->command->arguments[0] ?? '/bin/sh';
         $reason = substr($bytes, $at + 2, $length - 2);
 
         return self::result(
-            $ticket,
+            $pending,
             $code,
             null,
             false,
@@ -80,30 +82,30 @@ final class ResultFactory
     }
 
     /** Makes a result from the bytes of {@see PortableCommand::outcome()}; counts the attempt. */
-    public static function carried(PendingCommand $ticket, string $bytes): CommandResult
+    public static function carried(PendingCommand $pending, string $bytes): CommandResult
     {
         /** @var array{int|null, int|null, bool, string|null, float, float, string, string} $outcome */
         $outcome = unserialize($bytes, ['allowed_classes' => false]);
         [$code, $signal, $timedOut, $error, $start, $duration, $output, $errors] = $outcome;
         try {
-            $ticket->stdout->append($output);
-            $ticket->stderr->append($errors);
+            $pending->stdout->append($output);
+            $pending->stderr->append($errors);
         } catch (SpoolException $failed) {
-            $ticket->error = $failed->getMessage();
+            $pending->error = $failed->getMessage();
         }
-        ++$ticket->attempts;
+        ++$pending->attempts;
 
-        return self::result($ticket, $code, $signal, $timedOut, $start, $duration, $error);
+        return self::result($pending, $code, $signal, $timedOut, $start, $duration, $error);
     }
 
     /** Makes a result for a command of which no attempt runs. */
-    public static function cancelled(PendingCommand $ticket, string $how): CommandResult
+    public static function cancelled(PendingCommand $pending, string $how): CommandResult
     {
-        return self::result($ticket, null, null, false, 0.0, 0.0, $how);
+        return self::result($pending, null, null, false, 0.0, 0.0, $how);
     }
 
     private static function result(
-        PendingCommand $ticket,
+        PendingCommand $pending,
         ?int $code,
         ?int $signal,
         bool $timedOut,
@@ -112,18 +114,18 @@ final class ResultFactory
         ?string $error,
     ): CommandResult {
         return new CommandResult(
-            $ticket->key,
-            $ticket->command,
+            $pending->key,
+            $pending->command,
             $code,
             $signal,
             $timedOut,
-            $ticket->cancelled,
-            $ticket->error ?? $error,
+            $pending->cancelled,
+            $pending->error ?? $error,
             $start,
             $duration,
-            $ticket->attempts,
-            $ticket->stdout,
-            $ticket->stderr,
+            $pending->attempts,
+            $pending->stdout,
+            $pending->stderr,
         );
     }
 }

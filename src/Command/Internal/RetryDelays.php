@@ -10,7 +10,7 @@ use Revolt\EventLoop;
 final class RetryDelays
 {
     /** @var array<int, PendingCommand> by id */
-    private array $tickets = [];
+    private array $commands = [];
 
     /** @var array<int, string> timer of each pause, by the command's id */
     private array $watchers = [];
@@ -19,36 +19,36 @@ final class RetryDelays
     public function __construct(private readonly \Closure $due) {}
 
     /** @param float $delay seconds */
-    public function add(PendingCommand $ticket, float $delay): void
+    public function add(PendingCommand $pending, float $delay): void
     {
-        $this->tickets[$ticket->id] = $ticket;
-        $this->watchers[$ticket->id] = EventLoop::delay($delay, function () use ($ticket): void {
-            unset($this->tickets[$ticket->id], $this->watchers[$ticket->id]);
-            ($this->due)($ticket);
+        $this->commands[$pending->id] = $pending;
+        $this->watchers[$pending->id] = EventLoop::delay($delay, function () use ($pending): void {
+            unset($this->commands[$pending->id], $this->watchers[$pending->id]);
+            ($this->due)($pending);
         });
     }
 
     /** @return bool whether the command was waiting here */
-    public function remove(PendingCommand $ticket): bool
+    public function remove(PendingCommand $pending): bool
     {
-        if (!isset($this->tickets[$ticket->id])) {
+        if (!isset($this->commands[$pending->id])) {
             return false;
         }
-        EventLoop::cancel($this->watchers[$ticket->id]);
-        unset($this->tickets[$ticket->id], $this->watchers[$ticket->id]);
+        EventLoop::cancel($this->watchers[$pending->id]);
+        unset($this->commands[$pending->id], $this->watchers[$pending->id]);
 
         return true;
     }
 
     /** @return array<int, PendingCommand> by id */
-    public function tickets(): array
+    public function commands(): array
     {
-        return $this->tickets;
+        return $this->commands;
     }
 
     public function clear(): void
     {
         array_map(EventLoop::cancel(...), $this->watchers);
-        $this->tickets = $this->watchers = [];
+        $this->commands = $this->watchers = [];
     }
 }

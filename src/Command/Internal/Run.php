@@ -27,7 +27,7 @@ final class Run implements PendingCommandOwner
     private const MAX_LOOKAHEAD_BYTES = 16 << 20;
 
     /** @var array<int, PendingCommand> pending commands, by id */
-    private array $tickets = [];
+    private array $commands = [];
 
     /** @var \SplQueue<CommandResult> results for the caller */
     private \SplQueue $ready;
@@ -46,12 +46,12 @@ final class Run implements PendingCommandOwner
     private bool $inputEnded = false;
     private bool $pulling = false;
     private bool $halted = false;
-    private bool $left = false;
-    private int $untaken = 0;
-    private int $untakenBytes = 0;
+    private bool $abandoned = false;
+    private int $unread = 0;
+    private int $unreadBytes = 0;
     private int $succeeded = 0;
     private int $failed = 0;
-    private int $gaveWay = 0;
+    private int $lastLoopTurn = 0;
     private ?\Throwable $failure = null;
     private readonly FiberCondition $changed;
 
@@ -78,15 +78,15 @@ final class Run implements PendingCommandOwner
         });
         try {
             $cancellation?->throwIfRequested();
-            while (($result = $this->take()) !== null) {
+            while (($result = $this->nextResult()) !== null) {
                 yield $result->key => $result;
-                $this->untakenBytes -= self::size($result->command);
-                --$this->untaken;
+                $this->unreadBytes -= self::size($result->command);
+                --$this->unread;
             }
 
             return new RunSummary($this->succeeded, $this->failed, $this->halted);
         } finally {
-            $this->left = true;
+            $this->abandoned = true;
             $this->abandon();
             if ($subscription !== null) {
                 $cancellation?->unsubscribe($subscription);
@@ -94,15 +94,15 @@ final class Run implements PendingCommandOwner
         }
     }
 
-    public function finished(PendingCommand $ticket, CommandResult $result): void
+    public function finished(PendingCommand $pending, CommandResult $result): void
     {
-        unset($this->tickets[$ticket->id]);
-        if ($this->left) {
+        unset($this->commands[$pending->id]);
+        if ($this->abandoned) {
             return;
         }
         $result->succeeded() ? ++$this->succeeded : ++$this->failed;
         if ($this->inOrder) {
-            $this->early[$ticket->id] = $result;
+            $this->early[$pending->id] = $result;
             while (!$this->order->isEmpty() && isset($this->early[$this->order->bottom()])) {
                 $id = $this->order->dequeue();
                 $this->ready->enqueue($this->early[$id]);
@@ -111,58 +111,58 @@ final class Run implements PendingCommandOwner
         } else {
             $this->ready->enqueue($result);
         }
-        $this->considerHalt();
+        $this->checkHalt();
         $this->changed->notify();
     }
 
     public function drain(): void
     {
         $this->inputEnded = true;
-        foreach ($this->tickets as $ticket) {
-            $this->dispatcher->withdraw($ticket);
+        foreach ($this->commands as $pending) {
+            $this->dispatcher->withdraw($pending);
         }
         $this->dispatcher->flush();
         $this->changed->notify();
     }
 
-    public function lost(PendingCommand $ticket, \Throwable $reason): void
+    public function lost(PendingCommand $pending, \Throwable $reason): void
     {
-        unset($this->tickets[$ticket->id]);
-        $this->untakenBytes -= self::size($ticket->command);
-        --$this->untaken;
+        unset($this->commands[$pending->id]);
+        $this->unreadBytes -= self::size($pending->command);
+        --$this->unread;
         $this->failure ??= $reason;
         $this->abandon();
         $this->changed->notify();
     }
 
     /** Returns the next result; null after the last. After all results, throws the failure that ended the run. */
-    private function take(): ?CommandResult
+    private function nextResult(): ?CommandResult
     {
         while (true) {
             $now = hrtime(true);
             if (!$this->ready->isEmpty()) {
-                if ($now - $this->gaveWay < self::SLICE_NANOSECONDS) {
+                if ($now - $this->lastLoopTurn < self::SLICE_NANOSECONDS) {
                     return $this->ready->dequeue();
                 }
                 // The caller's loop body took some time. Serve the pool before the next result.
-                $this->gaveWay = $now;
+                $this->lastLoopTurn = $now;
                 $this->pullSoon();
                 LoopTurn::await();
 
                 continue;
             }
             // Once the input counts as ended, a pull that is suspended in it does not delay the end.
-            if ($this->tickets === [] && $this->inputEnded) {
-                return $this->takeEarly() ?? ($this->failure === null ? null : throw $this->failure);
+            if ($this->commands === [] && $this->inputEnded) {
+                return $this->nextEarlyResult() ?? ($this->failure === null ? null : throw $this->failure);
             }
             $this->pullSoon();
             $this->changed->wait();
-            $this->gaveWay = hrtime(true);
+            $this->lastLoopTurn = hrtime(true);
         }
     }
 
     /** Returns the next early result, so that none is lost when an earlier command has no outcome. */
-    private function takeEarly(): ?CommandResult
+    private function nextEarlyResult(): ?CommandResult
     {
         while (!$this->order->isEmpty()) {
             $id = $this->order->dequeue();
@@ -185,14 +185,14 @@ final class Run implements PendingCommandOwner
 
     private function room(): int
     {
-        return $this->dispatcher->concurrency() + $this->lookahead() - $this->untaken;
+        return $this->dispatcher->concurrency() + $this->lookahead() - $this->unread;
     }
 
     /** Returns 0 while much output is kept. Free slots are still filled, because the caller may keep the output. */
     private function lookahead(): int
     {
         return $this->dispatcher->options->halt === null
-            && $this->untakenBytes < self::MAX_LOOKAHEAD_BYTES
+            && $this->unreadBytes < self::MAX_LOOKAHEAD_BYTES
             && !$this->dispatcher->store->isFull()
             ? $this->dispatcher->options->lookahead
             : 0;
@@ -245,15 +245,15 @@ final class Run implements PendingCommandOwner
                 get_debug_type($command),
             ));
         }
-        $ticket = $this->dispatcher->submit($this->lane, $this->input->key(), $command, $this);
-        $this->tickets[$ticket->id] = $ticket;
-        $this->untakenBytes += self::size($command);
-        ++$this->untaken;
+        $pending = $this->dispatcher->submit($this->lane, $this->input->key(), $command, $this);
+        $this->commands[$pending->id] = $pending;
+        $this->unreadBytes += self::size($command);
+        ++$this->unread;
         if ($this->inOrder) {
-            $this->order->enqueue($ticket->id);
+            $this->order->enqueue($pending->id);
         }
         // Commands that can start now are sent now, because the input may block. Others wait here, to be sent together.
-        if (\count($this->tickets) <= $this->dispatcher->concurrency() || $this->dispatcher->unsent() > 1 << 15) {
+        if (\count($this->commands) <= $this->dispatcher->concurrency() || $this->dispatcher->unsent() > 1 << 15) {
             $this->dispatcher->flush();
         }
     }
@@ -272,7 +272,7 @@ final class Run implements PendingCommandOwner
         return $size;
     }
 
-    private function considerHalt(): void
+    private function checkHalt(): void
     {
         $halt = $this->dispatcher->options->halt;
         if ($halt === null || $this->halted || !$halt->isReached($this->succeeded, $this->failed)) {
@@ -285,6 +285,6 @@ final class Run implements PendingCommandOwner
     private function abandon(): void
     {
         $this->inputEnded = true;
-        $this->dispatcher->cancel($this->tickets);
+        $this->dispatcher->cancel($this->commands);
     }
 }

@@ -25,12 +25,12 @@ final class Sink
 
     /**
      * @param \Closure(string): void|resource $target
-     * @param \Closure(int): void             $taken  called with the number of bytes delivered
+     * @param \Closure(int): void             $onDelivered  called with the number of bytes delivered
      * @param \Closure(\Throwable): void      $failed called once; nothing more is delivered
      */
     public function __construct(
         private readonly mixed $target,
-        private readonly \Closure $taken,
+        private readonly \Closure $onDelivered,
         private readonly \Closure $failed,
     ) {
         $this->pieces = new \SplQueue();
@@ -39,7 +39,7 @@ final class Sink
     public function write(string $bytes): void
     {
         if ($this->broken) {
-            ($this->taken)(\strlen($bytes));
+            ($this->onDelivered)(\strlen($bytes));
 
             return;
         }
@@ -65,7 +65,7 @@ final class Sink
     {
         $this->broken = true;
         $this->pieces = new \SplQueue();
-        $this->tellDrained();
+        $this->notifyDrained();
     }
 
     private function deliver(): void
@@ -80,7 +80,7 @@ final class Sink
                         $this->copy($bytes);
                     }
                 }
-                ($this->taken)(\strlen($bytes));
+                ($this->onDelivered)(\strlen($bytes));
             }
         } catch (\Throwable $thrown) {
             $this->broken = true;
@@ -89,10 +89,10 @@ final class Sink
         } finally {
             $this->delivering = false;
         }
-        $this->tellDrained();
+        $this->notifyDrained();
     }
 
-    private function tellDrained(): void
+    private function notifyDrained(): void
     {
         $drained = $this->drained;
         $this->drained = null;

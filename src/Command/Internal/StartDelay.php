@@ -10,7 +10,7 @@ use Revolt\EventLoop;
 final class StartDelay
 {
     /** @var array<int, PendingCommand> waiting commands, by id */
-    private array $tickets = [];
+    private array $commands = [];
 
     /** Earliest time of the next start, on the monotonic clock in nanoseconds. */
     private int $next = 0;
@@ -29,39 +29,39 @@ final class StartDelay
         private readonly \Closure $start,
     ) {}
 
-    public function add(PendingCommand $ticket): void
+    public function add(PendingCommand $pending): void
     {
-        $this->tickets[$ticket->id] = $ticket;
+        $this->commands[$pending->id] = $pending;
         $this->schedule();
     }
 
     /** Sets the timer for the next start. Call this when a slot may have become free. */
     public function schedule(): void
     {
-        if ($this->tickets !== [] && $this->watcher === null) {
+        if ($this->commands !== [] && $this->watcher === null) {
             $left = max(0, $this->next - (int) hrtime(true)) / 1e9;
             $this->watcher = EventLoop::delay($left, $this->startNext(...));
         }
     }
 
     /** @return bool whether the command was waiting here */
-    public function remove(PendingCommand $ticket): bool
+    public function remove(PendingCommand $pending): bool
     {
-        $isHere = isset($this->tickets[$ticket->id]);
-        unset($this->tickets[$ticket->id]);
+        $isHere = isset($this->commands[$pending->id]);
+        unset($this->commands[$pending->id]);
 
         return $isHere;
     }
 
     /** @return array<int, PendingCommand> by id */
-    public function tickets(): array
+    public function commands(): array
     {
-        return $this->tickets;
+        return $this->commands;
     }
 
     public function clear(): void
     {
-        $this->tickets = [];
+        $this->commands = [];
         if ($this->watcher !== null) {
             EventLoop::cancel($this->watcher);
             $this->watcher = null;
@@ -71,13 +71,13 @@ final class StartDelay
     private function startNext(): void
     {
         $this->watcher = null;
-        $ticket = reset($this->tickets);
-        if ($ticket === false || !($this->hasSlot)()) {
+        $pending = reset($this->commands);
+        if ($pending === false || !($this->hasSlot)()) {
             return;
         }
-        unset($this->tickets[$ticket->id]);
+        unset($this->commands[$pending->id]);
         $this->next = (int) hrtime(true) + (int) ($this->delay * 1e9);
-        ($this->start)($ticket);
+        ($this->start)($pending);
         $this->schedule();
     }
 }

@@ -25,12 +25,12 @@ final class Heartbeat
     private bool $isActive = false;
 
     /** Whether something was sent since the last request for a sign of life. */
-    private bool $isExpecting = false;
+    private bool $hasSent = false;
 
     /** Whether the launcher has work, so that every check requests a sign of life. */
-    private bool $isKept = false;
+    private bool $isBusy = false;
 
-    private bool $isAsked = false;
+    private bool $isWaiting = false;
     private int $unanswered = 0;
 
     /** @param \Closure(): void $check called for each check; must not refer to the launcher */
@@ -40,24 +40,24 @@ final class Heartbeat
     }
 
     /** Sets whether the launcher has work, so that checks go on. */
-    public function keep(bool $keep): void
+    public function setBusy(bool $isBusy): void
     {
-        $this->isKept = $keep;
-        if ($keep) {
+        $this->isBusy = $isBusy;
+        if ($isBusy) {
             $this->start();
         }
     }
 
     /** Starts checks until the next sign of life, because something was sent. */
-    public function expect(): void
+    public function noteSent(): void
     {
-        $this->isExpecting = true;
+        $this->hasSent = true;
         $this->start();
     }
 
-    public function heard(): void
+    public function noteAnswer(): void
     {
-        $this->isAsked = false;
+        $this->isWaiting = false;
         $this->unanswered = 0;
     }
 
@@ -70,7 +70,7 @@ final class Heartbeat
      */
     public function check(\Closure $state): ?string
     {
-        if (!$this->isAsked || ++$this->unanswered < self::STOPPED_CHECKS) {
+        if (!$this->isWaiting || ++$this->unanswered < self::STOPPED_CHECKS) {
             return null;
         }
         if ($state() === 'T') {
@@ -83,19 +83,19 @@ final class Heartbeat
     }
 
     /** Whether to request a sign of life now. Checks pause when nothing is expected. */
-    public function asks(): bool
+    public function mustPing(): bool
     {
-        if ($this->isAsked) {
+        if ($this->isWaiting) {
             return false;
         }
-        $this->isAsked = $this->isKept || $this->isExpecting;
-        $this->isExpecting = false;
-        if (!$this->isAsked) {
+        $this->isWaiting = $this->isBusy || $this->hasSent;
+        $this->hasSent = false;
+        if (!$this->isWaiting) {
             $this->isActive = false;
             EventLoop::disable($this->timer);
         }
 
-        return $this->isAsked;
+        return $this->isWaiting;
     }
 
     public function stop(): void

@@ -20,7 +20,7 @@ final class LauncherProcess
     /** Maximum bytes of a frame of a launcher. Another program must have written a longer one. */
     private const MAX_FRAME_BYTES = 64 << 20;
 
-    private const READ_SIZE = 1 << 16;
+    private const READ_BYTES = 1 << 16;
 
     /** Bytes per write: the capacity of a pipe. */
     private const MAX_WRITE_BYTES = 1 << 16;
@@ -67,7 +67,7 @@ final class LauncherProcess
 
     /** @var array<array-key, string>|null environment of processes, as sent last */
     private ?array $environment = null;
-    private string $gathered = '';
+    private string $queued = '';
     private string $unsent = '';
 
     /** Number of bytes of $unsent that are written. They are cut off rarely, because each cut copies the rest. */
@@ -77,21 +77,21 @@ final class LauncherProcess
 
     /**
      * @param string|null                                $php   command-line PHP that runs it; null finds one
-     * @param string                                     $means start method: auto, posix_spawn or proc_open
+     * @param string                                     $startMethod start method: auto, posix_spawn or proc_open
      * @param string                                     $files prefix of the paths of the pool's temporary files
      * @param \Closure(int, int, string, int, int): void $frame type, job, and payload: bytes, offset, length
      * @param \Closure(string): void                     $died  called with the reason of its death
-     * @param (\Closure(): void)|null                     $left  called in a fork of this process
+     * @param (\Closure(): void)|null                     $onFork  called in a fork of this process
      *
      * @throws LauncherException when the process can't be started
      */
     public function __construct(
         ?string $php,
-        string $means,
+        string $startMethod,
         string $files,
         \Closure $frame,
         private readonly \Closure $died,
-        private readonly ?\Closure $left = null,
+        private readonly ?\Closure $onFork = null,
     ) {
         self::checkFunctions();
         $this->owner = (int) getmypid();
@@ -100,7 +100,7 @@ final class LauncherProcess
             PhpBinary::find($php), ...PhpBinary::options(),
             // If the file were the main script, PHP would keep it open, also in the commands.
             '-r', 'require ' . var_export(__DIR__ . '/Process/main.php', true) . ';', '--',
-            $this->token, (string) $this->owner, $means, $files,
+            $this->token, (string) $this->owner, $startMethod, $files,
         ];
         LauncherCode::check();
         [$this->process, $this->status, $pipes] = self::open($command);
@@ -156,13 +156,13 @@ final class LauncherProcess
     public function keepLoop(): void
     {
         EventLoop::reference($this->reading);
-        $this->heartbeat->keep(true);
+        $this->heartbeat->setBusy(true);
     }
 
     public function releaseLoop(): void
     {
         EventLoop::unreference($this->reading);
-        $this->heartbeat->keep(false);
+        $this->heartbeat->setBusy(false);
     }
 
     /** @param array<array-key, string> $variables for what follows; sent with the next {@see send()} if changed */
@@ -170,25 +170,25 @@ final class LauncherProcess
     {
         if ($variables !== $this->environment) {
             $this->environment = $variables;
-            $this->gather(Environment::frame($variables));
+            $this->queue(Environment::frame($variables));
         }
     }
 
     /** Collects frames for the next {@see send()}. */
-    public function gather(string $frames): void
+    public function queue(string $frames): void
     {
-        $this->gathered .= $frames;
+        $this->queued .= $frames;
     }
 
     /** Sends the collected frames, then these. Bytes that the pipe can't hold now follow as soon as it can. */
     public function send(#[\SensitiveParameter] string $frames = ''): void
     {
-        if ($this->closed || ($frames === '' && $this->gathered === '')) {
+        if ($this->closed || ($frames === '' && $this->queued === '')) {
             return;
         }
-        $this->heartbeat->expect();
-        $this->unsent .= $this->gathered . $frames;
-        $this->gathered = '';
+        $this->heartbeat->noteSent();
+        $this->unsent .= $this->queued . $frames;
+        $this->queued = '';
         if ($this->writing === null) {
             $this->write();
         }
@@ -197,34 +197,34 @@ final class LauncherProcess
     /** Bytes that were collected but not sent, or that the launcher has not received. */
     public function unsent(): int
     {
-        return \strlen($this->gathered) + \strlen($this->unsent) - $this->written;
+        return \strlen($this->queued) + \strlen($this->unsent) - $this->written;
     }
 
     /** Processes the frames that have arrived, and notices when the launcher has died. */
     public function read(): void
     {
-        if ($this->closed || $this->isLeftToOwner()) {
+        if ($this->closed || $this->closeInFork()) {
             return;
         }
-        $bytes = @fread($this->out, self::READ_SIZE);
+        $bytes = @fread($this->out, self::READ_BYTES);
         if ($bytes === '' || $bytes === false) {
             if (feof($this->out)) {
-                $this->bury();
+                $this->handleDeath();
             }
 
             return;
         }
-        $this->heartbeat->heard();
+        $this->heartbeat->noteAnswer();
         try {
             $this->frames->feed($bytes);
         } catch (MalformedFrameException $malformed) {
             Signals::send($this->pid, self::SIGKILL);
-            $this->bury($malformed->getMessage());
+            $this->handleDeath($malformed->getMessage());
         }
     }
 
     /** Asks the launcher to end, which it does when its processes have ended, and closes the pipes. */
-    public function hangUp(): void
+    public function requestEnd(): void
     {
         if ($this->closed) {
             return;
@@ -245,7 +245,7 @@ final class LauncherProcess
     /** Asks the launcher to end and waits for that; returns immediately in a fork of the process that started it. */
     public function close(): void
     {
-        $this->hangUp();
+        $this->requestEnd();
         if ($this->isOurs() && \is_resource($this->process)) {
             $this->awaitExit();
             proc_close($this->process);
@@ -302,7 +302,7 @@ final class LauncherProcess
         $restore = self::withDefaultChildSignal();
         try {
             error_clear_last();
-            $process = @proc_open(self::closing($replaced, $command), $descriptors, $pipes, null, null);
+            $process = @proc_open(self::closingDescriptors($replaced, $command), $descriptors, $pipes, null, null);
             $status = $process === false ? null : proc_get_status($process);
         } catch (\Error $error) {
             throw LauncherException::cannotStart("{$error->getMessage()}; see disable_functions in php.ini");
@@ -326,7 +326,7 @@ final class LauncherProcess
      *
      * @return list<string>
      */
-    private static function closing(array $descriptors, array $command): array
+    private static function closingDescriptors(array $descriptors, array $command): array
     {
         $closed = array_filter($descriptors, static fn(int $descriptor): bool => $descriptor <= 9);
         if ($closed === [] || !ProcessCredentials::areReal() || !@is_executable('/bin/sh')) {
@@ -361,10 +361,10 @@ final class LauncherProcess
     /** Sends END, because a fork of this process may have the pipe open, so that closing it has no effect. */
     private function sendEnd(): void
     {
-        $left = substr($this->unsent, $this->written) . LauncherProtocol::frame(LauncherProtocol::END, 0);
+        $rest = substr($this->unsent, $this->written) . LauncherProtocol::frame(LauncherProtocol::END, 0);
         for ($i = 0; $i < 10; ++$i) {
-            $left = substr($left, (int) @fwrite($this->in, $left));
-            if ($left === '') {
+            $rest = substr($rest, (int) @fwrite($this->in, $rest));
+            if ($rest === '') {
                 return;
             }
             [$none, $writes] = [null, [$this->in]];
@@ -377,15 +377,15 @@ final class LauncherProcess
      *
      * @return bool whether this process is a fork
      */
-    private function isLeftToOwner(): bool
+    private function closeInFork(): bool
     {
         if ($this->isOurs()) {
             return false;
         }
         if (!$this->closed) {
-            $this->hangUp();
-            if ($this->left !== null) {
-                ($this->left)();
+            $this->requestEnd();
+            if ($this->onFork !== null) {
+                ($this->onFork)();
             }
         }
 
@@ -394,7 +394,7 @@ final class LauncherProcess
 
     private function write(): void
     {
-        if ($this->isLeftToOwner()) {
+        if ($this->closeInFork()) {
             return;
         }
         $isShort = $this->written === 0 && \strlen($this->unsent) <= self::MAX_WRITE_BYTES;
@@ -433,8 +433,8 @@ final class LauncherProcess
         $death = $this->heartbeat->check(fn(): string => ProcessTree::state($this->pid));
         if ($death !== null) {
             Signals::send($this->pid, self::SIGKILL);
-            $this->bury($death);
-        } elseif ($this->heartbeat->asks()) {
+            $this->handleDeath($death);
+        } elseif ($this->heartbeat->mustPing()) {
             $this->unsent .= LauncherProtocol::frame(LauncherProtocol::PING, 0);
             if ($this->writing === null) {
                 $this->write();
@@ -466,7 +466,7 @@ final class LauncherProcess
     }
 
     /** Ends the processes that a dead launcher has left running, and reports how it died. */
-    private function bury(?string $how = null): void
+    private function handleDeath(?string $how = null): void
     {
         // PHP before 8.3 reports an exit only once.
         $status = $this->status['running'] ? proc_get_status($this->process) : $this->status;
@@ -476,7 +476,8 @@ final class LauncherProcess
         }
         $how ??= match (true) {
             $status['signaled'] => "signal {$status['termsig']}",
-            $status['exitcode'] === self::NOT_EXECUTED => 'the system could not execute PHP, as when the environment is too large (putenv())',
+            $status['exitcode'] === self::NOT_EXECUTED => 'the system could not execute PHP; the'
+                . ' environment may be too large (putenv())',
             default => "exit code {$status['exitcode']}",
         };
         $this->killTree();
@@ -486,14 +487,14 @@ final class LauncherProcess
 
     private function killTree(): void
     {
-        $left = fn(): array => array_keys(ProcessTree::find($this->token, [], $this->pid));
+        $findRemaining = fn(): array => array_keys(ProcessTree::find($this->token, [], $this->pid));
         $spared = []; // processes of another user, if this process has dropped its privileges
-        ProcessTree::kill($left, static function (int $pid, int $signal) use (&$spared): void {
+        ProcessTree::kill($findRemaining, static function (int $pid, int $signal) use (&$spared): void {
             if (!Signals::send($pid, $signal)) {
                 $spared[] = $pid;
             }
         });
-        for ($i = 0; array_diff($left(), $spared) !== [] && $i < 1000; ++$i) {
+        for ($i = 0; array_diff($findRemaining(), $spared) !== [] && $i < 1000; ++$i) {
             usleep(1000); // the kernel needs a moment to end a killed process
         }
     }

@@ -15,7 +15,7 @@ namespace Spindle\Internal\Launcher;
  */
 final class LauncherProtocol
 {
-    public const HEADER = 9;
+    public const HEADER_BYTES = 9;
 
     // Pool to launcher.
     public const CONFIGURE = 1;

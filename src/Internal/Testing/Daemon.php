@@ -31,10 +31,10 @@ final class Daemon
     public function __construct(
         private readonly string $name,
         private readonly array $command,
-        private readonly TestServerState $remains,
+        private readonly TestServerState $state,
         private readonly ?\Closure $pid = null,
     ) {
-        $this->logFile = "{$remains->directory}/log";
+        $this->logFile = "{$state->directory}/log";
     }
 
     /**
@@ -80,7 +80,7 @@ final class Daemon
     {
         foreach ($signals as $signal => $seconds) {
             $this->signal($signal);
-            $this->remains->signal(self::SIGCONT);
+            $this->state->signal(self::SIGCONT);
             if (Wait::until(fn(): bool => !$this->isRunning(), $seconds)) {
                 return;
             }

@@ -9,15 +9,15 @@ final class TestServerSettings
 {
     /**
      * @param array<string, string|int|float|bool> $settings
-     * @param list<string>                         $itsOwn   names of settings that the server chooses
+     * @param list<string>                         $reserved   names of settings that the server chooses
      * @param string                               $server   name of the server in messages
      *
      * @throws \ValueError
      */
-    public static function check(array $settings, array $itsOwn, string $server, string $file): void
+    public static function check(array $settings, array $reserved, string $server, string $file): void
     {
         foreach ($settings as $name => $value) {
-            if (\in_array(strtolower($name), $itsOwn, true)) {
+            if (\in_array(strtolower($name), $reserved, true)) {
                 throw new \ValueError("A temporary {$server} chooses its own {$name}");
             }
             if (preg_match('~[\r\n\0]~', "{$name}{$value}") === 1) {

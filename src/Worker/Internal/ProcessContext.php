@@ -93,7 +93,7 @@ final class ProcessContext implements Context
                 $weak->get()?->died($how);
             },
         );
-        $launcher->gather(LauncherProtocol::frame(
+        $launcher->queue(LauncherProtocol::frame(
             LauncherProtocol::CONFIGURE,
             0,
             pack('VVeC', self::UNLIMITED, 1, $this->grace, 0),

@@ -95,7 +95,7 @@ final class WorkerLink
     {
         $this->frame = $frame;
         $this->ended = $ended;
-        $this->frames->longest = $maxFrameBytes;
+        $this->frames->maxFrameBytes = $maxFrameBytes;
         $this->frames->expect($magic);
     }
 

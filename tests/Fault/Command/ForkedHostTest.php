@@ -70,7 +70,7 @@ final class ForkedHostTest extends TestCase
         $results = Host::call(self::class . '::forkAndGoOn', [$said], timeout: 20);
 
         self::assertSame(['' => self::COMMANDS], $results);
-        self::assertStringContainsString('was forked from', (string) file_get_contents($said));
+        self::assertStringContainsString('parent process of this fork', (string) file_get_contents($said));
     }
 
     /** @return array<string, int> */
@@ -93,7 +93,7 @@ final class ForkedHostTest extends TestCase
         $said = $this->path('said');
 
         self::assertSame("done\n", Host::call(self::class . '::forkBeside', [$said], timeout: 20));
-        self::assertStringContainsString('was forked from', (string) file_get_contents($said));
+        self::assertStringContainsString('parent process of this fork', (string) file_get_contents($said));
     }
 
     public static function forkBeside(string $said): string

@@ -52,7 +52,7 @@ final class LauncherDeathTest extends TestCase
         self::assertInstanceOf(LauncherException::class, $run->thrown);
         self::assertSame(['b', 'c'], $run->thrown->unfinished);
         self::assertStringContainsString('signal 9', $run->thrown->getMessage());
-        self::assertStringContainsString('2 commands', $run->thrown->getMessage());
+        self::assertStringContainsString('2 pending commands', $run->thrown->getMessage());
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]

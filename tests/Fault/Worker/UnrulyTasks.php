@@ -103,7 +103,7 @@ trait UnrulyTasks
         $outcome = self::outcome($pool->submit(new Call('writeToSockets', $bytes)));
 
         self::assertInstanceOf(WorkerCrashedException::class, $outcome);
-        self::assertStringContainsString('it wrote something that is no frame', $outcome->getMessage());
+        self::assertStringContainsString('it wrote bytes that are not a frame', $outcome->getMessage());
         self::assertUsable($pool);
     }
 

@@ -54,7 +54,7 @@ final class FrameReaderFuzzTest extends TestCase
                     self::read(Splits::random($bytes . $malformed, $longest), $seen);
                     self::fail('Taken for a frame');
                 } catch (MalformedFrameException $exception) {
-                    self::assertStringStartsWith('it wrote something that is no frame: "', $exception->getMessage());
+                    self::assertStringStartsWith('it wrote bytes that are not a frame: "', $exception->getMessage());
                     self::assertSame($frames, $seen);
                 }
             }

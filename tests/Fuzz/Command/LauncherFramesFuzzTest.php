@@ -57,7 +57,7 @@ final class LauncherFramesFuzzTest extends TestCase
         $answer = LauncherProtocol::frame(LauncherProtocol::READY, 0, pack('VV', 1, 1000) . 'scripted')
             . 'PHP Warning: what is this?';
         $this->expectException(LauncherException::class);
-        $this->expectExceptionMessage('it wrote something that is no frame: "PHP Warni');
+        $this->expectExceptionMessage('it wrote bytes that are not a frame: "PHP Warni');
         $this->resultsOf($answer, array_map(\strlen(...), Splits::random($answer, 70)));
     }
 

@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fuzz\Command;
 
 use Spindle\Internal\Launcher\Process\Backend;
-use Spindle\Internal\Launcher\Process\Job;
+use Spindle\Internal\Launcher\Process\JobScheduler;
+use Spindle\Internal\Launcher\Process\LauncherJob;
 use Spindle\Internal\Launcher\Process\StartFailure;
-use Spindle\Internal\Launcher\Process\Supervisor;
 
 /** Passes given pieces to the supervisor, then ends all jobs in turn, and records everything. It starts no process. */
 final class ScriptedBackend implements Backend
@@ -18,11 +18,11 @@ final class ScriptedBackend implements Backend
     /** Bytes that the supervisor has sent. */
     public string $sent = '';
 
-    /** @var array<int, Job> */
+    /** @var array<int, LauncherJob> */
     private array $jobs = [];
 
     /** @param list<string> $pieces */
-    public function __construct(private readonly Supervisor $supervisor, private array $pieces) {}
+    public function __construct(private readonly JobScheduler $scheduler, private array $pieces) {}
 
     public function name(): string
     {
@@ -40,7 +40,7 @@ final class ScriptedBackend implements Backend
             . json_encode($environment, \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_THROW_ON_ERROR);
     }
 
-    public function start(Job $job): bool
+    public function start(LauncherJob $job): bool
     {
         if (($job->arguments[0] ?? '') === 'missing') {
             throw new StartFailure(127, 'No such program');
@@ -56,15 +56,15 @@ final class ScriptedBackend implements Backend
     public function wait(int $deadline, bool $onlyPool): void
     {
         if ($this->pieces !== []) {
-            $this->supervisor->received(array_shift($this->pieces));
+            $this->scheduler->received(array_shift($this->pieces));
         } elseif ($this->jobs !== []) {
             $job = array_shift($this->jobs);
-            $this->supervisor->output($job, false, "output of {$job->id}");
-            $this->supervisor->output($job, true, "errors of {$job->id}");
-            $this->supervisor->exited($job, $job->id % 256, 0);
+            $this->scheduler->output($job, false, "output of {$job->id}");
+            $this->scheduler->output($job, true, "errors of {$job->id}");
+            $this->scheduler->exited($job, $job->id % 256, 0);
             // until an earlier deadline, frames are being gathered
         } elseif ($deadline === 0 || $deadline > hrtime(true) + 50_000_000) {
-            $this->supervisor->poolGone();
+            $this->scheduler->poolEnded();
         } else {
             usleep((int) max(0, ($deadline - hrtime(true)) / 1000));
         }
@@ -72,7 +72,7 @@ final class ScriptedBackend implements Backend
 
     public function awaitExit(int $nanoseconds): void {}
 
-    public function pidOf(Job $job): int
+    public function pidOf(LauncherJob $job): int
     {
         return 0x3FFFFFFF; // larger than any real value
     }
@@ -84,19 +84,19 @@ final class ScriptedBackend implements Backend
         return '';
     }
 
-    public function feed(Job $job): void
+    public function feed(LauncherJob $job): void
     {
         if (isset($this->jobs[$job->id])) {
             $this->asked[] = "feed {$job->id} " . \strlen($job->input);
         }
     }
 
-    public function listen(Job $job, bool $listen): void
+    public function listen(LauncherJob $job, bool $listen): void
     {
         $this->asked[] = "listen {$job->id} " . var_export($listen, true);
     }
 
-    public function abandon(Job $job): void
+    public function abandon(LauncherJob $job): void
     {
         $this->asked[] = "abandon {$job->id}";
     }
@@ -106,7 +106,7 @@ final class ScriptedBackend implements Backend
         $this->asked[] = "signal {$pid} {$signal}";
     }
 
-    public function isDeserted(): bool
+    public function hasNoProcesses(): bool
     {
         return true;
     }

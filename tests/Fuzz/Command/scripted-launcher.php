@@ -16,7 +16,7 @@ $received = '';
 $asked = 0;
 while ($asked < (int) $wanted && !feof(STDIN)) {
     $received .= (string) fread(STDIN, 8192);
-    while (strlen($received) >= LauncherProtocol::HEADER) {
+    while (strlen($received) >= LauncherProtocol::HEADER_BYTES) {
         /** @var array{length: int, type: int} $frame */
         $frame = unpack('Vlength/Ctype', $received);
         if (strlen($received) < 4 + $frame['length']) {

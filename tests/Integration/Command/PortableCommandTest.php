@@ -56,23 +56,23 @@ final class PortableCommandTest extends TestCase
     {
         yield 'an input that is a stream' => [
             static fn(Command $command): Command => $command->withInput(\STDIN),
-            'its input is an open stream; give it as a string',
+            'its input is an open stream. Pass the input as a string',
         ];
         yield 'an input that is a generator' => [
             static fn(Command $command): Command => $command->withInput(new \ArrayIterator(['x'])),
-            'its input is ArrayIterator; give it as a string',
+            'its input is ArrayIterator. Pass the input as a string',
         ];
         yield 'a closure' => [
             static fn(Command $command): Command => $command->withStdout(static fn() => null),
-            'its standard output goes to a closure; have it captured',
+            'its standard output goes to a closure. Capture it',
         ];
         yield 'a stream' => [
             static fn(Command $command): Command => $command->withStderr(\STDERR),
-            'its standard error goes to an open stream; have it captured',
+            'its standard error goes to an open stream. Capture it',
         ];
         yield 'the output of this process' => [
             static fn(Command $command): Command => $command->withStdout(Output::Inherit),
-            'its standard output goes to that of this process (Output::Inherit); have it captured',
+            'its standard output goes to that of this process (Output::Inherit). Capture it',
         ];
     }
 
@@ -106,6 +106,6 @@ final class PortableCommandTest extends TestCase
         self::assertStringContainsString('12345', PortableCommand::outcome($result, 10));
         $outcome = PortableCommand::outcome($result, 9);
         self::assertStringNotContainsString('12345', $outcome);
-        self::assertStringContainsString('its output has 10 bytes, and an outcome may have 9', $outcome);
+        self::assertStringContainsString('its output has 10 bytes, more than the 9 of', $outcome);
     }
 }

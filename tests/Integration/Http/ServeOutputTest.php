@@ -216,7 +216,7 @@ final class ServeOutputTest extends TestCase
         self::assertSame('x', strtolower($this->get('/callback')->body), 'it does not wait');
         self::assertSame(500, $this->get('/callback?wait')->status);
         $this->awaitLogged(
-            'The handler of GET /callback?wait failed: This fiber can not wait while an output buffer is open that has a callback',
+            'The handler of GET /callback?wait failed: This fiber cannot wait while its output buffer has a callback',
         );
         self::assertSame('outer LogicException', $this->get('/nested')->body);
         self::assertSame('1', $this->get('/contents')->body);

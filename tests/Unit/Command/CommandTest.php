@@ -95,15 +95,15 @@ final class CommandTest extends TestCase
     public static function badValues(): iterable
     {
         $command = Command::of('ls');
-        yield 'no program' => [static fn() => Command::of(''), 'needs a program'];
-        yield 'NUL in the program' => [static fn() => Command::of("l\0s"), 'The program holds a NUL byte at offset 1'];
+        yield 'no program' => [static fn() => Command::of(''), 'program of a command must not be empty'];
+        yield 'NUL in the program' => [static fn() => Command::of("l\0s"), 'The program contains a NUL byte at offset 1'];
         yield 'NUL in an argument' => [
             static fn() => Command::of('ls', 'a', "b\0"),
-            "Argument 2 of 'ls' holds a NUL byte at offset 1",
+            "Argument 2 of 'ls' contains a NUL byte at offset 1",
         ];
         yield 'NUL in a line' => [
             static fn() => Command::shell("echo \0"),
-            'The shell line holds a NUL byte at offset 5',
+            'The shell line contains a NUL byte at offset 5',
         ];
         foreach ([0.0, -1.0, \INF, -\INF, \NAN] as $seconds) {
             yield "a timeout of {$seconds}" => [
@@ -118,21 +118,24 @@ final class CommandTest extends TestCase
         foreach (['', 'A=B', '=', "A\0"] as $name) {
             yield 'a variable named ' . json_encode($name) => [
                 static fn() => $command->withEnvironment([$name => 'x']),
-                "can't name an environment variable",
+                'is not a name of an environment variable',
             ];
         }
         yield 'NUL in a variable' => [
             static fn() => $command->withEnvironment(['A' => "x\0"]),
-            'The environment variable A holds a NUL byte at offset 1',
+            'The environment variable A contains a NUL byte at offset 1',
         ];
         yield 'an empty directory' => [static fn() => $command->withWorkingDirectory(''), 'must not be empty'];
         yield 'NUL in the directory' => [static fn() => $command->withWorkingDirectory("/tmp\0"), 'NUL'];
         // @phpstan-ignore argument.type (which is the point)
         yield 'a number as input' => [static fn() => $command->withInput(7), 'not int'];
+        yield 'a string as standard output' => [
+            // @phpstan-ignore argument.type (which is the point)
+            static fn() => $command->withStdout('file'),
+            'The target of standard output must be an Output, a closure or an open stream, not string',
+        ];
         // @phpstan-ignore argument.type (which is the point)
-        yield 'a string as standard output' => [static fn() => $command->withStdout('file'), 'Standard output goes to an Output, a closure or an open stream, not to string'];
-        // @phpstan-ignore argument.type (which is the point)
-        yield 'null as standard error' => [static fn() => $command->withStderr(null), 'Standard error goes to'];
+        yield 'null as standard error' => [static fn() => $command->withStderr(null), 'The target of standard error must be'];
     }
 
     /** @param \Closure(): mixed $make */

@@ -24,7 +24,7 @@ interface Backend
      *
      * @throws StartFailure when it can't be started at all
      */
-    public function start(Job $job): bool;
+    public function start(LauncherJob $job): bool;
 
     /**
      * Waits for the next event, and reports all that have occurred to the supervisor.
@@ -35,7 +35,7 @@ interface Backend
     public function wait(int $deadline, bool $onlyPool): void;
 
     /** Returns the process id, as long as no exit was reported. */
-    public function pidOf(Job $job): int;
+    public function pidOf(LauncherJob $job): int;
 
     /**
      * Waits for an exit, without events of the pool.
@@ -48,16 +48,16 @@ interface Backend
     public function send(string $bytes): string;
 
     /** Writes as much input as the job can receive now; closes the pipe after the end of the input. */
-    public function feed(Job $job): void;
+    public function feed(LauncherJob $job): void;
 
     /** Starts or stops reading the job's output. */
-    public function listen(Job $job, bool $listen): void;
+    public function listen(LauncherJob $job, bool $listen): void;
 
     /** Gives up a job whose process can't be ended. Its exit will not be reported. */
-    public function abandon(Job $job): void;
+    public function abandon(LauncherJob $job): void;
 
     public function signal(int $pid, int $signal): void;
 
     /** Whether nothing that was started here is left. */
-    public function isDeserted(): bool;
+    public function hasNoProcesses(): bool;
 }

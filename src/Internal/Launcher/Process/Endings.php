@@ -32,35 +32,35 @@ final class Endings
     private const MAX_PAUSE_NANOSECONDS = 50_000_000;
 
     /** Points in time on the monotonic clock. */
-    private const AT_ONCE = 1;
+    private const IMMEDIATELY = 1;
     private const NEVER = \PHP_INT_MAX;
 
     /** Seconds that jobs have to end after SIGTERM. */
     public float $grace = 2.0;
 
-    /** @var array<int, Job> jobs that the next {@see enforceLimits()} ends for the pool, by id */
+    /** @var array<int, LauncherJob> jobs that the next {@see enforceLimits()} ends for the pool, by id */
     private array $cancelled = [];
 
-    /** @var array<int, Job> running jobs that are ended and whose own process is gone */
+    /** @var array<int, LauncherJob> running jobs that are ended and whose own process is gone */
     private array $lingering = [];
 
     /** Earliest end of any time limit, grace or wait for a killed process, on the monotonic clock. */
     private int $deadline = self::NEVER;
-    private int $lookAt = self::NEVER;
-    private int $look = self::MIN_PAUSE_NANOSECONDS;
+    private int $nextSearch = self::NEVER;
+    private int $searchInterval = self::MIN_PAUSE_NANOSECONDS;
 
     public function __construct(private readonly Backend $backend, private readonly Trees $trees) {}
 
     /** Starts the job's time limits. */
-    public function started(Job $job): void
+    public function started(LauncherJob $job): void
     {
         if ($job->timeout > 0 || $job->idleTimeout > 0) {
-            $this->expect(min(self::timeoutOf($job), self::silenceOf($job)));
+            $this->lowerDeadline(min(self::timeoutDeadline($job), self::idleDeadline($job)));
         }
     }
 
-    /** @param Job $job running job */
-    public function cancel(Job $job): void
+    /** @param LauncherJob $job running job */
+    public function cancel(LauncherJob $job): void
     {
         if ($job->ending === 0) {
             $this->cancelled[$job->id] = $job;
@@ -68,24 +68,24 @@ final class Endings
     }
 
     /** Notes that the own process of a job that is being ended is gone. */
-    public function linger(Job $job): void
+    public function linger(LauncherJob $job): void
     {
         $this->lingering[$job->id] = $job;
-        $this->lookAt = self::AT_ONCE;
+        $this->nextSearch = self::IMMEDIATELY;
     }
 
     /** Notes that a descendant of some job, adopted by this process, has ended. */
     public function orphanEnded(): void
     {
         if ($this->lingering !== []) {
-            $this->lookAt = self::AT_ONCE;
+            $this->nextSearch = self::IMMEDIATELY;
         }
     }
 
     /** Returns when {@see enforceLimits()} is due, on the monotonic clock in nanoseconds; 0 for never. */
     public function nextDeadline(): int
     {
-        $next = min($this->deadline, $this->lookAt);
+        $next = min($this->deadline, $this->nextSearch);
 
         return $next === self::NEVER ? 0 : $next;
     }
@@ -93,10 +93,10 @@ final class Endings
     /**
      * Does everything that is due. Mostly this is nothing, at the cost of a few comparisons.
      *
-     * @param array<int, Job> $running  jobs that were started and not reported, by id
+     * @param array<int, LauncherJob> $running  jobs that were started and not reported, by id
      * @param bool            $onlyPool the jobs' output is ignored now, because the pool does not receive
      *
-     * @return list<Job> jobs of these that are over
+     * @return list<LauncherJob> jobs of these that are over
      */
     public function enforceLimits(array $running, bool $onlyPool): array
     {
@@ -105,13 +105,13 @@ final class Endings
             $this->end(array_values(array_intersect_key($this->cancelled, $running)), LauncherProtocol::CANCELLED);
             $this->cancelled = [];
         }
-        if ($this->deadline === self::NEVER && $this->lookAt === self::NEVER) {
+        if ($this->deadline === self::NEVER && $this->nextSearch === self::NEVER) {
             return [];
         }
         $now = hrtime(true);
         $over = $this->deadline <= $now ? $this->endOverdue($running, $onlyPool, $now) : [];
 
-        return $this->lookAt <= $now ? [...$over, ...$this->lookForSurvivors($now)] : $over;
+        return $this->nextSearch <= $now ? [...$over, ...$this->findSurvivors($now)] : $over;
     }
 
     /** Ends all processes, because the pool is gone; returns when they have ended. */
@@ -121,13 +121,13 @@ final class Endings
     }
 
     /** Returns the time at which it has run for too long. */
-    private static function timeoutOf(Job $job): int
+    private static function timeoutDeadline(LauncherJob $job): int
     {
         return $job->timeout > 0 ? $job->started + self::nanoseconds($job->timeout) : self::NEVER;
     }
 
     /** Returns the time at which it has been silent for too long. */
-    private static function silenceOf(Job $job): int
+    private static function idleDeadline(LauncherJob $job): int
     {
         return $job->idleTimeout > 0 ? $job->lastOutput + self::nanoseconds($job->idleTimeout) : self::NEVER;
     }
@@ -138,12 +138,12 @@ final class Endings
         return (int) (min($seconds, 1e9) * 1e9);
     }
 
-    private function expect(int $deadline): void
+    private function lowerDeadline(int $deadline): void
     {
         $this->deadline = min($this->deadline, $deadline);
     }
 
-    /** @param list<Job> $jobs */
+    /** @param list<LauncherJob> $jobs */
     private function end(array $jobs, int $reason): void
     {
         if ($jobs === []) {
@@ -153,16 +153,16 @@ final class Endings
         foreach ($jobs as $job) {
             $job->ending = $reason;
             $job->killAt = hrtime(true) + self::nanoseconds($this->grace);
-            $this->expect($job->killAt);
+            $this->lowerDeadline($job->killAt);
             $ids[$job->id] = true;
         }
         $this->trees->terminate($ids, $this->trees->alive());
     }
 
     /**
-     * @param array<int, Job> $running
+     * @param array<int, LauncherJob> $running
      *
-     * @return list<Job> jobs that can't be ended
+     * @return list<LauncherJob> jobs that can't be ended
      */
     private function endOverdue(array $running, bool $onlyPool, int $now): array
     {
@@ -171,27 +171,27 @@ final class Endings
         $timedOut = $idle = $kill = $over = [];
         foreach ($running as $job) {
             if ($job->ending === 0) {
-                if ($onlyPool || $job->untaken > LauncherProtocol::OUTPUT_WINDOW) {
+                if ($onlyPool || $job->unacknowledged > LauncherProtocol::OUTPUT_WINDOW) {
                     $job->lastOutput = $now; // not silent, but ignored
                 }
-                $timeout = self::timeoutOf($job);
-                $silence = self::silenceOf($job);
+                $timeout = self::timeoutDeadline($job);
+                $idleAt = self::idleDeadline($job);
                 if ($timeout <= $now) {
                     $timedOut[] = $job;
-                } elseif ($silence <= $now) {
+                } elseif ($idleAt <= $now) {
                     $idle[] = $job;
                 } else {
-                    $this->expect(min($timeout, $silence));
+                    $this->lowerDeadline(min($timeout, $idleAt));
                 }
             } elseif ($job->killAt > $now) {
-                $this->expect($job->killAt);
+                $this->lowerDeadline($job->killAt);
             } elseif ($job->killed) {
                 $this->abandon($job);
                 $over[] = $job;
             } else {
                 $job->killed = true;
                 $job->killAt = $now + self::KILL_TIMEOUT_NANOSECONDS;
-                $this->expect($job->killAt);
+                $this->lowerDeadline($job->killAt);
                 $kill[$job->id] = true;
             }
         }
@@ -203,7 +203,7 @@ final class Endings
     }
 
     /** Frees the slot of a job that neither ends nor can be ended, and reports it. */
-    private function abandon(Job $job): void
+    private function abandon(LauncherJob $job): void
     {
         $job->ending |= LauncherProtocol::SURVIVED;
         if (isset($this->lingering[$job->id])) {
@@ -214,8 +214,8 @@ final class Endings
         }
     }
 
-    /** @return list<Job> jobs without any process left */
-    private function lookForSurvivors(int $now): array
+    /** @return list<LauncherJob> jobs without any process left */
+    private function findSurvivors(int $now): array
     {
         $alive = $this->trees->alive();
         $this->trees->terminate($this->lingering, $alive);
@@ -224,8 +224,10 @@ final class Endings
         $over = array_values(array_diff_key($this->lingering, $alive));
         $this->lingering = $left;
         // Adopted orphans report their end. Without adoption, searches become less frequent.
-        $this->look = $left === [] ? self::MIN_PAUSE_NANOSECONDS : min($this->look * 2, self::MAX_PAUSE_NANOSECONDS);
-        $this->lookAt = $left === [] ? self::NEVER : $now + $this->look;
+        $this->searchInterval = $left === []
+            ? self::MIN_PAUSE_NANOSECONDS
+            : min($this->searchInterval * 2, self::MAX_PAUSE_NANOSECONDS);
+        $this->nextSearch = $left === [] ? self::NEVER : $now + $this->searchInterval;
 
         return $over;
     }

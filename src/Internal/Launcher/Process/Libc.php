@@ -19,7 +19,8 @@ final class Libc
         typedef struct { char opaque[1024]; } spawn_actions;
         typedef struct { char opaque[1024]; } spawn_attributes;
         typedef struct { char opaque[256]; } signal_set;
-        int posix_spawn(int *pid, const char *path, spawn_actions *actions, spawn_attributes *attributes, const void *argv, const void *envp);
+        int posix_spawn(int *pid, const char *path, spawn_actions *actions, spawn_attributes *attributes,
+            const void *argv, const void *envp);
         int posix_spawn_file_actions_init(spawn_actions *);
         int posix_spawn_file_actions_adddup2(spawn_actions *, int, int);
         int posix_spawn_file_actions_destroy(spawn_actions *);

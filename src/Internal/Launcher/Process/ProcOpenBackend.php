@@ -12,7 +12,7 @@ namespace Spindle\Internal\Launcher\Process;
  */
 final class ProcOpenBackend implements Backend
 {
-    private const READ_SIZE = 1 << 16;
+    private const READ_BYTES = 1 << 16;
 
     /** Maximum size of a pipe (/proc/sys/fs/pipe-max-size, default), in bytes. */
     private const MAX_PIPE_BYTES = 1 << 20;
@@ -30,10 +30,10 @@ final class ProcOpenBackend implements Backend
 
     private readonly ProcessOpener $opener;
 
-    /** @var array<int, Job> by id */
+    /** @var array<int, LauncherJob> by id */
     private array $jobs = [];
 
-    /** @var array<int, Job> jobs whose exit pipe was closed while their process still existed */
+    /** @var array<int, LauncherJob> jobs whose exit pipe was closed while their process still existed */
     private array $exiting = [];
 
     /**
@@ -47,22 +47,22 @@ final class ProcOpenBackend implements Backend
     /** @var array<int, resource> streams that wait to be written, by number */
     private array $writes = [];
 
-    /** @var array<int, array{Job, int}> job and the child's descriptor, by the stream's number */
-    private array $of = [];
+    /** @var array<int, array{LauncherJob, int}> job and the child's descriptor, by the stream's number */
+    private array $jobOf = [];
 
     /** Maximum and current number of descriptors for jobs. */
     private readonly int $descriptors;
     private int $open = 0;
 
     /** Nanoseconds before the next check for announced exits. */
-    private int $look = self::MIN_CHECK_NANOSECONDS;
+    private int $checkInterval = self::MIN_CHECK_NANOSECONDS;
 
     /** @var list<resource|null> handles of processes that can't be ended */
     private array $abandoned = [];
     private bool $childEnded = false;
-    private bool $everStarted = false;
+    private bool $hasStarted = false;
 
-    public function __construct(private readonly Supervisor $supervisor, string $token, private readonly int $poolPid)
+    public function __construct(private readonly JobScheduler $scheduler, string $token, private readonly int $poolPid)
     {
         $this->descriptors = self::descriptors();
         $this->opener = new ProcessOpener($token);
@@ -74,7 +74,7 @@ final class ProcOpenBackend implements Backend
             posix_setsid();
         }
         if (\function_exists('pcntl_signal')) {
-            $this->takeSignals();
+            $this->handleSignals();
         }
     }
 
@@ -101,16 +101,16 @@ final class ProcOpenBackend implements Backend
         $this->opener->useEnvironment($environment);
     }
 
-    public function start(Job $job): bool
+    public function start(LauncherJob $job): bool
     {
         if (!$this->opener->start($job, $this->descriptors - $this->open)) {
             return false;
         }
-        $this->everStarted = true;
+        $this->hasStarted = true;
         $this->jobs[$job->id] = $job;
         $this->open += \count($job->pipes);
         foreach ($job->pipes as $descriptor => $pipe) {
-            $this->of[(int) $pipe] = [$job, $descriptor];
+            $this->jobOf[(int) $pipe] = [$job, $descriptor];
         }
         $exitPipe = $job->pipes[ProcessOpener::EXIT_PIPE];
         $this->reads[(int) $exitPipe] = $exitPipe;
@@ -120,7 +120,7 @@ final class ProcOpenBackend implements Backend
         return true;
     }
 
-    public function pidOf(Job $job): int
+    public function pidOf(LauncherJob $job): int
     {
         if ($job->pid === 0 && $job->process !== null) {
             $status = proc_get_status($job->process);
@@ -129,7 +129,7 @@ final class ProcOpenBackend implements Backend
                 // PHP before 8.3 reports an exit once, and this call has taken it.
                 $this->statuses[$job->id] = $status;
                 $this->exiting[$job->id] = $job;
-                $this->look = 0;
+                $this->checkInterval = 0;
             }
         }
 
@@ -139,12 +139,12 @@ final class ProcOpenBackend implements Backend
     public function wait(int $deadline, bool $onlyPool): void
     {
         $now = hrtime(true);
-        $look = $this->jobs === [] ? \PHP_INT_MAX : $now + match (true) {
-            $this->exiting !== [] => $this->look,
+        $nextCheck = $this->jobs === [] ? \PHP_INT_MAX : $now + match (true) {
+            $this->exiting !== [] => $this->checkInterval,
             \function_exists('pcntl_signal') => self::PCNTL_CHECK_NANOSECONDS,
             default => self::NO_PCNTL_CHECK_NANOSECONDS,
         };
-        $until = $deadline === 0 ? $look : min($deadline, $look);
+        $until = $deadline === 0 ? $nextCheck : min($deadline, $nextCheck);
         $left = (int) max(0, $until - $now);
         $reads = $onlyPool ? [\STDIN] : [\STDIN, ...$this->reads];
         $writes = $onlyPool ? [] : $this->writes;
@@ -165,7 +165,7 @@ final class ProcOpenBackend implements Backend
             pcntl_signal_dispatch();
         }
         $exits = $count !== false && $count > 0 ? $this->handle($reads, $writes) : [];
-        $this->takeExits($exits, $count === 0 && $until === $look);
+        $this->collectExits($exits, $count === 0 && $until === $nextCheck);
     }
 
     public function awaitExit(int $nanoseconds): void
@@ -174,14 +174,14 @@ final class ProcOpenBackend implements Backend
         if (\function_exists('pcntl_signal_dispatch')) {
             pcntl_signal_dispatch();
         }
-        $this->takeExits([], true);
+        $this->collectExits([], true);
     }
 
     public function send(string $bytes): string
     {
         $written = @fwrite(\STDOUT, $bytes);
         if ($written === false) {
-            $this->supervisor->poolGone();
+            $this->scheduler->poolEnded();
 
             return '';
         }
@@ -194,7 +194,7 @@ final class ProcOpenBackend implements Backend
         return substr($bytes, $written);
     }
 
-    public function feed(Job $job): void
+    public function feed(LauncherJob $job): void
     {
         $pipe = $job->pipes[0] ?? null;
         if ($pipe === null) {
@@ -203,14 +203,14 @@ final class ProcOpenBackend implements Backend
         $written = $job->input === '' ? 0 : @fwrite($pipe, $job->input);
         if ($written === false) {
             $job->input = '';
-            $this->supervisor->inputRefused($job);
+            $this->scheduler->inputRefused($job);
             $this->close($job, 0);
 
             return;
         }
         $job->input = substr($job->input, $written);
         if ($written > 0) {
-            $this->supervisor->inputTaken($job, $written);
+            $this->scheduler->inputTaken($job, $written);
         }
         if ($job->input !== '') {
             $this->writes[(int) $pipe] = $pipe;
@@ -221,7 +221,7 @@ final class ProcOpenBackend implements Backend
         }
     }
 
-    public function listen(Job $job, bool $listen): void
+    public function listen(LauncherJob $job, bool $listen): void
     {
         foreach (array_intersect_key($job->pipes, [1 => true, 2 => true]) as $pipe) {
             if ($listen) {
@@ -232,10 +232,10 @@ final class ProcOpenBackend implements Backend
         }
     }
 
-    public function abandon(Job $job): void
+    public function abandon(LauncherJob $job): void
     {
         unset($this->jobs[$job->id], $this->exiting[$job->id]);
-        $this->takeRest($job);
+        $this->readRest($job);
         // Releasing the handle would wait for the process.
         $this->abandoned[] = $job->process;
         $job->process = null;
@@ -246,9 +246,9 @@ final class ProcOpenBackend implements Backend
         Signals::send($pid, $signal);
     }
 
-    public function isDeserted(): bool
+    public function hasNoProcesses(): bool
     {
-        return !$this->everStarted;
+        return !$this->hasStarted;
     }
 
     /** Returns how many descriptors jobs may have, below the limit of stream_select and without those in use here. */
@@ -267,7 +267,7 @@ final class ProcOpenBackend implements Backend
     }
 
     /** Handles signals and blocks none: exec resets a handled signal, but not an ignored or blocked one. */
-    private function takeSignals(): void
+    private function handleSignals(): void
     {
         pcntl_sigprocmask(\SIG_SETMASK, []);
         pcntl_signal(\SIGPIPE, static fn() => null);
@@ -275,7 +275,7 @@ final class ProcOpenBackend implements Backend
             $this->childEnded = true;
         }, false);
         foreach ([\SIGTERM, \SIGINT, \SIGHUP] as $signal) {
-            pcntl_signal($signal, $this->supervisor->poolGone(...), false);
+            pcntl_signal($signal, $this->scheduler->poolEnded(...), false);
         }
     }
 
@@ -283,13 +283,13 @@ final class ProcOpenBackend implements Backend
      * @param array<resource> $reads
      * @param array<resource> $writes
      *
-     * @return array<int, Job> jobs whose exit pipe was closed
+     * @return array<int, LauncherJob> jobs whose exit pipe was closed
      */
     private function handle(array $reads, array $writes): array
     {
         $exits = [];
         foreach ($reads as $stream) {
-            [$job, $descriptor] = $this->of[(int) $stream] ?? [null, 0];
+            [$job, $descriptor] = $this->jobOf[(int) $stream] ?? [null, 0];
             if ($stream === \STDIN) {
                 $this->receive();
             } elseif ($job !== null && $descriptor === ProcessOpener::EXIT_PIPE) {
@@ -300,8 +300,8 @@ final class ProcOpenBackend implements Backend
             }
         }
         foreach ($writes as $stream) {
-            if (isset($this->of[(int) $stream])) {
-                $this->feed($this->of[(int) $stream][0]);
+            if (isset($this->jobOf[(int) $stream])) {
+                $this->feed($this->jobOf[(int) $stream][0]);
             }
         }
 
@@ -310,25 +310,25 @@ final class ProcOpenBackend implements Backend
 
     private function receive(): void
     {
-        $bytes = @fread(\STDIN, self::READ_SIZE);
+        $bytes = @fread(\STDIN, self::READ_BYTES);
         if ($bytes !== '' && $bytes !== false) {
-            $this->supervisor->received($bytes);
+            $this->scheduler->received($bytes);
         } elseif (feof(\STDIN)) {
-            $this->supervisor->poolGone();
+            $this->scheduler->poolEnded();
         }
     }
 
     /**
-     * @param array<int, Job> $announced
-     * @param bool            $look whether to check all jobs
+     * @param array<int, LauncherJob> $announced
+     * @param bool            $checksAll whether to check all jobs
      */
-    private function takeExits(array $announced, bool $look): void
+    private function collectExits(array $announced, bool $checksAll): void
     {
-        if ($look && \function_exists('posix_getppid') && posix_getppid() !== $this->poolPid) {
-            $this->supervisor->poolGone(); // a fork of the pool's process still has the pipe
+        if ($checksAll && \function_exists('posix_getppid') && posix_getppid() !== $this->poolPid) {
+            $this->scheduler->poolEnded(); // a fork of the pool's process still has the pipe
         }
         $candidates = $announced + $this->exiting;
-        if ($look || ($this->childEnded && $candidates === [])) {
+        if ($checksAll || ($this->childEnded && $candidates === [])) {
             $candidates = $this->jobs;
         }
         $this->childEnded = false;
@@ -346,23 +346,24 @@ final class ProcOpenBackend implements Backend
                 $this->exited($job, $status);
             } elseif (isset($announced[$id])) {
                 $this->exiting[$id] = $job;
-                $this->look = self::MIN_CHECK_NANOSECONDS;
+                $this->checkInterval = self::MIN_CHECK_NANOSECONDS;
             }
         }
-        if ($look) {
-            $this->look = min(max(self::MIN_CHECK_NANOSECONDS, $this->look * 2), 50 * self::MIN_CHECK_NANOSECONDS);
+        if ($checksAll) {
+            $doubled = max(self::MIN_CHECK_NANOSECONDS, $this->checkInterval * 2);
+            $this->checkInterval = min($doubled, 50 * self::MIN_CHECK_NANOSECONDS);
         }
     }
 
     /** @param array{exitcode: int, signaled: bool, termsig: int} $status */
-    private function exited(Job $job, array $status): void
+    private function exited(LauncherJob $job, array $status): void
     {
         unset($this->jobs[$job->id]);
-        $this->takeRest($job);
+        $this->readRest($job);
         \assert(\is_resource($job->process));
         proc_close($job->process);
         $job->process = null;
-        $this->supervisor->exited(
+        $this->scheduler->exited(
             $job,
             $status['signaled'] ? -1 : $status['exitcode'],
             $status['signaled'] ? $status['termsig'] : 0,
@@ -372,7 +373,7 @@ final class ProcOpenBackend implements Backend
     /**
      * Reads the rest of the pipes, up to their capacity, because a descendant may still be writing. Then closes them.
      */
-    private function takeRest(Job $job): void
+    private function readRest(LauncherJob $job): void
     {
         $rest = 0;
         $none = null;
@@ -393,13 +394,13 @@ final class ProcOpenBackend implements Backend
     }
 
     /** @return int number of bytes */
-    private function read(Job $job, int $descriptor): int
+    private function read(LauncherJob $job, int $descriptor): int
     {
         $pipe = $job->pipes[$descriptor];
-        $bytes = @fread($pipe, self::READ_SIZE);
+        $bytes = @fread($pipe, self::READ_BYTES);
         $length = \strlen((string) $bytes);
         if ($length > 0) {
-            $this->supervisor->output($job, $descriptor === 2, (string) $bytes);
+            $this->scheduler->output($job, $descriptor === 2, (string) $bytes);
         } elseif (feof($pipe)) {
             $this->close($job, $descriptor);
         }
@@ -407,10 +408,11 @@ final class ProcOpenBackend implements Backend
         return $length;
     }
 
-    private function close(Job $job, int $descriptor): void
+    private function close(LauncherJob $job, int $descriptor): void
     {
         $pipe = $job->pipes[$descriptor];
-        unset($this->reads[(int) $pipe], $this->writes[(int) $pipe], $this->of[(int) $pipe], $job->pipes[$descriptor]);
+        $id = (int) $pipe;
+        unset($this->reads[$id], $this->writes[$id], $this->jobOf[$id], $job->pipes[$descriptor]);
         fclose($pipe);
         --$this->open;
     }

@@ -54,7 +54,7 @@ final class ProcessOpener
      *
      * @throws StartFailure
      */
-    public function start(Job $job, int $available): bool
+    public function start(LauncherJob $job, int $available): bool
     {
         Programs::enter($job->directory);
         umask($job->umask);
@@ -96,7 +96,7 @@ final class ProcessOpener
      * @return list<string>|null as `NAME=value`, because proc_open would drop empty values by name; null (fastest) for
      *                           the launcher's own
      */
-    private function environmentOf(Job $job): ?array
+    private function environmentOf(LauncherJob $job): ?array
     {
         $marker = LauncherProtocol::MARKER . "={$this->token}.{$job->id}";
         if ($job->changes === []) {
@@ -168,7 +168,7 @@ final class ProcessOpener
     }
 
     /** @return array<int, list<string>|resource> */
-    private function descriptorsOf(Job $job): array
+    private function descriptorsOf(LauncherJob $job): array
     {
         $flags = $job->flags;
         $null = $this->null;

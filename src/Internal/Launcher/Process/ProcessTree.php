@@ -44,7 +44,7 @@ final class ProcessTree
             }
             $parents[$pid] = $parent;
             $starts[$pid] = $start;
-            $job = $roots[$pid] ?? self::marked($pid, $token) ?? $roots[$group] ?? $known["{$pid}.{$start}"]
+            $job = $roots[$pid] ?? self::jobOfMarker($pid, $token) ?? $roots[$group] ?? $known["{$pid}.{$start}"]
                 ?? ($session === $ancestor && $roots === [] ? self::UNCLAIMED : null);
             if ($job !== null) {
                 $jobs[$pid] = $job;
@@ -53,7 +53,7 @@ final class ProcessTree
 
         $found = $known = [];
         foreach ($parents as $pid => $_) {
-            $job = self::claim($pid, $parents, $jobs, $ancestor);
+            $job = self::ownerOf($pid, $parents, $jobs, $ancestor);
             if ($job !== null) {
                 $found[$pid] = $job;
             }
@@ -73,13 +73,13 @@ final class ProcessTree
      *
      * @return list<int>
      */
-    public static function look(\Closure $find): array
+    public static function findStable(\Closure $find): array
     {
-        $looks = 0;
+        $searches = 0;
         do {
             $newest = self::newest();
             $found = $find();
-        } while ($found === [] && self::newest() !== $newest && ++$looks < self::MAX_SEARCHES);
+        } while ($found === [] && self::newest() !== $newest && ++$searches < self::MAX_SEARCHES);
 
         return $found;
     }
@@ -94,7 +94,7 @@ final class ProcessTree
     {
         $stopped = [];
         do {
-            $new = self::look(static fn(): array => array_values(array_diff($find(), $stopped)));
+            $new = self::findStable(static fn(): array => array_values(array_diff($find(), $stopped)));
             foreach ($new as $pid) {
                 $kill($pid, 19); // SIGSTOP
                 $stopped[] = $pid;
@@ -137,7 +137,7 @@ final class ProcessTree
         return self::stat($pid)[4] ?? 0;
     }
 
-    private static function marked(int $pid, string $token): ?int
+    private static function jobOfMarker(int $pid, string $token): ?int
     {
         $environment = @file_get_contents("/proc/{$pid}/environ");
         $marker = "\0" . LauncherProtocol::MARKER . "={$token}.";
@@ -150,7 +150,7 @@ final class ProcessTree
      * @param array<int, int> $parents
      * @param array<int, int> $jobs
      */
-    private static function claim(int $pid, array $parents, array $jobs, int $ancestor): ?int
+    private static function ownerOf(int $pid, array $parents, array $jobs, int $ancestor): ?int
     {
         for ($seen = []; !isset($seen[$pid]); $pid = $parents[$pid]) {
             $seen[$pid] = true;

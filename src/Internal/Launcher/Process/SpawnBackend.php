@@ -14,7 +14,7 @@ namespace Spindle\Internal\Launcher\Process;
  */
 final class SpawnBackend implements Backend
 {
-    private const READ_SIZE = 1 << 18;
+    private const READ_BYTES = 1 << 18;
 
     /** Index of the maximum memory (ru_maxrss, in KiB) in a struct rusage, after two struct timeval. */
     private const MAXRSS_INDEX = 4;
@@ -40,21 +40,21 @@ final class SpawnBackend implements Backend
     /** @var Integers a struct rusage, of more than the necessary size, for wait4() */
     private readonly object $usage;
 
-    /** @var array<int, Job> by pid */
+    /** @var array<int, LauncherJob> by pid */
     private array $jobs = [];
 
-    /** @var array<int, Job> by the descriptor of our end of the pipe */
+    /** @var array<int, LauncherJob> by the descriptor of our end of the pipe */
     private array $outputs = [];
 
-    /** @var array<int, Job> */
+    /** @var array<int, LauncherJob> */
     private array $errors = [];
 
-    /** @var array<int, Job> */
+    /** @var array<int, LauncherJob> */
     private array $inputs = [];
 
     private bool $awaitingPool = false;
 
-    public function __construct(private readonly Supervisor $supervisor, string $token, int $poolPid)
+    public function __construct(private readonly JobScheduler $scheduler, string $token, int $poolPid)
     {
         $this->libc = new Libc();
         $this->c = $c = $this->libc->functions;
@@ -67,11 +67,11 @@ final class SpawnBackend implements Backend
         $this->closeOnExec();
 
         $this->spawner = new Spawner($this->libc, $token);
-        $this->buffer = $this->libc->new('char[' . self::READ_SIZE . ']');
+        $this->buffer = $this->libc->new('char[' . self::READ_BYTES . ']');
         $this->status = $this->libc->integers('int[1]');
         $this->usage = $this->libc->integers('long[64]');
 
-        $this->signals = $this->takeSignals();
+        $this->signals = $this->blockSignals();
         $this->epoll = new Epoll($this->libc);
         $this->epoll->watch(0, Epoll::READABLE);
         $this->epoll->watch($this->signals, Epoll::READABLE);
@@ -106,7 +106,7 @@ final class SpawnBackend implements Backend
         $this->spawner->useEnvironment($environment);
     }
 
-    public function start(Job $job): bool
+    public function start(LauncherJob $job): bool
     {
         if (!$this->spawner->start($job)) {
             return false;
@@ -124,7 +124,7 @@ final class SpawnBackend implements Backend
         return true;
     }
 
-    public function pidOf(Job $job): int
+    public function pidOf(LauncherJob $job): int
     {
         return $job->pid;
     }
@@ -162,7 +162,7 @@ final class SpawnBackend implements Backend
             return '';
         }
         if ($written < 0 && $this->libc->errno() !== Libc::EAGAIN && $this->libc->errno() !== Libc::EINTR) {
-            $this->supervisor->poolGone();
+            $this->scheduler->poolEnded();
 
             return '';
         }
@@ -174,7 +174,7 @@ final class SpawnBackend implements Backend
         return $written > 0 ? substr($bytes, $written) : $bytes;
     }
 
-    public function feed(Job $job): void
+    public function feed(LauncherJob $job): void
     {
         if ($job->in < 0) {
             return;
@@ -189,13 +189,13 @@ final class SpawnBackend implements Backend
                     return;
                 }
                 $job->input = '';
-                $this->supervisor->inputRefused($job);
+                $this->scheduler->inputRefused($job);
                 $this->closeInput($job);
 
                 return;
             }
             $job->input = substr($job->input, $written);
-            $this->supervisor->inputTaken($job, $written);
+            $this->scheduler->inputTaken($job, $written);
         }
         if ($job->input !== '') {
             $this->awaitInput($job);
@@ -207,7 +207,7 @@ final class SpawnBackend implements Backend
         }
     }
 
-    public function listen(Job $job, bool $listen): void
+    public function listen(LauncherJob $job, bool $listen): void
     {
         foreach ([$job->out, $job->err] as $descriptor) {
             if ($descriptor >= 0) {
@@ -216,10 +216,10 @@ final class SpawnBackend implements Backend
         }
     }
 
-    public function abandon(Job $job): void
+    public function abandon(LauncherJob $job): void
     {
         unset($this->jobs[$job->pid]);
-        $this->takeRest($job);
+        $this->readRest($job);
     }
 
     public function signal(int $pid, int $signal): void
@@ -227,7 +227,7 @@ final class SpawnBackend implements Backend
         $this->c->kill($pid, $signal);
     }
 
-    public function isDeserted(): bool
+    public function hasNoProcesses(): bool
     {
         // ECHILD is the only possible error: as a subreaper this process is the ancestor of all that it started.
         return $this->c->waitid(0, 0, $this->buffer, 1 | 4 | 0x01000000) < 0; // WNOHANG | WEXITED | WNOWAIT
@@ -246,7 +246,7 @@ final class SpawnBackend implements Backend
     }
 
     /** Blocks the signals that are read from a descriptor instead. */
-    private function takeSignals(): int
+    private function blockSignals(): int
     {
         // An ignored SIGCHLD, inherited from the parent, would hide exits of children.
         $this->c->signal(17, null);
@@ -277,11 +277,11 @@ final class SpawnBackend implements Backend
             unset($ready[0]);
         }
         if (isset($ready[$this->poolProcess])) {
-            $this->supervisor->poolGone();
+            $this->scheduler->poolEnded();
         }
         // Exits before output: an exit reads the rest of the output, and most commands have both at once.
         if (isset($ready[$this->signals])) {
-            $this->takeExits();
+            $this->collectExits();
         }
         foreach ($ready as $descriptor => $_) {
             if (isset($this->outputs[$descriptor])) {
@@ -296,41 +296,41 @@ final class SpawnBackend implements Backend
 
     private function receive(): void
     {
-        $length = $this->c->read(0, $this->buffer, self::READ_SIZE);
+        $length = $this->c->read(0, $this->buffer, self::READ_BYTES);
         if ($length > 0) {
-            $this->supervisor->received(\FFI::string($this->buffer, $length));
+            $this->scheduler->received(\FFI::string($this->buffer, $length));
         } elseif ($length === 0 || ($this->libc->errno() !== Libc::EAGAIN && $this->libc->errno() !== Libc::EINTR)) {
-            $this->supervisor->poolGone();
+            $this->scheduler->poolEnded();
         }
     }
 
-    private function takeExits(): void
+    private function collectExits(): void
     {
         $size = $this->c->read($this->signals, $this->buffer, 128 * 16);
         $received = $size > 0 ? \FFI::string($this->buffer, $size) : '';
         for ($i = 0; $i < $size; $i += 128) {
             if (\ord($received[$i]) !== 17) {
-                $this->supervisor->poolGone(); // TERM, INT or HUP
+                $this->scheduler->poolEnded(); // TERM, INT or HUP
             }
         }
         while (($pid = $this->c->wait4(-1, $this->status, 1, $this->usage)) > 0) {
             $job = $this->jobs[$pid] ?? null;
             if ($job === null) {
-                $this->supervisor->orphanEnded();
+                $this->scheduler->orphanEnded();
 
                 continue;
             }
             $status = $this->status[0];
             $job->memoryPeak = $this->usage[self::MAXRSS_INDEX] * 1024;
             unset($this->jobs[$pid]);
-            $this->takeRest($job);
+            $this->readRest($job);
             $signal = $status & 0x7F;
-            $this->supervisor->exited($job, $signal === 0 ? ($status >> 8) & 0xFF : -1, $signal);
+            $this->scheduler->exited($job, $signal === 0 ? ($status >> 8) & 0xFF : -1, $signal);
         }
     }
 
     /** Reads only what the pipes contain now, because a descendant may still be writing. */
-    private function takeRest(Job $job): void
+    private function readRest(LauncherJob $job): void
     {
         if ($job->out >= 0) {
             $this->read($job->out, $job, false, true);
@@ -343,20 +343,20 @@ final class SpawnBackend implements Backend
         }
     }
 
-    private function read(int $descriptor, Job $job, bool $isError, bool $last = false): void
+    private function read(int $descriptor, LauncherJob $job, bool $isError, bool $last = false): void
     {
-        $length = $this->c->read($descriptor, $this->buffer, self::READ_SIZE);
+        $length = $this->c->read($descriptor, $this->buffer, self::READ_BYTES);
         if ($length > 0) {
-            $this->supervisor->output($job, $isError, \FFI::string($this->buffer, $length));
+            $this->scheduler->output($job, $isError, \FFI::string($this->buffer, $length));
         }
         // F_GETPIPE_SZ: a pipe that the command has enlarged contains more than one read returns.
-        for ($left = $last && $length === self::READ_SIZE ? $this->c->fcntl(
+        for ($left = $last && $length === self::READ_BYTES ? $this->c->fcntl(
             $descriptor,
             1032,
         ) : 0; $left > 0 && $length > 0; $left -= $length) {
-            $length = $this->c->read($descriptor, $this->buffer, self::READ_SIZE);
+            $length = $this->c->read($descriptor, $this->buffer, self::READ_BYTES);
             if ($length > 0) {
-                $this->supervisor->output($job, $isError, \FFI::string($this->buffer, $length));
+                $this->scheduler->output($job, $isError, \FFI::string($this->buffer, $length));
             }
         }
         if ($last || $length === 0) {
@@ -370,7 +370,7 @@ final class SpawnBackend implements Backend
         }
     }
 
-    private function awaitInput(Job $job): void
+    private function awaitInput(LauncherJob $job): void
     {
         if (!isset($this->inputs[$job->in])) {
             $this->inputs[$job->in] = $job;
@@ -378,7 +378,7 @@ final class SpawnBackend implements Backend
         }
     }
 
-    private function closeInput(Job $job): void
+    private function closeInput(LauncherJob $job): void
     {
         unset($this->inputs[$job->in]);
         $this->c->close($job->in);

@@ -81,7 +81,7 @@ final class Spawner
      *
      * @throws StartFailure
      */
-    public function start(Job $job): bool
+    public function start(LauncherJob $job): bool
     {
         Programs::enter($job->directory);
         umask($job->umask);
@@ -149,7 +149,7 @@ final class Spawner
     }
 
     /** @throws StartFailure */
-    private function spawnOrFallBack(string $path, Job $job): int
+    private function spawnOrFallBack(string $path, LauncherJob $job): int
     {
         $error = $this->spawn($path, $job);
         $wasFoundByPath = !str_contains($job->arguments[0] ?? '/', '/');
@@ -166,7 +166,7 @@ final class Spawner
         return $this->spawn(Programs::SHELL, $job);
     }
 
-    private function resolve(Job $job): string
+    private function resolve(LauncherJob $job): string
     {
         if ($job->started - $this->foundSince > self::PATH_CACHE_NANOSECONDS) {
             $this->found = [];
@@ -183,7 +183,7 @@ final class Spawner
         return $this->found[$key] ??= Programs::find($program, $path);
     }
 
-    private function setEnvironment(Job $job): void
+    private function setEnvironment(LauncherJob $job): void
     {
         $marker = LauncherProtocol::MARKER . "={$this->token}.{$job->id}";
         $changes = implode("\0", $job->changes);
@@ -201,7 +201,7 @@ final class Spawner
     }
 
     /** Opens the pipes as pairs: our ends in $job->out, err and in, the child's in $job->childEnds. */
-    private function openPipes(Job $job): bool
+    private function openPipes(LauncherJob $job): bool
     {
         $flags = $job->flags;
         $piped = [
@@ -232,7 +232,7 @@ final class Spawner
     }
 
     /** Returns what the child does with its descriptors. The numbers repeat, so the lists are cached. */
-    private function actions(Job $job): \FFI\CData
+    private function actions(LauncherJob $job): \FFI\CData
     {
         $sources = [
             $job->childEnds[0] ?? $this->null,
@@ -257,7 +257,7 @@ final class Spawner
         return $this->actions[$key] = $actions;
     }
 
-    private function spawn(string $path, Job $job): int
+    private function spawn(string $path, LauncherJob $job): int
     {
         return $this->c->posix_spawn(
             $this->pid,
@@ -269,7 +269,7 @@ final class Spawner
         );
     }
 
-    private function closePipes(Job $job): void
+    private function closePipes(LauncherJob $job): void
     {
         foreach ([...$job->childEnds, $job->out, $job->err, $job->in] as $descriptor) {
             if ($descriptor >= 0) {

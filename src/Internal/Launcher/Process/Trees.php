@@ -16,7 +16,7 @@ final class Trees
     private array $known = [];
 
     /** @var array<int, int> live processes that were asked to end: job by pid */
-    private array $asked = [];
+    private array $terminated = [];
 
     /** @param \Closure(): array<int, int> $roots returns the jobs' own processes: job by pid */
     public function __construct(
@@ -39,10 +39,10 @@ final class Trees
      */
     public function terminate(array $jobs, array $alive): void
     {
-        $this->asked = array_intersect_key($this->asked, $alive);
-        $new = array_diff_key(array_filter($alive, static fn(int $job): bool => isset($jobs[$job])), $this->asked);
-        $this->ask(array_keys($new));
-        $this->asked += $new;
+        $this->terminated = array_intersect_key($this->terminated, $alive);
+        $new = array_diff_key(array_filter($alive, static fn(int $job): bool => isset($jobs[$job])), $this->terminated);
+        $this->requestEnd(array_keys($new));
+        $this->terminated += $new;
     }
 
     /**
@@ -53,7 +53,7 @@ final class Trees
     public function kill(array $jobs): void
     {
         if ($jobs !== []) {
-            ProcessTree::kill(fn(): array => $this->of($jobs), $this->backend->signal(...));
+            ProcessTree::kill(fn(): array => $this->pidsOf($jobs), $this->backend->signal(...));
         }
     }
 
@@ -65,11 +65,11 @@ final class Trees
      */
     public function endAll(float $grace, int $killedWithin): void
     {
-        if ($this->backend->isDeserted()) {
+        if ($this->backend->hasNoProcesses()) {
             return;
         }
-        $everything = fn(): array => ProcessTree::look(fn(): array => array_keys($this->alive()));
-        $this->ask($everything());
+        $everything = fn(): array => ProcessTree::findStable(fn(): array => array_keys($this->alive()));
+        $this->requestEnd($everything());
         $killAt = hrtime(true) + (int) ($grace * 1e9);
         $giveUpAt = \PHP_INT_MAX;
         for ($pause = self::MIN_PAUSE_NANOSECONDS; $everything() !== []; $pause = min(
@@ -93,13 +93,13 @@ final class Trees
      *
      * @return list<int>
      */
-    private function of(array $jobs): array
+    private function pidsOf(array $jobs): array
     {
         return array_keys(array_filter($this->alive(), static fn(int $job): bool => isset($jobs[$job])));
     }
 
     /** @param list<int> $pids */
-    private function ask(array $pids): void
+    private function requestEnd(array $pids): void
     {
         foreach ([self::SIGTERM, self::SIGCONT] as $signal) { // a stopped process handles only CONT
             foreach ($pids as $pid) {

@@ -7,13 +7,13 @@ namespace Spindle\Internal\Launcher\Process;
 /** Jobs that wait for a slot. Lanes take turns, so that a run with few commands does not wait for one with many. */
 final class WaitingJobs
 {
-    /** @var array<int, non-empty-array<int, Job>> by lane and id; the next lane comes first */
+    /** @var array<int, non-empty-array<int, LauncherJob>> by lane and id; the next lane comes first */
     private array $lanes = [];
 
     /** @var array<int, int> lane by id */
     private array $laneOf = [];
 
-    public function add(Job $job): void
+    public function add(LauncherJob $job): void
     {
         $this->laneOf[$job->id] = $job->lane;
         $this->lanes[$job->lane][$job->id] = $job;
@@ -25,7 +25,7 @@ final class WaitingJobs
     }
 
     /** Removes and returns the next job, and moves its lane to the end. There must be a job. */
-    public function next(): Job
+    public function next(): LauncherJob
     {
         $lane = array_key_first($this->lanes) ?? throw new \LogicException('No job waits');
 
@@ -33,7 +33,7 @@ final class WaitingJobs
     }
 
     /** Puts the job back that was removed last, as the next one. */
-    public function putBack(Job $job): void
+    public function putBack(LauncherJob $job): void
     {
         $lane = $job->lane;
         $others = $this->lanes[$lane] ?? [];
@@ -57,7 +57,7 @@ final class WaitingJobs
         $this->lanes = $this->laneOf = [];
     }
 
-    private function takeFrom(int $lane, int $id): Job
+    private function takeFrom(int $lane, int $id): LauncherJob
     {
         $jobs = $this->lanes[$lane];
         $job = $jobs[$id];

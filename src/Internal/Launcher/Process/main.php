@@ -12,10 +12,10 @@ declare(strict_types=1);
 
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\Launcher\Process\Backend;
+use Spindle\Internal\Launcher\Process\JobScheduler;
 use Spindle\Internal\Launcher\Process\Leftovers;
 use Spindle\Internal\Launcher\Process\ProcOpenBackend;
 use Spindle\Internal\Launcher\Process\SpawnBackend;
-use Spindle\Internal\Launcher\Process\Supervisor;
 
 // No autoloader, so that this process stays small and starts in milliseconds.
 foreach ([
@@ -24,7 +24,8 @@ foreach ([
     'Epoll',
     'Files',
     'Integers',
-    'Job',
+    'JobScheduler',
+    'LauncherJob',
     'Leftovers',
     'Libc',
     'LibcFunctions',
@@ -36,7 +37,6 @@ foreach ([
     'SpawnBackend',
     'Spawner',
     'StartFailure',
-    'Supervisor',
     'Trees',
     'Vector',
     'WaitingJobs',
@@ -58,10 +58,10 @@ set_error_handler(static function (int $level, string $message, string $file, in
 /** @var non-empty-list<string> $argv */
 [, $token, $pool, $means, $files] = $argv;
 
-$backend = static function (Supervisor $supervisor) use ($token, $pool, $means): Backend {
+$backend = static function (JobScheduler $scheduler) use ($token, $pool, $means): Backend {
     if ($means !== 'proc_open' && extension_loaded('FFI')) {
         try {
-            return new SpawnBackend($supervisor, $token, (int) $pool);
+            return new SpawnBackend($scheduler, $token, (int) $pool);
         } catch (FFI\Exception $missing) {
             // A libc without one of the functions, as on macOS.
             if ($means === 'posix_spawn') {
@@ -71,16 +71,17 @@ $backend = static function (Supervisor $supervisor) use ($token, $pool, $means):
     }
     if ($means === 'posix_spawn') {
         throw new RuntimeException(
-            "posix_spawn was asked for and ext-ffi can't be loaded by this PHP: install or enable it, or use StartMethod::Auto",
+            'StartMethod::PosixSpawn needs ext-ffi, which this PHP cannot load. Install or enable it, or use'
+            . ' StartMethod::Auto',
         );
     }
 
-    return new ProcOpenBackend($supervisor, $token, (int) $pool);
+    return new ProcOpenBackend($scheduler, $token, (int) $pool);
 };
 
 try {
-    $supervisor = new Supervisor($backend, $token);
-    $supervisor->run();
+    $scheduler = new JobScheduler($backend, $token);
+    $scheduler->run();
     Leftovers::remove((int) $pool, $files);
 } catch (Throwable $failure) {
     fwrite(

@@ -18,7 +18,7 @@ final class CommandRequestTest extends TestCase
     #[DataProvider('largeCommands')]
     public function testALauncherDoesNotGetACommandThatNoSystemAllows(Command $command): void
     {
-        $ticket = new PendingCommand(
+        $pending = new PendingCommand(
             1,
             1,
             null,
@@ -28,7 +28,7 @@ final class CommandRequestTest extends TestCase
             [],
         );
 
-        self::assertLessThan(100, \strlen(CommandRequest::run($ticket)));
+        self::assertLessThan(100, \strlen(CommandRequest::run($pending)));
     }
 
     /** @return array<string, array{Command}> */

@@ -7,7 +7,7 @@ namespace Spindle\Internal\Launcher\Process;
 use Spindle\Internal\Launcher\LauncherProtocol;
 
 /** One command in the launcher, from the frame that requests it to the frame that reports its end. */
-final class Job
+final class LauncherJob
 {
     /** Process id; 0 before the start and after the exit. */
     public int $pid = 0;
@@ -38,7 +38,7 @@ final class Job
     public string $stderr = '';
 
     /** Bytes of streamed output that were sent and that the pool has not acknowledged. */
-    public int $untaken = 0;
+    public int $unacknowledged = 0;
 
     /** Whether the pool will send more input. */
     public bool $inputFollows;

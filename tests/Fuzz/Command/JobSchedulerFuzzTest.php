@@ -6,12 +6,12 @@ namespace Spindle\Tests\Fuzz\Command;
 
 use PHPUnit\Framework\TestCase;
 use Spindle\Internal\Launcher\LauncherProtocol;
-use Spindle\Internal\Launcher\Process\Supervisor;
+use Spindle\Internal\Launcher\Process\JobScheduler;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Scale;
 
 /** The launcher reads the same frames in any pieces. */
-final class SupervisorFuzzTest extends TestCase
+final class JobSchedulerFuzzTest extends TestCase
 {
     use EndsInTime;
 
@@ -132,19 +132,19 @@ final class SupervisorFuzzTest extends TestCase
     private static function transcript(array $pieces): array
     {
         $backend = null;
-        $supervisor = new Supervisor(
-            static function (Supervisor $supervisor) use ($pieces, &$backend): ScriptedBackend {
-                return $backend = new ScriptedBackend($supervisor, $pieces);
+        $scheduler = new JobScheduler(
+            static function (JobScheduler $scheduler) use ($pieces, &$backend): ScriptedBackend {
+                return $backend = new ScriptedBackend($scheduler, $pieces);
             },
             'token',
         );
-        $supervisor->run();
+        $scheduler->run();
         \assert($backend instanceof ScriptedBackend);
         $told = [];
         for ($at = 0; $at < \strlen($backend->sent); $at += 4 + $frame['length']) {
             /** @var array{length: int, type: int, job: int} $frame */
             $frame = unpack('Vlength/Ctype/Vjob', $backend->sent, $at);
-            $payload = substr($backend->sent, $at + LauncherProtocol::HEADER, $frame['length'] - 5);
+            $payload = substr($backend->sent, $at + LauncherProtocol::HEADER_BYTES, $frame['length'] - 5);
             if ($frame['type'] === LauncherProtocol::EXITED) {
                 $payload = substr_replace($payload, '', 9, 16);
             }

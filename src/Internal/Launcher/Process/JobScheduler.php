@@ -11,7 +11,7 @@ use Spindle\Internal\Launcher\LauncherProtocol;
  * Controls jobs and sends frames to the pool. When the pool ends, the supervisor ends everything that it started
  * ({@see Endings}), then itself.
  */
-final class Supervisor
+final class JobScheduler
 {
     /** Bytes of unsent frames after which jobs are neither started nor read. */
     private const MAX_BACKLOG_BYTES = 4 << 20;
@@ -31,7 +31,7 @@ final class Supervisor
     private readonly Endings $endings;
     private readonly FrameReader $frames;
 
-    /** @var array<int, Job> jobs that were started and not reported, by id */
+    /** @var array<int, LauncherJob> jobs that were started and not reported, by id */
     private array $running = [];
 
     /** When frames were last sent; and when delayed frames are due, or 0. */
@@ -42,14 +42,14 @@ final class Supervisor
     private array $environment = [];
 
     /** @var list<string>|null environment that the backend has now */
-    private ?array $applied = null;
+    private ?array $appliedEnvironment = null;
 
     private string $backlog = '';
     private bool $exhausted = false;
 
     /** Whether each start is reported beforehand, so that the pool knows which jobs ran if this process dies. */
-    private bool $announcing = false;
-    private bool $poolGone = false;
+    private bool $announcesStarts = false;
+    private bool $poolEnded = false;
 
     /** @param \Closure(self): Backend $backend */
     public function __construct(\Closure $backend, string $token)
@@ -57,21 +57,21 @@ final class Supervisor
         $this->waiting = new WaitingJobs();
         $this->backend = $backend($this);
         $this->endings = new Endings($this->backend, new Trees($this->backend, $token, $this->roots(...)));
-        $this->frames = new FrameReader($this->obey(...));
+        $this->frames = new FrameReader($this->receive(...));
     }
 
     /** Works until the pool is gone, then ends all processes. */
     public function run(): void
     {
-        $this->tell(
+        $this->queueFrame(
             LauncherProtocol::READY,
             0,
             pack('VV', getmypid(), min($this->backend->capacity(), 0xFFFFFFFF)) . $this->backend->name(),
         );
-        while (!$this->poolGone) {
-            $this->flushInTime();
+        while (!$this->poolEnded) {
+            $this->flushIfDue();
             $starting = $this->startNext();
-            $this->flushInTime(); // frames about the start
+            $this->flushIfDue(); // frames about the start
             $this->backend->wait(
                 $starting ? 1 : $this->nextDeadline(),
                 \strlen($this->backlog) > self::MAX_BACKLOG_BYTES,
@@ -80,7 +80,7 @@ final class Supervisor
                 $this->running,
                 \strlen($this->backlog) > self::MAX_BACKLOG_BYTES,
             ) as $job) {
-                $this->report($job);
+                $this->reportEnd($job);
             }
         }
         $this->endings->endAll();
@@ -91,22 +91,22 @@ final class Supervisor
         $this->frames->feed($bytes);
     }
 
-    public function poolGone(): void
+    public function poolEnded(): void
     {
-        $this->poolGone = true;
+        $this->poolEnded = true;
     }
 
-    public function output(Job $job, bool $isError, string $bytes): void
+    public function output(LauncherJob $job, bool $isError, string $bytes): void
     {
         if ($job->idleTimeout > 0) {
             $job->lastOutput = hrtime(true);
         }
         $type = $isError ? LauncherProtocol::STDERR : LauncherProtocol::STDOUT;
         if (($job->flags & ($isError ? LauncherProtocol::STREAM_STDERR : LauncherProtocol::STREAM_STDOUT)) !== 0) {
-            $this->tell($type, $job->id, $bytes);
-            $before = $job->untaken;
-            $job->untaken += \strlen($bytes);
-            if ($job->untaken > LauncherProtocol::OUTPUT_WINDOW && $before <= LauncherProtocol::OUTPUT_WINDOW) {
+            $this->queueFrame($type, $job->id, $bytes);
+            $before = $job->unacknowledged;
+            $job->unacknowledged += \strlen($bytes);
+            if ($job->unacknowledged > LauncherProtocol::OUTPUT_WINDOW && $before <= LauncherProtocol::OUTPUT_WINDOW) {
                 $this->backend->listen($job, false);
             }
 
@@ -114,27 +114,27 @@ final class Supervisor
         }
         $kept = $isError ? $job->stderr .= $bytes : $job->stdout .= $bytes;
         if (\strlen($kept) >= self::PIECE_BYTES) {
-            $this->tell($type, $job->id, $kept);
+            $this->queueFrame($type, $job->id, $kept);
             $isError ? $job->stderr = '' : $job->stdout = '';
         }
     }
 
-    public function inputTaken(Job $job, int $bytes): void
+    public function inputTaken(LauncherJob $job, int $bytes): void
     {
         if (($job->flags & LauncherProtocol::INPUT_FOLLOWS) !== 0) {
-            $this->tell(LauncherProtocol::INPUT_TAKEN, $job->id, pack('V', $bytes));
+            $this->queueFrame(LauncherProtocol::INPUT_TAKEN, $job->id, pack('V', $bytes));
         }
     }
 
     /** Notes that the job has closed its standard input, or ended, so that it needs no more input. */
-    public function inputRefused(Job $job): void
+    public function inputRefused(LauncherJob $job): void
     {
         $job->inputFollows = false;
         $this->inputTaken($job, 0xFFFFFFFF);
     }
 
     /** Notes an exit: an exit code and 0, or -1 and a signal. The output was reported before. */
-    public function exited(Job $job, int $exitCode, int $signal): void
+    public function exited(LauncherJob $job, int $exitCode, int $signal): void
     {
         $job->pid = 0;
         $job->exitCode = $exitCode;
@@ -142,7 +142,7 @@ final class Supervisor
         $job->ended = hrtime(true);
         $this->exhausted = false;
         if ($job->ending === 0) {
-            $this->report($job);
+            $this->reportEnd($job);
         } else {
             $this->endings->linger($job);
         }
@@ -155,7 +155,7 @@ final class Supervisor
         $this->exhausted = false;
     }
 
-    private function obey(int $type, int $id, string $bytes, int $at, int $length): void
+    private function receive(int $type, int $id, string $bytes, int $at, int $length): void
     {
         $payload = substr($bytes, $at, $length);
         match ($type) {
@@ -165,8 +165,8 @@ final class Supervisor
             LauncherProtocol::OUTPUT_TAKEN => $this->outputTaken($id, $payload),
             LauncherProtocol::CANCEL => $this->cancel($id),
             LauncherProtocol::WITHDRAW => $this->withdraw($id),
-            LauncherProtocol::END => $this->poolGone(),
-            LauncherProtocol::PING => $this->tell(LauncherProtocol::ALIVE, 0, ''),
+            LauncherProtocol::END => $this->poolEnded(),
+            LauncherProtocol::PING => $this->queueFrame(LauncherProtocol::ALIVE, 0, ''),
             LauncherProtocol::CONFIGURE => $this->configure($payload),
             LauncherProtocol::ENVIRONMENT => $this->environment = $payload === '' ? [] : explode("\0", $payload),
             default => throw new \UnexpectedValueException("The pool sent a frame of the unknown type {$type}"),
@@ -180,7 +180,7 @@ final class Supervisor
          */
         $head = unpack('Vlane/vflags/etimeout/eidle/Vchanges/Vstrings/vumask', $payload);
         $strings = explode("\0", substr($payload, self::RUN_HEAD_BYTES, $head['strings']));
-        $job = new Job(
+        $job = new LauncherJob(
             $id,
             $head['lane'],
             $head['flags'],
@@ -203,12 +203,12 @@ final class Supervisor
         $settings = unpack('Vconcurrency/Vlargest/egrace/Cannounce', $payload);
         $capacity = $this->backend->capacity();
         if ($settings['largest'] > $capacity) {
-            $this->tell(LauncherProtocol::REFUSED, 0, pack('V', $capacity) . $this->backend->name());
+            $this->queueFrame(LauncherProtocol::REFUSED, 0, pack('V', $capacity) . $this->backend->name());
             $this->waiting->clear();
         }
         $this->concurrency = $settings['largest'] > $capacity ? 0 : $settings['concurrency'];
         $this->endings->grace = $settings['grace'];
-        $this->announcing = $settings['announce'] === 1;
+        $this->announcesStarts = $settings['announce'] === 1;
     }
 
     private function input(int $id, string $bytes, bool $follows): void
@@ -228,11 +228,12 @@ final class Supervisor
         if ($job === null) {
             return;
         }
-        $before = $job->untaken;
+        $before = $job->unacknowledged;
         /** @var array{bytes: int} $taken */
         $taken = unpack('Vbytes', $payload);
-        $job->untaken = max(0, $job->untaken - $taken['bytes']); // an earlier launcher may have sent some of them
-        if ($before > LauncherProtocol::OUTPUT_WINDOW && $job->untaken <= LauncherProtocol::OUTPUT_WINDOW) {
+        // An earlier launcher may have sent some of these bytes.
+        $job->unacknowledged = max(0, $job->unacknowledged - $taken['bytes']);
+        if ($before > LauncherProtocol::OUTPUT_WINDOW && $job->unacknowledged <= LauncherProtocol::OUTPUT_WINDOW) {
             $this->backend->listen($job, true);
         }
     }
@@ -249,9 +250,9 @@ final class Supervisor
     private function withdraw(int $id): void
     {
         if ($this->waiting->remove($id)) {
-            $this->tell(LauncherProtocol::NOT_STARTED, $id, pack('CC', LauncherProtocol::CANCELLED, 0));
+            $this->queueFrame(LauncherProtocol::NOT_STARTED, $id, pack('CC', LauncherProtocol::CANCELLED, 0));
         } elseif (isset($this->running[$id])) {
-            $this->tell(LauncherProtocol::STARTED, $id, '');
+            $this->queueFrame(LauncherProtocol::STARTED, $id, '');
         }
     }
 
@@ -265,12 +266,12 @@ final class Supervisor
         $id = $job->id;
         $job->startedAt = microtime(true);
         $job->started = $job->lastOutput = hrtime(true);
-        if ($this->announcing) {
-            $this->tell(LauncherProtocol::STARTED, $id, '');
+        if ($this->announcesStarts) {
+            $this->queueFrame(LauncherProtocol::STARTED, $id, '');
             $this->backlog = $this->backend->send($this->backlog);
         }
-        if ($job->inherited !== $this->applied) {
-            $this->applied = $job->inherited;
+        if ($job->inherited !== $this->appliedEnvironment) {
+            $this->appliedEnvironment = $job->inherited;
             $this->backend->useEnvironment($job->inherited);
         }
         try {
@@ -288,7 +289,7 @@ final class Supervisor
                 return false;
             }
         } catch (StartFailure $failure) {
-            $this->tell(
+            $this->queueFrame(
                 LauncherProtocol::NOT_STARTED,
                 $id,
                 pack('CC', $failure->why, $failure->exitCode) . $failure->getMessage(),
@@ -310,7 +311,7 @@ final class Supervisor
     }
 
     /** Starts a job. If a split shell line can't be started, the shell gets it and reports the reason itself. */
-    private function startOrFallBack(Job $job): bool
+    private function startOrFallBack(LauncherJob $job): bool
     {
         if (($job->flags & LauncherProtocol::TOO_LARGE) !== 0) {
             throw new StartFailure(126, 'Argument list too long');
@@ -334,10 +335,10 @@ final class Supervisor
         return $next === 0 || ($this->flushAt !== 0 && $this->flushAt < $next) ? $this->flushAt : $next;
     }
 
-    private function report(Job $job): void
+    private function reportEnd(LauncherJob $job): void
     {
         unset($this->running[$job->id]);
-        $this->tell(LauncherProtocol::EXITED, $job->id, pack(
+        $this->queueFrame(LauncherProtocol::EXITED, $job->id, pack(
             'CllddPV',
             $job->ending,
             $job->exitCode,
@@ -349,12 +350,12 @@ final class Supervisor
         ) . $job->stdout . $job->stderr);
     }
 
-    private function tell(int $type, int $job, string $payload): void
+    private function queueFrame(int $type, int $job, string $payload): void
     {
         $this->backlog .= LauncherProtocol::frame($type, $job, $payload);
     }
 
-    private function flushInTime(): void
+    private function flushIfDue(): void
     {
         if ($this->backlog === '') {
             return;
