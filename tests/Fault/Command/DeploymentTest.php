@@ -34,12 +34,9 @@ final class DeploymentTest extends TestCase
         foreach ($messages as $message) {
             self::assertIsString($message);
             self::assertSame($works, $message === '', $message);
-            self::assertStringContainsString(
-                $works
-                    ? ''
-                    : "its source files in {$this->path('src')} have changed since this process loaded them, or can't be read",
-                $message,
-            );
+            $expected = "its source files in {$this->path('src')} have changed since this process loaded them, or"
+                . " can't be read";
+            self::assertStringContainsString($works ? '' : $expected, $message);
         }
     }
 

@@ -138,7 +138,8 @@ final class LauncherDeathTest extends TestCase
     public function testNothingThatItStartedLivesOn(StartMethod $start): void
     {
         $pids = $this->path('pids');
-        $line = "sleep 100 & echo \$! >> {$pids}; setsid sh -c 'echo \$\$ >> {$pids}; trap \"\" TERM; sleep 100' & echo \$\$ >> {$pids}; wait";
+        $line = "sleep 100 & echo \$! >> {$pids}; setsid sh -c 'echo \$\$ >> {$pids}; trap \"\" TERM;"
+            . " sleep 100' & echo \$\$ >> {$pids}; wait";
         $run = Async::run(fn() => iterator_to_array($this->pool($start)->run(array_fill(0, 2, Command::shell($line)))));
         Eventually::holds(static fn(): bool => \count(Text::lines($pids)) === 6, 'all have started');
         self::killLauncher();

@@ -78,7 +78,8 @@ final class ParentDeathTest extends TestCase
     /** Starts chains of processes that live so briefly that a search may find neither a process nor its child. */
     public static function startChains(string $start, string $temporary): void
     {
-        $chain = 'h() { sleep 0.003; if [ $1 -gt 0 ]; then h $(($1-1)) & else exec sleep 100; fi; }; h 300 & wait; sleep 1';
+        $chain = 'h() { sleep 0.003; if [ $1 -gt 0 ]; then h $(($1-1)) & else exec sleep 100; fi; };'
+            . ' h 300 & wait; sleep 1';
         $pool = new CommandPool(
             4,
             0,

@@ -65,7 +65,8 @@ final class StoppedLauncherTest extends TestCase
         $pool = $this->pool($start);
         $go = $this->path('go');
         $pool->execute(Command::shell(
-            "(trap '' TERM; while [ ! -e {$go} ]; do sleep 0.01; done; while :; do kill -STOP \$PPID; done) > /dev/null 2>&1 &",
+            "(trap '' TERM; while [ ! -e {$go} ]; do sleep 0.01; done; while :; do kill -STOP \$PPID;"
+            . ' done) > /dev/null 2>&1 &',
         ));
         touch($go);
         [$launcher] = Processes::launchers();

@@ -83,7 +83,8 @@ final class Impostor
     private function talk(mixed $output): bool
     {
         $links = [];
-        for ($end = microtime(true) + self::PATIENCE; microtime(true) < $end && !is_file($this->file); clearstatcache()) {
+        $end = microtime(true) + self::PATIENCE;
+        for (; microtime(true) < $end && !is_file($this->file); clearstatcache()) {
             $reads = [...$links, $output, $this->socket];
             $none = null;
             stream_select($reads, $none, $none, 0, 20_000);

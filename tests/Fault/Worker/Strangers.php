@@ -41,7 +41,10 @@ final class Strangers
             $strangers = [];
             echo '.';
             do {
-                while (count($strangers) < $count && ($stranger = @stream_socket_client("unix://\0{$address}", timeout: 1.0)) !== false) {
+                while (
+                    count($strangers) < $count
+                    && ($stranger = @stream_socket_client("unix://\0{$address}", timeout: 1.0)) !== false
+                ) {
                     stream_set_blocking($stranger, false);
                     $strangers[] = $stranger;
                 }

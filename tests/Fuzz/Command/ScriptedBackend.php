@@ -46,7 +46,8 @@ final class ScriptedBackend implements Backend
             throw new StartFailure(127, 'No such program');
         }
         $this->asked[] = 'start ' . bin2hex(serialize([
-            $job->id, $job->lane, $job->flags, $job->timeout, $job->idleTimeout, $job->directory, $job->changes, $job->arguments, $job->line, $job->input, $job->inputFollows,
+            $job->id, $job->lane, $job->flags, $job->timeout, $job->idleTimeout, $job->directory, $job->changes,
+            $job->arguments, $job->line, $job->input, $job->inputFollows,
         ]));
         $this->jobs[$job->id] = $job;
 

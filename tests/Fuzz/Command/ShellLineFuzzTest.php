@@ -23,12 +23,17 @@ final class ShellLineFuzzTest extends TestCase
     use OwnDirectory;
 
     private const FIRST = [
-        '/bin/echo', 'echo', './arguments', 'arguments', "'./arguments'", '"./argu"ments', './no-such', 'nosuch', './data', 'folder', 'true', 'if', 'cd', 'exec', 'A=b', 'A=', '!', '{', '(', ':', 'test', 'command', '-', '1', '%', '',
+        '/bin/echo', 'echo', './arguments', 'arguments', "'./arguments'", '"./argu"ments', './no-such', 'nosuch',
+        './data', 'folder', 'true', 'if', 'cd', 'exec', 'A=b', 'A=', '!', '{', '(', ':', 'test', 'command', '-', '1',
+        '%', '',
     ];
     /** Pieces of lines. None makes commands run concurrently, because the order of messages would be random. */
     private const PIECES = [
-        ' ', ' ', ' ', '  ', "\t", 'a', 'b', 'word', '-x', '1', '.', '/', '=', ',', ':', '@', '%', '+', '_', '-', '"', '"', "'", "'", '""', "''", '"a b"', "'a b'", '"$A"', "'\$A'",
-        '$A', '${A}', '`', '\\', '\\\\', '~', '*', '?', '[', ']', '{', '}', '#', '!', '^', ';', '(', ')', '<', "\n", "\r", "\v", "\x01", "\x7F", "\xC3\xA9", "\xFF", ' && ', 'data', './data', 'folder/*', 'if', 'then', 'fi', 'done',
+        ' ', ' ', ' ', '  ', "\t", 'a', 'b', 'word', '-x', '1', '.', '/', '=', ',', ':', '@', '%', '+', '_', '-', '"',
+        '"', "'", "'", '""', "''", '"a b"', "'a b'", '"$A"', "'\$A'",
+        '$A', '${A}', '`', '\\', '\\\\', '~', '*', '?', '[', ']', '{', '}', '#', '!', '^', ';', '(', ')', '<', "\n",
+        "\r", "\v", "\x01", "\x7F", "\xC3\xA9", "\xFF", ' && ', 'data', './data', 'folder/*', 'if', 'then', 'fi',
+        'done',
     ];
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]

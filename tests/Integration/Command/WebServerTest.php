@@ -86,7 +86,10 @@ final class WebServerTest extends TestCase
                     return require $file;
                 }
             }
-        }); foreach (["functions", "Internal/functions", "Future/functions"] as $name) { require dirname(__DIR__) . "/vendor/amphp/amp/src/$name.php"; }';
+        });
+        foreach (["functions", "Internal/functions", "Future/functions"] as $name) {
+            require dirname(__DIR__) . "/vendor/amphp/amp/src/$name.php";
+        }';
 
         file_put_contents($this->path('vendor/autoload.php'), $loader);
         chmod($this->path('vendor/autoload.php'), 0o644);

@@ -96,7 +96,10 @@ final class CommandTest extends TestCase
     {
         $command = Command::of('ls');
         yield 'no program' => [static fn() => Command::of(''), 'program of a command must not be empty'];
-        yield 'NUL in the program' => [static fn() => Command::of("l\0s"), 'The program contains a NUL byte at offset 1'];
+        yield 'NUL in the program' => [
+            static fn() => Command::of("l\0s"),
+            'The program contains a NUL byte at offset 1',
+        ];
         yield 'NUL in an argument' => [
             static fn() => Command::of('ls', 'a', "b\0"),
             "Argument 2 of 'ls' contains a NUL byte at offset 1",
@@ -134,8 +137,11 @@ final class CommandTest extends TestCase
             static fn() => $command->withStdout('file'),
             'The target of standard output must be an Output, a closure or an open stream, not string',
         ];
-        // @phpstan-ignore argument.type (which is the point)
-        yield 'null as standard error' => [static fn() => $command->withStderr(null), 'The target of standard error must be'];
+        yield 'null as standard error' => [
+            // @phpstan-ignore argument.type (which is the point)
+            static fn() => $command->withStderr(null),
+            'The target of standard error must be',
+        ];
     }
 
     /** @param \Closure(): mixed $make */

@@ -18,7 +18,8 @@ final class WarningsTest extends TestCase
             'no such file or directory',
         ];
         yield 'TLS' => [
-            "fread(): SSL operation failed with code 1. OpenSSL Error messages:\nerror:0A000418:SSL routines::tlsv1 alert unknown ca",
+            "fread(): SSL operation failed with code 1. OpenSSL Error messages:\nerror:0A000418:SSL routines::tlsv1"
+            . ' alert unknown ca',
             'tlsv1 alert unknown ca',
         ];
         yield 'an abbreviation' => ['fread(): SSL: Connection reset by peer', 'SSL: Connection reset by peer'];

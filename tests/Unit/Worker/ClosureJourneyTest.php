@@ -38,7 +38,8 @@ final class ClosureJourneyTest extends TestCase
             2,
         ];
         yield 'one of a list that all of them know' => [
-            '$all = []; foreach (range(0, 11) as $i) { $all[] = function () use (&$all, $i) { return [count($all), $i]; }; }'
+            '$all = []; foreach (range(0, 11) as $i) { $all[] = function () use (&$all, $i) { return [count($all),'
+            . ' $i]; }; }'
             . ' return $all[3];',
             [12, 3],
         ];
@@ -49,15 +50,18 @@ final class ClosureJourneyTest extends TestCase
         ];
         foreach (['' => '', ' with a closure' => ', fn() => 0'] as $with => $closure) {
             yield "an element that a captured variable shares, in an array{$with}" => [
-                "\$a = 1; \$list = [&\$a{$closure}]; return function () use (&\$a, \$list) { \$a = 1; \$list[0] += 4; return [\$a, \$list[0]]; };",
+                "\$a = 1; \$list = [&\$a{$closure}]; return function () use (&\$a, \$list) { \$a = 1; \$list[0] += 4;"
+                . ' return [$a, $list[0]]; };',
                 [5, 5],
             ];
             yield "elements that two arrays share, one{$with}" => [
-                "\$a = 1; \$one = [&\$a{$closure}]; \$two = [[&\$a]]; return function () use (\$one, \$two) { \$one[0] = 5; return \$two[0][0]; };",
+                "\$a = 1; \$one = [&\$a{$closure}]; \$two = [[&\$a]];"
+                . ' return function () use ($one, $two) { $one[0] = 5; return $two[0][0]; };',
                 5,
             ];
             yield "elements of one array{$with} that are shared" => [
-                "\$a = 1; \$list = [&\$a, &\$a{$closure}]; return function () use (\$list) { \$list[0] = 5; return \$list[1]; };",
+                "\$a = 1; \$list = [&\$a, &\$a{$closure}]; return function () use (\$list) { \$list[0] = 5;"
+                . ' return $list[1]; };',
                 5,
             ];
             yield "a property that an array{$with} shares" => [
@@ -95,7 +99,8 @@ final class ClosureJourneyTest extends TestCase
         ];
         yield 'parent:: and self:: of an object' => [
             'abstract class P%1$s { public $x = 4; function own() { return $this->x; } }'
-            . ' class %1$s extends P%1$s { function task() { return fn() => [parent::own(), self::own(), P%1$s::own()]; } }'
+            . ' class %1$s extends P%1$s { function task() { return fn() => [parent::own(), self::own(),'
+                . ' P%1$s::own()]; } }'
             . ' return (new %1$s)->task();',
             [4, 4, 4],
         ];
@@ -105,7 +110,8 @@ final class ClosureJourneyTest extends TestCase
             2,
         ];
         yield 'a magic method of an object' => [
-            'class %1$s { function __call($n, $a) { return "object"; } static function __callStatic($n, $a) { return "class"; }'
+            'class %1$s { function __call($n, $a) { return "object"; }'
+            . ' static function __callStatic($n, $a) { return "class"; }'
             . ' function task() { return fn() => self::magic(); } } return (new %1$s)->task();',
             'object',
         ];
@@ -115,13 +121,18 @@ final class ClosureJourneyTest extends TestCase
             . ' return (new %1$s)->task();',
             6,
         ];
-        yield 'an enum' => ['enum %1$s { case A; static function task() { return fn() => self::A->name; } } return %1$s::task();', 'A'];
+        yield 'an enum' => [
+            'enum %1$s { case A; static function task() { return fn() => self::A->name; } } return %1$s::task();',
+            'A',
+        ];
         yield 'a function of the namespace' => [
-            'namespace N%1$s; function strlen($x) { return 42; } const PHP_EOL = "mine"; return fn() => [strlen("abc"), PHP_EOL];',
+            'namespace N%1$s; function strlen($x) { return 42; } const PHP_EOL = "mine";'
+            . ' return fn() => [strlen("abc"), PHP_EOL];',
             [42, 'mine'],
         ];
         yield 'a class, a function and a constant imported under one name' => [
-            'namespace L%1$s { class Count { const IS = "class"; } function count() { return "function"; } const COUNT = "constant"; }'
+            'namespace L%1$s { class Count { const IS = "class"; } function count() { return "function"; }'
+            . ' const COUNT = "constant"; }'
             . ' namespace N%1$s { use L%1$s\Count; use function L%1$s\count; use const L%1$s\COUNT;'
             . ' return fn() => [Count::IS, count(), COUNT]; }',
             ['class', 'function', 'constant'],
@@ -186,7 +197,8 @@ final class ClosureJourneyTest extends TestCase
             "The task's \$this->on is a closure",
         ];
         yield 'a pool in $this' => [
-            'class %1$s { public $v = 1; function __construct(public $pool) {} function task() { return fn() => $this->v; } }'
+            'class %1$s { public $v = 1; function __construct(public $pool) {}'
+            . ' function task() { return fn() => $this->v; } }'
             . ' return (new %1$s(new \Spindle\Worker\WorkerPool(1)))->task();',
             "The task's \$this->pool is a Spindle\\Worker\\WorkerPool, which belongs to this process",
         ];
@@ -200,11 +212,15 @@ final class ClosureJourneyTest extends TestCase
             '::f(), which ',
         ];
         yield 'an overridden method within a closure' => [
-            'class P%1$s { static function f() { return 1; } } class %1$s extends P%1$s { static function f() { return 2; }'
+            'class P%1$s { static function f() { return 1; } }'
+            . ' class %1$s extends P%1$s { static function f() { return 2; }'
             . ' static function task() { $f = parent::f(...); return fn() => $f(); } } return %1$s::task();',
             "The task's captured variable \$f is a first-class callable of ",
         ];
-        yield 'a generator' => ['$items = (fn() => yield 1)(); return fn() => $items;', 'captured variable $items is of type Generator'];
+        yield 'a generator' => [
+            '$items = (fn() => yield 1)(); return fn() => $items;',
+            'captured variable $items is of type Generator',
+        ];
     }
 
     #[DataProvider('refused')]

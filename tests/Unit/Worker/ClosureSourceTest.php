@@ -28,31 +28,66 @@ final class ClosureSourceTest extends TestCase
         yield 'in an async block' => ['(fn() => $take(fn() => 5))()', [5]];
         yield 'a closure that makes it' => ['(static fn(int $outer) => $take(static fn(): int => $outer))(1)', [1]];
         yield 'an arm of match' => ['$take(match (true) { false => fn() => 1, default => fn(int $b = 2) => $b })', [2]];
-        yield 'one arm of match that captures' => ['$take(match (true) { default => fn() => $three, false => fn() => 1 })', [3]];
+        yield 'one arm of match that captures' => [
+            '$take(match (true) { default => fn() => $three, false => fn() => 1 })',
+            [3],
+        ];
         yield 'a branch' => ['$take($three > 1 ? fn() => $three ? 1 : 2 : fn(int $b) => 3)', [1]];
         yield 'a short branch' => ['$take(fn() => null ?: 4)', [4]];
         yield 'the value of a list' => ["\$take(['a' => fn() => 1, 'b' => fn(int \$n = 8) => \$n]['b'])", [8]];
         yield 'with attributes' => ['$take(#[\Deprecated] #[\Other(1, [2])] static fn() => 6)', [6]];
         yield 'with attributes or without' => ['[$take(#[\Other] fn() => 1), $take(fn() => 2)]', [1, 2]];
-        yield 'of other types' => ['[$take(fn(int $a = 1) => $a), $take(fn(?int $a = 1) => -1), $take(fn(string $a = "") => $a)]', [1, -1, '']];
-        yield 'of other results' => ['[$take(fn(): int => 1), $take(fn() => 2), $take(fn(): string => "3")]', [1, 2, '3']];
-        yield 'of other captured variables' => ['[$take(fn() => $three), $take(fn() => $four), $take(fn() => $three + $four)]', [3, 4, 7]];
+        yield 'of other types' => [
+            '[$take(fn(int $a = 1) => $a), $take(fn(?int $a = 1) => -1), $take(fn(string $a = "") => $a)]',
+            [1, -1, ''],
+        ];
+        yield 'of other results' => [
+            '[$take(fn(): int => 1), $take(fn() => 2), $take(fn(): string => "3")]',
+            [1, 2, '3'],
+        ];
+        yield 'of other captured variables' => [
+            '[$take(fn() => $three), $take(fn() => $four), $take(fn() => $three + $four)]',
+            [3, 4, 7],
+        ];
         yield 'of variables that are not defined' => ['[$take(fn() => $none ?? 1), $take(fn() => 2)]', [1, 2]];
         yield 'of variables in strings' => ['[$take(fn() => "{$three}$four"), $take(fn() => "${three}")]', ['34', '3']];
-        yield 'captured by name' => ['[$take(function () use ($three) { return $three; }), $take(function () use ($four) { return $four; })]', [3, 4]];
+        yield 'captured by name' => [
+            '[$take(function () use ($three) { return $three; }), $take(function () use ($four) { return $four; })]',
+            [3, 4],
+        ];
         yield 'a static one and another' => ['[$take(static fn() => 1), $take(fn() => 2)]', [1, 2]];
         yield 'the same twice' => ['[$take(fn() => 1), $take(fn() => 1)]', [1, 1]];
-        yield 'one that returns a reference' => ['[$take(function &() { $a = 1; return $a; }), $take(function () { return 2; })]', [1, 2]];
-        yield 'around a class' => ['$take(fn() => (new class implements \Countable, \JsonSerializable { public function count(): int { return 2; } '
-            . 'public function jsonSerialize(): array { return [$this->count()]; } })->jsonSerialize(), 1)', [[2]]];
-        yield 'around a closure of types' => ['$take(fn() => (function (?int $a): ?int { return $a ? 1 : 2; })(1), 1)', [1]];
+        yield 'one that returns a reference' => [
+            '[$take(function &() { $a = 1; return $a; }), $take(function () { return 2; })]',
+            [1, 2],
+        ];
+        yield 'around a class' => [
+            '$take(fn() => (new class implements \Countable, \JsonSerializable {'
+            . ' public function count(): int { return 2; }'
+            . ' public function jsonSerialize(): array { return [$this->count()]; } })->jsonSerialize(), 1)',
+            [[2]],
+        ];
+        yield 'around a closure of types' => [
+            '$take(fn() => (function (?int $a): ?int { return $a ? 1 : 2; })(1), 1)',
+            [1],
+        ];
         yield 'a text' => ["\$take(fn() => <<<END\n  {\$three}, ) } ;\n  END)", ['3, ) } ;']];
         yield 'with parentheses in a text' => ['$take(fn() => ")$three)", 1)', [')3)']];
         yield 'before a low operator' => ['$take(fn() => $three and $four)', [true]];
         yield 'a method' => ['$take((new class { public function make(int $a) { return fn() => 2; } })->make(1))', [2]];
-        yield 'its place' => ['$take(fn() => [__LINE__, __NAMESPACE__, basename(__FILE__), basename(__DIR__) === basename(dirname(__FILE__))])', [[3, 'Place', 'source.php', true]]];
-        yield 'imported names' => ['$take(fn() => [Several::class, Deep\Er::class, upper("a"), Ten, Own::class])', [['A\Many', 'B\Er', 'A', 10, 'Place\Own']]];
-        yield 'in a class without a name' => ['$take((new class { function make() { return fn() => 5; } })->make())', [5]];
+        yield 'its place' => [
+            '$take(fn() => [__LINE__, __NAMESPACE__, basename(__FILE__),'
+            . ' basename(__DIR__) === basename(dirname(__FILE__))])',
+            [[3, 'Place', 'source.php', true]],
+        ];
+        yield 'imported names' => [
+            '$take(fn() => [Several::class, Deep\Er::class, upper("a"), Ten, Own::class])',
+            [['A\Many', 'B\Er', 'A', 10, 'Place\Own']],
+        ];
+        yield 'in a class without a name' => [
+            '$take((new class { function make() { return fn() => 5; } })->make())',
+            [5],
+        ];
     }
 
     /** @param list<mixed> $results */
@@ -80,7 +115,9 @@ final class ClosureSourceTest extends TestCase
     public function testWhatCanNotBeToldApartIsRefused(string $line): void
     {
         $this->expectException(UnserializableException::class);
-        $this->expectExceptionMessageMatches("/one of \\d closures that begin on line 3 of .* and can't be told apart.*put each on a line of its own/");
+        $this->expectExceptionMessageMatches(
+            "/one of \\d closures that begin on line 3 of .* and can't be told apart.*put each on a line of its own/",
+        );
         foreach ($this->taken($line) as $closure) {
             TaskCode::encode($closure, self::KEY);
         }
@@ -88,7 +125,9 @@ final class ClosureSourceTest extends TestCase
 
     public function testAnArrowFunctionEndsWithTheKeyOfWhatItYields(): void
     {
-        foreach ($this->taken("[\$take(fn() => yield 1 => \$three),\n \$take(function () use (\$three) { yield 1 => \$three; })]") as $taken) {
+        $expression = "[\$take(fn() => yield 1 => \$three),\n"
+            . ' $take(function () use ($three) { yield 1 => $three; })]';
+        foreach ($this->taken($expression) as $taken) {
             $items = TaskCode::decode(TaskCode::encode($taken, self::KEY), self::KEY)();
 
             self::assertInstanceOf(\Generator::class, $items);
@@ -99,14 +138,19 @@ final class ClosureSourceTest extends TestCase
     public function testAClosureMindsTypesAsItsFileDoes(): void
     {
         $this->expectException(\TypeError::class);
-        TaskCode::decode(TaskCode::encode(static fn(): string => str_repeat(...self::arguments()), self::KEY), self::KEY)();
+        $closure = static fn(): string => str_repeat(...self::arguments());
+        TaskCode::decode(TaskCode::encode($closure, self::KEY), self::KEY)();
     }
 
     public function testAClosureOfATraitKnowsItsTraitAndItsClass(): void
     {
         $trait = 'T' . bin2hex(random_bytes(4));
-        $taken = $this->required("<?php namespace N;\ntrait {$trait} { static function make(): \\Closure { return static fn() => [__TRAIT__, __CLASS__, self::class, self::one()];"
-            . " } private static function one() { return 1; } } final class C{$trait} { use {$trait}; } return [C{$trait}::make()];")[0];
+        $taken = $this->required(
+            "<?php namespace N;\ntrait {$trait} { static function make(): \\Closure {"
+            . ' return static fn() => [__TRAIT__, __CLASS__, self::class, self::one()]; }'
+            . " private static function one() { return 1; } } final class C{$trait} { use {$trait}; }"
+            . " return [C{$trait}::make()];",
+        )[0];
 
         $expected = ["N\\{$trait}", "N\\C{$trait}", "N\\C{$trait}", 1];
         self::assertSame($expected, TaskCode::decode(TaskCode::encode($taken, self::KEY), self::KEY)());
@@ -115,7 +159,13 @@ final class ClosureSourceTest extends TestCase
     public function testAClosureThatATaskMakesIsATask(): void
     {
         /** @var \Closure(string): \Closure $outer */
-        $outer = TaskCode::decode(TaskCode::encode(static fn(string $quoted): \Closure => static fn(): string => "it's \\ {$quoted}", self::KEY), self::KEY);
+        $outer = TaskCode::decode(
+            TaskCode::encode(
+                static fn(string $quoted): \Closure => static fn(): string => "it's \\ {$quoted}",
+                self::KEY,
+            ),
+            self::KEY,
+        );
         $inner = $outer("'");
 
         self::assertSame("it's \\ '", TaskCode::decode(TaskCode::encode($inner, self::KEY), self::KEY)());
@@ -134,23 +184,38 @@ final class ClosureSourceTest extends TestCase
     public static function oneLineMethods(): iterable
     {
         yield 'of the same signature' => ['public static function make(): \Closure { return static fn(): int => 42; }'];
-        yield 'with the same parameter' => ['public static function make(int $number = 1): \Closure { return static fn(int $number = 42): int => $number; }'];
-        yield 'of another signature' => ['public static function make(int $number = 42): \Closure { return static fn(): int => $number; }'];
-        yield 'not with an arrow' => ['public static function make(): \Closure { return static function (): int { return 42; }; }'];
-        yield 'returning a reference' => ['public static function &make(): \Closure { $made = static fn(): int => 42; return $made; }'];
+        yield 'with the same parameter' => [
+            'public static function make(int $number = 1): \Closure { return static fn(int $number = 42): int =>'
+            . ' $number; }',
+        ];
+        yield 'of another signature' => [
+            'public static function make(int $number = 42): \Closure { return static fn(): int => $number; }',
+        ];
+        yield 'not with an arrow' => [
+            'public static function make(): \Closure { return static function (): int { return 42; }; }',
+        ];
+        yield 'returning a reference' => [
+            'public static function &make(): \Closure { $made = static fn(): int => 42; return $made; }',
+        ];
     }
 
     #[DataProvider('oneLineMethods')]
     public function testAMethodIsNotTakenForTheClosureOnItsLine(string $method): void
     {
-        $closure = $this->required('<?php namespace N' . bin2hex(random_bytes(4)) . "; final class OneLine {\n{$method}\n} return [OneLine::make()];")[0];
+        $namespace = 'N' . bin2hex(random_bytes(4));
+        $closure = $this->required(
+            "<?php namespace {$namespace}; final class OneLine {\n{$method}\n} return [OneLine::make()];",
+        )[0];
 
         self::assertSame(42, TaskCode::decode(TaskCode::encode($closure, self::KEY), self::KEY)());
     }
 
     public function testAFunctionIsNotTakenForTheClosureOnItsLine(): void
     {
-        $closure = $this->required('<?php namespace N' . bin2hex(random_bytes(4)) . '; function make(): \Closure { return fn(): int => 42; } return [make()];')[0];
+        $namespace = 'N' . bin2hex(random_bytes(4));
+        $closure = $this->required(
+            "<?php namespace {$namespace}; function make(): \\Closure { return fn(): int => 42; } return [make()];",
+        )[0];
 
         self::assertSame(42, TaskCode::decode(TaskCode::encode($closure, self::KEY), self::KEY)());
     }
@@ -161,8 +226,12 @@ final class ClosureSourceTest extends TestCase
             self::markTestSkipped('The system does not show command lines');
         }
         $code = 'require $argv[1]; $x = 5;'
-            . 'echo Spindle\Worker\Internal\TaskCode::decode(Spindle\Worker\Internal\TaskCode::encode(fn() => $x + 1, "k"), "k")();';
-        $command = array_map(escapeshellarg(...), [\PHP_BINARY, '-d', 'memory_limit=64M', '-r', $code, \dirname(__DIR__, 3) . '/vendor/autoload.php']);
+            . ' use Spindle\Worker\Internal\TaskCode;'
+            . ' echo TaskCode::decode(TaskCode::encode(fn() => $x + 1, "k"), "k")();';
+        $command = array_map(
+            escapeshellarg(...),
+            [\PHP_BINARY, '-d', 'memory_limit=64M', '-r', $code, \dirname(__DIR__, 3) . '/vendor/autoload.php'],
+        );
 
         self::assertSame('6', shell_exec(implode(' ', $command) . ' 2>&1'));
     }
@@ -170,10 +239,14 @@ final class ClosureSourceTest extends TestCase
     /** @return list<\Closure> closures that the expression passes to $take() */
     private function taken(string $expression): array
     {
-        $imports = 'use A\{Many as Several, B\Unused}; use B as Deep; use function strtoupper as upper; use const Place\Constant as Ten;';
+        $imports = 'use A\{Many as Several, B\Unused}; use B as Deep; use function strtoupper as upper;'
+            . ' use const Place\Constant as Ten;';
 
-        return $this->required("<?php namespace Place; {$imports} const Constant = 10; \$three = 3; \$four = 4; \$taken = [];"
-            . " \$take = static function (\$closure) use (&\$taken) {\n \$taken[] = \$closure; };\n{$expression}; return \$taken;");
+        return $this->required(
+            "<?php namespace Place; {$imports} const Constant = 10; \$three = 3; \$four = 4;"
+            . " \$taken = []; \$take = static function (\$closure) use (&\$taken) {\n \$taken[] = \$closure; };\n"
+            . "{$expression}; return \$taken;",
+        );
     }
 
     /** @return list<\Closure> */

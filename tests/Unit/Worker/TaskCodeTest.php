@@ -35,8 +35,12 @@ final class TaskCodeTest extends TestCase
             return $number * $three;
         }];
         yield 'a closure with an object' => [(new Sample(9))->bound()];
-        yield 'one around another on its line' => [static fn(int $number): array => array_map(fn(int $one): int => $one * 2, [$number, $three])];
-        yield 'the first of different ones on a line' => [self::first(static fn(int $number): int => $number + 2, fn(int $other): int => $other)];
+        yield 'one around another on its line' => [
+            static fn(int $number): array => array_map(fn(int $one): int => $one * 2, [$number, $three]),
+        ];
+        yield 'the first of different ones on a line' => [
+            self::first(static fn(int $number): int => $number + 2, fn(int $other): int => $other),
+        ];
         yield 'a closure with a closure' => [static fn(int $number): int => $add($number)];
     }
 
@@ -84,8 +88,14 @@ final class TaskCodeTest extends TestCase
         $holder->held = ['log' => $file];
         $generator = self::items();
         [$one, $other] = [static fn(): int => 1, static fn(): int => 2];
-        yield 'a captured resource' => [static fn(): mixed => $file, "The task's captured variable \$file is an open stream"];
-        yield 'a resource in a captured object' => [static fn(): mixed => $holder, "\$holder->held['log'] is an open stream"];
+        yield 'a captured resource' => [
+            static fn(): mixed => $file,
+            "The task's captured variable \$file is an open stream",
+        ];
+        yield 'a resource in a captured object' => [
+            static fn(): mixed => $holder,
+            "\$holder->held['log'] is an open stream",
+        ];
         yield 'a resource in its object' => [[$holder, '__invoke'], "The task[1]->held['log'] is an open stream"];
         yield 'what PHP does not serialize' => [static fn(): mixed => $generator, 'Generator'];
         yield 'an anonymous class' => [new class {
@@ -95,12 +105,21 @@ final class TaskCodeTest extends TestCase
             }
         }, 'an object of an anonymous class'];
         yield 'one of two on a line' => [$other, 'one of 2 closures that begin on line'];
-        yield 'a static one that says static, of an heir' => [Filial::late(), 'a closure of ' . Parental::class . ' whose static is ' . Filial::class];
+        yield 'a static one that says static, of an heir' => [
+            Filial::late(),
+            'a closure of ' . Parental::class . ' whose static is ' . Filial::class,
+        ];
         yield 'one that makes a new static, of an heir' => [Filial::making(), 'whose static is'];
         yield 'one that asks for the called class' => [Filial::asking(), 'whose static is'];
-        yield 'one of a method that says static, of an heir' => [(new Filial())->lately(), 'capture static::class in a variable'];
+        yield 'one of a method that says static, of an heir' => [
+            (new Filial())->lately(),
+            'capture static::class in a variable',
+        ];
         yield 'one that calls a late method by self, of an heir' => [Filial::forwarding(), 'whose static is'];
-        yield 'one of an object that calls it indirectly' => [(new Filial())->forwardingFromMethod(), 'static::, self:: and parent::'];
+        yield 'one of an object that calls it indirectly' => [
+            (new Filial())->forwardingFromMethod(),
+            'static::, self:: and parent::',
+        ];
         yield 'one that calls it by parent' => [Grandchild::forwardingToParent(), 'a closure of ' . Filial::class];
         yield 'one of two methods that call each other' => [Filial::pinging(), 'whose static is'];
         yield 'the other of them' => [Filial::ponging(), 'whose static is'];
@@ -153,7 +172,10 @@ final class TaskCodeTest extends TestCase
         $this->change('changing.php', "<?php return static fn(): string => 'DELETING';");
 
         $this->expectException(UnserializableException::class);
-        $this->expectExceptionMessageMatches('~changing\.php, which changed at [\d-]+ [\d:]+, and may have been loaded before \([^)]* [\d:]+ or later\).*: restart~');
+        $this->expectExceptionMessageMatches(
+            '~changing\.php, which changed at [\d-]+ [\d:]+,'
+            . ' and may have been loaded before \([^)]* [\d:]+ or later\).*: restart~',
+        );
         TaskCode::encode($closure, self::KEY);
     }
 
@@ -168,7 +190,9 @@ final class TaskCodeTest extends TestCase
         $other = require $file;
 
         $this->expectException(UnserializableException::class);
-        $this->expectExceptionMessageMatches('~changing\.php, which changed at .*, after its source was read at [\d-]+ [\d:]+, .*: restart~');
+        $this->expectExceptionMessageMatches(
+            '~changing\.php, which changed at .*, after its source was read at [\d-]+ [\d:]+, .*: restart~',
+        );
         TaskCode::encode($other, self::KEY);
     }
 
@@ -185,7 +209,9 @@ final class TaskCodeTest extends TestCase
     public function testAClosureIsTakenAsItWasLoaded(string $before, string $after): void
     {
         $name = 'f' . bin2hex(random_bytes(4));
-        $source = static fn(int $number): string => '<?php ' . \sprintf($before, $name) . "return static function () {\n return static fn(): int => {$number};\n};";
+        $source = static fn(int $number): string => '<?php '
+            . \sprintf($before, $name)
+            . "return static function () {\n return static fn(): int => {$number};\n};";
         /** @var \Closure(): (\Closure(): int) $make */
         $make = $this->loaded('changing.php', $source(1));
         TaskCode::encode($make(), self::KEY);
@@ -231,7 +257,10 @@ final class TaskCodeTest extends TestCase
 
     public function testWhatIsKnownOfFilesIsNotKeptForGood(): void
     {
-        $lines = array_map(static fn(int $i): string => "static fn(int \$a): \\Closure => static fn(): int => {$i},\n", range(1, 300));
+        $lines = array_map(
+            static fn(int $i): string => "static fn(int \$a): \\Closure => static fn(): int => {$i},\n",
+            range(1, 300),
+        );
         /** @var list<\Closure(int): (\Closure(): int)> $closures */
         $closures = $this->loaded('many.php', '<?php return [' . implode('', $lines) . '];');
         foreach ($closures as $i => $closure) {

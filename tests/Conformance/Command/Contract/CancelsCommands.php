@@ -23,7 +23,8 @@ trait CancelsCommands
     public function testACommandThatIsItselfAPoolEndsWithAllItsCommands(): void
     {
         $host = $this->file('host.php', '<?php require $argv[1]; use Spindle\Command\{Command, CommandPool};
-            foreach ((new CommandPool(3))->run(array_fill(0, 3, Command::shell("echo \$\$ >> $argv[2]; sleep 100"))) as $_) {}');
+            $command = Command::shell("echo \$\$ >> $argv[2]; sleep 100");
+            foreach ((new CommandPool(3))->run(array_fill(0, 3, $command)) as $_) {}');
         $command = Command::of(\PHP_BINARY, $host, \dirname(__DIR__, 4) . '/vendor/autoload.php', $this->path('pids'));
         $cancellation = new DeferredCancellation();
         $running = Async::run(fn() => $this->pool(1, grace: 0.5)->execute($command, $cancellation->getCancellation()));
@@ -47,7 +48,8 @@ trait CancelsCommands
             0,
             8,
             Command::shell(
-                "sleep 100 & echo \$\$ \$! >> {$pids}; if mkdir {$this->path('first')} 2>/dev/null; then exit; fi; wait",
+                "sleep 100 & echo \$\$ \$! >> {$pids};"
+                . " if mkdir {$this->path('first')} 2>/dev/null; then exit; fi; wait",
             ),
         )) as $_) {
             break;

@@ -285,7 +285,9 @@ trait IsControlled
         };
         $pool = $this->pool(1, retries: 1, logger: $logger);
         $pool->execute(
-            Command::shell('echo secret output; exit 3')->withEnvironment(['TOKEN' => 'secret value'])->withInput('secret input'),
+            Command::shell('echo secret output; exit 3')
+                ->withEnvironment(['TOKEN' => 'secret value'])
+                ->withInput('secret input'),
         );
         $pool->close();
         $log = implode("\n", $logger->lines);

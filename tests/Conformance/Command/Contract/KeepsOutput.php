@@ -16,7 +16,8 @@ use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
  */
 trait KeepsOutput
 {
-    private const WRITES = 'fwrite(STDOUT, str_repeat("o", (int) $argv[1])); fwrite(STDERR, str_repeat("e", (int) $argv[2]));';
+    private const WRITES = 'fwrite(STDOUT, str_repeat("o", (int) $argv[1]));'
+        . ' fwrite(STDERR, str_repeat("e", (int) $argv[2]));';
 
     /** @return iterable<string, array{int, int}> bytes on standard output and standard error */
     public static function amounts(): iterable
@@ -42,7 +43,8 @@ trait KeepsOutput
     public function testOutputsThatAlternateAreKeptApart(): void
     {
         $result = $this->execute($this->php(
-            'for ($i = 0; $i < 300; ++$i) { fwrite(STDOUT, str_repeat("o", 1000)); fwrite(STDERR, str_repeat("e", 1000)); }',
+            'for ($i = 0; $i < 300; ++$i) { fwrite(STDOUT, str_repeat("o", 1000));'
+            . ' fwrite(STDERR, str_repeat("e", 1000)); }',
         ));
 
         self::assertTrue($result->stdout() === str_repeat('o', 300_000), 'standard output differs');

@@ -45,7 +45,8 @@ trait StartsCommands
         $before = (string) getcwd();
         $go = $this->path('go');
         $seen = Command::shell(
-            "echo \$SPINDLE_SEEN \$(umask) \$(pwd -P); test -e {$this->path('again')} || { touch {$this->path('again')}; exit 1; }",
+            "echo \$SPINDLE_SEEN \$(umask) \$(pwd -P); test -e {$this->path('again')}"
+            . " || { touch {$this->path('again')}; exit 1; }",
         );
         $umask = umask(0o027);
         try {

@@ -46,7 +46,8 @@ trait StreamsOutput
         $out = $error = '';
         $this->execute(
             $this->php(
-                'for ($i = 0; $i < 200; ++$i) { fwrite(STDOUT, str_repeat("o", 1000)); fwrite(STDERR, str_repeat("e", 1000)); }',
+                'for ($i = 0; $i < 200; ++$i) { fwrite(STDOUT, str_repeat("o", 1000));'
+                . ' fwrite(STDERR, str_repeat("e", 1000)); }',
             )
                 ->withStdout(static function (string $bytes) use (&$out): void {
                     $out .= $bytes;
@@ -65,7 +66,8 @@ trait StreamsOutput
         $pool = $this->pool(2);
         $received = 0;
         $command = $this->php(
-            '$t = hrtime(true); for ($i = 0; $i < 80; ++$i) { fwrite(STDOUT, str_repeat("x", 100_000)); } fwrite(STDERR, (hrtime(true) - $t) / 1e9);',
+            '$t = hrtime(true); for ($i = 0; $i < 80; ++$i) { fwrite(STDOUT, str_repeat("x", 100_000)); }'
+            . ' fwrite(STDERR, (hrtime(true) - $t) / 1e9);',
         )
             ->withStdout(static function (string $bytes) use (&$received): void {
                 delay(0.5 * \strlen($bytes) / 8_000_000);

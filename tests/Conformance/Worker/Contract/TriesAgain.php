@@ -28,7 +28,9 @@ trait TriesAgain
 {
     public function testATaskThatThrowsIsTriedAgain(): void
     {
-        $task = static fn(): int => TaskContext::current()->attempt < 3 ? throw new \DomainException('not yet') : TaskContext::current()->attempt;
+        $task = static fn(): int => TaskContext::current()->attempt < 3
+            ? throw new \DomainException('not yet')
+            : TaskContext::current()->attempt;
 
         self::assertSame(3, $this->pool(1, self::atOnce(2))->submit($task)->await());
     }
@@ -176,7 +178,9 @@ trait TriesAgain
 
     public function testALoopKeepsItsOrderAndKeysWhenTasksAreTriedAgain(): void
     {
-        $task = static fn(int $i): array => $i % 3 === 0 && TaskContext::current()->attempt === 1 ? throw new \DomainException('not yet') : [$i, TaskContext::current()->attempt];
+        $task = static fn(int $i): array => $i % 3 === 0 && TaskContext::current()->attempt === 1
+            ? throw new \DomainException('not yet')
+            : [$i, TaskContext::current()->attempt];
         $results = new Collected($this->pool(retries: self::atOnce(1))->map(range(0, 99), $task));
 
         self::assertNull($results->thrown);

@@ -34,7 +34,9 @@ final class PhpBinaryTest extends TestCase
     public function testAnotherThatIsNoProgramIsRefusedSayingHowToNameOne(string $given): void
     {
         $this->expectException(LauncherException::class);
-        $this->expectExceptionMessage("'{$given}' is not an executable file. Set its path with CommandPoolOptions(php: ");
+        $this->expectExceptionMessage(
+            "'{$given}' is not an executable file. Set its path with CommandPoolOptions(php: ",
+        );
         PhpBinary::find($given);
     }
 
