@@ -34,30 +34,33 @@ $options = Options::read(
         ...Entrants::OPTIONS,
     ],
     <<<'TEXT'
-        Usage: php bench/aircraft.php [options]
-          --only LIST         between commas, of: crud, latency, sleep, certificates, bulk (all)
-          -n N                rows of bulk (1000000)
-          --clients N         of crud and latency; with 50 ms of latency eight times as many, and twice as many of sleep (50)
-          --cycles N          create, read, update, delete of each client of crud (200)
-          --connections N     that Spindle's process may have to the database in latency and sleep (100)
-          --rounds N          measurements of each contestant, in turn (5)
-          --seconds S         of load for each measurement of latency and certificates (5)
-          --peers LIST        between commas, of: fpm, fpm-preloaded, fpm-plain, swoole (crud only), pgbench; all is those
-                              that are installed, none is none
-          --swoole FILE       of Swoole's extension, which must have been built with --enable-swoole-pgsql
-          --against DIR       measure the checkout of Spindle in this folder, too, and print the ratios to it
-          --first             measure only the first of Spindle's contestants, and no peers
-          --json FILE         where the raw data goes
-          --html FILE         where the report goes, with charts, as a page that needs nothing else
+        Usage: php bench/aircraft.php [options]; defaults are in parentheses
+          --only LIST      measure only these, separated by commas: crud, latency, sleep, certificates,
+                           bulk (all)
+          -n N             use N rows in bulk (1000000)
+          --clients N      use N clients in crud and latency, eight times as many with 50 ms of latency,
+                           and twice as many in sleep (50)
+          --cycles N       create, read, update and delete N times for each client of crud (200)
+          --connections N  let Spindle open N connections to the database in latency and sleep (100)
+          --rounds N       measure each contestant N times, in turn (5)
+          --seconds S      load the server for S seconds in each measurement of latency and certificates
+                           (5)
+          --peers LIST     compare with these, separated by commas: fpm, fpm-preloaded, fpm-plain, swoole
+                           (crud only), pgbench; or all that are installed, or none (all)
+          --swoole FILE    load Swoole from FILE, an extension that was built with --enable-swoole-pgsql
+          --against DIR    also measure the checkout of Spindle in DIR, and print the ratios to it
+          --first          measure only the first of Spindle's contestants, without peers
+          --json FILE      write the raw data to FILE
+          --html FILE      write a report with charts to FILE, a page that needs no other file
 
         TEXT,
 );
 if (!extension_loaded('posix') || !is_dir('/proc/self')) {
     throw new UsageException(
-        'the processes of servers are measured and ended with ext-posix and /proc; take a PHP and a system that have them',
+        'servers are measured and ended with ext-posix and /proc, of which one is missing on this machine',
     );
 }
-Signals::exitByThem();
+Signals::exitOnSignal();
 
 $comparisonOptions = ComparisonOptions::of($options);
 [$json, $html] = [$options->output('json'), $options->output('html')];

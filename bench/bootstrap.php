@@ -14,10 +14,10 @@ ini_set('memory_limit', '-1');
 require_once __DIR__ . '/autoload.php';
 
 set_exception_handler(static function (Throwable $failure): never {
-    $misfit = Checkout::misfit($failure);
+    $misfit = Checkout::incompatibility($failure);
     if ($misfit !== null) {
         echo "{$misfit}\n"; // the parent reads standard output
-        exit(Checkout::MISFIT);
+        exit(Checkout::INCOMPATIBLE_API);
     }
     $usage = $failure instanceof UsageException;
     fwrite(STDERR, 'spindle: ' . ($usage ? $failure->getMessage() : $failure) . "\n");

@@ -30,21 +30,25 @@ $options = Options::read(
         ...Entrants::OPTIONS,
     ],
     sprintf(<<<'TEXT'
-        Usage: php bench/commands.php [options]
-          -n N              commands for each measurement (3000)
-          -j N              so many at once (8)
-          --memory LIST     megabytes that the measuring process holds, between commas (0)
-          --rounds N        measurements of each contestant, in turn (5)
-          --command LINE    what is run; its output has to be the same each time (echo hi)
-          --tasks KIND      command, or TaskRunner.php's tasks: echo or sleep (command)
-          --start METHOD    how Spindle starts commands: auto, posix_spawn or proc_open; auto measures what there is
-          --peers LIST      between commas, of: %s; all is those that are installed, none is none
-          --cold            take the start of a pool into its figure, which is that of a pool that has run before
-          --against DIR     measure the checkout of Spindle in this folder, too, and print the ratios to it
-          --first           measure only the first of Spindle's contestants, and no peers
-          --json FILE       where the raw data goes
+        Usage: php bench/commands.php [options]; defaults are in parentheses
+          -n N            run N commands in each measurement (3000)
+          -j N            run N commands at once (8)
+          --memory LIST   hold these numbers of megabytes in the measuring process, separated by commas
+                          (0)
+          --rounds N      measure each contestant N times, in turn (5)
+          --command LINE  run this shell line, whose output must always be the same (echo hi)
+          --tasks KIND    run the command, or TaskRunner.php's tasks: echo or sleep (command)
+          --start METHOD  start commands by posix_spawn or proc_open; auto measures both if available
+                          (auto)
+          --peers LIST    compare with these, separated by commas; or all that are installed, or none (all):
+                          %s
+          --cold          include the start of a pool in the measurement; otherwise the pool has run
+                          before
+          --against DIR   also measure the checkout of Spindle in DIR, and print the ratios to it
+          --first         measure only the first of Spindle's contestants, without peers
+          --json FILE     write the raw data to FILE
 
-        TEXT, implode(', ', array_keys(Contestants::all()))),
+        TEXT, wordwrap(implode(', ', array_keys(Contestants::all())), 80, "\n" . str_repeat(' ', 18))),
 );
 
 Comparison::of($options)->run($options->output('json'));

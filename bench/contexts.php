@@ -25,12 +25,12 @@ $options = Options::read($argv, [
     'iterations' => '1000000',
     'json' => '',
 ], <<<'TEXT'
-    Usage: php bench/contexts.php [options]
-      --max N           created at once, and then waited for (100)
-      --samples N       measurements of each, in turn (5)
-      --php PATH        a PHP to measure; may be given several times (the one that runs this)
-      --iterations N    of the CPU work that is the same on each PHP (1000000)
-      --json FILE       where the raw data goes
+    Usage: php bench/contexts.php [options]; defaults are in parentheses
+      --max N           create N at once, then wait for them (100)
+      --samples N       measure each N times, in turn (5)
+      --php PATH        measure this PHP; may be given several times (the PHP that runs the benchmark)
+      --iterations N    run N iterations of the CPU work that is the same on each PHP (1000000)
+      --json FILE       write the raw data to FILE
 
     TEXT);
 [$max, $samples, $iterations] = [$options->int('max'), $options->int('samples'), $options->int('iterations')];

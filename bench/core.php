@@ -20,17 +20,17 @@ $options = Options::read(
     ['rounds' => '10', 'scale' => '100', 'only' => 'all', 'json' => '', 'against' => ''],
     sprintf(<<<'TEXT'
         Usage: php bench/core.php [options]
-          --against DIR     measure the checkout of Spindle in this folder, too, and print the ratios to it
-          --only LIST       between commas, of: %s (all)
-          --rounds N        measurements of each line, in turn with the other checkout (10)
-          --scale PERCENT   of the usual length of each measurement (100)
-          --json FILE       where the raw data goes
+          --against DIR     also measure the checkout of Spindle in DIR, and print the ratios to it
+          --only LIST       measure only these, separated by commas: %s (all)
+          --rounds N        measure each line N times, in turn with the other checkout (10)
+          --scale PERCENT   change the length of each measurement to PERCENT of the default (100)
+          --json FILE       write the raw data to FILE
 
-        The length grows with rounds and scale; another checkout doubles it.
+        The duration grows with rounds and scale; another checkout doubles it.
 
         TEXT, implode(', ', Core::names())),
 );
-Signals::exitByThem();
+Signals::exitOnSignal();
 
 $json = $options->output('json');
 $names = $options->names('only', Core::names());

@@ -33,28 +33,31 @@ $options = Options::read(
         ...Entrants::OPTIONS,
     ],
     <<<'TEXT'
-        Usage: php bench/http.php [options]
-          --only LIST         between commas, of: text, text-same, json, echo, one, connections, two, wait, idle, soak, slow,
-                              tls, psr7, collide, crowd (all)
-          -n N                requests of soak (1000000)
-          --connections N     of the client, but for one, connections (32 and 256) and wait (256) (50)
-          --rounds N          measurements of each contestant, in turn (5)
-          --seconds S         of load for each measurement, after a second that does not count (3)
-          --peers LIST        between commas, of: bare, fpm, workerman, react, amp; all is those that are there, none is none
-          --autoload FILE     by which PHP finds workerman, react or amp; may be given several times
-          --deadline SECONDS  for the head of a request, which slow clients do not keep (10)
-          --against DIR       measure the checkout of Spindle in this folder, too, and print the ratios to it
-          --first             measure only the first of Spindle's contestants, and no peers
-          --json FILE         where the raw data goes
+        Usage: php bench/http.php [options]; defaults are in parentheses
+          --only LIST         measure only these, separated by commas: text, text-same, json, echo, one,
+                              connections, two, wait, idle, soak, slow, tls, psr7, collide, crowd (all)
+          -n N                send N requests in soak (1000000)
+          --connections N     open N connections (50), except in one, connections (32 and 256) and wait
+                              (256)
+          --rounds N          measure each contestant N times, in turn (5)
+          --seconds S         load the server for S seconds in each measurement, after a second that does
+                              not count (3)
+          --peers LIST        compare with these, separated by commas: bare, fpm, workerman, react, amp;
+                              or all that are installed, or none (all)
+          --autoload FILE     load workerman, react or amp through FILE; may be given several times
+          --deadline SECONDS  wait this long for the head of a request, which slow clients exceed (10)
+          --against DIR       also measure the checkout of Spindle in DIR, and print the ratios to it
+          --first             measure only the first of Spindle's contestants, without peers
+          --json FILE         write the raw data to FILE
 
         TEXT,
 );
 if (!extension_loaded('posix') || !is_dir('/proc/self')) {
     throw new UsageException(
-        'the processes of servers are measured and ended with ext-posix and /proc; take a PHP and a system that have them',
+        'servers are measured and ended with ext-posix and /proc, of which one is missing on this machine',
     );
 }
-Signals::exitByThem();
+Signals::exitOnSignal();
 
 $comparisonOptions = ComparisonOptions::of($options);
 $json = $options->output('json');

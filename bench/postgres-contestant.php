@@ -21,9 +21,10 @@ use Spindle\Bench\Support\Usage;
 require __DIR__ . '/bootstrap.php';
 
 /** @var non-empty-list<string> $argv */
-[$job, $target] = [Job::of(array_slice($argv, 1)), Target::given()];
+[$job, $target] = [Job::of(array_slice($argv, 1)), Target::fromEnvironment()];
 $figures = match ($job->what) {
-    Measurement::Select, Measurement::Cells, Measurement::Unit, Measurement::Update, Measurement::Sleep => (new Throughput($job, $target))->figures(),
+    Measurement::Select, Measurement::Cells, Measurement::Unit, Measurement::Update, Measurement::Sleep
+        => (new Throughput($job, $target))->figures(),
     Measurement::Rows, Measurement::Parameter, Measurement::Stream, Measurement::Copy => (new Bulk(
         $job,
         $target,

@@ -33,26 +33,28 @@ $options = Options::read(
         ...Entrants::OPTIONS,
     ],
     <<<'TEXT'
-        Usage: php bench/postgres.php [options]
-          --only LIST         between commas, of: select, cells, far, unit, update, rows, parameter, stream, copy, sleep,
-                              gaps, cancel, acquire (all)
-          -n N                operations of each measurement (each has its own number: 100000 queries of select, 30000 of each of
-                              cells, 50 fibers of far, 2000 units,
-                              20000 updates, 1000000 rows of stream and copy, 100 who wait of acquire, 10 of sleep; how often:
-                              100 of rows, 1 of parameter, 3 of gaps and cancel)
-          --connections LIST  of Spindle's contestants of select, cells, unit and update, between commas, each with each of
-                              --fibers
-          --fibers LIST       the same for fibers (4 × 64, 8 × 64, 4 × 256, 1 × 64 and 1 × 1; the first two of unit and
-                              update; of cells 1, 2, 4, 8 and 16 × 8, 64, 256 and 1024)
-          --rounds N          measurements of each contestant, in turn (5)
-          --peers LIST        between commas, of: pgsql, pdo, amp, pgbench; all is those that are there, none is none
-          --bytes N           of the parameter (33554432)
-          --limit SECONDS     for one measurement (600)
-          --dsn DSN           of a server to measure; its tables are in a schema of their own, dropped at the end
-                              (a temporary cluster)
-          --against DIR       measure the checkout of Spindle in this folder, too, and print the ratios to it
-          --first             measure only the first of Spindle's contestants, and no peers
-          --json FILE         where the raw data goes
+        Usage: php bench/postgres.php [options]; defaults are in parentheses
+          --only LIST         measure only these, separated by commas: select, cells, far, unit, update,
+                              rows, parameter, stream, copy, sleep, gaps, cancel, acquire (all)
+          -n N                run N operations in each measurement (100000 queries of select, 30000 of
+                              each of cells, 50 fibers of far, 2000 units, 20000 updates, 1000000 rows of
+                              stream and copy, 100 fibers of acquire, 10 of sleep; 100 times rows, once
+                              parameter, 3 times gaps and cancel)
+          --connections LIST  use these numbers of connections in select, cells, unit and update, each
+                              with each of --fibers
+          --fibers LIST       use these numbers of fibers (4 × 64, 8 × 64, 4 × 256, 1 × 64 and 1 × 1; the
+                              first two in unit and update; in cells 1, 2, 4, 8 and 16 × 8, 64, 256 and
+                              1024)
+          --rounds N          measure each contestant N times, in turn (5)
+          --peers LIST        compare with these, separated by commas: pgsql, pdo, amp, pgbench; or all
+                              that are installed, or none (all)
+          --bytes N           send a parameter of N bytes (33554432)
+          --limit SECONDS     stop a measurement after this time (600)
+          --dsn DSN           measure the server of this DSN, in a schema that is dropped at the end (a
+                              temporary cluster)
+          --against DIR       also measure the checkout of Spindle in DIR, and print the ratios to it
+          --first             measure only the first of Spindle's contestants, without peers
+          --json FILE         write the raw data to FILE
 
         TEXT,
 );
@@ -63,7 +65,7 @@ $server = $options->has('dsn')
     ? Server::at($options->text('dsn'))
     : Server::start($comparisonOptions->mostConnections(), in_array(Measurement::Gaps, $comparisonOptions->only, true));
 try {
-    $server->target->give();
+    $server->target->toEnvironment();
     (new Comparison($comparisonOptions, $server))->run($json);
 } finally {
     $server->stop();

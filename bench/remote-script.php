@@ -47,10 +47,12 @@ $options = Options::read(
 );
 $broker = $options->has('address') ? new RedisBroker((string) file_get_contents($options->text('address'))) : null;
 // The start of an agent is not measured.
-for ($end = hrtime(true) + Rig::START * 1e9; $broker !== null && $broker->figures(Rig::QUEUE)['agents'] === 0; delay(0.02)) {
-    if (hrtime(true) > $end) {
+$deadline = hrtime(true) + Rig::START_TIMEOUT * 1e9;
+while ($broker !== null && $broker->figures(Rig::QUEUE)['agents'] === 0) {
+    if (hrtime(true) > $deadline) {
         throw new RuntimeException('no agent serves the queue');
     }
+    delay(0.02);
 }
 $executor = $broker !== null
     ? new RemoteExecutor($broker, Rig::QUEUE, Keys::fromFile($options->text('keys')))

@@ -29,18 +29,19 @@ $options = Options::read(
         ...Entrants::OPTIONS,
     ],
     <<<'TEXT'
-        Usage: php bench/remote.php [options]
-          --only LIST       between commas, of: bulk, single, recovery, backlog (all)
-          -n N              tasks of bulk; a fiftieth as many of single, and a fifth for 64 at once (100000)
-          --rounds N        measurements of each contestant, in turn; recovery is measured once (5)
-          --kills N         workers that are killed in recovery, and a quarter as many agents (20)
-          --backlog N       jobs of the long queue; the short one has 1000 (1000000)
-          --against DIR     measure the checkout of Spindle in this folder, too, and print the ratios to it
-          --first           measure only the first of Spindle's contestants, and no peers
-          --json FILE       where the raw data goes
+        Usage: php bench/remote.php [options]; defaults are in parentheses
+          --only LIST    measure only these, separated by commas: bulk, single, recovery, backlog (all)
+          -n N           run N tasks in bulk, a fiftieth as many in single, and a fifth with 64 at once
+                         (100000)
+          --rounds N     measure each contestant N times, in turn (5); recovery is measured once
+          --kills N      kill N workers, and a quarter as many agents, in recovery (20)
+          --backlog N    put N jobs into the long queue (1000000); the short one has 1000
+          --against DIR  also measure the checkout of Spindle in DIR, and print the ratios to it
+          --first        measure only the first of Spindle's contestants, without peers
+          --json FILE    write the raw data to FILE
 
-        It starts redis-server, or valkey-server, for itself: one whose append-only file is synced for each answer
-        (durable), and one whose file is synced every second (fast). For example:
+        The benchmark starts two instances of redis-server or valkey-server. One syncs its append-only file before each
+        answer (durable), the other every second (fast). For example:
           php bench/remote.php --only bulk,single --rounds 3
           php bench/remote.php --only recovery --kills 100 --json recovery.json
           php bench/remote.php --only backlog --backlog 100000
@@ -49,10 +50,10 @@ $options = Options::read(
 );
 if (!extension_loaded('posix') || !is_dir('/proc/self')) {
     throw new UsageException(
-        'agents and their workers are measured and killed with ext-posix and /proc; take a PHP and a system that have them',
+        'agents are measured and killed with ext-posix and /proc, of which one is missing on this machine',
     );
 }
-Signals::exitByThem();
+Signals::exitOnSignal();
 
 $comparisonOptions = ComparisonOptions::of($options);
 $json = $options->output('json');

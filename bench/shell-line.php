@@ -38,7 +38,7 @@ $shell = new Series('limit in C, sh -c /bin/true', $limit('/bin/sh', '-c', LINE)
 $program = new Series('limit in C, /bin/true itself', $limit(LINE));
 $names = array_values(array_filter(
     ['spindle-posix_spawn', 'spindle-proc_open', 'proc_open'],
-    Contestants::isThere(...),
+    Contestants::isAvailable(...),
 ));
 $others = array_map(static fn(string $name): Series => ContestantProcess::series($name, $work), $names);
 

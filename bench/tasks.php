@@ -32,21 +32,26 @@ $options = Options::read(
         ...Entrants::OPTIONS,
     ],
     <<<'TEXT'
-        Usage: php bench/tasks.php [options]
-          --only LIST       between commas, of: bulk, single, objects, mix, cpu, echo, memory, start, death (all)
-          -n N              tasks for each measurement (each has its own number: 500000 of bulk, 2000 of single,
-                            100000 of objects, 10000 of mix, 15 of cpu, 200 of echo, 1000000 of memory; 5 starts, 20 deaths)
-          --workers LIST    how many, between commas, of bulk; the others have two (1,2,4,8)
-          --rounds N        measurements of each contestant, in turn (5)
-          --contexts LIST   what Spindle's workers are: process, fork, thread or all; start and death always try all (process)
-          --peers LIST      between commas, of: amp, python, pumice; all is those that are installed, none is none
-          --bytes N         of each string of echo (1048576)
-          --iterations N    of each task of cpu (10000000)
-          --pumice DIR      Pumice's source, so that it takes part in cpu
-          --limit SECONDS   for one measurement: a peer that hangs does not hold up the others (900)
-          --against DIR     measure the checkout of Spindle in this folder, too, and print the ratios to it
-          --first           measure only the first of Spindle's contestants, and no peers
-          --json FILE       where the raw data goes
+        Usage: php bench/tasks.php [options]; defaults are in parentheses
+          --only LIST      measure only these, separated by commas: bulk, single, objects, mix, cpu, echo,
+                           memory, start, death (all)
+          -n N             run N tasks in each measurement (500000 of bulk, 2000 of single, 100000 of
+                           objects, 10000 of mix, 15 of cpu, 200 of echo, 1000000 of memory; 5 starts, 20
+                           deaths)
+          --workers LIST   use these numbers of workers in bulk, separated by commas (1,2,4,8); the others
+                           use two
+          --rounds N       measure each contestant N times, in turn (5)
+          --contexts LIST  run Spindle's workers as process, fork, thread or all (process); start and
+                           death always try all
+          --peers LIST     compare with these, separated by commas: amp, python, pumice; or all that are
+                           installed, or none (all)
+          --bytes N        send strings of N bytes in echo (1048576)
+          --iterations N   run N iterations in each task of cpu (10000000)
+          --pumice DIR     compare cpu with Pumice, whose source is in DIR
+          --limit SECONDS  stop a measurement after this time, because some peers hang (900)
+          --against DIR    also measure the checkout of Spindle in DIR, and print the ratios to it
+          --first          measure only the first of Spindle's contestants, without peers
+          --json FILE      write the raw data to FILE
 
         TEXT,
 );

@@ -16,11 +16,11 @@ use Spindle\Remote\Testing\TemporaryRedis;
 /** Agents that render certificates, with their Redis. All of them end with this object at the latest. */
 final readonly class Agents
 {
-    private const COUNT = 2;
+    private const AGENTS = 2;
     private const QUEUE = 'certificates';
 
     /** Runs a command with environment variables from a file, because a password does not belong in a command line. */
-    private const WITHIN = ['sh', '-c', 'set -a; . "$0"; exec "$@"'];
+    private const WITH_ENVIRONMENT_FILE = ['sh', '-c', 'set -a; . "$0"; exec "$@"'];
 
     private string $environment;
 
@@ -28,14 +28,14 @@ final readonly class Agents
 
     private function __construct(private PrivateDirectory $directory, private TemporaryRedis $redis, Cores $cores)
     {
-        $cores->moveAway((int) $redis->pid());
+        $cores->moveToBackground((int) $redis->pid());
         $this->environment = $this->write('environment', implode("\n", array_map(
             static fn(string $name, string $value): string => "{$name}=" . escapeshellarg($value),
             ['AIRCRAFT_BROKER', 'SPINDLE_BROKER', 'SPINDLE_KEY_FILE'],
             [$redis->address(), $redis->address(), $this->write('key', bin2hex(random_bytes(32)))],
         )));
-        $this->processes = new Processes($directory, array_fill(0, self::COUNT, [
-            ...$cores->away(), ...$this->before(), \PHP_BINARY, ...HttpServers::PHP_OPTIONS, \dirname(
+        $this->processes = new Processes($directory, array_fill(0, self::AGENTS, [
+            ...$cores->background(), ...$this->before(), \PHP_BINARY, ...HttpServers::PHP_OPTIONS, \dirname(
                 __DIR__,
                 2,
             ) . '/bin/spindle', 'work',
@@ -57,10 +57,12 @@ final readonly class Agents
      */
     public static function start(Cores $cores): self
     {
-        $agents = Signals::hold(static fn(): self => new self(new PrivateDirectory(), TemporaryRedis::start(), $cores));
+        $agents = Signals::withoutInterruption(
+            static fn(): self => new self(new PrivateDirectory(), TemporaryRedis::start(), $cores),
+        );
         $broker = new RedisBroker($agents->redis->address());
-        $agents->processes->await(static fn(): bool => $broker->figures(self::QUEUE)['agents'] === self::COUNT);
-        array_map($cores->moveAway(...), $agents->processes->pids());
+        $agents->processes->await(static fn(): bool => $broker->figures(self::QUEUE)['agents'] === self::AGENTS);
+        array_map($cores->moveToBackground(...), $agents->processes->pids());
 
         return $agents;
     }
@@ -70,8 +72,9 @@ final readonly class Agents
     {
         return match (true) {
             !class_exists(Client::class) => 'the package predis/predis is not installed',
-            Program::find('redis-server') === null && Program::find('valkey-server') === null => 'there is neither redis-server nor valkey-server on PATH',
-            Program::find('chrt') === null || Program::find('setsid') === null => 'there is no chrt, or no setsid, on PATH',
+            Program::find('redis-server') === null && Program::find('valkey-server') === null
+                => 'neither redis-server nor valkey-server is on PATH',
+            Program::find('chrt') === null || Program::find('setsid') === null => 'chrt or setsid is not on PATH',
             default => null,
         };
     }
@@ -79,7 +82,7 @@ final readonly class Agents
     /** @return non-empty-list<string> prefix of the command of a server that uses the agents */
     public function before(): array
     {
-        return [...self::WITHIN, $this->environment];
+        return [...self::WITH_ENVIRONMENT_FILE, $this->environment];
     }
 
     /** @return string the path of a file that only its owner can read */

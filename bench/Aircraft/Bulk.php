@@ -17,13 +17,13 @@ use Spindle\Bench\Support\Series;
 /** Imports and exports millions of aircraft. The client sends a file, and only checks what it receives. */
 final readonly class Bulk
 {
-    private const PIECE = 65_536;
+    private const PIECE_BYTES = 65_536;
 
     /** Seconds between two samples of the memory. */
-    private const LOOK = 0.1;
+    private const POLL_INTERVAL = 0.1;
 
     /** Timeout in seconds. */
-    private const PATIENCE = 600;
+    private const TIMEOUT = 600;
 
     private const HASH = 'xxh128';
 
@@ -101,13 +101,16 @@ final readonly class Bulk
     {
         $this->bench->database->restore(0);
         $idle = $served->processes->memory();
-        $watch = new Watch($served, $this->bench->database, self::LOOK);
+        $watch = new Watch($served, $this->bench->database, self::POLL_INTERVAL);
         [$import, $importCpu, $added] = self::timed($served, fn(): int => $this->import($served, $file, $watch));
-        $importMost = $watch->most();
+        $importMost = $watch->peakMemory();
         $stored = $this->bench->database->count();
         [$export, $exportCpu, $hash] = self::timed($served, fn(): string => $this->export($served, $watch));
         $exportMost = max(
-            [0, ...\array_slice(array_column($watch->memory(), 1), -max(1, (int) floor($export / self::LOOK)))],
+            [0, ...\array_slice(
+                array_column($watch->memory(), 1),
+                -max(1, (int) floor($export / self::POLL_INTERVAL)),
+            )],
         );
         $rows = $this->bench->options->rows;
 
@@ -146,11 +149,11 @@ final readonly class Bulk
     private function import(Served $served, string $file, Watch $watch): int
     {
         $source = fopen($file, 'r');
-        $client = @stream_socket_client("tcp://{$served->address}", $code, $message, self::PATIENCE);
+        $client = @stream_socket_client("tcp://{$served->address}", $code, $message, self::TIMEOUT);
         if ($source === false || $client === false) {
-            throw new \RuntimeException("It can't be connected to: {$message}");
+            throw new \RuntimeException("Could not connect to the server: {$message}");
         }
-        stream_set_timeout($client, self::PATIENCE);
+        stream_set_timeout($client, self::TIMEOUT);
         fwrite(
             $client,
             "POST /aircraft/import HTTP/1.1\r\nHost: {$served->address}\r\nContent-Type: text/csv\r\nContent-Length: "
@@ -158,8 +161,8 @@ final readonly class Bulk
                 . "\r\nConnection: close\r\n\r\n",
         );
         while (!feof($source)) {
-            fwrite($client, (string) fread($source, self::PIECE));
-            $watch->look();
+            fwrite($client, (string) fread($source, self::PIECE_BYTES));
+            $watch->sample();
         }
         $this->await($client, $watch);
 
@@ -173,15 +176,15 @@ final readonly class Bulk
             $served->url('/aircraft/export'),
             'r',
             false,
-            stream_context_create(['http' => ['timeout' => self::PATIENCE]]),
+            stream_context_create(['http' => ['timeout' => self::TIMEOUT]]),
         );
         if ($source === false) {
-            throw new \RuntimeException('There is no export');
+            throw new \RuntimeException('The server sent no export');
         }
         $hash = hash_init(self::HASH);
         while (!feof($source)) {
-            hash_update($hash, (string) fread($source, self::PIECE));
-            $watch->look();
+            hash_update($hash, (string) fread($source, self::PIECE_BYTES));
+            $watch->sample();
         }
 
         return hash_final($hash);
@@ -190,12 +193,12 @@ final readonly class Bulk
     /** @param resource $client */
     private function await(mixed $client, Watch $watch): void
     {
-        for ($end = hrtime(true) + self::PATIENCE * 1e9; hrtime(true) < $end;) {
+        for ($end = hrtime(true) + self::TIMEOUT * 1e9; hrtime(true) < $end;) {
             [$read, $write, $except] = [[$client], null, null];
-            if (@stream_select($read, $write, $except, 0, (int) (self::LOOK * 1e6)) === 1) {
+            if (@stream_select($read, $write, $except, 0, (int) (self::POLL_INTERVAL * 1e6)) === 1) {
                 return;
             }
-            $watch->look();
+            $watch->sample();
         }
     }
 }

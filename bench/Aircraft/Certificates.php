@@ -15,10 +15,10 @@ use Spindle\Bench\Support\Series;
 final readonly class Certificates
 {
     /** Light requests per second. */
-    private const RATE = 200;
+    private const LIGHT_PER_SECOND = 200;
 
     /** Concurrent heavy requests. */
-    private const HEAVY = 4;
+    private const CONCURRENT_HEAVY = 4;
 
     private const LIGHT_TARGET = '/aircraft/S-000001';
     private const HEAVY_TARGET = '/aircraft/S-000002/certificate';
@@ -26,8 +26,8 @@ final readonly class Certificates
     public const AGENTS = 'Spindle, two agents';
 
     /** Timeout for a certificate, and the time after which requests of both kinds are running, in seconds. */
-    private const PATIENCE = 60;
-    private const BEGINNING = 0.5;
+    private const TIMEOUT = 60;
+    private const OVERLAP_AFTER = 0.5;
 
     public function __construct(private Bench $bench) {}
 
@@ -58,8 +58,8 @@ final readonly class Certificates
         $this->bench->report->table(
             \sprintf(
                 '%d light requests a second, alone and while %d certificates are rendered at all times',
-                self::RATE,
-                self::HEAVY,
+                self::LIGHT_PER_SECOND,
+                self::CONCURRENT_HEAVY,
             ),
             $this->bench->rounds($series),
             [
@@ -99,7 +99,7 @@ final readonly class Certificates
 
     private function measure(Served $served, bool $isTimed): Outcome
     {
-        $this->light($served, self::BEGINNING);
+        $this->light($served, self::OVERLAP_AFTER);
         $times = [hrtime(true)];
         $alone = $this->light($served, $this->bench->options->seconds);
         $times[] = hrtime(true);
@@ -112,11 +112,11 @@ final readonly class Certificates
             $served->directory,
             $served->url(),
             1,
-            self::HEAVY,
+            self::CONCURRENT_HEAVY,
             $this->bench->options->seconds,
-            self::PATIENCE,
+            self::TIMEOUT,
         );
-        $heavy->last(self::BEGINNING);
+        $heavy->last(self::OVERLAP_AFTER);
         $times[] = hrtime(true);
         $beside = $this->light($served, $this->bench->options->seconds);
         $times[] = hrtime(true);
@@ -148,6 +148,6 @@ final readonly class Certificates
     /** @return array{p50: float, p99: float, longest: float, count: int, problems: list<string>} */
     private function light(Served $served, float $seconds): array
     {
-        return OpenLoop::get($served->address, self::LIGHT_TARGET, '"MSN 10001"', self::RATE, $seconds);
+        return OpenLoop::get($served->address, self::LIGHT_TARGET, '"MSN 10001"', self::LIGHT_PER_SECOND, $seconds);
     }
 }

@@ -30,7 +30,8 @@ final class Comparison
     {
         if (!class_exists(Fleet::class)) {
             throw new UsageException(
-                'the aircraft application is not part of this installation; take a checkout of Spindle with its development packages',
+                'this installation of Spindle has no aircraft application; run the benchmark in a Git checkout after'
+                . ' composer install',
             );
         }
         $wrk = new Wrk();
@@ -42,7 +43,8 @@ final class Comparison
         $database = Database::start($this->options->connections + $this->options->clients + self::CONNECTIONS);
         try {
             $facts = $database->describe() + [
-                'Client' => "on the same machine: one process of plain PHP for all clients, and {$wrk->describe()} for certificates",
+                'Client' => 'on the same machine: one process of plain PHP for all clients,'
+                    . " and {$wrk->describe()} for certificates",
                 'Cores in use' => $cores->describe(),
                 'Loop' => (new \ReflectionClass(EventLoop::getDriver()))->getShortName(),
             ] + (array_filter(
@@ -50,13 +52,13 @@ final class Comparison
                 static fn(Contestant $one): bool => $one->isFpm(),
             ) === [] ? [] : ['FPM' => Fpm::describe()]) + (
                 $this->hasCertificates()
-                && Agents::missing() === null ? ['Agents' => $cores->describeAway()] : []
+                && Agents::missing() === null ? ['Agents' => $cores->describeBackground()] : []
             );
             $report = new Report($this->options->toArray() + $facts, $this->options->entrants);
             foreach ($facts as $name => $text) {
                 printf("%-8s %s\n", $name, $text);
             }
-            $this->tellWhoIsMissing();
+            $this->reportMissing();
             $cores->move([(int) getmypid(), ...$database->processes()]);
             $bench = new Bench(
                 $this->options,
@@ -87,7 +89,7 @@ final class Comparison
         return \in_array(Measurement::Certificates, $this->options->only, true);
     }
 
-    private function tellWhoIsMissing(): void
+    private function reportMissing(): void
     {
         $reasons = [];
         foreach ($this->options->peers() as $one) {

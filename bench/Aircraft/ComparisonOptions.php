@@ -71,7 +71,7 @@ final readonly class ComparisonOptions
     private static function file(string $path): string
     {
         if ($path !== '' && !is_file($path)) {
-            throw new UsageException("option --swoole: there is no file '{$path}'");
+            throw new UsageException("option --swoole: the file '{$path}' does not exist");
         }
 
         return $path === '' ? '' : (string) realpath($path);

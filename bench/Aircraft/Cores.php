@@ -15,12 +15,12 @@ use Spindle\Bench\Support\Program;
 final readonly class Cores
 {
     /** Niceness of processes with the lowest priority. */
-    private const LAST = '19';
+    private const LOWEST_PRIORITY = '19';
 
-    private const TRIES = 20;
+    private const MAX_ATTEMPTS = 20;
 
     /** Microseconds between two attempts. */
-    private const PAUSE = 110_000;
+    private const RETRY_MICROSECONDS = 110_000;
 
     /** @param list<int> $usable */
     private function __construct(private array $usable) {}
@@ -43,55 +43,60 @@ final readonly class Cores
      */
     public function move(array $pids): void
     {
-        foreach ($this->areTwo() ? $pids : [] as $pid) {
+        foreach ($this->areDivided() ? $pids : [] as $pid) {
             Program::run(['taskset', '-cp', (string) $this->usable[1], (string) $pid]);
         }
     }
 
-    public function areTwo(): bool
+    public function areDivided(): bool
     {
         return \count($this->usable) > 1;
     }
 
     public function describe(): string
     {
-        return $this->areTwo()
-            ? "server with nginx and all workers on core {$this->usable[0]}; PostgreSQL, client and this process on core {$this->usable[1]}"
-            : 'not divided: there is one core, or no taskset, and server, client and PostgreSQL share what there is';
+        return $this->areDivided()
+            ? "server, nginx and all workers on core {$this->usable[0]};"
+                . " PostgreSQL, client and this process on core {$this->usable[1]}"
+            : 'shared by server, client and PostgreSQL, because only one core is usable or taskset is missing';
     }
 
-    public function describeAway(): string
+    public function describeBackground(): string
     {
-        return 'they and their Redis stand for other machines: with idle priority they take what others leave'
-            . ($this->areTwo() ? " of core {$this->others()}" : '');
+        return 'they and their Redis simulate other machines: with idle priority they use the remaining CPU time'
+            . ($this->areDivided() ? " of core {$this->backgroundCores()}" : '');
     }
 
     /** @return list<string> prefix of a command that runs on the first core, or on both */
     public function before(bool $both): array
     {
-        return $this->areTwo() ? ['taskset', '-c', implode(',', \array_slice($this->usable, 0, $both ? 2 : 1))] : [];
+        return $this->areDivided()
+            ? ['taskset', '-c', implode(',', \array_slice($this->usable, 0, $both ? 2 : 1))]
+            : [];
     }
 
     /**
      * @return list<string> prefix of a command that stands for another machine: its own session, and only the idle time
      *                     of the cores that the server does not use
      */
-    public function away(): array
+    public function background(): array
     {
-        return ['setsid', ...($this->areTwo() ? ['taskset', '-c', $this->others()] : []), 'chrt', '--idle', '0'];
+        $taskset = $this->areDivided() ? ['taskset', '-c', $this->backgroundCores()] : [];
+
+        return ['setsid', ...$taskset, 'chrt', '--idle', '0'];
     }
 
     /**
-     * Applies the settings of {@see away()} to a running process with all its threads. The process leads its own
+     * Applies the settings of {@see background()} to a running process with all its threads. The process leads its own
      * session.
      *
      * @throws \RuntimeException
      */
-    public function moveAway(int $pid): void
+    public function moveToBackground(int $pid): void
     {
         foreach ([
             ['chrt', '--idle', '--all-tasks', '--pid', '0'],
-            ...($this->areTwo() ? [['taskset', '--all-tasks', '-cp', $this->others()]] : []),
+            ...($this->areDivided() ? [['taskset', '--all-tasks', '-cp', $this->backgroundCores()]] : []),
         ] as $command) {
             if (Program::run([...$command, (string) $pid])[0] !== 0) {
                 throw new \RuntimeException("{$command[0]} could not move process {$pid}");
@@ -109,16 +114,16 @@ final readonly class Cores
     {
         $file = "/proc/{$pid}/autogroup";
         // The kernel lets unprivileged users set one value per tenth of a second.
-        for ($try = 0; $try < self::TRIES && is_file($file) && @file_put_contents(
+        for ($try = 0; $try < self::MAX_ATTEMPTS && is_file($file) && @file_put_contents(
             $file,
-            self::LAST,
+            self::LOWEST_PRIORITY,
         ) === false; ++$try) {
-            usleep(self::PAUSE);
+            usleep(self::RETRY_MICROSECONDS);
         }
     }
 
     /** Returns the second core, or the cores after it when there are more. */
-    private function others(): string
+    private function backgroundCores(): string
     {
         return implode(',', \array_slice($this->usable, \count($this->usable) > 2 ? 2 : 1));
     }

@@ -18,11 +18,11 @@ use Spindle\Bench\Support\Series;
 final readonly class Crud
 {
     /** Numbers of workers to try for FPM, until two in a row bring no improvement. */
-    private const TRIED = [2, 4, 6, 8, 12, 16, 24, 32];
+    private const TRIED_WORKERS = [2, 4, 6, 8, 12, 16, 24, 32];
 
     /** Divisors of the number of cycles: of a trial, and of the warm-up before each measurement. */
-    private const TRIAL = 10;
-    private const WARM_UP = 20;
+    private const TRIAL_DIVISOR = 10;
+    private const WARM_UP_DIVISOR = 20;
 
     /** Database connections per process of Spindle. */
     private const CONNECTIONS = 10;
@@ -36,9 +36,13 @@ final readonly class Crud
     private const STATEMENTS = <<<'SQL'
         \set cycle :cycle + 1
         \set number :client_id * 1000000 + :cycle
-        INSERT INTO aircraft (number, title, serial_number, assembly_date) VALUES (:number, :title, :serial, :date) RETURNING number, title, serial_number, assembly_date, added_at;
+        INSERT INTO aircraft (number, title, serial_number, assembly_date)
+            VALUES (:number, :title, :serial, :date)
+            RETURNING number, title, serial_number, assembly_date, added_at;
         SELECT number, title, serial_number, assembly_date, added_at FROM aircraft WHERE number = :number;
-        UPDATE aircraft SET title = :changed, serial_number = :serial, assembly_date = :date WHERE number = :number RETURNING number, title, serial_number, assembly_date, added_at;
+        UPDATE aircraft SET title = :changed, serial_number = :serial, assembly_date = :date
+            WHERE number = :number
+            RETURNING number, title, serial_number, assembly_date, added_at;
         DELETE FROM aircraft WHERE number = :number;
         SQL;
 
@@ -111,7 +115,7 @@ final readonly class Crud
     private function measure(Served $served): Outcome
     {
         $cycles = $this->bench->options->cycles;
-        $warmUp = $this->load->count($served, max(2, intdiv($cycles, self::WARM_UP)));
+        $warmUp = $this->load->count($served, max(2, intdiv($cycles, self::WARM_UP_DIVISOR)));
         $outcome = $this->load->count($served, $cycles);
         $problems = [
             ...array_map(static fn(string $problem): string => "before it counted: {$problem}", $warmUp->problems),
@@ -127,9 +131,9 @@ final readonly class Crud
         $rows = [];
         foreach ($this->bench->fpmPeers(withPlain: true) as $peer) {
             $rates = [];
-            foreach (self::TRIED as $workers) {
+            foreach (self::TRIED_WORKERS as $workers) {
                 Rounds::say("{$peer->label($workers)}: a trial");
-                $cycles = max(2, intdiv($this->bench->options->cycles, self::TRIAL));
+                $cycles = max(2, intdiv($this->bench->options->cycles, self::TRIAL_DIVISOR));
                 try {
                     $outcome = $this->bench->with(
                         $this->bench->setup($peer, workers: $workers),
@@ -203,7 +207,7 @@ final readonly class Crud
         foreach ([Contestant::Spindle, ...$this->bench->peers] as $contestant) {
             $setup = $this->bench->setup($contestant);
             $series[] = $one = $this->bench->series($setup, function (Served $served) use ($setup, &$lines): Outcome {
-                [$outcome, $samples] = $this->runAgainAndAgain($served);
+                [$outcome, $samples] = $this->runRepeatedly($served);
                 $lines[$setup->label()] = array_map(
                     static fn(array $sample): array => [$sample[0], $sample[1] / (1 << 20)],
                     $samples,
@@ -229,7 +233,7 @@ final readonly class Crud
     }
 
     /** @return array{Outcome, list<array{float, int}>} */
-    private function runAgainAndAgain(Served $served): array
+    private function runRepeatedly(Served $served): array
     {
         [$raw, $samples, $problems, $before] = [[], [], [], 0.0];
         for ($run = 1; $run <= self::RUNS; ++$run) {

@@ -27,7 +27,7 @@ final class CrudClients
     private const STEPS = [['POST', 201], ['GET', 200], ['PUT', 200], ['DELETE', 204]];
 
     /** Timeout for an answer, in seconds. */
-    private const PATIENCE = 60;
+    private const TIMEOUT = 60;
 
     /** @var array<int, resource> connections of the clients that are not finished */
     private array $streams = [];
@@ -74,8 +74,8 @@ final class CrudClients
         array_map($this->send(...), array_keys($this->streams));
         while ($this->streams !== [] && hrtime(true) - $begun < $this->seconds * 1e9) {
             [$read, $write, $except] = [$this->streams, null, null];
-            if (stream_select($read, $write, $except, self::PATIENCE) === 0) {
-                $this->fault('no answer in ' . self::PATIENCE . ' seconds', \count($this->streams));
+            if (stream_select($read, $write, $except, self::TIMEOUT) === 0) {
+                $this->countFault('no answer in ' . self::TIMEOUT . ' seconds', \count($this->streams));
                 break;
             }
             foreach (array_keys($read) as $i) {
@@ -89,7 +89,7 @@ final class CrudClients
 
     private function connect(int $i): void
     {
-        $stream = @stream_socket_client("tcp://{$this->address}", $code, $message, self::PATIENCE);
+        $stream = @stream_socket_client("tcp://{$this->address}", $code, $message, self::TIMEOUT);
         if ($stream === false) {
             throw new \RuntimeException("Client {$i} could not connect: {$message}");
         }
@@ -109,7 +109,7 @@ final class CrudClients
         };
         $this->sent[$i] = (int) hrtime(true);
         if (fwrite($this->streams[$i], $request) !== \strlen($request)) {
-            $this->fault('a request could not be sent');
+            $this->countFault('a request could not be sent');
         }
     }
 
@@ -124,23 +124,23 @@ final class CrudClients
     {
         $bytes = fread($this->streams[$i], 65_536);
         if ($bytes === '' || $bytes === false) {
-            $this->fault('a connection was lost');
+            $this->countFault('a connection was lost');
             $this->connect($i);
             $this->send($i);
 
             return;
         }
         $answer = $this->received[$i] .= $bytes;
-        if (!HttpAnswer::isWhole($answer)) {
+        if (!HttpAnswer::isComplete($answer)) {
             return;
         }
         $this->received[$i] = '';
         $this->latencies[] = hrtime(true) - $this->sent[$i];
         [$method, $status] = self::STEPS[$this->steps[$i]];
         if (strncmp($answer, "HTTP/1.1 {$status} ", 13) !== 0) {
-            $this->fault("{$method} answered " . substr($answer, 9, 3));
+            $this->countFault("{$method} answered " . substr($answer, 9, 3));
         } elseif ($status !== 204 && !str_contains($answer, "\"number\":\"{$this->number($i)}\",{$this->fields($i)}")) {
-            $this->fault("{$method} with a wrong body");
+            $this->countFault("{$method} with a wrong body");
         }
         $this->steps[$i] = ($this->steps[$i] + 1) % 4;
         if ($this->steps[$i] === 0 && ++$this->completed[$i] === $this->cycles) {
@@ -164,7 +164,7 @@ final class CrudClients
         return "\"title\":\"{$title}\",\"serial_number\":\"MSN {$i}\",\"assembly_date\":\"1998-04-30\"";
     }
 
-    private function fault(string $kind, int $count = 1): void
+    private function countFault(string $kind, int $count = 1): void
     {
         $this->errors[$kind] = ($this->errors[$kind] ?? 0) + $count;
     }

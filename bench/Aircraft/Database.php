@@ -85,7 +85,8 @@ final readonly class Database
     public function isRestored(): bool
     {
         return $this->int(
-            "SELECT count(*) FROM aircraft WHERE number ~ '^S-' AND serial_number = 'MSN ' || (10000 + substr(number, 3)::int)",
+            "SELECT count(*) FROM aircraft WHERE number ~ '^S-'"
+            . " AND serial_number = 'MSN ' || (10000 + substr(number, 3)::int)",
         ) === self::SEEDED
             && $this->count() === self::SEEDED;
     }

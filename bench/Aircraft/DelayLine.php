@@ -9,7 +9,7 @@ namespace Spindle\Bench\Aircraft;
  */
 final class DelayLine
 {
-    private const PIECE = 65_536;
+    private const PIECE_BYTES = 65_536;
 
     private const BACKLOG = 1024;
 
@@ -44,7 +44,7 @@ final class DelayLine
         );
         $this->listener = $listener !== false
             ? $listener
-            : throw new \RuntimeException("{$socket} can't be listened on: {$message}");
+            : throw new \RuntimeException("Could not listen on {$socket}: {$message}");
         $this->underWay = new \SplQueue();
         $this->delay = (int) ($delay / 2 * 1e9);
     }
@@ -64,9 +64,9 @@ final class DelayLine
                 $wait === null ? null : (int) ceil($wait % 1_000_000_000 / 1_000),
             );
             foreach ($read as $stream) {
-                $stream === $this->listener ? $this->accept() : $this->take($stream);
+                $stream === $this->listener ? $this->accept() : $this->receive($stream);
             }
-            $this->passOn();
+            $this->forwardDue();
         }
     }
 
@@ -86,12 +86,12 @@ final class DelayLine
     }
 
     /** @param resource $stream a readable one */
-    private function take(mixed $stream): void
+    private function receive(mixed $stream): void
     {
         if (!isset($this->open[(int) $stream])) {
             return;
         }
-        $bytes = (string) @fread($stream, self::PIECE);
+        $bytes = (string) @fread($stream, self::PIECE_BYTES);
         $other = $this->others[(int) $stream];
         $this->underWay->enqueue([hrtime(true) + $this->delay, $other, $bytes]);
         if ($bytes === '') {
@@ -100,7 +100,7 @@ final class DelayLine
         }
     }
 
-    private function passOn(): void
+    private function forwardDue(): void
     {
         $now = hrtime(true);
         while (!$this->underWay->isEmpty() && $this->underWay->bottom()[0] <= $now) {

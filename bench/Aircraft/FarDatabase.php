@@ -21,7 +21,8 @@ final readonly class FarDatabase
         $directory = new PrivateDirectory();
         $this->endpoint = $near->at($directory->path);
         $this->processes = new Processes($directory, [[
-            \PHP_BINARY, ...HttpServers::PHP_OPTIONS, '-d', 'opcache.enable_cli=1', __DIR__ . '/delay-line.php', $this->endpoint->socket(), $near->socket(), (string) $delay,
+            \PHP_BINARY, ...HttpServers::PHP_OPTIONS, '-d', 'opcache.enable_cli=1',
+            __DIR__ . '/delay-line.php', $this->endpoint->socket(), $near->socket(), (string) $delay,
         ]]);
         $this->processes->await(fn(): bool => file_exists($this->endpoint->socket()));
     }

@@ -10,7 +10,7 @@ final class HttpAnswer
     private function __construct() {}
 
     /** Returns whether a response is complete: by its length or its last chunk. Without either it has no body. */
-    public static function isWhole(string $answer): bool
+    public static function isComplete(string $answer): bool
     {
         $head = strpos($answer, "\r\n\r\n");
 

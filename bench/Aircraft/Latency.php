@@ -15,20 +15,20 @@ use Spindle\Bench\Support\Series;
 final readonly class Latency
 {
     /** Factor for the number of clients, by milliseconds of latency. */
-    private const DELAYS = [5 => 1, 50 => 8];
+    private const CLIENT_FACTORS = [5 => 1, 50 => 8];
 
     /** Largest duration of the warm-up and of a trial, in seconds. */
-    private const WARM_UP = 1.0;
+    private const MAX_WARM_UP_SECONDS = 1.0;
 
     /** Numbers of workers between which the memory of one more is measured. FPM never gets fewer than FEW. */
-    private const FEW = 2;
-    private const MORE = 8;
+    private const MIN_WORKERS = 2;
+    private const MORE_WORKERS = 8;
 
     public function __construct(private Bench $bench) {}
 
     public function run(): void
     {
-        foreach (self::DELAYS as $milliseconds => $times) {
+        foreach (self::CLIENT_FACTORS as $milliseconds => $times) {
             $far = new FarDatabase($this->bench->database->endpoint(), $milliseconds / 1e3);
             try {
                 $this->compare(
@@ -57,10 +57,10 @@ final readonly class Latency
         foreach ($peers as $peer) {
             [$first, $more] = array_map(
                 fn(int $workers): int => $this->memory($this->bench->setup($peer, $far->endpoint, $workers), $load),
-                [self::FEW, self::MORE],
+                [self::MIN_WORKERS, self::MORE_WORKERS],
             );
-            $each = max(1, ($more - $first) / (self::MORE - self::FEW));
-            $workers = max(self::FEW, self::FEW + (int) floor(($memory - $first) / $each));
+            $each = max(1, ($more - $first) / (self::MORE_WORKERS - self::MIN_WORKERS));
+            $workers = max(self::MIN_WORKERS, self::MIN_WORKERS + (int) floor(($memory - $first) / $each));
             $fits[] = [$workers, $each];
             $setups[] = $this->bench->setup($peer, $far->endpoint, $workers);
         }
@@ -84,8 +84,8 @@ final readonly class Latency
             $setups,
         );
         $this->bench->report->table(
-            "Create, read, update, delete with {$milliseconds} ms on the way to the database and back: {$load->clients} clients, FPM with as many workers as fit into Spindle's memory, at least "
-                . self::FEW,
+            "Create, read, update, delete with {$milliseconds} ms round trip to the database: {$load->clients} clients,"
+                . " FPM with as many workers as fit into Spindle's memory, at least " . self::MIN_WORKERS,
             $this->bench->rounds($series),
             [
                 Column::median('cycles/s', 1),
@@ -107,7 +107,7 @@ final readonly class Latency
             Bench::figures($series, static fn(Series $one): ?float => $one->statistics()?->median),
             1,
         ));
-        $this->tellNeeds($milliseconds, $series, $fits);
+        $this->reportNeeds($milliseconds, $series, $fits);
     }
 
     /** @return int peak memory of all processes under load, in bytes */
@@ -119,7 +119,7 @@ final readonly class Latency
             return (int) $this->bench->with(
                 $setup,
                 fn(Served $served): Outcome
-                    => $load->last($served, min(2 * self::WARM_UP, $this->bench->options->seconds)),
+                    => $load->last($served, min(2 * self::MAX_WARM_UP_SECONDS, $this->bench->options->seconds)),
             )->raw['memory'];
         } catch (\RuntimeException) {
             return 0; // the measurement will report the reason
@@ -129,7 +129,7 @@ final readonly class Latency
     private function measure(Served $served, Load $load, FarDatabase $far): Outcome
     {
         $before = $this->bench->database->count();
-        $load->last($served, min(self::WARM_UP, $this->bench->options->seconds));
+        $load->last($served, min(self::MAX_WARM_UP_SECONDS, $this->bench->options->seconds));
         // A server may still process requests of disconnected clients. It answers this one after them.
         $served->isRight();
         $cpu = $far->cpu();
@@ -151,7 +151,7 @@ final readonly class Latency
      * @param list<Series>             $series
      * @param list<array{int, float}>  $fits   number of workers, and bytes of each further one
      */
-    private function tellNeeds(int $milliseconds, array $series, array $fits): void
+    private function reportNeeds(int $milliseconds, array $series, array $fits): void
     {
         $rate = $series[0]->statistics()?->median;
         $own = $series[0]->medianOf('memory');
@@ -172,7 +172,8 @@ final readonly class Latency
         }
         if ($rows !== []) {
             $this->bench->report->rows(
-                "What FPM would need for Spindle's rate at {$milliseconds} ms, extrapolated: as if each further worker made as many cycles and took as much memory as those that were measured, and no processor",
+                "What FPM would need for Spindle's rate at {$milliseconds} ms. Extrapolated: each further worker is"
+                    . ' assumed to make as many cycles and to need as much memory as the measured ones, and no CPU',
                 ['', 'workers', 'MB', "Spindle's MB ÷ that"],
                 $rows,
             );

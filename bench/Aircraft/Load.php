@@ -13,14 +13,14 @@ use Spindle\Bench\Support\Signals;
 final readonly class Load
 {
     /** Time limit for all cycles, in seconds. */
-    private const LIMIT = 1_200.0;
+    private const TIMEOUT = 1_200.0;
 
     public function __construct(private Database $database, public int $clients) {}
 
     /** Runs a number of cycles per client, as fast as the server answers. */
     public function count(Served $served, int $cycles, float $interval = 0.5): Outcome
     {
-        return $this->measure($served, $cycles, self::LIMIT, $interval);
+        return $this->measure($served, $cycles, self::TIMEOUT, $interval);
     }
 
     /** Runs cycles for a number of seconds. */
@@ -34,7 +34,7 @@ final readonly class Load
         $watch = new Watch($served, $this->database, $interval);
         $before = $served->processes->cpu();
         $tag = 'L' . strtoupper(bin2hex(random_bytes(2)));
-        $run = Signals::hold(
+        $run = Signals::withoutInterruption(
             fn(): WrkRun => new WrkRun(
                 [
                     \PHP_BINARY,
@@ -48,8 +48,8 @@ final readonly class Load
                 ],
             ),
         );
-        $isDone = $run->awaitMark($watch->look(...));
-        $watch->look();
+        $isDone = $run->awaitMark($watch->sample(...));
+        $watch->sample();
         $cpu = array_sum($served->processes->cpu()) - array_sum($before);
         $result = LoadResult::of($run->finish());
         $done = $result->requests / LoadResult::REQUESTS;
@@ -63,7 +63,7 @@ final readonly class Load
             'p999' => $result->p999,
             'longest' => $result->longest,
             'cpu' => 1e3 * $cpu / max(1.0, $done),
-            'memory' => $watch->most(),
+            'memory' => $watch->peakMemory(),
             'connections' => $watch->connections(),
             'client' => $run->cpu() / max(1e-3, $result->seconds),
         ], [

@@ -36,7 +36,7 @@ final readonly class LoadResult
     {
         $said = preg_match('/^\{"cycles":.+\}$/m', $output, $match) === 1 ? json_decode($match[0], true) : null;
         if (!\is_array($said)) {
-            throw new \RuntimeException('The clients said no figures: ' . trim($output));
+            throw new \RuntimeException('The clients printed no result: ' . trim($output));
         }
         /**
          * @var array{

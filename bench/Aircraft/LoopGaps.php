@@ -17,10 +17,10 @@ final readonly class LoopGaps
 {
     public const VARIABLE = 'SPINDLE_BENCH_GAPS';
 
-    private const PERIOD = 0.001;
+    private const INTERVAL = 0.001;
 
     /** Shortest gap that is recorded, in nanoseconds. */
-    private const LEAST = 2_000_000;
+    private const MIN_GAP_NANOSECONDS = 2_000_000;
 
     public static function file(PrivateDirectory $directory): string
     {
@@ -28,14 +28,14 @@ final readonly class LoopGaps
     }
 
     /** Records gaps. Called in the server's process. */
-    public static function tell(string $file): void
+    public static function record(string $file): void
     {
         $told = fopen($file, 'a');
         \assert($told !== false);
         $last = hrtime(true);
-        EventLoop::unreference(EventLoop::repeat(self::PERIOD, static function () use ($told, &$last): void {
+        EventLoop::unreference(EventLoop::repeat(self::INTERVAL, static function () use ($told, &$last): void {
             $now = hrtime(true);
-            if ($now - $last >= self::LEAST) {
+            if ($now - $last >= self::MIN_GAP_NANOSECONDS) {
                 fwrite($told, "{$now} " . ($now - $last) . "\n");
             }
             $last = $now;
@@ -45,7 +45,7 @@ final readonly class LoopGaps
     /** @return float seconds of the longest gap that ended between these two times of hrtime() */
     public static function longest(PrivateDirectory $directory, int $from, int $to): float
     {
-        $longest = self::PERIOD;
+        $longest = self::INTERVAL;
         foreach ((array) @file(self::file($directory)) as $line) {
             [$at, $gap] = explode(' ', (string) $line) + [1 => '0'];
             if ((int) $at >= $from && (int) $at - (int) $gap <= $to) {

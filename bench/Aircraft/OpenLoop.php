@@ -13,9 +13,9 @@ namespace Spindle\Bench\Aircraft;
 final class OpenLoop
 {
     /** Seconds to wait after the last scheduled request. */
-    private const PATIENCE = 30.0;
+    private const TIMEOUT = 30.0;
 
-    private const PIECE = 65_536;
+    private const PIECE_BYTES = 65_536;
 
     /** @var list<resource> */
     private array $idle = [];
@@ -70,7 +70,7 @@ final class OpenLoop
     private function run(int $count, float $interval): void
     {
         [$start, $sent] = [self::now() + $interval, 0];
-        $end = $start + $count * $interval + self::PATIENCE;
+        $end = $start + $count * $interval + self::TIMEOUT;
         while (($sent < $count || $this->waiting !== []) && ($now = self::now()) < $end) {
             for (; $sent < $count && ($due = $start + $sent * $interval) <= $now; ++$sent) {
                 $this->send($due);
@@ -104,11 +104,11 @@ final class OpenLoop
     /** @param resource $client */
     private function read(int $id, mixed $client): void
     {
-        $this->answers[$id] .= fread($client, self::PIECE);
-        if (!feof($client) && !HttpAnswer::isWhole($this->answers[$id])) {
+        $this->answers[$id] .= fread($client, self::PIECE_BYTES);
+        if (!feof($client) && !HttpAnswer::isComplete($this->answers[$id])) {
             return;
         }
-        if (HttpAnswer::isWhole($this->answers[$id])) {
+        if (HttpAnswer::isComplete($this->answers[$id])) {
             $this->latencies[] = 1e3 * (self::now() - $this->due[$id]);
             $this->wrong += str_starts_with($this->answers[$id], 'HTTP/1.1 200 ')
                 && str_contains($this->answers[$id], $this->expected)

@@ -7,7 +7,7 @@ namespace Spindle\Bench\Aircraft;
 /** The same request from several clients at once, each on its own connection. */
 final class Requests
 {
-    private const PATIENCE = 120.0;
+    private const TIMEOUT = 120.0;
 
     private function __construct() {}
 
@@ -20,7 +20,7 @@ final class Requests
     {
         [$clients, $answers] = [[], []];
         for ($i = 0; $i < $count; ++$i) {
-            $client = @stream_socket_client("tcp://{$address}", $code, $message, self::PATIENCE);
+            $client = @stream_socket_client("tcp://{$address}", $code, $message, self::TIMEOUT);
             if ($client === false) {
                 throw new \RuntimeException("Only {$i} clients were connected: {$message}");
             }
@@ -30,7 +30,7 @@ final class Requests
             fwrite($client, "GET {$target} HTTP/1.0\r\nHost: {$address}\r\n\r\n");
             stream_set_blocking($client, false);
         }
-        for ($end = hrtime(true) + self::PATIENCE * 1e9; $clients !== [] && hrtime(true) < $end;) {
+        for ($end = hrtime(true) + self::TIMEOUT * 1e9; $clients !== [] && hrtime(true) < $end;) {
             [$read, $write, $except] = [$clients, null, null];
             @stream_select($read, $write, $except, 1);
             foreach ($read as $i => $client) {

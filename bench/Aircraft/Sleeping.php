@@ -14,24 +14,24 @@ use Spindle\Bench\Support\Series;
 /** Requests that each run ten sleeping statements concurrently. */
 final readonly class Sleeping
 {
-    private const EACH = 10;
+    private const SLEEPS_PER_REQUEST = 10;
 
     /** Factor for the number of clients. */
-    private const TIMES = 2;
+    private const CLIENT_FACTOR = 2;
 
     public function __construct(private Bench $bench) {}
 
     public function run(): void
     {
         $this->compare(1);
-        $this->compare(self::TIMES * $this->bench->options->clients);
+        $this->compare(self::CLIENT_FACTOR * $this->bench->options->clients);
     }
 
     private function compare(int $clients): void
     {
         // Plain PHP does not have this request.
         $contestants = [Contestant::Spindle, ...$this->bench->fpmPeers(withPlain: false)];
-        $connections = $clients === 1 ? self::EACH : $this->bench->options->connections;
+        $connections = $clients === 1 ? self::SLEEPS_PER_REQUEST : $this->bench->options->connections;
         $series = [];
         foreach ($contestants as $one) {
             $of = fn(?Checkout $checkout): Setup
@@ -43,7 +43,7 @@ final readonly class Sleeping
         }
         $title = \sprintf(
             'pg_sleep(1) %d times in each request: %d %s, %d connections for a process',
-            self::EACH,
+            self::SLEEPS_PER_REQUEST,
             $clients,
             $clients === 1 ? 'client' : 'clients at once',
             $connections,
@@ -64,7 +64,7 @@ final readonly class Sleeping
     private function measure(Served $served, int $clients): Outcome
     {
         $begin = hrtime(true);
-        $bodies = Requests::get($served->address, '/sleep?n=' . self::EACH, $clients);
+        $bodies = Requests::get($served->address, '/sleep?n=' . self::SLEEPS_PER_REQUEST, $clients);
         $seconds = (hrtime(true) - $begin) / 1e9;
         $slept = $uuids = [];
         foreach ($bodies as $body) {
@@ -74,7 +74,7 @@ final readonly class Sleeping
                 : 0;
             $uuids = [...$uuids, ...(\is_array($answers) ? array_column($answers, 'uuid') : [])];
         }
-        $wanted = self::EACH * $clients;
+        $wanted = self::SLEEPS_PER_REQUEST * $clients;
         $problems = array_sum($slept) === $wanted && \count(array_unique($uuids, \SORT_REGULAR)) === $wanted
             ? []
             : [\sprintf('%d of %d were answered, with %d sleeps', \count($bodies), $clients, array_sum($slept))];

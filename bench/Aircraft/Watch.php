@@ -10,7 +10,7 @@ use Spindle\Bench\Http\ProcessTree;
 final class Watch
 {
     /** Number of samples after which the list of processes is read again. */
-    private const SEARCH = 10;
+    private const SAMPLES_PER_SEARCH = 10;
 
     /** @var list<array{float, int}> seconds since the start, and bytes */
     private array $memory = [];
@@ -33,14 +33,14 @@ final class Watch
         $this->start = self::now();
     }
 
-    public function look(): void
+    public function sample(): void
     {
         $now = self::now();
         if ($now - $this->last < $this->interval) {
             return;
         }
         $this->last = $now;
-        if (\count($this->memory) % self::SEARCH === 0) {
+        if (\count($this->memory) % self::SAMPLES_PER_SEARCH === 0) {
             $this->pids = $this->served->processes->pids();
         }
         $this->memory[] = [round($now - $this->start, 3), ProcessTree::memoryOf($this->pids)];
@@ -48,7 +48,7 @@ final class Watch
     }
 
     /** @return int peak memory in bytes */
-    public function most(): int
+    public function peakMemory(): int
     {
         return max([0, ...array_column($this->memory, 1)]);
     }

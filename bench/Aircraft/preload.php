@@ -21,7 +21,7 @@ const PRELOADED = [
     'Symfony\Component\Routing\\',
 ];
 
-const LEFT_OUT = '~/(?:Testing|Test|Cli|Command|DropIn|Loader|DependencyInjection|Generator|Dumper|Launcher)/~';
+const EXCLUDED = '~/(?:Testing|Test|Cli|Command|DropIn|Loader|DependencyInjection|Generator|Dumper|Launcher)/~';
 
 $loader = require __DIR__ . '/../../vendor/autoload.php';
 assert($loader instanceof ClassLoader);
@@ -33,7 +33,7 @@ foreach (array_intersect_key($loader->getPrefixesPsr4(), array_flip(PRELOADED)) 
             '~/[A-Z]\w*\.php$~D',
         );
         foreach (array_keys(iterator_to_array($paths)) as $path) {
-            if (preg_match(LEFT_OUT, (string) $path) !== 1) {
+            if (preg_match(EXCLUDED, (string) $path) !== 1) {
                 try {
                     class_exists($prefix . strtr(substr((string) $path, strlen($folder) + 1, -4), '/', '\\'));
                 } catch (Throwable) {

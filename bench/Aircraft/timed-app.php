@@ -10,6 +10,6 @@ use Spindle\Bench\Aircraft\LoopGaps;
 
 require_once __DIR__ . '/../autoload.php';
 
-LoopGaps::tell((string) getenv(LoopGaps::VARIABLE));
+LoopGaps::record((string) getenv(LoopGaps::VARIABLE));
 
 return require __DIR__ . '/app.php';

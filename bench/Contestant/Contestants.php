@@ -58,11 +58,11 @@ final class Contestants
 
         return $all[$name]
             ?? throw new UsageException(
-                "contestant '{$name}' is not allowed; give of " . implode(', ', array_keys($all)),
+                "contestant '{$name}' is not allowed; give some of " . implode(', ', array_keys($all)),
             );
     }
 
-    public static function isThere(string $name): bool
+    public static function isAvailable(string $name): bool
     {
         return self::named($name)->missing() === null;
     }
@@ -76,6 +76,8 @@ final class Contestants
     {
         $missing = self::named($name)->missing();
 
-        return $missing === null ? $name : throw new UsageException("contestant '{$name}' can't take part: {$missing}");
+        return $missing === null
+            ? $name
+            : throw new UsageException("contestant '{$name}' is not available: {$missing}");
     }
 }

@@ -28,6 +28,6 @@ final readonly class GnuParallel implements Contestant
             ['parallel', '--plain', '--will-cite', '-j', (string) $concurrency],
             $workload->lines(),
         );
-        $tally->together(\strlen($output), $failed);
+        $tally->allResults(\strlen($output), $failed);
     }
 }

@@ -24,7 +24,7 @@ final readonly class Limit implements Contestant
     public function run(Workload $workload, int $concurrency, Tally $tally): void
     {
         $result = LimitProgram::run($workload->count, $concurrency, ['-'], $workload->lines());
-        $tally->together($result->bytes, $result->failed);
-        $tally->took($workload->count / $result->rate);
+        $tally->allResults($result->bytes, $result->failed);
+        $tally->setSeconds($workload->count / $result->rate);
     }
 }

@@ -14,7 +14,7 @@ use Spindle\Bench\Support\Workload;
 final readonly class ReactProcess implements Contestant
 {
     /** Seconds between two checks of a process whose outputs are closed. The default of 0.1 would slow it down. */
-    private const INTERVAL = 0.001;
+    private const POLL_INTERVAL = 0.001;
 
     public function label(): string
     {
@@ -43,7 +43,7 @@ final readonly class ReactProcess implements Contestant
         }
         [$number, $process, $stdout] = [$lines->key(), new Process($lines->current()), ''];
         $lines->next();
-        $process->start(null, self::INTERVAL);
+        $process->start(null, self::POLL_INTERVAL);
         $output = $process->stdout;
         \assert($output instanceof ReadableStreamInterface);
         $output->on('data', static function (string $chunk) use (&$stdout): void {

@@ -12,7 +12,7 @@ use Symfony\Component\Process\Process;
 /** Symfony's processes have no events, so their pool polls, at the interval of the component's own `wait()`. */
 final readonly class SymfonyProcess implements Contestant
 {
-    private const POLL = 1000;
+    private const POLL_MICROSECONDS = 1000;
 
     public function label(): string
     {
@@ -51,7 +51,7 @@ final readonly class SymfonyProcess implements Contestant
             $tally->result($number, $process->getExitCode(), $process->getOutput());
         }
         if (\count($still) === \count($running)) {
-            usleep(self::POLL);
+            usleep(self::POLL_MICROSECONDS);
         }
 
         return $still;

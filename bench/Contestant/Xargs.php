@@ -25,6 +25,6 @@ final readonly class Xargs implements Contestant
     {
         $command = ['xargs', '-0', '-P', (string) $concurrency, '-n', '1', 'sh', '-c'];
         [$status, $output] = Program::run($command, $workload->lines(), "\0");
-        $tally->together(\strlen($output), $status === 0 ? 0 : 1);
+        $tally->allResults(\strlen($output), $status === 0 ? 0 : 1);
     }
 }

@@ -34,7 +34,7 @@ final class Creation
         $count = $create($max);
         $seconds = (hrtime(true) - $begin) / 1e9;
 
-        return $count === $max ? $seconds : throw new \RuntimeException("{$count} of {$max} came to their end");
+        return $count === $max ? $seconds : throw new \RuntimeException("only {$count} of {$max} ended");
     }
 
     private static function threads(int $max): int

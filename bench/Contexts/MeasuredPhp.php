@@ -24,24 +24,24 @@ final readonly class MeasuredPhp
             return 'there is no such program';
         }
         try {
-            /** @var array{version: string, kind: string, missing: array<string, string|null>} $told */
-            $told = self::ask($path, 'ways');
+            /** @var array{version: string, kind: string, missing: array<string, string|null>} $result */
+            $result = self::run($path, 'ways');
         } catch (\RuntimeException $failure) {
             return $failure->getMessage();
         }
 
-        return new self($path, "PHP {$told['version']} {$told['kind']}", $told['missing']);
+        return new self($path, "PHP {$result['version']} {$result['kind']}", $result['missing']);
     }
 
     public function creation(Way $way, int $max): Series
     {
         return new Series($way->label(), function (Series $series) use ($way, $max): float {
-            $told = self::ask($this->path, 'create', $way->value, (string) $max);
-            $series->record($told);
+            $result = self::run($this->path, 'create', $way->value, (string) $max);
+            $series->record($result);
 
-            return \is_float($told['seconds'] ?? null)
-                ? $max / $told['seconds']
-                : throw new \RuntimeException('it told no time');
+            return \is_float($result['seconds'] ?? null)
+                ? $max / $result['seconds']
+                : throw new \RuntimeException('the program printed no time');
         }, "{$this->name}, {$this->path}");
     }
 
@@ -49,29 +49,29 @@ final readonly class MeasuredPhp
     public function work(int $iterations, \Closure $isRight): Series
     {
         return new Series("{$this->name}, {$this->path}", function (Series $series) use ($iterations, $isRight): float {
-            $told = self::ask($this->path, 'work', (string) $iterations);
-            $series->record($told);
-            if (!\is_string($told['result'] ?? null) || !$isRight($told['result'])) {
+            $result = self::run($this->path, 'work', (string) $iterations);
+            $series->record($result);
+            if (!\is_string($result['result'] ?? null) || !$isRight($result['result'])) {
                 $series->note('not all right: another result');
             }
 
-            return \is_float($told['seconds'] ?? null)
-                ? $told['seconds']
-                : throw new \RuntimeException('it told no time');
+            return \is_float($result['seconds'] ?? null)
+                ? $result['seconds']
+                : throw new \RuntimeException('the program printed no time');
         });
     }
 
     /** @return array<string, mixed> */
-    private static function ask(string $path, string ...$arguments): array
+    private static function run(string $path, string ...$arguments): array
     {
         [$status, $output] = Program::run(
             [$path, ...Program::PHP_OPTIONS, \dirname(__DIR__) . '/context.php', ...array_values($arguments)],
         );
-        $told = json_decode($output, true);
-        if ($status !== 0 || !\is_array($told)) {
-            throw new \RuntimeException("it ended with {$status}");
+        $result = json_decode($output, true);
+        if ($status !== 0 || !\is_array($result)) {
+            throw new \RuntimeException("the program ended with status {$status}");
         }
-        /** @var array<string, mixed> $told */
-        return $told;
+        /** @var array<string, mixed> $result */
+        return $result;
     }
 }

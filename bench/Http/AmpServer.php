@@ -81,12 +81,12 @@ final class AmpServer
                 return new $response(200, ['Content-Type' => 'application/octet-stream'], $body->buffer());
             },
             Work::Wait => static function () use ($response, $text): object {
-                delay(Work::WAIT);
+                delay(Work::WAIT_SECONDS);
 
                 return new $response(200, $text, Work::TEXT);
             },
             Work::Burn, Work::Nyholm, Work::Collide => throw new \LogicException(
-                'amphp/http-server takes no part in this',
+                'amphp/http-server does not support this measurement',
             ),
         };
     }

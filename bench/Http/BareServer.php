@@ -62,18 +62,14 @@ final class BareServer
     {
         return match ($work) {
             Work::Text => static fn(string $request, string $date): ?string => str_ends_with($request, "\r\n\r\n")
-                ? "HTTP/1.1 200 OK\r\nDate: {$date} GMT\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 12\r\n\r\n"
-                . Work::TEXT
+                ? self::response($date, 'text/plain; charset=utf-8', Work::TEXT)
                 : null,
             Work::Json => static function (string $request, string $date): ?string {
                 if (!str_ends_with($request, "\r\n\r\n")) {
                     return null;
                 }
-                $json = json_encode(Work::JSON, \JSON_THROW_ON_ERROR);
 
-                return "HTTP/1.1 200 OK\r\nDate: {$date} GMT\r\nContent-Type: application/json\r\nContent-Length: "
-                    . \strlen($json)
-                    . "\r\n\r\n{$json}";
+                return self::response($date, 'application/json', json_encode(Work::JSON, \JSON_THROW_ON_ERROR));
             },
             Work::Echo => static function (string $request, string $date): ?string {
                 $end = strpos($request, "\r\n\r\n");
@@ -85,10 +81,17 @@ final class BareServer
                     return null;
                 }
 
-                return "HTTP/1.1 200 OK\r\nDate: {$date} GMT\r\nContent-Type: application/octet-stream\r\nContent-Length: {$match[1]}\r\n\r\n"
-                    . substr($request, $end + 4);
+                return self::response($date, 'application/octet-stream', substr($request, $end + 4));
             },
-            Work::Wait, Work::Burn, Work::Nyholm, Work::Collide, Work::Crowd => throw new \LogicException('The bare loop takes no part in this'),
+            Work::Wait, Work::Burn, Work::Nyholm, Work::Collide, Work::Crowd
+                => throw new \LogicException("The bare loop has no handler for {$work->value}"),
         };
+    }
+
+    private static function response(string $date, string $type, string $body): string
+    {
+        return "HTTP/1.1 200 OK\r\nDate: {$date} GMT\r\nContent-Type: {$type}\r\nContent-Length: "
+            . \strlen($body)
+            . "\r\n\r\n{$body}";
     }
 }

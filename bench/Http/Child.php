@@ -8,9 +8,9 @@ namespace Spindle\Bench\Http;
 final class Child
 {
     /** Seconds between SIGTERM and SIGKILL. */
-    private const GRACE = 5.0;
+    private const KILL_AFTER = 5.0;
 
-    private const LOOK = 0.005;
+    private const POLL_INTERVAL = 0.005;
 
     public readonly ProcessTree $tree;
 
@@ -57,8 +57,8 @@ final class Child
         }
         $pids = $this->endsAll ? \array_slice($this->tree->pids(), 0, 1) : $this->tree->pids();
         proc_terminate($this->process, \SIGTERM);
-        for ($end = hrtime(true) + self::GRACE * 1e9; $this->isRunning() && hrtime(true) < $end;) {
-            usleep((int) (self::LOOK * 1e6));
+        for ($end = hrtime(true) + self::KILL_AFTER * 1e9; $this->isRunning() && hrtime(true) < $end;) {
+            usleep((int) (self::POLL_INTERVAL * 1e6));
         }
         foreach ($pids as $pid) {
             posix_kill($pid, \SIGKILL);

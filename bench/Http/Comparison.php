@@ -20,18 +20,18 @@ final readonly class Comparison
     private const CONNECTIONS = [32, 256];
 
     /** Concurrent requests of {@see Measurement::Wait}. */
-    private const WAITING = 256;
+    private const WAIT_CONNECTIONS = 256;
 
     /** Connections of {@see Measurement::Idle} and {@see Measurement::Slow}. */
-    private const MANY = 500;
+    private const IDLE_CONNECTIONS = 500;
 
     /** Idle connections of {@see Measurement::Crowd}: more than stream_select() can watch. */
-    private const CROWD = 1_100;
+    private const CROWD_CONNECTIONS = 1_100;
 
     private const PROCESSES = [1, 2];
 
     /** Share of a core above which the single-threaded client may limit a rate. */
-    private const BUSY = 0.9;
+    private const BUSY_CORE_SHARE = 0.9;
 
     private Wrk $wrk;
     private Throughput $throughput;
@@ -67,7 +67,7 @@ final readonly class Comparison
     /** Measures, prints, and writes the raw data into a file if one is given. */
     public function run(string $json = ''): void
     {
-        $this->tellWhoIsMissing();
+        $this->reportMissing();
         foreach ($this->options->only as $what) {
             if ($what === Measurement::Tls && !self::hasTls()) {
                 echo "\n{$what->title()}: not available: ext-openssl is not loaded\n";
@@ -79,7 +79,7 @@ final readonly class Comparison
                     fn(int $connections) => $this->rates($what, $connections),
                     self::CONNECTIONS,
                 ),
-                Measurement::Wait => $this->rates($what, self::WAITING),
+                Measurement::Wait => $this->rates($what, self::WAIT_CONNECTIONS),
                 Measurement::Two => $this->processes(),
                 Measurement::Psr7 => $this->responses(),
                 Measurement::Collide => $this->collide(),
@@ -211,10 +211,10 @@ final readonly class Comparison
     private function crowd(): void
     {
         $what = Measurement::Crowd;
-        $crowd = new Crowd(self::CROWD);
+        $crowd = new Crowd(self::CROWD_CONNECTIONS);
         $this->table(
             $this->series($what, $crowd->measure(...), $what->value),
-            "{$what->title()}: " . number_format(self::CROWD),
+            "{$what->title()}: " . number_format(self::CROWD_CONNECTIONS),
             [
                 Column::median('p99 ms', 2),
                 Column::range(2),
@@ -227,8 +227,9 @@ final readonly class Comparison
     private function idle(): void
     {
         $what = Measurement::Idle;
-        $idle = new Idle($this->throughput, self::MANY);
-        $this->table($this->series($what, $idle->measure(...), $what->value), "{$what->title()}: " . self::MANY, [
+        $idle = new Idle($this->throughput, self::IDLE_CONNECTIONS);
+        $series = $this->series($what, $idle->measure(...), $what->value);
+        $this->table($series, "{$what->title()}: " . self::IDLE_CONNECTIONS, [
             Column::median('KB each', 2),
             Column::range(2),
             Column::megabytes('MB before', 'before'),
@@ -272,7 +273,7 @@ final readonly class Comparison
     {
         $what = Measurement::Slow;
         $load = new Load($what->work(), $this->options->connections);
-        $slow = new Slow($this->throughput, $this->wrk, $this->options->seconds, self::MANY);
+        $slow = new Slow($this->throughput, $this->wrk, $this->options->seconds, self::IDLE_CONNECTIONS);
         $series = $this->series(
             $what,
             static fn(Server $server): Outcome => $slow->measure($server, $load),
@@ -284,7 +285,7 @@ final readonly class Comparison
                 '%s: %d and %d, a deadline of %d s',
                 $what->title(),
                 $load->connections,
-                self::MANY,
+                self::IDLE_CONNECTIONS,
                 $this->options->deadline,
             ),
             [
@@ -350,7 +351,7 @@ final readonly class Comparison
         $this->report->table($title, Rounds::run($series, $this->options->rounds), $columns, $figure, $cpu);
         $limited = array_filter(
             $series,
-            static fn(Series $one): bool => ($one->medianOf('client') ?? 0.0) > self::BUSY,
+            static fn(Series $one): bool => ($one->medianOf('client') ?? 0.0) > self::BUSY_CORE_SHARE,
         );
         if ($limited !== []) {
             $this->report->warn(
@@ -393,7 +394,7 @@ final readonly class Comparison
         ] + (\in_array(Contestant::Fpm, $this->contestants, true) ? ['FPM' => Fpm::describe()] : []);
     }
 
-    private function tellWhoIsMissing(): void
+    private function reportMissing(): void
     {
         $reasons = [];
         foreach ($this->options->contestants() as $one) {

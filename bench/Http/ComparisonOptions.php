@@ -88,6 +88,6 @@ final readonly class ComparisonOptions
 
         return $file !== false && is_file($file)
             ? $file
-            : throw new UsageException("option --autoload: there is no file '{$path}'");
+            : throw new UsageException("option --autoload: the file '{$path}' does not exist");
     }
 }

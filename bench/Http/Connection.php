@@ -8,7 +8,7 @@ namespace Spindle\Bench\Http;
 final readonly class Connection
 {
     /** Timeout for connecting and for each read, in seconds. */
-    private const PATIENCE = 10;
+    private const TIMEOUT = 10;
 
     /** @var resource */
     private mixed $stream;
@@ -22,14 +22,14 @@ final readonly class Connection
             ($site->isTls() ? 'tls' : 'tcp') . "://{$site->address()}",
             $code,
             $message,
-            self::PATIENCE,
+            self::TIMEOUT,
             \STREAM_CLIENT_CONNECT,
             $context,
         );
         $this->stream = $stream !== false
             ? $stream
-            : throw new \RuntimeException("It can't be connected to: {$message}");
-        stream_set_timeout($stream, self::PATIENCE);
+            : throw new \RuntimeException("Could not connect: {$message}");
+        stream_set_timeout($stream, self::TIMEOUT);
     }
 
     /** Returns whether the answer is successful and has the expected body. */

@@ -76,7 +76,7 @@ enum Contestant: string
             self::Workerman => WorkermanServer::serve($site),
             self::React => ReactServer::serve($site),
             self::Amp => AmpServer::serve($site),
-            self::Fpm => throw new \LogicException('nginx and PHP-FPM are programs of their own'),
+            self::Fpm => throw new \LogicException('nginx and PHP-FPM are not started by this program'),
         };
     }
 

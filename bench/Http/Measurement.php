@@ -40,20 +40,22 @@ enum Measurement: string
     public function title(): string
     {
         return match ($this) {
-            self::Text, self::Connections => 'Plain text, each request with a URL and a cookie of its own',
+            self::Text, self::Connections => 'Plain text, each request with its own URL and cookie',
             self::TextSame => 'Plain text, identical requests: what a cache of requests gains',
-            self::Json => 'JSON, each request with a URL and a cookie of its own',
-            self::Echo => 'A POST of 1 KB there and back, each with a URL, a cookie and a body of its own',
-            self::One => 'Plain text for one client on one kept connection, each request with a URL and a cookie of its own',
-            self::Two => 'Work for the processor, so that the client leaves the cores free: spindle serve with one and with two processes',
-            self::Wait => 'A handler that waits for 10 ms, each request with a URL and a cookie of its own',
-            self::Psr7 => 'Plain text, each request with a URL and a cookie of its own: the native response and that of nyholm/psr7',
-            self::Collide => 'A JSON body of nearly 1 MB whose keys all have the same place in a hash table',
+            self::Json => 'JSON, each request with its own URL and cookie',
+            self::Echo => 'A POST of 1 KB there and back, each with its own URL, cookie and body',
+            self::One => 'Plain text for one client on one kept connection, each request with its own URL and cookie',
+            self::Two => 'CPU-bound work, so that the client needs little CPU:'
+                . ' spindle serve with one and with two processes',
+            self::Wait => 'A handler that waits for 10 ms, each request with its own URL and cookie',
+            self::Psr7 => 'Plain text, each request with its own URL and cookie:'
+                . ' the native response and the one of nyholm/psr7',
+            self::Collide => 'A JSON body of nearly 1 MB whose keys all collide in a hash table',
             self::Crowd => 'New connections beside connections of the same address that are kept and idle',
             self::Idle => 'Connections that are kept and idle',
-            self::Soak => 'Plain text on kept connections for long, each request with a URL and a cookie of its own',
-            self::Slow => 'Healthy clients of plain text while others send a byte of a header a second',
-            self::Tls => 'Plain text over TLS on kept connections, each request with a URL and a cookie of its own',
+            self::Soak => 'Plain text on kept connections for a long time, each request with its own URL and cookie',
+            self::Slow => 'Healthy clients of plain text while others send one byte of a header per second',
+            self::Tls => 'Plain text over TLS on kept connections, each request with its own URL and cookie',
         };
     }
 }

@@ -10,9 +10,9 @@ use Spindle\Bench\Support\Signals;
 final readonly class Processes
 {
     /** Seconds in which they have to start answering. */
-    private const START = 15.0;
+    private const START_TIMEOUT = 15.0;
 
-    private const LOOK = 0.01;
+    private const POLL_INTERVAL = 0.01;
 
     private const LOG = 'server.log';
 
@@ -24,7 +24,7 @@ final readonly class Processes
     {
         $this->children = array_map(
             fn(array $command): Child
-                => Signals::hold(
+                => Signals::withoutInterruption(
                     fn(): Child => new Child($command, "{$directory->path}/" . self::LOG, $directory->path),
                 ),
             $commands,
@@ -40,7 +40,7 @@ final readonly class Processes
      */
     public function await(\Closure $isRight): void
     {
-        $end = hrtime(true) + self::START * 1e9;
+        $end = hrtime(true) + self::START_TIMEOUT * 1e9;
         while (!$isRight()) {
             $ended = array_filter($this->children, static fn(Child $child): bool => !$child->isRunning()) !== [];
             if ($ended || hrtime(true) > $end) {
@@ -49,7 +49,7 @@ final readonly class Processes
                     ($ended ? 'it ended at its start: ' : 'it does not answer as it has to: ') . trim($this->log()),
                 );
             }
-            usleep((int) (self::LOOK * 1e6));
+            usleep((int) (self::POLL_INTERVAL * 1e6));
         }
     }
 

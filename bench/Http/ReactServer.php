@@ -40,7 +40,8 @@ final class ReactServer
             Work::Echo => static fn(ServerRequestInterface $request): object
                 => new $response(200, ['Content-Type' => 'application/octet-stream'], (string) $request->getBody()),
             Work::Wait => self::later(static fn(): object => new $response(200, $text, Work::TEXT)),
-            Work::Burn, Work::Nyholm, Work::Collide => throw new \LogicException('ReactPHP takes no part in this'),
+            Work::Burn, Work::Nyholm, Work::Collide
+                => throw new \LogicException('ReactPHP does not support this measurement'),
         };
     }
 
@@ -50,7 +51,7 @@ final class ReactServer
         $promise = Foreign::found(self::PROMISE);
 
         return static fn(): object => new $promise(static function (callable $resolve) use ($response): void {
-            Foreign::call(self::LOOP, 'addTimer', Work::WAIT, static fn() => $resolve($response()));
+            Foreign::call(self::LOOP, 'addTimer', Work::WAIT_SECONDS, static fn() => $resolve($response()));
         });
     }
 }

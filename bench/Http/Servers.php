@@ -37,7 +37,8 @@ final readonly class Servers
         $directory = new PrivateDirectory();
 
         $command = [
-            ...self::php(), self::folder() . '/http-contestant.php', $contestant->value, $work->value, ...$site->arguments(),
+            ...self::php(), self::folder() . '/http-contestant.php', $contestant->value, $work->value,
+            ...$site->arguments(),
             ...array_map(static fn(string $file): string => "--autoload={$file}", $this->autoloaders),
         ];
 

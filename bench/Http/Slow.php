@@ -8,7 +8,7 @@ namespace Spindle\Bench\Http;
 final readonly class Slow
 {
     /** Multiple of the deadline after which no more slow clients are expected to be closed. */
-    private const LIMIT = 1.5;
+    private const DEADLINE_FACTOR = 1.5;
 
     /** @param float $seconds seconds for which the healthy clients are alone */
     public function __construct(
@@ -23,7 +23,7 @@ final readonly class Slow
     {
         $this->throughput->warmUp($server, $load);
         $before = $this->wrk->run($server, $load, $this->seconds);
-        $limit = self::LIMIT * $server->site->deadline;
+        $limit = self::DEADLINE_FACTOR * $server->site->deadline;
         // wrk starts first. It would inherit the open connections, and has no room for that many.
         $run = $this->wrk->start($server, $load, $limit);
         $slow = new SlowClients($server->site, $this->count);

@@ -7,9 +7,9 @@ namespace Spindle\Bench\Http;
 /** Clients that begin a request, and then send one byte of it per second. */
 final class SlowClients
 {
-    private const BEGINNING = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ";
+    private const HEAD_START = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ";
 
-    private const LOOK = 0.01;
+    private const POLL_INTERVAL = 0.01;
 
     /** @var array<int, resource> connections that the server has not closed */
     private array $open = [];
@@ -28,7 +28,7 @@ final class SlowClients
             if ($client === false) {
                 throw new \RuntimeException("Only {$i} slow clients were connected: {$message}");
             }
-            fwrite($client, self::BEGINNING);
+            fwrite($client, self::HEAD_START);
             stream_set_blocking($client, false);
             $this->open[$i] = $client;
         }
@@ -47,7 +47,7 @@ final class SlowClients
                     @fwrite($this->open[$sent % $this->count], 'x');
                 }
             }
-            $this->look();
+            $this->poll();
         }
     }
 
@@ -62,10 +62,10 @@ final class SlowClients
         return $this->last;
     }
 
-    private function look(): void
+    private function poll(): void
     {
         [$read, $write, $except] = [$this->open, null, null];
-        if ((int) @stream_select($read, $write, $except, 0, (int) (self::LOOK * 1e6)) === 0) {
+        if ((int) @stream_select($read, $write, $except, 0, (int) (self::POLL_INTERVAL * 1e6)) === 0) {
             return;
         }
         foreach ($read as $number => $client) {

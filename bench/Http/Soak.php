@@ -8,20 +8,20 @@ namespace Spindle\Bench\Http;
 final readonly class Soak
 {
     /** Number of memory samples, evenly spread. */
-    private const LOOKS = 10;
+    private const MEMORY_SAMPLES = 10;
 
     /** Time limit in seconds. */
-    private const LIMIT = 7_200;
+    private const TIMEOUT = 7_200;
 
     public function __construct(private Wrk $wrk, private int $count) {}
 
     /** @return Outcome growth after the first tenth of the requests, in percent */
     public function measure(Server $server, int $connections): Outcome
     {
-        $load = new Load($server->site->work, $connections, mark: max(1, intdiv($this->count, self::LOOKS)));
-        $run = $this->wrk->start($server, $load, self::LIMIT);
+        $load = new Load($server->site->work, $connections, mark: max(1, intdiv($this->count, self::MEMORY_SAMPLES)));
+        $run = $this->wrk->start($server, $load, self::TIMEOUT);
         $memory = [];
-        while (\count($memory) < self::LOOKS && $run->awaitMark()) {
+        while (\count($memory) < self::MEMORY_SAMPLES && $run->awaitMark()) {
             $memory[] = $server->memory();
         }
         $result = $run->stop();
@@ -43,7 +43,9 @@ final readonly class Soak
             ],
             [
                 ...$result->problems(),
-                ...(\count($memory) < self::LOOKS ? ["it was not done after {$result->requests} requests"] : []),
+                ...(\count($memory) < self::MEMORY_SAMPLES
+                    ? ["it was not done after {$result->requests} requests"]
+                    : []),
             ],
         );
     }

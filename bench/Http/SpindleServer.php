@@ -39,12 +39,13 @@ final class SpindleServer
     public static function handler(Work $work): \Closure
     {
         return match ($work) {
-            Work::Text, Work::Crowd => static fn(ServerRequestInterface $request): Response => Response::text(Work::TEXT),
+            Work::Text, Work::Crowd
+                => static fn(ServerRequestInterface $request): Response => Response::text(Work::TEXT),
             Work::Json => static fn(ServerRequestInterface $request): Response => Response::json(Work::JSON),
             Work::Echo => static fn(ServerRequestInterface $request): Response
                 => Response::binary((string) $request->getBody()),
             Work::Wait => static function (ServerRequestInterface $request): Response {
-                delay(Work::WAIT);
+                delay(Work::WAIT_SECONDS);
 
                 return Response::text(Work::TEXT);
             },

@@ -8,7 +8,7 @@ namespace Spindle\Bench\Http;
 final readonly class Throughput
 {
     /** Largest duration of the warm-up, in seconds. */
-    private const WARM_UP = 1.0;
+    private const MAX_WARM_UP_SECONDS = 1.0;
 
     /** @param float $seconds duration of a measurement */
     public function __construct(private Wrk $wrk, private float $seconds) {}
@@ -16,7 +16,7 @@ final readonly class Throughput
     /** Sends load that is not measured: it loads code and fills caches. */
     public function warmUp(Server $server, Load $load): void
     {
-        $this->wrk->run($server, $load, min(self::WARM_UP, $this->seconds));
+        $this->wrk->run($server, $load, min(self::MAX_WARM_UP_SECONDS, $this->seconds));
         // A server may still process requests of disconnected clients. It answers this one after them.
         $server->isRight();
     }

@@ -26,7 +26,7 @@ enum Work: string
     public const JSON = ['message' => self::TEXT];
 
     /** Seconds to wait. */
-    public const WAIT = 0.01;
+    public const WAIT_SECONDS = 0.01;
 
     /** Number of echoed bytes. */
     private const ECHOED = 1024;

@@ -67,7 +67,7 @@ final class WorkermanServer
                 Foreign::call(
                     self::TIMER,
                     'add',
-                    Work::WAIT,
+                    Work::WAIT_SECONDS,
                     static fn() => Foreign::call($connection, 'send', Work::TEXT),
                     [],
                     false,
@@ -80,7 +80,7 @@ final class WorkermanServer
                 json_decode($body, true);
                 $connection->send(Work::TEXT);
             },
-            Work::Burn, Work::Nyholm => throw new \LogicException('Workerman takes no part in this'),
+            Work::Burn, Work::Nyholm => throw new \LogicException('Workerman does not support this measurement'),
         };
     }
 }

@@ -19,7 +19,7 @@ final readonly class Wrk
     private const TIMEOUT = 10;
 
     /** Seconds after which wrk ends if it is not stopped. */
-    private const SPARE = 60;
+    private const SPARE_SECONDS = 60;
 
     private string $program;
 
@@ -71,8 +71,9 @@ final readonly class Wrk
     ): WrkRun {
         $file = $directory->write(self::SCRIPT, $script);
 
-        return Signals::hold(fn(): WrkRun => new WrkRun([
-            $this->program, "-t{$threads}", "-c{$connections}", '-d' . ((int) ceil($seconds) + self::SPARE), '--timeout', "{$timeout}s",
+        return Signals::withoutInterruption(fn(): WrkRun => new WrkRun([
+            $this->program, "-t{$threads}", "-c{$connections}",
+            '-d' . ((int) ceil($seconds) + self::SPARE_SECONDS), '--timeout', "{$timeout}s",
             '-s', $file, $url,
         ]));
     }

@@ -43,7 +43,7 @@ final readonly class WrkResult
             $errors[$text] = $figures[$name] ?? -1;
         }
         if (!isset($figures['requests'], $figures['us'], $figures['p50'], $figures['p99']) || min($errors) < 0) {
-            throw new \RuntimeException('wrk said no figures: ' . trim($output));
+            throw new \RuntimeException('wrk printed no result: ' . trim($output));
         }
 
         return new self(

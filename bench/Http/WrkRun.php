@@ -9,7 +9,7 @@ use Spindle\Bench\Support\Usage;
 /** A running wrk. It ends with this object at the latest. */
 final class WrkRun
 {
-    private const LOOK = 0.2;
+    private const POLL_INTERVAL = 0.2;
 
     /** @var resource|null */
     private $process;
@@ -100,7 +100,7 @@ final class WrkRun
     private function read(): bool
     {
         [$read, $write, $except] = [[$this->output], null, null];
-        if (@stream_select($read, $write, $except, 0, (int) (self::LOOK * 1e6)) === 1) {
+        if (@stream_select($read, $write, $except, 0, (int) (self::POLL_INTERVAL * 1e6)) === 1) {
             $this->said .= fread($this->output, 65_536);
         }
 

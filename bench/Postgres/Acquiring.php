@@ -17,17 +17,17 @@ use function Amp\Future\await;
 final readonly class Acquiring
 {
     /** Acquire timeout in seconds. */
-    private const TIMEOUT = 0.5;
+    private const ACQUIRE_TIMEOUT = 0.5;
 
     /** Seconds after which the connection is released, when all fibers get it. */
-    private const HELD = 0.05;
+    private const HOLD_SECONDS = 0.05;
 
     private PostgresDriver $driver;
 
     public function __construct(private Job $job, private Target $target)
     {
         $this->driver = $job->contestant->driver()
-            ?? throw new \LogicException('Only Spindle has a pool with a timeout here');
+            ?? throw new \LogicException('Acquiring is measured only for Spindle');
     }
 
     /** @return array<string, mixed> milliseconds by which the latest timeout was late */
@@ -63,7 +63,7 @@ final readonly class Acquiring
                 $borrowed->release();
             });
         }
-        delay(self::HELD);
+        delay(self::HOLD_SECONDS);
         $held->release();
         await($fibers);
         $waited = $pool->stats()->waited;
@@ -79,7 +79,7 @@ final readonly class Acquiring
      */
     private function timedOut(): array
     {
-        $pool = $this->pool(self::TIMEOUT);
+        $pool = $this->pool(self::ACQUIRE_TIMEOUT);
         $held = $pool->acquire();
         [$late, $order, $fibers] = [[], [], []];
         for ($number = 0; $number < $this->job->count; ++$number) {
@@ -88,7 +88,7 @@ final readonly class Acquiring
                 try {
                     $pool->acquire()->release();
                 } catch (PoolTimeoutException) {
-                    $late[] = (hrtime(true) - $begin) / 1e6 - 1e3 * self::TIMEOUT;
+                    $late[] = (hrtime(true) - $begin) / 1e6 - 1e3 * self::ACQUIRE_TIMEOUT;
                     $order[] = $number;
                 }
             });

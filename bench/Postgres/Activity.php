@@ -29,7 +29,7 @@ final readonly class Activity
         $deadline = hrtime(true) / 1e9 + $limit;
         while (!$is($this)) {
             if (hrtime(true) / 1e9 > $deadline) {
-                throw new \RuntimeException("pg_stat_activity did not show it within {$limit} s");
+                throw new \RuntimeException("pg_stat_activity did not reach the expected state within {$limit} s");
             }
         }
     }
@@ -46,7 +46,8 @@ final readonly class Activity
     public function backends(?string $application = null): int
     {
         $count = $this->connection->query(
-            "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND (\$1::text IS NULL OR application_name = \$1)",
+            "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
+            . ' AND ($1::text IS NULL OR application_name = $1)',
             [$application],
         )->value();
         \assert(\is_int($count));
@@ -55,7 +56,7 @@ final readonly class Activity
     }
 
     /** @return int number of processes of the application that are in pg_sleep() */
-    public function asleep(string $application): int
+    public function sleepingProcesses(string $application): int
     {
         $count = $this->connection->query(
             "SELECT count(*) FROM pg_stat_activity WHERE application_name = \$1 AND wait_event = 'PgSleep'",

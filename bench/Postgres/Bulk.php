@@ -11,7 +11,7 @@ use Spindle\Postgres\PostgresConnection;
 /** Measures many rows and large values. */
 final readonly class Bulk
 {
-    private const WARM_UP = 3;
+    private const WARM_UP_RUNS = 3;
     private const MEGABYTE = 1 << 20;
 
     private BulkClient $client;
@@ -29,12 +29,12 @@ final readonly class Bulk
         $figures = match ($this->job->what) {
             Measurement::Rows => $this->rows(),
             Measurement::Parameter => $this->parameter(),
-            Measurement::Stream => $this->inLittleMemory(
+            Measurement::Stream => $this->withMemory(
                 fn(): bool
                     => $this->areAll($this->client->stream("SELECT id, name, score FROM {$this->target->schema}.many")),
             ),
-            Measurement::Copy => $this->inLittleMemory($this->copy(...)),
-            default => throw new \LogicException("{$this->job->what->value} moves little data"),
+            Measurement::Copy => $this->withMemory($this->copy(...)),
+            default => throw new \LogicException("{$this->job->what->value} is not a bulk measurement"),
         };
         $this->client->close();
 
@@ -45,7 +45,7 @@ final readonly class Bulk
     private function rows(): array
     {
         $sql = "SELECT id, name, score FROM {$this->target->schema}.few";
-        for ($i = 0; $i < self::WARM_UP; ++$i) {
+        for ($i = 0; $i < self::WARM_UP_RUNS; ++$i) {
             $this->client->rows($sql);
         }
         [$times, $right] = [[], 0];
@@ -54,7 +54,7 @@ final readonly class Bulk
             $begin = hrtime(true);
             $rows = $this->client->rows($sql);
             $times[] = (hrtime(true) - $begin) / 1e6;
-            $right += \count($rows) === Tables::FEW ? 1 : 0;
+            $right += \count($rows) === Tables::READ_ROWS ? 1 : 0;
             unset($rows);
         }
 
@@ -62,7 +62,7 @@ final readonly class Bulk
             'figure' => Statistics::of($times)->median,
             'count' => $this->job->count,
             'results' => $right,
-            'right' => $right === $this->job->count && $this->areAll($this->client->rows($sql), Tables::FEW),
+            'right' => $right === $this->job->count && $this->areAll($this->client->rows($sql), Tables::READ_ROWS),
         ];
     }
 
@@ -95,7 +95,7 @@ final readonly class Bulk
      *
      * @return array<string, mixed> rows per second, and the largest growth of the process in megabytes
      */
-    private function inLittleMemory(\Closure $work): array
+    private function withMemory(\Closure $work): array
     {
         $process = ProcessStatus::ofThis();
         $process->forgetPeak();
@@ -179,7 +179,9 @@ final readonly class Bulk
     private function isCopied(): bool
     {
         $connection = PostgresConnection::connect($this->target->dsn());
-        $sql = "SELECT count(*) = \$1 AND count(DISTINCT id) = \$1 AND bool_and(name = 'name ' || id AND score = id / 7.0::float8 AND id BETWEEN 1 AND \$1) FROM {$this->target->schema}.copied";
+        $sql = 'SELECT count(*) = $1 AND count(DISTINCT id) = $1'
+            . " AND bool_and(name = 'name ' || id AND score = id / 7.0::float8 AND id BETWEEN 1 AND \$1)"
+            . " FROM {$this->target->schema}.copied";
         try {
             return $connection->query($sql, [$this->job->count])->value() === true;
         } finally {

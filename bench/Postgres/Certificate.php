@@ -73,6 +73,6 @@ final readonly class Certificate
 
     private static function failed(): \RuntimeException
     {
-        return new \RuntimeException('OpenSSL makes no certificate: ' . openssl_error_string());
+        return new \RuntimeException('OpenSSL could not create a certificate: ' . openssl_error_string());
     }
 }

@@ -15,7 +15,7 @@ use Spindle\Bench\Support\Series;
 final readonly class Comparison
 {
     /** Divisors of the number of operations for slow contestants, which is possible because rates are compared. */
-    private const FEWER = [
+    private const DIVISORS = [
         'pool-pgsql' => 4,
         'pgsql' => 2,
         'pgsql-blocking' => 4,
@@ -49,7 +49,7 @@ final readonly class Comparison
     /** Measures, prints, and writes the raw data into a file if one is given. */
     public function run(string $json = ''): void
     {
-        $this->tellWhoIsMissing();
+        $this->reportMissing();
         foreach ($this->options->only as $what) {
             match ($what) {
                 Measurement::Select, Measurement::Unit, Measurement::Update => array_map(
@@ -114,7 +114,7 @@ final readonly class Comparison
     /** @return iterable<Job> */
     private function rateJobs(Measurement $what, Variant $variant): iterable
     {
-        foreach ($this->there(Contestant::cases()) as $contestant) {
+        foreach ($this->available(Contestant::cases()) as $contestant) {
             if (
                 $contestant === Contestant::ConnectionsByPgsql
                 || $contestant === Contestant::PgbenchPipeline && $what !== Measurement::Select
@@ -125,7 +125,10 @@ final readonly class Comparison
                 static fn(int $connections): Shape => new Shape($connections, 1),
                 self::WITHOUT_FIBERS[$contestant->value] ?? [1],
             );
-            foreach ($contestant->hasFibers() ? $this->options->entrants->some($this->options->shapes($what)) : $withoutFibers as $shape) {
+            $shapes = $contestant->hasFibers()
+                ? $this->options->entrants->some($this->options->shapes($what))
+                : $withoutFibers;
+            foreach ($shapes as $shape) {
                 yield $this->job($what, $contestant, $variant, $shape);
             }
         }
@@ -147,7 +150,7 @@ final readonly class Comparison
             }
         }
         $bases = [];
-        foreach ($this->there([Contestant::Pgsql]) as $peer) {
+        foreach ($this->available([Contestant::Pgsql]) as $peer) {
             $bases = $this->series(
                 $this->job($what, $peer, Variant::Single, new Shape(8, 1)),
                 "{$peer->label()}, 8",
@@ -250,7 +253,7 @@ final readonly class Comparison
                 $contestant->label(),
                 $what->value,
             ),
-            $this->there(
+            $this->available(
                 [
                     Contestant::Pool,
                     Contestant::Connections,
@@ -275,7 +278,7 @@ final readonly class Comparison
         $columns = [Column::median('longest gap, ms', 1), Column::range(1), self::figure('the whole, ms', 'took', 1)];
         $this->table($this->scenarios($what), $what->title(), $columns, Metric::figure('ms', 1));
         if ($this->server->target->tls === null) {
-            echo Variant::Tls->label(), ": not available: the server is not a cluster of this benchmark's own, or ext-openssl is not loaded\n";
+            echo Variant::Tls->label(), ": not available: --dsn is given, or ext-openssl is not loaded\n";
         }
     }
 
@@ -295,7 +298,7 @@ final readonly class Comparison
         $series = array_merge(...array_map(
             fn(Contestant $contestant): array
                 => $this->series($this->job($what, $contestant), $contestant->label(), $what->value),
-            $this->there([Contestant::Pool, Contestant::PoolByPgsql]),
+            $this->available([Contestant::Pool, Contestant::PoolByPgsql]),
         ));
         $this->table($series, "{$what->title()}: {$this->options->count($what)} fibers", [
             Column::median('the latest, ms too late', 2),
@@ -305,7 +308,8 @@ final readonly class Comparison
         foreach ($series as $one) {
             $raw = $one->toArray()['raw'];
             $waited = end($raw)['waited'] ?? [];
-            echo "{$one->label}, who waited up to so many seconds in the last round, the first to have it included: ", self::histogram(\is_array($waited) ? $waited : []), "\n";
+            $histogram = self::histogram(\is_array($waited) ? $waited : []);
+            echo "{$one->label}, number of fibers by seconds of waiting in the last round: {$histogram}\n";
         }
     }
 
@@ -326,7 +330,7 @@ final readonly class Comparison
                 "{$what->value}, {$variant->value}",
             ),
             // ext-pgsql can't stream COPY TO, so Spindle refuses it with that driver.
-            $this->there(
+            $this->available(
                 [
                     Contestant::Connections,
                     ...($variant === Variant::Out ? [] : [Contestant::ConnectionsByPgsql]),
@@ -345,7 +349,7 @@ final readonly class Comparison
             if ($variant === Variant::Tls && $this->server->target->tls === null) {
                 continue;
             }
-            foreach ($this->there([Contestant::Connections, Contestant::ConnectionsByPgsql]) as $contestant) {
+            foreach ($this->available([Contestant::Connections, Contestant::ConnectionsByPgsql]) as $contestant) {
                 $label = $contestant === Contestant::Connections ? $variant->label() : "{$variant->label()}; ext-pgsql";
                 array_push($series, ...$this->series($this->job($what, $contestant, $variant), $label, $what->value));
             }
@@ -376,7 +380,7 @@ final readonly class Comparison
         );
         $fewer = $isRate
             ? max(
-                self::FEWER[$contestant->value] ?? 1,
+                self::DIVISORS[$contestant->value] ?? 1,
                 $shape->fibers * $shape->connections === 1 ? 4 : 1,
                 $variant === Variant::Transaction ? 4 : 1,
             )
@@ -397,7 +401,7 @@ final readonly class Comparison
      *
      * @return list<Contestant> the selected ones that are available
      */
-    private function there(array $contestants): array
+    private function available(array $contestants): array
     {
         // Spindle's series come before those of its peers.
         return $this->options->entrants->some(array_values(array_filter(
@@ -408,7 +412,7 @@ final readonly class Comparison
         )));
     }
 
-    private function tellWhoIsMissing(): void
+    private function reportMissing(): void
     {
         $reasons = [];
         foreach (Contestant::cases() as $one) {

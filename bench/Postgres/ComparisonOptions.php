@@ -11,18 +11,18 @@ use Spindle\Bench\Support\UsageException;
 /** The options of bench/postgres.php. */
 final readonly class ComparisonOptions
 {
-    private const FIRST = [4, 64];
+    private const DEFAULT_SHAPE = [4, 64];
 
     /** Default shapes of a single query. Other measurements use the first two. */
-    private const SHAPES = [self::FIRST, [8, 64], [4, 256], [1, 64], [1, 1]];
+    private const SHAPES = [self::DEFAULT_SHAPE, [8, 64], [4, 256], [1, 64], [1, 1]];
 
-    private const OTHERS = 2;
+    private const SHAPES_OF_OTHERS = 2;
 
     /** Connections and fibers of {@see Measurement::Cells}. */
     private const CONNECTIONS = [1, 2, 4, 8, 16];
     private const FIBERS = [8, 64, 256, 1024];
 
-    private const MOST_ASLEEP = 100;
+    private const MAX_SLEEPING = 100;
 
     /**
      * @param non-empty-list<Measurement> $only
@@ -68,12 +68,14 @@ final readonly class ComparisonOptions
         if ($this->connections === [] && $this->fibers === [] && !$isGrid) {
             return array_map(
                 static fn(array $shape): Shape => new Shape(...$shape),
-                \array_slice(self::SHAPES, 0, $what === Measurement::Select ? null : self::OTHERS),
+                \array_slice(self::SHAPES, 0, $what === Measurement::Select ? null : self::SHAPES_OF_OTHERS),
             );
         }
+        $defaultFibers = $isGrid ? self::FIBERS : [self::DEFAULT_SHAPE[1]];
+        $defaultConnections = $isGrid ? self::CONNECTIONS : [self::DEFAULT_SHAPE[0]];
         $shapes = [];
-        foreach ($this->fibers !== [] ? $this->fibers : ($isGrid ? self::FIBERS : [self::FIRST[1]]) as $fibers) {
-            foreach ($this->connections !== [] ? $this->connections : ($isGrid ? self::CONNECTIONS : [self::FIRST[0]]) as $connections) {
+        foreach ($this->fibers !== [] ? $this->fibers : $defaultFibers as $fibers) {
+            foreach ($this->connections !== [] ? $this->connections : $defaultConnections as $connections) {
                 $shapes[] = new Shape($connections, $fibers);
             }
         }
@@ -86,7 +88,7 @@ final readonly class ComparisonOptions
         $count = $this->count ?? $what->count();
 
         // Each sleeping query has its own connection.
-        return $what === Measurement::Sleep ? min($count, self::MOST_ASLEEP) : $count;
+        return $what === Measurement::Sleep ? min($count, self::MAX_SLEEPING) : $count;
     }
 
     /** Returns the largest number of connections of a contestant. */

@@ -57,7 +57,8 @@ enum Contestant: string
     {
         return match ($this) {
             self::Pool, self::Connections => null,
-            self::PoolByPgsql, self::ConnectionsByPgsql, self::Pgsql, self::PgsqlBlocking => \extension_loaded('pgsql') ? null : 'ext-pgsql is not loaded',
+            self::PoolByPgsql, self::ConnectionsByPgsql, self::Pgsql, self::PgsqlBlocking
+                => \extension_loaded('pgsql') ? null : 'ext-pgsql is not loaded',
             self::Pdo => \extension_loaded('pdo_pgsql') ? null : 'ext-pdo_pgsql is not loaded',
             self::Amp => class_exists(AmpClient::POOL) ? null : 'the package amphp/postgres is not installed',
             self::Pgbench, self::PgbenchPipeline => Pgbench::missing(),
@@ -103,7 +104,7 @@ enum Contestant: string
             self::PgsqlBlocking => new PgsqlBlockingClient($target),
             self::Pdo => new PdoClient($target),
             self::Amp => new AmpClient($target, $shape),
-            self::Pgbench, self::PgbenchPipeline => throw new \LogicException('pgbench is a program of its own'),
+            self::Pgbench, self::PgbenchPipeline => throw new \LogicException('pgbench is not started by this program'),
         };
     }
 
@@ -115,7 +116,7 @@ enum Contestant: string
             self::ConnectionsByPgsql => new SpindleBulk($target, PostgresDriver::ExtPgsql),
             self::Pgsql => new PgsqlBulk($target),
             self::Pdo => new PdoBulk($target),
-            default => throw new \LogicException("{$this->label()} takes no part in this"),
+            default => throw new \LogicException("{$this->label()} does not support this measurement"),
         };
     }
 }

@@ -28,7 +28,7 @@ final readonly class Endings
     private const CONNECTIONS = 8;
 
     /** Time limit for each event, in seconds. */
-    private const LIMIT = 30.0;
+    private const TIMEOUT = 30.0;
 
     private PostgresDriver $driver;
 
@@ -42,7 +42,7 @@ final readonly class Endings
     public function __construct(private Job $job, private Target $target)
     {
         $this->driver = $job->contestant->driver()
-            ?? throw new \LogicException('Only Spindle has its endings measured');
+            ?? throw new \LogicException('Cancellation is measured only for Spindle');
         $this->activity = new Activity($target);
         $this->application = 'spindle-bench-' . bin2hex(random_bytes(4));
         $this->samples = new Samples();
@@ -58,7 +58,7 @@ final readonly class Endings
                 Variant::ClosedPool => $this->closedPool(),
                 Variant::KilledPool => $this->killedPool(),
                 Variant::KilledClient => $this->killedClient(),
-                default => throw new \LogicException("Nothing ends with {$this->job->variant->value}"),
+                default => throw new \LogicException("Cancellation is not measured for {$this->job->variant->value}"),
             };
         }
 
@@ -85,14 +85,14 @@ final readonly class Endings
             return false;
         });
         $this->activity->until(
-            fn(Activity $activity): bool => $activity->asleep($this->application) === 1,
-            self::LIMIT,
+            fn(Activity $activity): bool => $activity->sleepingProcesses($this->application) === 1,
+            self::TIMEOUT,
         );
         $this->samples->take(function () use ($cancellation, $backend): void {
             $cancellation->cancel();
             $this->activity->until(
                 static fn(Activity $activity): bool => $activity->state($backend) === 'idle',
-                self::LIMIT,
+                self::TIMEOUT,
             );
         });
         $right = $query->await() === true && $connection->query('SELECT 1')->value() === 1;
@@ -133,8 +133,8 @@ final readonly class Endings
             range(1, self::CONNECTIONS),
         );
         $this->activity->until(
-            fn(Activity $activity): bool => $activity->asleep($this->application) === self::CONNECTIONS,
-            self::LIMIT,
+            fn(Activity $activity): bool => $activity->sleepingProcesses($this->application) === self::CONNECTIONS,
+            self::TIMEOUT,
         );
         $this->samples->take(function () use ($pool): void {
             $pool->kill();
@@ -162,8 +162,8 @@ final readonly class Endings
         $process = proc_open($command, [['file', '/dev/null', 'r'], \STDERR, \STDERR], $pipes);
         \assert($process !== false);
         $this->activity->until(
-            fn(Activity $activity): bool => $activity->asleep($this->application) === 1,
-            self::LIMIT,
+            fn(Activity $activity): bool => $activity->sleepingProcesses($this->application) === 1,
+            self::TIMEOUT,
         );
         $this->samples->take(function () use ($process): void {
             proc_terminate($process, 9);
@@ -178,7 +178,7 @@ final readonly class Endings
     {
         $this->activity->until(
             fn(Activity $activity): bool => $activity->backends($this->application) === 0,
-            self::LIMIT,
+            self::TIMEOUT,
         );
     }
 

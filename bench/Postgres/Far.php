@@ -16,23 +16,23 @@ use function Amp\Future\await;
 final readonly class Far
 {
     /** Seconds of a round trip. */
-    private const ROUND_TRIP = 0.02;
+    private const ROUND_TRIP_SECONDS = 0.02;
 
     /** Earlier executions of each statement. */
-    private const KNOWN = 3;
+    private const EARLIER_EXECUTIONS = 3;
 
     public function __construct(private Job $job, private Target $target) {}
 
     /** @return array<string, mixed> milliseconds until all statements are answered */
     public function figures(): array
     {
-        $far = new FarDatabase(new Endpoint($this->target->parameters), self::ROUND_TRIP);
+        $far = new FarDatabase(new Endpoint($this->target->parameters), self::ROUND_TRIP_SECONDS);
         $there = new Target($far->endpoint->parameters, null, $this->target->schema, null);
         $pool = new PostgresPool(
             SpindleClient::options($there, PostgresDriver::Native),
             $this->job->shape->connections,
         );
-        for ($times = 0; $times < self::KNOWN; ++$times) {
+        for ($times = 0; $times < self::EARLIER_EXECUTIONS; ++$times) {
             $this->all($pool);
         }
         $begin = hrtime(true);

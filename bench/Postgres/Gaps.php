@@ -24,13 +24,13 @@ final readonly class Gaps
     private const CONNECT = 1.5;
 
     /** Seconds after which a running query is cancelled. */
-    private const UNDER_WAY = 0.02;
+    private const CANCEL_AFTER = 0.02;
 
     private PostgresDriver $driver;
 
     public function __construct(private Job $job, private Target $target)
     {
-        $this->driver = $job->contestant->driver() ?? throw new \LogicException('Only Spindle has these gaps measured');
+        $this->driver = $job->contestant->driver() ?? throw new \LogicException('Gaps are measured only for Spindle');
     }
 
     /** @return array<string, mixed> milliseconds: the longest gap of all, and the median of the whole operation */
@@ -42,7 +42,7 @@ final readonly class Gaps
             Variant::Reconnect => $this->reconnect(),
             Variant::Lookup => $this->lookup(),
             Variant::Tls => $this->tls(),
-            default => throw new \LogicException("Nothing is to be seen of {$this->job->variant->value}"),
+            default => throw new \LogicException("Gaps are not measured for {$this->job->variant->value}"),
         };
         $samples = new Samples();
         [$gaps, $right] = [[], 0];
@@ -80,7 +80,7 @@ final readonly class Gaps
 
         return static function () use ($connection): bool {
             $cancellation = new DeferredCancellation();
-            EventLoop::delay(self::UNDER_WAY, static fn() => $cancellation->cancel());
+            EventLoop::delay(self::CANCEL_AFTER, static fn() => $cancellation->cancel());
             try {
                 $connection->query('SELECT pg_sleep(60)', [], $cancellation->getCancellation());
             } catch (CancelledException) {

@@ -36,7 +36,7 @@ final readonly class Load
             Measurement::Update => $variant === Variant::Transaction
                 ? self::transaction($schema)
                 : self::update($schema),
-            default => throw new \LogicException("Nothing is sent again and again for {$what->value}"),
+            default => throw new \LogicException("{$what->value} has no repeated load"),
         };
     }
 
@@ -66,7 +66,8 @@ final readonly class Load
                 Step::write("INSERT INTO {$schema}.log (id) VALUES (\$1)"),
             ],
             true,
-            "SELECT sum(counter) = \$1::int8 AND (SELECT count(*) FROM {$schema}.log) = \$1::int8 FROM {$schema}.counters",
+            "SELECT sum(counter) = \$1::int8 AND (SELECT count(*) FROM {$schema}.log) = \$1::int8"
+                . " FROM {$schema}.counters",
         );
     }
 }

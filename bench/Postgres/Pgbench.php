@@ -77,7 +77,8 @@ final readonly class Pgbench
         ['host' => $host, 'port' => $port, 'user' => $user, 'dbname' => $database] = $this->target->parameters;
 
         return [
-            (string) self::program(), '-n', '-M', 'prepared', '-c', (string) $this->connections, '-j', '1', '-t', (string) $transactions,
+            (string) self::program(), '-n', '-M', 'prepared',
+            '-c', (string) $this->connections, '-j', '1', '-t', (string) $transactions,
             ...array_map(
                 static fn(string $name, string $value): string => "-D{$name}={$value}",
                 array_keys($variables),

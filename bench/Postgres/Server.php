@@ -19,11 +19,11 @@ final readonly class Server
     private const SETTINGS = ['autovacuum' => false, 'checkpoint_timeout' => '1h', 'max_wal_size' => '8GB'];
 
     /** Connections in addition to those of a contestant. */
-    private const SPARE = 20;
+    private const SPARE_CONNECTIONS = 20;
 
-    private const TOLD = [
-        'fsync', 'full_page_writes', 'synchronous_commit', 'autovacuum', 'shared_buffers', 'max_connections', 'max_wal_size',
-        'checkpoint_timeout', 'wal_level', 'jit', 'ssl',
+    private const REPORTED_SETTINGS = [
+        'fsync', 'full_page_writes', 'synchronous_commit', 'autovacuum', 'shared_buffers', 'max_connections',
+        'max_wal_size', 'checkpoint_timeout', 'wal_level', 'jit', 'ssl',
     ];
 
     public Target $target;
@@ -43,8 +43,8 @@ final readonly class Server
         ?array $tls,
         private ?TemporaryCluster $cluster,
     ) {
-        $there = new Target($parameters, $tls, '', null);
-        $this->connection = PostgresConnection::connect($there->dsn());
+        $target = new Target($parameters, $tls, '', null);
+        $this->connection = PostgresConnection::connect($target->dsn());
         $this->tables = new Tables($this->connection);
         $this->target = new Target($parameters, $tls, $this->tables->schema, $this->postmaster($parameters['host']));
     }
@@ -61,7 +61,7 @@ final readonly class Server
         $certificate = $withTls && \extension_loaded('openssl') ? Certificate::make() : null;
         try {
             $cluster = TemporaryCluster::start(
-                $settings + self::SETTINGS + ['max_connections' => max(100, $connections + self::SPARE)],
+                $settings + self::SETTINGS + ['max_connections' => max(100, $connections + self::SPARE_CONNECTIONS)],
                 new TemporaryClusterOptions(certificate: $certificate?->file, key: $certificate?->keyFile),
             );
         } catch (ClusterException $failure) {
@@ -74,7 +74,10 @@ final readonly class Server
             'dbname' => $cluster->database,
         ];
         $tls = $certificate === null ? null : [
-            'host' => '127.0.0.1', 'password' => $cluster->password, 'sslmode' => 'verify-full', 'sslrootcert' => "{$cluster->host}/ssl_cert_file.pem",
+            'host' => '127.0.0.1',
+            'password' => $cluster->password,
+            'sslmode' => 'verify-full',
+            'sslrootcert' => "{$cluster->host}/ssl_cert_file.pem",
         ];
 
         return new self($parameters, $tls === null ? null : $tls + $parameters, $cluster);
@@ -89,7 +92,10 @@ final readonly class Server
             $password = $options->password();
 
             return new self([
-                'host' => $host->host, 'port' => (string) $host->port, 'user' => $options->user, 'dbname' => $options->database,
+                'host' => $host->host,
+                'port' => (string) $host->port,
+                'user' => $options->user,
+                'dbname' => $options->database,
                 ...($password === null ? [] : ['password' => $password]),
                 ...($options->tls === null ? [] : ['sslmode' => $options->tls->value]),
                 ...($options->tlsRootCertificate === null ? [] : ['sslrootcert' => $options->tlsRootCertificate]),
@@ -105,7 +111,7 @@ final readonly class Server
         $settings = array_map(
             fn(string $name): string
                 => "{$name} " . $this->text("SELECT coalesce(current_setting('{$name}', true), '?')"),
-            self::TOLD,
+            self::REPORTED_SETTINGS,
         );
 
         return [

@@ -10,9 +10,9 @@ use Spindle\Bench\Support\ProcessStatus;
 final readonly class ServerTime
 {
     /** Fields in /proc/PID/stat, counted from after the name. */
-    private const PARENT = 2;
-    private const WAITED_FOR = [14, 15];
-    private const TICKS = 100;
+    private const PARENT_FIELD = 2;
+    private const CHILD_TICKS_FIELDS = [14, 15];
+    private const TICKS_PER_SECOND = 100;
 
     /** @param int|null $postmaster id of the first process; null when it is not on this machine */
     public function __construct(private ?int $postmaster) {}
@@ -26,10 +26,10 @@ final readonly class ServerTime
         }
         $seconds = array_sum(array_map(
             static fn(int $field): int => (int) ($own[$field] ?? 0),
-            self::WAITED_FOR,
-        )) / self::TICKS;
+            self::CHILD_TICKS_FIELDS,
+        )) / self::TICKS_PER_SECOND;
         foreach ((array) glob('/proc/[0-9]*/stat') as $file) {
-            if ((int) (self::stat((string) $file)[self::PARENT] ?? 0) === $this->postmaster) {
+            if ((int) (self::stat((string) $file)[self::PARENT_FIELD] ?? 0) === $this->postmaster) {
                 $seconds += (new ProcessStatus((int) basename(\dirname((string) $file))))->cpu();
             }
         }

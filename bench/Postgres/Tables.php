@@ -16,9 +16,9 @@ final class Tables
     public const ITEMS = 100_000;
 
     /** Rows of the table that is read as a whole. */
-    public const FEW = 5_000;
+    public const READ_ROWS = 5_000;
 
-    private const ROW = "id, 'name ' || id AS name, id / 7.0::float8 AS score";
+    private const ROW_COLUMNS = "id, 'name ' || id AS name, id / 7.0::float8 AS score";
 
     /** @var array<string, true> existing tables by name */
     private array $made = [];
@@ -46,9 +46,10 @@ final class Tables
     public function prepare(Measurement $what, int $count): void
     {
         match ($what) {
-            Measurement::Select, Measurement::Cells, Measurement::Far, Measurement::Unit, Measurement::Sleep => $this->make('items', self::ITEMS, 'ADD PRIMARY KEY (id)'),
+            Measurement::Select, Measurement::Cells, Measurement::Far, Measurement::Unit, Measurement::Sleep
+                => $this->make('items', self::ITEMS, 'ADD PRIMARY KEY (id)'),
             Measurement::Update => $this->makeCounters(),
-            Measurement::Rows => $this->make('few', self::FEW),
+            Measurement::Rows => $this->make('few', self::READ_ROWS),
             Measurement::Stream => $this->make('many', $count),
             Measurement::Copy => $this->makeCopy($count),
             default => null,
@@ -66,7 +67,8 @@ final class Tables
             return;
         }
         $this->connection->execute(
-            "CREATE TABLE {$this->schema}.{$name} AS SELECT " . self::ROW . " FROM generate_series(1, {$rows}) id",
+            "CREATE TABLE {$this->schema}.{$name} AS SELECT " . self::ROW_COLUMNS
+                . " FROM generate_series(1, {$rows}) id",
         );
         if ($alteration !== '') {
             $this->connection->execute("ALTER TABLE {$this->schema}.{$name} {$alteration}");
@@ -79,7 +81,8 @@ final class Tables
     private function makeCounters(): void
     {
         $this->connection->executeScript(
-            "DROP TABLE IF EXISTS {$this->schema}.counters, {$this->schema}.log; CREATE TABLE {$this->schema}.log (id int4 NOT NULL)",
+            "DROP TABLE IF EXISTS {$this->schema}.counters, {$this->schema}.log;"
+            . " CREATE TABLE {$this->schema}.log (id int4 NOT NULL)",
         );
         unset($this->made['counters']);
         $this->make('counters', self::ITEMS, 'ADD PRIMARY KEY (id), ADD counter int4 NOT NULL DEFAULT 0');

@@ -30,7 +30,7 @@ final readonly class Target
     ) {}
 
     /** Returns the target that the parent process has set. */
-    public static function given(): self
+    public static function fromEnvironment(): self
     {
         /**
          * @var array{
@@ -46,7 +46,7 @@ final readonly class Target
     }
 
     /** Sets the target for child processes. */
-    public function give(): void
+    public function toEnvironment(): void
     {
         putenv(self::VARIABLE . '=' . json_encode($this, \JSON_THROW_ON_ERROR));
     }

@@ -10,10 +10,10 @@ use Spindle\Postgres\PostgresConnection;
 final readonly class Throughput
 {
     /** Divisor of the number of runs for the warm-up, which opens connections and prepares statements. */
-    private const WARM_UP = 10;
+    private const WARM_UP_DIVISOR = 10;
 
     /** Seconds to wait until closed connections are gone. */
-    private const GONE = 5.0;
+    private const CLOSE_TIMEOUT = 5.0;
 
     public function __construct(private Job $job, private Target $target) {}
 
@@ -43,7 +43,8 @@ final readonly class Throughput
      */
     private function ofClient(Load $load): array
     {
-        [$count, $warmUp] = [$this->job->count, $this->isCold() ? 0 : max(1, intdiv($this->job->count, self::WARM_UP))];
+        $count = $this->job->count;
+        $warmUp = $this->isCold() ? 0 : max(1, intdiv($count, self::WARM_UP_DIVISOR));
         $meter = Meter::start($this->target);
         $client = $this->job->contestant->client($this->target, $this->job->shape);
         if ($warmUp > 0) {
@@ -87,7 +88,7 @@ final readonly class Throughput
         $seconds = $meter->seconds();
         (new Activity($this->target))->until(
             static fn(Activity $activity): bool => $activity->backends() <= $backends,
-            self::GONE,
+            self::CLOSE_TIMEOUT,
         );
 
         return [

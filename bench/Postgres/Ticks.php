@@ -9,7 +9,7 @@ use Revolt\EventLoop;
 /** Clock of the event loop: blocking work shows as a gap between two ticks. */
 final class Ticks
 {
-    private const PERIOD = 0.001;
+    private const INTERVAL = 0.001;
 
     /**
      * Runs the work in the calling fiber.
@@ -25,7 +25,7 @@ final class Ticks
             $now = hrtime(true);
             [$longest, $last] = [max($longest, $now - $last), $now];
         };
-        $timer = EventLoop::repeat(self::PERIOD, $tick);
+        $timer = EventLoop::repeat(self::INTERVAL, $tick);
         try {
             $work();
         } finally {

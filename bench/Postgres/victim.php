@@ -19,5 +19,5 @@ require dirname(__DIR__) . '/bootstrap.php';
 [, $contestant, $application] = $argv;
 $driver = Contestant::from($contestant)->driver() ?? PostgresDriver::Native;
 PostgresConnection::connect(
-    SpindleClient::options(Target::given(), $driver)->with(['applicationName' => $application]),
+    SpindleClient::options(Target::fromEnvironment(), $driver)->with(['applicationName' => $application]),
 )->query(Endings::SLEEP);

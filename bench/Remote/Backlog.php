@@ -16,14 +16,14 @@ use Spindle\Remote\Tier;
 final class Backlog
 {
     /** Jobs in the short queue. */
-    public const SHORT = 1_000;
+    public const SHORT_QUEUE_JOBS = 1_000;
 
     /** Measured claims, and warm-up claims before them. */
-    private const CLAIMS = 1_000;
-    private const WARM_UP = 50;
+    private const MEASURED_CLAIMS = 1_000;
+    private const WARM_UP_CLAIMS = 50;
 
     /** Jobs per claim. */
-    public const WANT = 16;
+    public const JOBS_PER_CLAIM = 16;
 
     /** Bytes of a job and of its outcome, as for a no-op task. */
     private const FRAME = 168;
@@ -34,16 +34,16 @@ final class Backlog
     private const ID = self::MAILBOX . '-%x';
 
     /** Jobs per submission that fills the queue, and jobs between two progress messages. */
-    private const BATCH = 2_000;
-    private const WORD = 100_000;
+    private const BATCH_JOBS = 2_000;
+    private const JOBS_PER_PROGRESS = 100_000;
 
     /** Limit of the queue, more than any benchmark needs. */
-    private const ROOM = 1 << 40;
+    private const MAX_JOBS = 1 << 40;
 
     /** Seconds. */
     private const LEASE = 60.0;
     private const RETENTION = 10.0;
-    private const LOOK = 0.3;
+    private const POLL_INTERVAL = 0.3;
 
     private int $last = 0;
 
@@ -60,15 +60,15 @@ final class Backlog
     private function __construct(private readonly Rig $rig, int $jobs)
     {
         $before = $this->rig->info('memory', 'used_memory');
-        for ($left = $jobs; $left > 0; $left -= self::BATCH) {
-            if (($jobs - $left) % self::WORD === 0) {
+        for ($left = $jobs; $left > 0; $left -= self::BATCH_JOBS) {
+            if (($jobs - $left) % self::JOBS_PER_PROGRESS === 0) {
                 Rounds::say(\sprintf('%s of %s jobs are queued', number_format($jobs - $left), number_format($jobs)));
             }
-            $this->submit(min(self::BATCH, $left));
+            $this->submit(min(self::BATCH_JOBS, $left));
         }
         $this->bytes = ($this->rig->info('memory', 'used_memory') - $before) / $jobs;
         do { // the engine checks ten times per second whether to rewrite its file; claims are measured after that
-            \Amp\delay(self::LOOK);
+            \Amp\delay(self::POLL_INTERVAL);
         } while ($this->rig->info(
             'persistence',
             'aof_rewrite_in_progress',
@@ -94,7 +94,7 @@ final class Backlog
         foreach ($queues as $queue) {
             $queue->begin();
         }
-        for ($i = -self::WARM_UP; $i < self::CLAIMS; ++$i) {
+        for ($i = -self::WARM_UP_CLAIMS; $i < self::MEASURED_CLAIMS; ++$i) {
             foreach ($queues as $queue) {
                 $milliseconds = $queue->claim();
                 if ($i >= 0) {
@@ -122,7 +122,7 @@ final class Backlog
     private function claim(): float
     {
         $begin = hrtime(true);
-        $claim = $this->rig->broker->settle(Rig::QUEUE, $this->owner, [], self::WANT, self::RETENTION);
+        $claim = $this->rig->broker->settle(Rig::QUEUE, $this->owner, [], self::JOBS_PER_CLAIM, self::RETENTION);
         $milliseconds = (hrtime(true) - $begin) / 1e6;
         $done = array_map(
             static fn(Delivery $job): Settlement
@@ -130,8 +130,8 @@ final class Backlog
             $claim->deliveries,
         );
         $settled = $this->rig->broker->settle(Rig::QUEUE, $this->owner, $done, 0, self::RETENTION);
-        $this->wrong += \count($done) === self::WANT && $settled->stale === [] ? 0 : 1;
-        $this->submit(self::WANT);
+        $this->wrong += \count($done) === self::JOBS_PER_CLAIM && $settled->stale === [] ? 0 : 1;
+        $this->submit(self::JOBS_PER_CLAIM);
 
         return $milliseconds;
     }
@@ -146,7 +146,7 @@ final class Backlog
             $figures + ['bytes' => $this->bytes, 'memory' => $this->rig->info('memory', 'used_memory')],
             $this->wrong === 0
                 ? []
-                : ["{$this->wrong} claims did not get " . self::WANT . ' jobs, or could not settle them'],
+                : ["{$this->wrong} claims did not get " . self::JOBS_PER_CLAIM . ' jobs, or could not settle them'],
         );
     }
 
@@ -156,8 +156,8 @@ final class Backlog
         for ($i = 0; $i < $count; ++$i) {
             $jobs[] = new Job(\sprintf(self::ID, ++$this->last), str_repeat('x', self::FRAME));
         }
-        if ($this->rig->broker->submit(Rig::QUEUE, $jobs, self::ROOM, self::MAILBOX, false)->accepted !== $count) {
-            throw new \RuntimeException('the queue does not take jobs in');
+        if ($this->rig->broker->submit(Rig::QUEUE, $jobs, self::MAX_JOBS, self::MAILBOX, false)->accepted !== $count) {
+            throw new \RuntimeException('the queue did not accept all jobs');
         }
     }
 }

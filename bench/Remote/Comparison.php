@@ -22,15 +22,15 @@ use Spindle\Remote\Tier;
 final class Comparison
 {
     /** Number of values below which the 99th percentile is the largest one. */
-    private const FEW = 100;
+    private const MIN_VALUES_FOR_P99 = 100;
 
     /** Factor for the tasks of a local pool, which would finish too soon to be timed. */
-    private const MORE = 10;
+    private const LOCAL_FACTOR = 10;
 
     private const LOCAL = 'WorkerPool, this machine alone';
 
     /** Measurements that run in this process, so that another checkout can't take part. */
-    private const ALONE = [Measurement::Recovery, Measurement::Backlog];
+    private const PRESENT_CHECKOUT_ONLY = [Measurement::Recovery, Measurement::Backlog];
 
     public function __construct(private readonly ComparisonOptions $options) {}
 
@@ -53,7 +53,7 @@ final class Comparison
                 Measurement::Recovery => $this->recovery($report),
                 Measurement::Backlog => $this->backlog($report),
             };
-            if ($this->options->entrants->other() !== null && \in_array($what, self::ALONE, true)) {
+            if ($this->options->entrants->other() !== null && \in_array($what, self::PRESENT_CHECKOUT_ONLY, true)) {
                 echo "\n{$what->value}: measured of this checkout alone\n";
             }
             $report->write($json);
@@ -99,7 +99,7 @@ final class Comparison
             Column::range(3),
             Column::raw('p99', 'p99', 3),
             Column::raw('longest', 'longest', 2),
-            Column::raw(Script::CROWD . ' submitters at once, tasks/s', 'crowd', 0),
+            Column::raw(Script::CONCURRENT_FIBERS . ' submitters at once, tasks/s', 'crowd', 0),
             Column::raw("the disk's fsync/s", 'fsync', 0),
         ], Metric::figure('p50 ms', 3));
     }
@@ -113,9 +113,9 @@ final class Comparison
         $series = [];
         foreach ($kills as $label => [$count, $measure]) {
             $series[] = Outcome::series($label, static fn(): Outcome => $measure($count), 'recovery');
-            if ($count < self::FEW) {
+            if ($count < self::MIN_VALUES_FOR_P99) {
                 $report->warn(
-                    "{$label}, so many times: {$count}: the 99th percentile of so few is the longest; take more with --kills",
+                    "{$label}: the 99th percentile of {$count} values is the longest one; give a larger --kills",
                 );
             }
         }
@@ -129,7 +129,7 @@ final class Comparison
 
     private function backlog(Report $report): void
     {
-        $lengths = array_values(array_unique([Backlog::SHORT, $this->options->backlog]));
+        $lengths = array_values(array_unique([Backlog::SHORT_QUEUE_JOBS, $this->options->backlog]));
         $queues = array_map(Backlog::of(...), $lengths);
         $outcomes = [];
         $series = [];
@@ -149,12 +149,12 @@ final class Comparison
             );
         }
         $report->table(
-            \sprintf('A claim of %d jobs, milliseconds', Backlog::WANT),
+            \sprintf('A claim of %d jobs, milliseconds', Backlog::JOBS_PER_CLAIM),
             Rounds::run($series, $this->options->rounds),
             [
                 Column::median('p99', 3),
                 Column::range(3),
-                Column::ratioTo('÷ ' . number_format(Backlog::SHORT), $series[0]),
+                Column::ratioTo('÷ ' . number_format(Backlog::SHORT_QUEUE_JOBS), $series[0]),
                 Column::raw('p50', 'p50', 3),
                 Column::raw('longest', 'longest', 2),
                 Column::raw('bytes of the engine for each job', 'bytes', 0),
@@ -181,7 +181,7 @@ final class Comparison
                 return $rig->measure($what, $this->options->tasks) + $disk;
             },
         );
-        $tasks = self::MORE * $this->options->tasks;
+        $tasks = self::LOCAL_FACTOR * $this->options->tasks;
         $local = static fn(Checkout $checkout): Series => self::series(
             self::LOCAL,
             $what,
@@ -223,7 +223,7 @@ final class Comparison
 
             return \is_float($figures['figure'])
                 ? $figures['figure']
-                : throw new \RuntimeException('it told no figure');
+                : throw new \RuntimeException('the script printed no figure');
         }, $what->value, $checkout);
     }
 
@@ -240,7 +240,7 @@ final class Comparison
         ] as $package => $class) {
             if (!class_exists($class) && !interface_exists($class)) {
                 throw new UsageException(
-                    "the package {$package} is not installed, by which the engine is spoken to; composer require {$package}",
+                    "connections to the engine need {$package}; install it with composer require {$package}",
                 );
             }
         }

@@ -34,7 +34,7 @@ final readonly class ComparisonOptions
             $options->int('n'),
             $options->int('rounds'),
             $options->int('kills'),
-            $options->int('backlog', Backlog::SHORT),
+            $options->int('backlog', Backlog::SHORT_QUEUE_JOBS),
             Entrants::of($options),
         );
     }

@@ -8,7 +8,7 @@ namespace Spindle\Bench\Remote;
 final class Disk
 {
     /** Bytes per write: about the size of one job in the append-only file. */
-    private const APPEND = 512;
+    private const WRITE_BYTES = 512;
 
     private const SECONDS = 1.0;
 
@@ -22,15 +22,15 @@ final class Disk
         $name = "{$directory}/fsync." . bin2hex(random_bytes(6));
         $file = fopen($name, 'x');
         if ($file === false) {
-            throw new \RuntimeException("No file can be written in {$directory}");
+            throw new \RuntimeException("Could not create a file in {$directory}");
         }
         try {
-            $bytes = str_repeat('x', self::APPEND);
+            $bytes = str_repeat('x', self::WRITE_BYTES);
             $count = 0;
             $begin = hrtime(true);
             do {
-                if (fwrite($file, $bytes) !== self::APPEND || !fsync($file)) {
-                    throw new \RuntimeException("The disk of {$directory} takes nothing");
+                if (fwrite($file, $bytes) !== self::WRITE_BYTES || !fsync($file)) {
+                    throw new \RuntimeException("Could not write and sync a file in {$directory}");
                 }
                 ++$count;
                 $seconds = (hrtime(true) - $begin) / 1e9;

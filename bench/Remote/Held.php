@@ -10,7 +10,7 @@ use Spindle\Worker\TaskContext;
 final readonly class Held
 {
     /** Seconds to wait for the kill. */
-    private const PATIENCE = 60;
+    private const TIMEOUT = 60;
 
     /** @param string $file file for the process id */
     public function __construct(private string $file) {}
@@ -24,7 +24,7 @@ final readonly class Held
         }
         file_put_contents("{$this->file}.new", (string) getmypid());
         rename("{$this->file}.new", $this->file);
-        sleep(self::PATIENCE);
+        sleep(self::TIMEOUT);
 
         return 0;
     }

@@ -14,9 +14,9 @@ use Spindle\Bench\Support\Signals;
 final class PhpProcess
 {
     /** Time limit of a script, in seconds. */
-    private const LIMIT = 900.0;
+    private const TIMEOUT = 900.0;
 
-    private const LOOK = 0.02;
+    private const POLL_INTERVAL = 0.02;
 
     private const LOG = 'log';
 
@@ -33,7 +33,7 @@ final class PhpProcess
         $script = \dirname(__DIR__) . "/{$file}";
         $command = $checkout->command([\PHP_BINARY, ...Program::PHP_OPTIONS, $script, ...array_values($arguments)]);
 
-        return Signals::hold(
+        return Signals::withoutInterruption(
             static fn(): Child => new Child($command, "{$directory->path}/" . self::LOG, $directory->path),
         );
     }
@@ -64,13 +64,13 @@ final class PhpProcess
             $result,
             ...array_values($options),
         );
-        for ($end = hrtime(true) + self::LIMIT * 1e9; $script->isRunning() && hrtime(true) < $end;) {
-            usleep((int) (self::LOOK * 1e6));
+        for ($end = hrtime(true) + self::TIMEOUT * 1e9; $script->isRunning() && hrtime(true) < $end;) {
+            usleep((int) (self::POLL_INTERVAL * 1e6));
         }
         $script->stop();
         $figures = json_decode((string) @file_get_contents($result), true);
         if (!\is_array($figures)) {
-            throw new \RuntimeException('the script had no figures: ' . self::log($directory));
+            throw new \RuntimeException('the script printed no result: ' . self::log($directory));
         }
         /** @var array<string, mixed> $figures */
         return $figures;

@@ -20,13 +20,13 @@ final readonly class Recovery
      * Largest time in seconds that a task has run before the kill. With an agent, the kill falls anywhere between two
      * renewals of its lease.
      */
-    private const WORKER_RUNS = 0.1;
-    private const AGENT_RUNS = 1.0;
+    private const MAX_SECONDS_TO_WORKER_KILL = 0.1;
+    private const MAX_SECONDS_TO_AGENT_KILL = 1.0;
 
     /** Timeout in seconds until the task runs, and until it runs again. */
-    private const PATIENCE = 50.0;
+    private const TIMEOUT = 50.0;
 
-    private const LOOK = 0.002;
+    private const POLL_INTERVAL = 0.002;
 
     private Rig $rig;
     private RemoteExecutor $executor;
@@ -54,8 +54,8 @@ final readonly class Recovery
         $times = [];
         for ($i = 1; $i <= $kills; ++$i) {
             Rounds::say("worker {$i}/{$kills}");
-            [$task, $pid] = $this->hold($i);
-            \Amp\delay(self::upTo(self::WORKER_RUNS));
+            [$task, $pid] = $this->startTask($i);
+            \Amp\delay(self::randomSeconds(self::MAX_SECONDS_TO_WORKER_KILL));
             $killed = hrtime(true);
             posix_kill($pid, \SIGKILL);
             $times[] = self::from($killed, $task);
@@ -75,9 +75,9 @@ final readonly class Recovery
         for ($i = 1; $i <= $kills; ++$i) {
             Rounds::say("agent {$i}/{$kills}");
             $this->rig->await($agents);
-            [$task, $pid] = $this->hold($i);
+            [$task, $pid] = $this->startTask($i);
             $which = \in_array($pid, $agents[0]->tree->pids(), true) ? 0 : 1;
-            \Amp\delay(self::upTo(self::AGENT_RUNS));
+            \Amp\delay(self::randomSeconds(self::MAX_SECONDS_TO_AGENT_KILL));
             $pids = $agents[$which]->tree->pids();
             $killed = hrtime(true);
             array_map(static fn(int $pid): bool => posix_kill($pid, \SIGKILL), $pids);
@@ -91,21 +91,21 @@ final readonly class Recovery
     }
 
     /** @return array{Future<mixed>, int} a running task, and its worker's process id */
-    private function hold(int $number): array
+    private function startTask(int $number): array
     {
         $file = $this->rig->file("held.{$number}");
         $task = $this->executor->submit(new Held($file));
         $task->ignore();
-        for ($end = hrtime(true) + self::PATIENCE * 1e9; !is_file($file); \Amp\delay(self::LOOK)) {
+        for ($end = hrtime(true) + self::TIMEOUT * 1e9; !is_file($file); \Amp\delay(self::POLL_INTERVAL)) {
             if (hrtime(true) > $end || $task->isComplete()) {
-                throw new \RuntimeException('a task does not run');
+                throw new \RuntimeException('no worker started the task');
             }
             clearstatcache();
         }
         $pid = (int) file_get_contents($file);
         unlink($file);
 
-        return $pid > 0 ? [$task, $pid] : throw new \RuntimeException('a task does not tell who runs it');
+        return $pid > 0 ? [$task, $pid] : throw new \RuntimeException('the task did not report its process id');
     }
 
     /**
@@ -116,7 +116,7 @@ final readonly class Recovery
     private static function from(int $killed, Future $task): float
     {
         try {
-            $again = $task->await(new TimeoutCancellation(self::PATIENCE));
+            $again = $task->await(new TimeoutCancellation(self::TIMEOUT));
         } catch (CancelledException) {
             return \INF;
         }
@@ -140,7 +140,7 @@ final readonly class Recovery
         );
     }
 
-    private static function upTo(float $seconds): float
+    private static function randomSeconds(float $seconds): float
     {
         return $seconds * random_int(0, 1000) / 1000;
     }

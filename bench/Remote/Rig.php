@@ -23,9 +23,9 @@ final readonly class Rig
     public const WORKERS = 2;
 
     /** Seconds in which agents have to start. */
-    public const START = 15.0;
+    public const START_TIMEOUT = 15.0;
 
-    private const LOOK = 0.02;
+    private const POLL_INTERVAL = 0.02;
 
     public RedisBroker $broker;
 
@@ -51,7 +51,7 @@ final readonly class Rig
      */
     public static function start(Tier $tier, ?Checkout $checkout = null): self
     {
-        $rig = Signals::hold(static fn(): self => new self(
+        $rig = Signals::withoutInterruption(static fn(): self => new self(
             TemporaryRedis::start(['appendfsync' => $tier === Tier::Durable ? 'always' : 'everysec']),
             new PrivateDirectory(),
             $checkout ?? Checkout::alone(),
@@ -83,7 +83,7 @@ final readonly class Rig
      */
     public function await(array $agents): void
     {
-        $end = hrtime(true) + self::START * 1e9;
+        $end = hrtime(true) + self::START_TIMEOUT * 1e9;
         while ($this->broker->figures(self::QUEUE)['agents'] !== \count($agents)) {
             $ended = array_filter($agents, static fn(Child $agent): bool => !$agent->isRunning()) !== [];
             if ($ended || hrtime(true) > $end) {
@@ -92,7 +92,7 @@ final readonly class Rig
                         . PhpProcess::log($this->directory),
                 );
             }
-            \Amp\delay(self::LOOK);
+            \Amp\delay(self::POLL_INTERVAL);
         }
     }
 

@@ -17,12 +17,12 @@ use function Amp\Future\await;
 final readonly class Script
 {
     /** Fibers that submit concurrently. */
-    public const CROWD = 64;
+    public const CONCURRENT_FIBERS = 64;
 
     /** Divisors of the number of tasks: for the warm-up, for single tasks, and for the concurrent fibers. */
-    private const WARM_UP = 10;
-    private const SINGLE = 50;
-    private const CROWDED = 5;
+    private const WARM_UP_DIVISOR = 10;
+    private const SINGLE_DIVISOR = 50;
+    private const CONCURRENT_DIVISOR = 5;
 
     /**
      * @param int $agent  id of the agent's process; 0 when this process has the workers
@@ -33,9 +33,12 @@ final readonly class Script
     /** @return array<string, bool|int|float> */
     public function run(Measurement $what, int $tasks): array
     {
-        $this->warmUp(max(1, intdiv($tasks, self::WARM_UP)));
+        $this->warmUp(max(1, intdiv($tasks, self::WARM_UP_DIVISOR)));
         $figures = $what === Measurement::Single
-            ? $this->single(max(1, intdiv($tasks, self::SINGLE)), max(1, intdiv($tasks, self::CROWDED)))
+            ? $this->single(
+                max(1, intdiv($tasks, self::SINGLE_DIVISOR)),
+                max(1, intdiv($tasks, self::CONCURRENT_DIVISOR)),
+            )
             : $this->bulk($tasks);
         if ($this->executor instanceof WorkerPool) {
             $this->executor->close();
@@ -114,7 +117,7 @@ final readonly class Script
                 $sum += $this->executor->submit([Work::class, 'nothing'])->await() === 1 ? 1 : 0;
             }
         };
-        await(array_map(static fn() => async($one), range(1, self::CROWD)));
+        await(array_map(static fn() => async($one), range(1, self::CONCURRENT_FIBERS)));
 
         return $sum === $tasks ? $tasks / self::since($begin) : null;
     }

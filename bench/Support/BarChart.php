@@ -20,13 +20,15 @@ final class BarChart
     public static function svg(string $title, array $values, int $decimals = 0): string
     {
         $values = array_filter($values, is_float(...));
-        $most = max([1e-9, ...array_values($values)]);
+        $largest = max([1e-9, ...array_values($values)]);
         [$rows, $number] = ['', 0];
         foreach ($values as $label => $value) {
             $y = self::TOP + self::ROW * $number;
-            $length = round((self::WIDTH - self::LABELS - self::VALUES) * max(0.0, $value) / $most, 1);
+            $length = round((self::WIDTH - self::LABELS - self::VALUES) * max(0.0, $value) / $largest, 1);
             $rows .= \sprintf(
-                "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text><rect x=\"%d\" y=\"%d\" width=\"%s\" height=\"%d\" fill=\"var(--c%d)\"/><text x=\"%s\" y=\"%d\">%s</text>\n",
+                '<text x="%d" y="%d" text-anchor="end">%s</text>'
+                    . '<rect x="%d" y="%d" width="%s" height="%d" fill="var(--c%d)"/>'
+                    . "<text x=\"%s\" y=\"%d\">%s</text>\n",
                 self::LABELS - 8,
                 $y + 16,
                 Page::text($label),
@@ -44,7 +46,8 @@ final class BarChart
         $height = self::TOP + self::ROW * $number + 4;
 
         return \sprintf(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" role=\"img\">\n<title>%s</title>\n<text class=\"title\" x=\"0\" y=\"16\">%s</text>\n%s</svg>\n",
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" role=\"img\">\n"
+                . "<title>%s</title>\n<text class=\"title\" x=\"0\" y=\"16\">%s</text>\n%s</svg>\n",
             self::WIDTH,
             $height,
             self::WIDTH,

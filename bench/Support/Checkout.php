@@ -16,12 +16,12 @@ final readonly class Checkout
     public const VARIABLE = 'SPINDLE_BENCH_CHECKOUT';
 
     /** Exit status of a measuring program that does not fit the checkout's API; see bench/bootstrap.php. */
-    public const MISFIT = 3;
+    public const INCOMPATIBLE_API = 3;
 
     /** A public class; its file shows which Spindle an autoloader loads. */
-    private const PROBE = 'Spindle\Command\CommandPool';
+    private const PUBLIC_CLASS = 'Spindle\Command\CommandPool';
 
-    private const NOWHERE = ['file', '/dev/null', 'w'];
+    private const DEV_NULL = ['file', '/dev/null', 'w'];
 
     /**
      * @param string $revision git's name of the revision, else the name of the folder
@@ -47,11 +47,13 @@ final readonly class Checkout
      *
      * @throws UsageException when the folder has no Spindle, no packages, or packages of another folder
      */
-    public static function besides(string $path): array
+    public static function withOther(string $path): array
     {
         $folder = (string) realpath($path);
         if ($folder === '' || !is_dir("{$folder}/src/Command")) {
-            throw new UsageException("option --against: '{$path}' is no checkout of Spindle; give its folder");
+            throw new UsageException(
+                "option --against: '{$path}' is not a checkout of Spindle; give the folder of one",
+            );
         }
         if (!is_file("{$folder}/vendor/autoload.php")) {
             throw new UsageException("option --against: '{$path}' has no packages; run composer install there");
@@ -68,7 +70,7 @@ final readonly class Checkout
     }
 
     /** Returns a message when the checkout's API is incompatible with this program, null for other failures. */
-    public static function misfit(\Throwable $failure): ?string
+    public static function incompatibility(\Throwable $failure): ?string
     {
         $folder = getenv(self::VARIABLE);
         while (($previous = $failure->getPrevious()) !== null) {
@@ -76,7 +78,7 @@ final readonly class Checkout
         }
 
         return $failure instanceof \Error && \is_string($folder) && $folder !== \dirname(__DIR__, 2)
-            ? "its API does not fit this measurement: {$failure->getMessage()}"
+            ? "its API is incompatible with this measurement: {$failure->getMessage()}"
             : null;
     }
 
@@ -119,7 +121,7 @@ final readonly class Checkout
     {
         $git = static fn(string $arguments): string => Program::find('git') === null
             ? ''
-            : trim(Program::run(['git', '-C', $folder, ...explode(' ', $arguments)], errors: self::NOWHERE)[1]);
+            : trim(Program::run(['git', '-C', $folder, ...explode(' ', $arguments)], errors: self::DEV_NULL)[1]);
         if ($git('rev-parse --show-toplevel') !== $folder) {
             return basename($folder);
         }
@@ -131,8 +133,8 @@ final readonly class Checkout
     private static function loadedFrom(string $folder): string
     {
         $code = 'require $argv[1] . "/vendor/autoload.php"; echo (new ReflectionClass($argv[2]))->getFileName();';
-        $command = [\PHP_BINARY, ...Program::PHP_OPTIONS, '-r', $code, '--', $folder, self::PROBE];
-        [$status, $output] = Program::run($command, errors: self::NOWHERE);
+        $command = [\PHP_BINARY, ...Program::PHP_OPTIONS, '-r', $code, '--', $folder, self::PUBLIC_CLASS];
+        [$status, $output] = Program::run($command, errors: self::DEV_NULL);
 
         return $status === 0 ? trim($output) : '';
     }

@@ -7,7 +7,7 @@ namespace Spindle\Bench\Support;
 /** A column of a report: returns a cell for each series. */
 final readonly class Column
 {
-    private const NOTHING = '–';
+    private const NO_VALUE = '–';
 
     /** @param \Closure(Series): ?string $cell */
     private function __construct(
@@ -91,7 +91,7 @@ final readonly class Column
 
     public function cell(Series $series): string
     {
-        return ($this->cell)($series) ?? self::NOTHING;
+        return ($this->cell)($series) ?? self::NO_VALUE;
     }
 
     private static function number(?float $value, int $decimals): ?string

@@ -175,7 +175,9 @@ final readonly class Comparison
     /** @return list<string> */
     private function limit(): array
     {
-        return !$this->entrants->isFirstOnly && Contestants::isThere(Contestants::LIMIT) ? [Contestants::LIMIT] : [];
+        return !$this->entrants->isFirstOnly && Contestants::isAvailable(Contestants::LIMIT)
+            ? [Contestants::LIMIT]
+            : [];
     }
 
     /** @return non-empty-list<string> */
@@ -185,7 +187,7 @@ final readonly class Comparison
             return [Contestants::checked("spindle-{$start->value}")];
         }
 
-        return Contestants::isThere('spindle-posix_spawn')
+        return Contestants::isAvailable('spindle-posix_spawn')
             ? ['spindle-posix_spawn', 'spindle-proc_open']
             : ['spindle-proc_open'];
     }
@@ -195,7 +197,7 @@ final readonly class Comparison
     {
         return match ($options->text('peers')) {
             'none' => [],
-            'all' => array_values(array_filter(array_keys(Contestants::peers()), Contestants::isThere(...))),
+            'all' => array_values(array_filter(array_keys(Contestants::peers()), Contestants::isAvailable(...))),
             default => array_map(Contestants::checked(...), $options->list('peers')),
         };
     }

@@ -35,7 +35,7 @@ final readonly class Core
     private const LOG = 'log';
     private const RAW = 'raw.json';
 
-    private const LOOK = 0.02;
+    private const POLL_INTERVAL = 0.02;
 
     /**
      * @param list<string> $names
@@ -69,7 +69,7 @@ final readonly class Core
             Rounds::say(\sprintf('line %d/%d: %s', $number + 1, \count($this->names), $name));
             $line = $this->measure($name);
             array_map($report->warn(...), $line->problems);
-            $report->keep($line);
+            $report->addLine($line);
             $isWhole = $isWhole && $line->rounds() > 0;
         }
         Rounds::say('');
@@ -85,9 +85,11 @@ final readonly class Core
         [$raw, $log] = ["{$directory->path}/" . self::RAW, "{$directory->path}/" . self::LOG];
         $command = $this->command($name, $raw);
         // Only the script is stopped: its watchdog must survive to remove the temporary database.
-        $child = Signals::hold(static fn(): Child => new Child($command, $log, $directory->path, endsAll: true));
+        $child = Signals::withoutInterruption(
+            static fn(): Child => new Child($command, $log, $directory->path, endsAll: true),
+        );
         while ($child->isRunning()) {
-            usleep((int) (self::LOOK * 1e6));
+            usleep((int) (self::POLL_INTERVAL * 1e6));
         }
         $child->stop();
         $data = json_decode((string) @file_get_contents($raw), true);

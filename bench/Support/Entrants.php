@@ -16,7 +16,7 @@ final readonly class Entrants
     /** @throws UsageException when the given checkout can't be measured */
     public static function of(Options $options): self
     {
-        $checkouts = $options->has('against') ? Checkout::besides($options->text('against')) : [Checkout::alone()];
+        $checkouts = $options->has('against') ? Checkout::withOther($options->text('against')) : [Checkout::alone()];
 
         return new self($checkouts, $options->has('first'));
     }

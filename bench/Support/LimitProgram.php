@@ -54,7 +54,7 @@ final class LimitProgram
             return '';
         }
         $path = sys_get_temp_dir() . '/spindle-limit-' . bin2hex(random_bytes(6));
-        self::removeAtTheEnd($path);
+        self::removeAtExit($path);
         exec(
             implode(
                 ' ',
@@ -69,7 +69,7 @@ final class LimitProgram
     }
 
     /** Removes the program at exit, and with ext-pcntl after Ctrl-C, too. */
-    private static function removeAtTheEnd(string $path): void
+    private static function removeAtExit(string $path): void
     {
         register_shutdown_function(static fn(): bool => @unlink($path));
         if (\function_exists('pcntl_async_signals')) {

@@ -15,10 +15,10 @@ namespace Spindle\Bench\Support;
  */
 final readonly class Line
 {
-    private const NOTHING = '–';
+    private const NO_VALUE = '–';
 
     /** Cell of a failed checkout; a warning has the reason. */
-    private const SAID = 'see below';
+    private const SEE_WARNING = 'see below';
 
     /**
      * @param Both         $figure
@@ -128,7 +128,7 @@ final readonly class Line
     {
         return [
             $this->title,
-            $this->unit === '' ? self::NOTHING : $this->unit,
+            $this->unit === '' ? self::NO_VALUE : $this->unit,
             ...($other === null
                 ? [...self::alone($this->figure['this'], $this->decimals), ...self::alone($this->cpu['this'], 2)]
                 : [...$this->beside($this->figure, $this->decimals), ...$this->beside($this->cpu, 2)]),
@@ -159,7 +159,7 @@ final readonly class Line
         return [
             self::number(self::statistics($values['this'])?->median, $decimals),
             $values['that'] === [] && $values['this'] !== [] && $this->problems !== []
-                ? self::SAID
+                ? self::SEE_WARNING
                 : self::number(self::statistics($values['that'])?->median, $decimals),
             self::number($ratios?->median, 3),
             self::quartiles($ratios, 3),
@@ -175,12 +175,12 @@ final readonly class Line
     private static function quartiles(?Statistics $all, int $decimals): string
     {
         return $all === null
-            ? self::NOTHING
+            ? self::NO_VALUE
             : self::number($all->lower, $decimals) . ' … ' . self::number($all->upper, $decimals);
     }
 
     private static function number(?float $value, int $decimals): string
     {
-        return $value === null ? self::NOTHING : number_format($value, $decimals);
+        return $value === null ? self::NO_VALUE : number_format($value, $decimals);
     }
 }

@@ -15,7 +15,7 @@ final class LineChart
     private const COLOURS = 6;
 
     /** Number of parts of an axis. */
-    private const PARTS = 5;
+    private const AXIS_PARTS = 5;
 
     private function __construct() {}
 
@@ -72,8 +72,8 @@ final class LineChart
     private static function axes(float $right, float $top, string $x): string
     {
         $axes = '';
-        for ($i = 0; $i <= self::PARTS; ++$i) {
-            $share = $i / self::PARTS;
+        for ($i = 0; $i <= self::AXIS_PARTS; ++$i) {
+            $share = $i / self::AXIS_PARTS;
             $y = self::top($share);
             $axes .= '<line class="axis" x1="'
                 . self::LEFT
@@ -91,10 +91,10 @@ final class LineChart
                 . '" y="'
                 . (self::HEIGHT - self::BOTTOM + 18)
                 . '" text-anchor="'
-                . ($i === self::PARTS ? 'end' : 'middle')
+                . ($i === self::AXIS_PARTS ? 'end' : 'middle')
                 . '">'
                 . self::number($right * $share)
-                . ($i === self::PARTS ? ' ' . Page::text($x) : '')
+                . ($i === self::AXIS_PARTS ? ' ' . Page::text($x) : '')
                 . "</text>\n";
         }
 

@@ -48,19 +48,19 @@ final readonly class Options
                 $match,
                 \PREG_UNMATCHED_AS_NULL,
             ) !== 1) {
-                throw new UsageException("option {$argument}: there is none; --help lists them");
+                throw new UsageException("option {$argument} does not exist; --help lists the options");
             }
             $name = $match['long'] ?? $match['short'] ?? '';
             $value = $match['text'] ?? $match['rest'] ?? null;
             if (!\array_key_exists($name, $defaults)) {
-                throw new UsageException("option {$argument}: there is none; --help lists them");
+                throw new UsageException("option {$argument} does not exist; --help lists the options");
             }
             if ($defaults[$name] === null) {
                 $values[$name] = 'yes';
                 continue;
             }
             $value ??= array_shift($arguments)
-                ?? throw new UsageException("option {$argument}: it needs a value; --help tells which");
+                ?? throw new UsageException("option {$argument} needs a value; --help describes it");
             $values[$name] = \is_array($values[$name]) ? [...$values[$name], $value] : $value;
         }
 
@@ -93,7 +93,7 @@ final readonly class Options
         $file = $this->text($name);
         if ($file !== '' && !@touch($file)) {
             throw new UsageException(
-                "option --{$name}: '{$file}' can't be written; give a file in a folder that is there",
+                "option --{$name}: '{$file}' can't be written; give a file in an existing folder",
             );
         }
 
@@ -136,7 +136,7 @@ final readonly class Options
         return $numbers !== []
             ? $numbers
             : throw new UsageException(
-                "option --{$name}: '' is not allowed; give one or more whole numbers between commas",
+                "option --{$name}: '' is not allowed; give one or more whole numbers, separated by commas",
             );
     }
 
@@ -155,7 +155,7 @@ final readonly class Options
         return $names !== [] && $wrong === []
             ? $names
             : throw new UsageException(\sprintf(
-                "option --%s: '%s' is not allowed; give all, or of %s",
+                "option --%s: '%s' is not allowed; give all, or some of %s",
                 $name,
                 $wrong[0] ?? '',
                 implode(', ', $allowed),
@@ -169,7 +169,7 @@ final readonly class Options
 
         return preg_match('/^\d{1,6}(?:\.\d+)?$/D', $text) === 1 && (float) $text >= 0.1
             ? (float) $text
-            : throw new UsageException("option --{$name}: '{$text}' is not allowed; give a number from 0.1");
+            : throw new UsageException("option --{$name}: '{$text}' is not allowed; give a number, at least 0.1");
     }
 
     private static function toInt(string $name, string $text, int $minimum): int
@@ -177,7 +177,7 @@ final readonly class Options
         $dashes = \strlen($name) === 1 ? '-' : '--';
         if (preg_match('/^\d{1,15}$/D', $text) !== 1 || (int) $text < $minimum) {
             throw new UsageException(
-                "option {$dashes}{$name}: '{$text}' is not allowed; give a whole number from {$minimum}",
+                "option {$dashes}{$name}: '{$text}' is not allowed; give a whole number, at least {$minimum}",
             );
         }
 

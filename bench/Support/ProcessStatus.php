@@ -8,7 +8,7 @@ namespace Spindle\Bench\Support;
 final readonly class ProcessStatus
 {
     /** Clock ticks per second in /proc/PID/stat; the same on every architecture that Linux still supports. */
-    private const TICKS = 100;
+    private const TICKS_PER_SECOND = 100;
 
     public function __construct(public int $pid) {}
 
@@ -82,7 +82,7 @@ final readonly class ProcessStatus
         $stat = (string) @file_get_contents("/proc/{$this->pid}/stat");
         $fields = explode(' ', substr($stat, (int) strrpos($stat, ')')));
 
-        return ((int) ($fields[$user] ?? 0) + (int) ($fields[$system] ?? 0)) / self::TICKS;
+        return ((int) ($fields[$user] ?? 0) + (int) ($fields[$system] ?? 0)) / self::TICKS_PER_SECOND;
     }
 
     private function status(string $field): int

@@ -8,7 +8,7 @@ namespace Spindle\Bench\Support;
 final class Report
 {
     /** Number of rounds below which quartiles mean little. */
-    private const ROUNDS = 5;
+    private const MIN_ROUNDS = 5;
 
     /** @var list<Series> */
     private array $series = [];
@@ -92,7 +92,7 @@ final class Report
     }
 
     /** Adds a line to the table that {@see finish()} prints. */
-    public function keep(Line $line): void
+    public function addLine(Line $line): void
     {
         $this->lines[] = $line;
     }
@@ -104,7 +104,7 @@ final class Report
     public function finish(string $json = '', string $html = '', string $title = ''): void
     {
         $this->printLines();
-        $this->warnOfWideFigures();
+        $this->warnOfWideRanges();
         foreach ($this->warnings as $number => $warning) {
             echo $number === 0 ? "\n" : '', "Warning: {$warning}\n";
         }
@@ -173,16 +173,16 @@ final class Report
     private function warnOfFewRounds(): void
     {
         $rounds = max([0, ...array_map(static fn(Line $line): int => $line->rounds(), $this->lines)]);
-        if ($rounds < self::ROUNDS) {
+        if ($rounds < self::MIN_ROUNDS) {
             $this->warn(\sprintf(
                 'quartiles of fewer than %d rounds say little: take more with --rounds',
-                self::ROUNDS,
+                self::MIN_ROUNDS,
             ));
         }
     }
 
     /** Warns like hyperfine: a median means little when the measurements vary widely. */
-    private function warnOfWideFigures(): void
+    private function warnOfWideRanges(): void
     {
         $wide = [];
         foreach ($this->series as $one) {

@@ -10,7 +10,7 @@ final class Signals
     private function __construct() {}
 
     /** Makes signals exit this process in order, so that destructors end everything that was started. */
-    public static function exitByThem(): void
+    public static function exitOnSignal(): void
     {
         if (!\extension_loaded('pcntl')) {
             return;
@@ -33,7 +33,7 @@ final class Signals
      *
      * @return T
      */
-    public static function hold(\Closure $make): mixed
+    public static function withoutInterruption(\Closure $make): mixed
     {
         if (!\extension_loaded('pcntl')) {
             return $make();

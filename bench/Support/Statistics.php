@@ -8,7 +8,7 @@ namespace Spindle\Bench\Support;
 final readonly class Statistics
 {
     /** Range between the slowest and the fastest measurement that causes a warning, as a share of the median. */
-    private const WIDE = 0.2;
+    private const MAX_RANGE_SHARE = 0.2;
 
     private function __construct(
         public float $median,
@@ -71,7 +71,7 @@ final readonly class Statistics
 
     public function isWide(): bool
     {
-        return $this->spread() > self::WIDE;
+        return $this->spread() > self::MAX_RANGE_SHARE;
     }
 
     /**

@@ -34,7 +34,7 @@ final class Tally
     }
 
     /** Records the outcome of a program that mixes the output of all commands. Only sums can be checked. */
-    public function together(int $bytes, int $failed): void
+    public function allResults(int $bytes, int $failed): void
     {
         $this->results = $this->workload->count;
         $this->failed = $failed;
@@ -42,7 +42,7 @@ final class Tally
     }
 
     /** Replaces the elapsed time by the contestant's own measurement. */
-    public function took(float $seconds): void
+    public function setSeconds(float $seconds): void
     {
         $this->seconds = $seconds;
     }

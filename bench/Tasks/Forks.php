@@ -18,7 +18,7 @@ final class Forks
     {
         $pid = pcntl_fork();
         if ($pid < 0) {
-            throw new \RuntimeException('No process could be forked');
+            throw new \RuntimeException('Could not fork');
         }
         if ($pid === 0) {
             $child();
@@ -35,14 +35,14 @@ final class Forks
 
         return $pair !== false && isset($pair[0], $pair[1])
             ? [$pair[0], $pair[1]]
-            : throw new \RuntimeException('There are no sockets left');
+            : throw new \RuntimeException('Could not create a socket pair');
     }
 
     /** @param resource $stream in blocking mode */
     public static function write(mixed $stream, string $bytes): void
     {
         if (fwrite($stream, $bytes) !== \strlen($bytes)) {
-            throw new \RuntimeException('The other process is gone');
+            throw new \RuntimeException('The other process has ended');
         }
     }
 

@@ -18,7 +18,7 @@ use Spindle\Bench\Support\Usage;
 final readonly class Measure
 {
     /** Pending objects before results are awaited. */
-    private const WINDOW = 1_000;
+    private const MAX_PENDING = 1_000;
 
     private const MEGABYTE = 1 << 20;
 
@@ -110,7 +110,7 @@ final readonly class Measure
             'figure' => $figure($this->count, $seconds),
             'seconds' => $seconds,
             'results' => $results,
-            'right' => $results === $this->count && $sum === self::sumBelow($this->count),
+            'right' => $results === $this->count && $sum === self::sumOfNumbersBelow($this->count),
         ];
     }
 
@@ -151,7 +151,7 @@ final readonly class Measure
             ++$results;
         };
         foreach ($this->numbers() as $number) {
-            if (\count($waiting) === self::WINDOW) {
+            if (\count($waiting) === self::MAX_PENDING) {
                 $takeOne();
             }
             $waiting->enqueue($pool->submit(new Numbered($number)));
@@ -163,7 +163,7 @@ final readonly class Measure
         return [
             'figure' => $this->count / self::since($begin),
             'results' => $results,
-            'right' => $results === $this->count && $sum === self::sumBelow($this->count),
+            'right' => $results === $this->count && $sum === self::sumOfNumbersBelow($this->count),
         ];
     }
 
@@ -191,7 +191,7 @@ final readonly class Measure
         return [
             'figure' => $this->count / self::since($begin),
             'results' => $results,
-            'right' => $results === $this->count && $wrong === 0 && $sum === self::sumBelow($this->count),
+            'right' => $results === $this->count && $wrong === 0 && $sum === self::sumOfNumbersBelow($this->count),
         ];
     }
 
@@ -227,7 +227,7 @@ final readonly class Measure
             'rate' => $last['rate'] ?? 0.0,
             'marks' => $marks,
             'results' => $results,
-            'right' => $results === $this->count && $sum === self::sumBelow($this->count),
+            'right' => $results === $this->count && $sum === self::sumOfNumbersBelow($this->count),
         ];
     }
 
@@ -301,7 +301,7 @@ final readonly class Measure
             for ($i = 0; $i < $this->count; ++$i) {
                 self::workersOf($pool, $this->workers);
                 try {
-                    $pool->submit(new Call([Work::class, 'die'], $file))->await();
+                    $pool->submit(new Call([Work::class, 'killSelf'], $file))->await();
                 } catch (\Exception) {
                     $times[] = (hrtime(true) - (int) file_get_contents($file)) / 1e6;
                 }
@@ -335,10 +335,12 @@ final readonly class Measure
 
     private static function submitting(TaskPool $pool): SubmittingPool
     {
-        return $pool instanceof SubmittingPool ? $pool : throw new \LogicException('It takes no single tasks');
+        return $pool instanceof SubmittingPool
+            ? $pool
+            : throw new \LogicException('The pool does not accept single tasks');
     }
 
-    private static function sumBelow(int $count): int
+    private static function sumOfNumbersBelow(int $count): int
     {
         return intdiv($count * ($count - 1), 2);
     }

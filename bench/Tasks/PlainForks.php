@@ -19,7 +19,7 @@ final readonly class PlainForks implements TaskPool
         $shares = array_fill(0, $this->forks, []);
         foreach ($inputs as $input) {
             \assert(\is_int($input));
-            $shares[intdiv($input, Work::RARE) % $this->forks][] = $input;
+            $shares[intdiv($input, Work::TASKS_PER_LONG_TASK) % $this->forks][] = $input;
         }
         foreach (array_map(static fn(array $share) => self::start($share, $task), $shares) as $end) {
             /** @var list<mixed> $results */

@@ -42,7 +42,7 @@ final class ProcessPerTask implements TaskPool
             $pipes,
         );
         if ($process === false || !isset($pipes[1])) {
-            throw new \RuntimeException('No process could be started');
+            throw new \RuntimeException('Could not start a process');
         }
         $this->processes[] = $process;
         $this->outputs[array_key_last($this->processes)] = $pipes[1];

@@ -16,7 +16,7 @@ use Spindle\Worker\WorkerContext;
 final readonly class TaskComparison
 {
     /** Divisors of the number of tasks for slow contestants, which is possible because rates are compared. */
-    private const FEWER = [
+    private const DIVISORS = [
         'bulk' => ['amp' => 50],
         'objects' => ['amp' => 20, Python::EXECUTOR => 10],
     ];
@@ -124,8 +124,8 @@ final readonly class TaskComparison
         $names = [...$this->limit('forks'), ...$this->spindle(true), ...$this->peers('amp', Python::POOL)];
         $series = $this->measured($what, $this->series($what, $names, 2), $this->options->rounds);
         $count = $this->count($what, '');
-        $long = (int) ceil($count / Work::RARE);
-        $ideal = Series::constant('ideal', ($long * Work::LONG + ($count - $long) * Work::SHORT) / 2);
+        $long = (int) ceil($count / Work::TASKS_PER_LONG_TASK);
+        $ideal = Series::constant('ideal', ($long * Work::LONG_SECONDS + ($count - $long) * Work::SHORT_SECONDS) / 2);
         for ($round = 1; $round <= $this->options->rounds; ++$round) {
             $ideal->measure($round);
         }
@@ -156,7 +156,8 @@ final readonly class TaskComparison
             $this->report->warn('the sums of the CPU-bound tasks differ: ' . implode(', ', $totals));
         }
         $this->report->table(
-            "{$what->title()}: {$this->count($what, '')} tasks, workers: 2, iterations of each: {$this->options->iterations}",
+            "{$what->title()}: {$this->count($what, '')} tasks, workers: 2,"
+                . " iterations of each: {$this->options->iterations}",
             $series,
             [
                 Column::median('s', 3),
@@ -249,7 +250,7 @@ final readonly class TaskComparison
         \assert($series !== []);
 
         return Rounds::run($series, $rounds) === []
-            ? throw new \LogicException("Nobody takes part in {$what->value}")
+            ? throw new \LogicException("No contestant takes part in {$what->value}")
             : $series;
     }
 
@@ -281,7 +282,7 @@ final readonly class TaskComparison
 
     private function count(TaskMeasurement $what, string $contestant): int
     {
-        return max(1, intdiv($this->options->count ?? $what->count(), self::FEWER[$what->value][$contestant] ?? 1));
+        return max(1, intdiv($this->options->count ?? $what->count(), self::DIVISORS[$what->value][$contestant] ?? 1));
     }
 
     /** @return non-empty-list<string> */

@@ -26,7 +26,7 @@ final class TaskContestants
 
         return $all[$name]
             ?? throw new UsageException(
-                "contestant '{$name}' is not allowed; give of " . implode(', ', array_keys($all)),
+                "contestant '{$name}' is not allowed; give some of " . implode(', ', array_keys($all)),
             );
     }
 

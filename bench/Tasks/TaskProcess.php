@@ -12,7 +12,7 @@ use Spindle\Bench\Support\Series;
 final readonly class TaskProcess
 {
     /** Number of bytes shown of output without figures. */
-    private const SHOWN = 500;
+    private const MAX_SHOWN_BYTES = 500;
 
     public function __construct(private TaskOptions $options) {}
 
@@ -47,8 +47,10 @@ final readonly class TaskProcess
         $command = Python::is($contestant)
             ? Python::command($contestant, $what, $count, $workers, $this->options->bytes)
             : [
-                \PHP_BINARY, ...Program::PHP_OPTIONS, \dirname(__DIR__) . '/task-contestant.php', $what->value, $contestant,
-                "-n{$count}", "-j{$workers}", "--bytes={$this->options->bytes}", "--iterations={$this->options->iterations}",
+                \PHP_BINARY, ...Program::PHP_OPTIONS,
+                \dirname(__DIR__) . '/task-contestant.php', $what->value, $contestant,
+                "-n{$count}", "-j{$workers}",
+                "--bytes={$this->options->bytes}", "--iterations={$this->options->iterations}",
                 ...($this->options->pumice === '' ? [] : ["--pumice={$this->options->pumice}"]),
                 ...($closure ? ['--closure'] : []),
             ];
@@ -65,7 +67,7 @@ final readonly class TaskProcess
         $data = json_decode($output, true);
         if ($status !== 0 || !\is_array($data) || !\is_float($data['figure'] ?? null)) {
             throw new \RuntimeException(match ($status) {
-                0 => 'it printed no figures: ' . substr($output, 0, self::SHOWN),
+                0 => 'it printed no figures: ' . substr($output, 0, self::MAX_SHOWN_BYTES),
                 124 => "it was not done after {$this->options->limit} seconds",
                 default => Program::failure($status, $output),
             });

@@ -8,11 +8,11 @@ namespace Spindle\Bench\Tasks;
 final class Work
 {
     /** One of this many mixed tasks is long. */
-    public const RARE = 100;
+    public const TASKS_PER_LONG_TASK = 100;
 
     /** CPU seconds of a long and of a short mixed task. */
-    public const LONG = 0.1;
-    public const SHORT = 10e-6;
+    public const LONG_SECONDS = 0.1;
+    public const SHORT_SECONDS = 10e-6;
 
     public static function same(int $number): int
     {
@@ -35,9 +35,9 @@ final class Work
     /** Uses CPU time, independent of elapsed time. */
     public static function burn(int $number): int
     {
-        $long = $number % self::RARE === 0;
+        $long = $number % self::TASKS_PER_LONG_TASK === 0;
         $clock = (bool) \PHP_ZTS ? ($long ? self::threadTime(...) : self::wallTime(...)) : self::processTime(...);
-        $until = $clock() + ($long ? self::LONG : self::SHORT);
+        $until = $clock() + ($long ? self::LONG_SECONDS : self::SHORT_SECONDS);
         while ($clock() < $until);
 
         return $number;
@@ -60,7 +60,7 @@ final class Work
     }
 
     /** Writes the time, then kills this process. */
-    public static function die(string $file): never
+    public static function killSelf(string $file): never
     {
         file_put_contents($file, (string) hrtime(true));
         posix_kill((int) getmypid(), \SIGKILL);
@@ -72,7 +72,9 @@ final class Work
         /** @var array<string, int> $usage */
         $usage = getrusage();
 
-        return $usage['ru_utime.tv_sec'] + $usage['ru_stime.tv_sec'] + ($usage['ru_utime.tv_usec'] + $usage['ru_stime.tv_usec']) / 1e6;
+        return $usage['ru_utime.tv_sec']
+            + $usage['ru_stime.tv_sec']
+            + ($usage['ru_utime.tv_usec'] + $usage['ru_stime.tv_usec']) / 1e6;
     }
 
     /**

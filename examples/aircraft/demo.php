@@ -194,7 +194,11 @@ function serve(
 function ask(string $url, string $method = 'GET', string $body = '', string $type = ''): string
 {
     $stream = @fopen($url, 'r', false, stream_context_create(['http' => [
-        'method' => $method, 'content' => $body, 'header' => $type === '' ? [] : ["Content-Type: {$type}"], 'ignore_errors' => true, 'timeout' => 30,
+        'method' => $method,
+        'content' => $body,
+        'header' => $type === '' ? [] : ["Content-Type: {$type}"],
+        'ignore_errors' => true,
+        'timeout' => 30,
     ]]));
     $head = $stream === false ? [] : stream_get_meta_data($stream)['wrapper_data'] ?? [];
     $status = is_array($head) && is_string($head[0] ?? null) ? $head[0] : 'no answer';

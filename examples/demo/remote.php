@@ -151,7 +151,8 @@ if (isset($options['json'])) {
     echo json_encode($result, JSON_THROW_ON_ERROR), "\n";
 } else {
     printf(
-        "%s tasks, %s results, %d wrong or twice. %s by the first agent, %s by the second; %d were in the first one's hands when it died, and ran again.\n",
+        '%s tasks, %s results, %d wrong or twice. %s by the first agent, %s by the second;'
+            . " %d were running on the first agent when it was killed, and ran again.\n",
         number_format($tasks),
         number_format(count($seen)),
         $wrong,

@@ -166,45 +166,48 @@ final class BenchCommandTest extends TestCase
 
     public function testAMistakeIsOneLineAndNothingIsMeasured(): void
     {
+        $benchmarks = 'commands, tasks, postgres, http, aircraft, remote, contexts';
+        $number = 'give a whole number, at least';
         $mistakes = [
-            "argument 'servers' is not a benchmark; give one of: commands, tasks, postgres, http, aircraft, remote, contexts"
-                => ['servers'],
-            "option --memory: 'much' is not allowed; give a whole number from 0" => ['commands', '--memory', 'much'],
+            "argument 'servers' is not a benchmark; give one of: {$benchmarks}" => ['servers'],
+            "option --memory: 'much' is not allowed; {$number} 0" => ['commands', '--memory', 'much'],
             "option --start: 'fork' is not allowed; give auto, posix_spawn or proc_open" => [
                 'commands',
                 '--start',
                 'fork',
             ],
-            "option --only: 'everything' is not allowed; give all, or of bulk, single, objects, mix, cpu, echo, memory, start, death" => ['tasks', '--only', 'everything'],
+            "option --only: 'everything' is not allowed; give all, or some of bulk, single, objects, mix, cpu, echo,"
+                . ' memory, start, death' => ['tasks', '--only', 'everything'],
             "option --pumice: there is no src/Pumice.php in '/nowhere'" => ['tasks', '--pumice', '/nowhere'],
-            'option --memory: there is none; --help lists them' => ['tasks', '--memory', '10'],
-            "option --only: 'joins' is not allowed; give all, or of select, cells, far, unit, update, rows, parameter, stream, copy, sleep, gaps, cancel, acquire" => ['postgres', '--only', 'joins'],
-            "option --fibers: '0' is not allowed; give a whole number from 1" => ['postgres', '--fibers', '0'],
+            'option --memory does not exist; --help lists the options' => ['tasks', '--memory', '10'],
+            "option --only: 'joins' is not allowed; give all, or some of select, cells, far, unit, update, rows,"
+                . ' parameter, stream, copy, sleep, gaps, cancel, acquire' => ['postgres', '--only', 'joins'],
+            "option --fibers: '0' is not allowed; {$number} 1" => ['postgres', '--fibers', '0'],
             'option --dsn: No connection to PostgreSQL: /nowhere/.s.PGSQL.5432: no such file or directory' => [
                 'postgres',
                 '--dsn',
                 'host=/nowhere port=5432',
             ],
-            "option --only: 'fly' is not allowed; give all, or of crud, latency, sleep, certificates, bulk" => [
+            "option --only: 'fly' is not allowed; give all, or some of crud, latency, sleep, certificates, bulk" => [
                 'aircraft',
                 '--only',
                 'fly',
             ],
-            "option --cycles: '0' is not allowed; give a whole number from 1" => ['aircraft', '--cycles', '0'],
-            "option --html: '/nowhere/report.html' can't be written; give a file in a folder that is there" => [
+            "option --cycles: '0' is not allowed; {$number} 1" => ['aircraft', '--cycles', '0'],
+            "option --html: '/nowhere/report.html' can't be written; give a file in an existing folder" => [
                 'aircraft',
                 '--html',
                 '/nowhere/report.html',
             ],
-            'option --dsn: there is none; --help lists them' => ['aircraft', '--dsn', 'host=/tmp'],
-            'option --html: there is none; --help lists them' => ['http', '--html', 'report.html'],
-            "option --only: 'speed' is not allowed; give all, or of bulk, single, recovery, backlog" => [
+            'option --dsn does not exist; --help lists the options' => ['aircraft', '--dsn', 'host=/tmp'],
+            'option --html does not exist; --help lists the options' => ['http', '--html', 'report.html'],
+            "option --only: 'speed' is not allowed; give all, or some of bulk, single, recovery, backlog" => [
                 'remote',
                 '--only',
                 'speed',
             ],
-            "option --backlog: '10' is not allowed; give a whole number from 1000" => ['remote', '--backlog', '10'],
-            "option --max: '0' is not allowed; give a whole number from 1" => ['contexts', '--max', '0'],
+            "option --backlog: '10' is not allowed; {$number} 1000" => ['remote', '--backlog', '10'],
+            "option --max: '0' is not allowed; {$number} 1" => ['contexts', '--max', '0'],
             "option --command: 'exit 3' fails with exit code 3; give a line that succeeds" => [
                 'commands',
                 '--command',

@@ -51,7 +51,16 @@ final class Clients
     }
 
     /**
-     * @return array{clients: int, seconds: float, cycles: int, cycles_per_second: float, p50_ms: float, p99_ms: float, errors: int, first_error: string|null}
+     * @return array{
+     *     clients: int,
+     *     seconds: float,
+     *     cycles: int,
+     *     cycles_per_second: float,
+     *     p50_ms: float,
+     *     p99_ms: float,
+     *     errors: int,
+     *     first_error: string|null,
+     * }
      */
     public function result(): array
     {

@@ -33,7 +33,8 @@ final readonly class Certificate
 
         return <<<SVG
             <?xml version="1.0" encoding="UTF-8"?>
-            <svg xmlns="http://www.w3.org/2000/svg" viewBox="-540 -350 1080 700" font-family="serif" text-anchor="middle">
+            <svg xmlns="http://www.w3.org/2000/svg" viewBox="-540 -350 1080 700"
+                font-family="serif" text-anchor="middle">
             <path d="{$border}" fill="none" stroke="#7a8fa6" stroke-width="0.4"/>
             <text y="-140" font-size="44">Certificate of registration</text>
             <text y="-50" font-size="64">{$text($aircraft->number)}</text>

@@ -26,7 +26,8 @@ final readonly class Reports
     {
         // $top is a whole number, and the only external value in this line. A shell reports only the last command's
         // status, so the other commands kill it when they fail. The last command reads to the end.
-        $line = "LC_ALL=C; export LC_ALL; { sort || kill $$; } | { uniq -c || kill $$; } | { sort -k1,1nr -k2 || kill $$; } | sed -n 1,{$top}p";
+        $line = 'LC_ALL=C; export LC_ALL; { sort || kill $$; } | { uniq -c || kill $$; }'
+            . " | { sort -k1,1nr -k2 || kill $$; } | sed -n 1,{$top}p";
         $values = $this->database->copyTo("COPY (SELECT {$by->column()} FROM aircraft) TO STDOUT", $cancellation);
         $result = $this->commands->execute(
             Command::shell($line)->withInput($values)->withTimeout(self::TIMEOUT),

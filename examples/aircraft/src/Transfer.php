@@ -17,7 +17,8 @@ final readonly class Transfer
      * Columns of an export. An apostrophe before =, +, @ or - keeps spreadsheets from running the value as a formula.
      */
     private const EXPORTED = "number, CASE WHEN title ~ '^[=+@-]' THEN '''' || title ELSE title END AS title, "
-        . "CASE WHEN serial_number ~ '^[=+@-]' THEN '''' || serial_number ELSE serial_number END AS serial_number, assembly_date";
+        . "CASE WHEN serial_number ~ '^[=+@-]' THEN '''' || serial_number ELSE serial_number END AS serial_number, "
+        . 'assembly_date';
 
     /** Size of a piece in bytes. An export would take twice as long row by row. */
     private const PIECE = 65_536;

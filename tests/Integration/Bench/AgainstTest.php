@@ -82,12 +82,13 @@ final class AgainstTest extends TestCase
         yield 'a program that prints figures' => [
             'Command/CommandPoolOptions.php', 'StartMethod $start ', 'StartMethod $way ',
             ['commands.php', '-n', '5', '--rounds', '1', '--first'],
-            'its API does not fit this measurement: Unknown named parameter $start',
+            'its API is incompatible with this measurement: Unknown named parameter $start',
         ];
         yield 'a server' => [
             'Http/HttpServerOptions.php', 'public int $maxRequests ', 'public int $requests ',
             ['http.php', '--only', 'text', '--seconds', '0.1', '--rounds', '1', '--first'],
-            'it ended at its start: its API does not fit this measurement: Unknown named parameter $maxRequests',
+            'it ended at its start: its API is incompatible with this measurement:'
+                . ' Unknown named parameter $maxRequests',
         ];
     }
 
@@ -124,7 +125,7 @@ final class AgainstTest extends TestCase
         symlink(self::root() . '/vendor', "{$foreign}/vendor");
         $file = self::root() . '/src/Command/CommandPool.php';
         $sentences = [
-            '/nowhere' => "'/nowhere' is no checkout of Spindle; give its folder",
+            '/nowhere' => "'/nowhere' is not a checkout of Spindle; give the folder of one",
             $bare => "'{$bare}' has no packages; run composer install there",
             $foreign => "the autoloader of '{$foreign}' loads {$file}; run composer install there",
         ];

@@ -86,8 +86,10 @@ final class ProtocolTest extends TestCase
     {
         $names = [
             'bulk single objects mix cpu echo memory start death' => TaskMeasurement::cases(),
-            'select cells far unit update rows parameter stream copy sleep gaps cancel acquire' => PostgresMeasurement::cases(),
-            'text text-same json echo one connections two wait idle soak slow tls psr7 collide crowd' => HttpMeasurement::cases(),
+            'select cells far unit update rows parameter stream copy sleep gaps cancel acquire'
+                => PostgresMeasurement::cases(),
+            'text text-same json echo one connections two wait idle soak slow tls psr7 collide crowd'
+                => HttpMeasurement::cases(),
             'text json echo wait burn nyholm collide crowd' => Work::cases(),
             'crud latency sleep certificates bulk' => AircraftMeasurement::cases(),
             'bulk single recovery backlog' => RemoteMeasurement::cases(),
@@ -215,8 +217,8 @@ final class ProtocolTest extends TestCase
 
         self::assertRaw(
             [
-                'figure', 'seconds', 'count', 'results', 'right', 'cpu script', 'cpu workers', 'cpu engine', 'submitted',
-                'bytes in', 'bytes out', 'bytes file', 'fsync',
+                'figure', 'seconds', 'count', 'results', 'right', 'cpu script', 'cpu workers', 'cpu engine',
+                'submitted', 'bytes in', 'bytes out', 'bytes file', 'fsync',
             ],
             $json,
         );

@@ -37,11 +37,11 @@ final class OptionsTest extends TestCase
     /** @return iterable<string, array{list<string>, string}> */
     public static function mistakes(): iterable
     {
-        yield 'unknown' => [['--rounds', '5'], 'option --rounds: there is none; --help lists them'];
-        yield 'no option' => [['5'], 'option 5: there is none; --help lists them'];
-        yield 'no value' => [['-n'], 'option -n: it needs a value; --help tells which'];
-        yield 'no number' => [['-n', '5x'], "option -n: '5x' is not allowed; give a whole number from 1"];
-        yield 'too small' => [['-n', '0'], "option -n: '0' is not allowed; give a whole number from 1"];
+        yield 'unknown' => [['--rounds', '5'], 'option --rounds does not exist; --help lists the options'];
+        yield 'no option' => [['5'], 'option 5 does not exist; --help lists the options'];
+        yield 'no value' => [['-n'], 'option -n needs a value; --help describes it'];
+        yield 'no number' => [['-n', '5x'], "option -n: '5x' is not allowed; give a whole number, at least 1"];
+        yield 'too small' => [['-n', '0'], "option -n: '0' is not allowed; give a whole number, at least 1"];
     }
 
     /** @param list<string> $arguments */
@@ -55,7 +55,7 @@ final class OptionsTest extends TestCase
     public function testAListNeedsANumber(): void
     {
         $this->expectExceptionObject(new UsageException(
-            "option --memory: '' is not allowed; give one or more whole numbers between commas",
+            "option --memory: '' is not allowed; give one or more whole numbers, separated by commas",
         ));
         Options::parse(['--memory', ','], self::DEFAULTS)->ints('memory');
     }

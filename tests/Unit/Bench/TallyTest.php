@@ -40,8 +40,8 @@ final class TallyTest extends TestCase
     public function testOfMixedOutputTheLengthIsCompared(): void
     {
         [$right, $wrong] = [self::tally(), self::tally()];
-        $right->together(4, 0);
-        $wrong->together(3, 0);
+        $right->allResults(4, 0);
+        $wrong->allResults(3, 0);
 
         self::assertSame([true, false], [$right->isRight(), $wrong->isRight()]);
     }
@@ -49,7 +49,7 @@ final class TallyTest extends TestCase
     public function testAContestantsOwnClockCounts(): void
     {
         $tally = self::tally();
-        $tally->took(0.5);
+        $tally->setSeconds(0.5);
 
         self::assertSame(4.0, $tally->toArray()['rate']);
     }

@@ -30,7 +30,7 @@ final class ComparisonOptionsTest extends TestCase
 
     public function testAFileOfSwooleThatIsNotThereIsNamed(): void
     {
-        $this->expectExceptionObject(new UsageException("option --swoole: there is no file '/nowhere.so'"));
+        $this->expectExceptionObject(new UsageException("option --swoole: the file '/nowhere.so' does not exist"));
 
         self::of('--swoole', '/nowhere.so');
     }

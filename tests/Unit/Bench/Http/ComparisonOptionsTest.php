@@ -61,22 +61,31 @@ final class ComparisonOptionsTest extends TestCase
         yield 'measurement' => [
             '--only',
             'text,joins',
-            "option --only: 'joins' is not allowed; give all, or of text, text-same, json, echo, one, connections, two, wait, idle, soak, slow, tls",
+            "option --only: 'joins' is not allowed; give all, or some of text, text-same, json, echo, one, connections,"
+            . ' two, wait, idle, soak, slow, tls',
         ];
         yield 'peer' => [
             '--peers',
             'spindle',
-            "option --peers: 'spindle' is not allowed; give all, or of bare, fpm, workerman, react, amp",
+            "option --peers: 'spindle' is not allowed; give all, or some of bare, fpm, workerman, react, amp",
         ];
-        yield 'no seconds' => ['--seconds', '0.01', "option --seconds: '0.01' is not allowed; give a number from 0.1"];
+        yield 'no seconds' => [
+            '--seconds',
+            '0.01',
+            "option --seconds: '0.01' is not allowed; give a number, at least 0.1",
+        ];
         yield 'seconds in words' => [
             '--seconds',
             'few',
-            "option --seconds: 'few' is not allowed; give a number from 0.1",
+            "option --seconds: 'few' is not allowed; give a number, at least 0.1",
         ];
-        yield 'autoloader' => ['--autoload', '/nowhere.php', "option --autoload: there is no file '/nowhere.php'"];
-        yield 'folder as autoloader' => ['--autoload', '/', "option --autoload: there is no file '/'"];
-        yield 'requests' => ['-n', '9', "option -n: '9' is not allowed; give a whole number from 10"];
+        yield 'autoloader' => [
+            '--autoload',
+            '/nowhere.php',
+            "option --autoload: the file '/nowhere.php' does not exist",
+        ];
+        yield 'folder as autoloader' => ['--autoload', '/', "option --autoload: the file '/' does not exist"];
+        yield 'requests' => ['-n', '9', "option -n: '9' is not allowed; give a whole number, at least 10"];
     }
 
     #[DataProvider('mistakes')]

@@ -16,7 +16,8 @@ final class LoadTest extends TestCase
 
         self::assertMatchesRegularExpression('/^local n = \d{9}$/m', $script);
         self::assertStringContainsString(
-            'n = n + 1 return "GET /text/" .. n .. "?q=" .. n .. " HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nCookie: id=" .. n .. "\r\n\r\n" end',
+            'n = n + 1 return "GET /text/" .. n .. "?q=" .. n .. " HTTP/1.1\r\nHost: 127.0.0.1:8080'
+                . '\r\nCookie: id=" .. n .. "\r\n\r\n" end',
             $script,
         );
     }
@@ -26,7 +27,8 @@ final class LoadTest extends TestCase
         $script = (new Load(Work::Text, 50, isIdentical: true))->script('127.0.0.1:8080');
 
         self::assertMatchesRegularExpression(
-            '~^local same = "GET /text/(\d{9})\?q=\1 HTTP/1.1\\\\r\\\\nHost: 127.0.0.1:8080\\\\r\\\\nCookie: id=\1\\\\r\\\\n\\\\r\\\\n"$~m',
+            '~^local same = "GET /text/(\d{9})\?q=\1 HTTP/1.1\\\\r\\\\nHost: 127.0.0.1:8080'
+                . '\\\\r\\\\nCookie: id=\1\\\\r\\\\n\\\\r\\\\n"$~m',
             $script,
         );
         self::assertStringNotContainsString('n + 1', $script);

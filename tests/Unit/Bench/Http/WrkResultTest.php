@@ -62,7 +62,7 @@ final class WrkResultTest extends TestCase
     )]
     public function testWithoutFiguresWhatItSaidIsTold(string $output): void
     {
-        $this->expectExceptionObject(new \RuntimeException("wrk said no figures: {$output}"));
+        $this->expectExceptionObject(new \RuntimeException("wrk printed no result: {$output}"));
         WrkResult::of("{$output}\n");
     }
 }
