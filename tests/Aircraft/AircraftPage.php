@@ -73,7 +73,8 @@ final readonly class AircraftPage
     {
         /** @var list<list<mixed>> $rows */
         $rows = $this->evaluate(
-            "[...document.querySelectorAll('#aircraft tbody tr')].map(row => [0, 1, 2, 3].map(column => row.cells[column].textContent))",
+            "[...document.querySelectorAll('#aircraft tbody tr')]"
+            . '.map(row => [0, 1, 2, 3].map(column => row.cells[column].textContent))',
         );
 
         return $rows;
@@ -84,7 +85,8 @@ final readonly class AircraftPage
     {
         /** @var array<string, string> $faults */
         $faults = $this->evaluate(
-            "Object.fromEntries([...document.querySelectorAll('#editor .field')].map(field => [field.querySelector('input').name, field.querySelector('.error').innerText]))",
+            "Object.fromEntries([...document.querySelectorAll('#editor .field')]"
+            . ".map(field => [field.querySelector('input').name, field.querySelector('.error').innerText]))",
         );
 
         return $faults;
@@ -100,7 +102,8 @@ final readonly class AircraftPage
     {
         $json = json_encode($values, \JSON_THROW_ON_ERROR);
         $this->evaluate(
-            "Object.entries({$json}).forEach(([name, value]) => { document.querySelector('{$form}').elements[name].value = value; })",
+            "Object.entries({$json}).forEach(([name, value]) => {"
+            . " document.querySelector('{$form}').elements[name].value = value; })",
         );
     }
 
@@ -154,7 +157,8 @@ final readonly class AircraftPage
         $number = json_encode($number, \JSON_THROW_ON_ERROR);
         $title = $title === null ? '' : ' && row.cells[1].textContent === ' . json_encode($title, \JSON_THROW_ON_ERROR);
 
-        return "[...document.querySelectorAll('#aircraft tbody tr')].some(row => row.cells[0].textContent === {$number}{$title})";
+        return "[...document.querySelectorAll('#aircraft tbody tr')]"
+            . ".some(row => row.cells[0].textContent === {$number}{$title})";
     }
 
     private static function event(string $text): string

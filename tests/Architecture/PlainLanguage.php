@@ -15,9 +15,12 @@ final class PlainLanguage
 
     /** First words after which a comment has no subject that the reader can name. */
     private const BEGINNINGS = [
-        'what', 'who', 'whoever', 'whom', 'whose', 'nobody', 'somebody', 'anybody', 'everybody', 'so many', 'so much', 'as many', 'as much',
-        'he', 'his', 'she', 'her', 'it', 'its', 'they', 'them', 'their', 'theirs', 'this', 'that', 'these', 'those', 'such',
-        'of', 'by', 'from', 'into', 'onto', 'among', 'behind', 'beside', 'besides', 'beyond', 'within', 'upon', 'where', 'there',
+        'what', 'who', 'whoever', 'whom', 'whose', 'nobody', 'somebody', 'anybody', 'everybody',
+        'so many', 'so much', 'as many', 'as much',
+        'he', 'his', 'she', 'her', 'it', 'its', 'they', 'them', 'their', 'theirs',
+        'this', 'that', 'these', 'those', 'such',
+        'of', 'by', 'from', 'into', 'onto', 'among', 'behind', 'beside', 'besides', 'beyond', 'within', 'upon',
+        'where', 'there',
     ];
 
     /** Patterns of words to avoid, with a plain replacement for each. */

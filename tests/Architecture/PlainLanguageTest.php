@@ -25,7 +25,10 @@ final class PlainLanguageTest extends TestCase
             "// Returns the value,\n// for whoever waits.",
             ['"whoever": "it", or the name of the thing'],
         ];
-        yield 'a pronoun in the second paragraph' => ["/**\n * Returns it.\n *\n * They wait. */", ['begins with "They"']];
+        yield 'a pronoun in the second paragraph' => [
+            "/**\n * Returns it.\n *\n * They wait. */",
+            ['begins with "They"'],
+        ];
         yield 'a plain sentence' => ['/** Returns the number of workers that have started. */', []];
         yield 'a word in code' => ['/** Reads `nobody` and {@see Somebody}, which "whoever" quotes. */', []];
         yield 'a hyphen' => ['/** It-like names are no pronouns. */', []];

@@ -22,14 +22,20 @@ final class CommandTemplateFuzzTest extends TestCase
     private const VALUES = 300;
 
     private const HOSTILE = [
-        '$(touch owned)', '`touch owned`', "'; touch owned; '", '"; touch owned; "', "\ntouch owned\n", ')`touch owned`', '; touch owned #',
-        "'\"; touch owned; \"'", '}; touch owned', "\\'; touch owned; \\'", "'\$(touch owned)'", '"$(touch owned)"', ')) ; touch owned', "a\nE\ntouch owned\n", 'a[$(touch owned)]',
+        '$(touch owned)', '`touch owned`', "'; touch owned; '", '"; touch owned; "', "\ntouch owned\n",
+        ')`touch owned`',
+        '; touch owned #',
+        "'\"; touch owned; \"'", '}; touch owned', "\\'; touch owned; \\'", "'\$(touch owned)'", '"$(touch owned)"',
+        ')) ; touch owned', "a\nE\ntouch owned\n", 'a[$(touch owned)]',
     ];
 
     /** Pieces of random templates; none of them runs an existing program. */
     private const PIECES = [
-        '{}', '{}', '{}', 'a', 'x ', ' ', ' ', "\n", "\t", '#', "'", '"', "'", '"', '`', '\\', "\\\n", '$', '$(', '$(', '"$(', '$((', '))', ')', ')', '(', '((', '${', '${x', '${x:-', '}', '{', '$x', '$#',
-        '$$', '$[', ']', '$\'', '$"', ';', '&', '|', '<', '<<', '<<E', '>&', '1>& ', 'y[', 'y=([', '[[ ', ']=', ' -eq ', "\nE\n", 'case x in ', 'x) ', ';;', ' esac', ' && ', ' || ', 'echo ', '=', '!', '~', '*', '"{}"', "'{}'", '$({})', 'if ', ' then ', ' fi', '1', '-', ':', '/',
+        '{}', '{}', '{}', 'a', 'x ', ' ', ' ', "\n", "\t", '#', "'", '"', "'", '"', '`', '\\', "\\\n", '$', '$(',
+        '$(', '"$(', '$((', '))', ')', ')', '(', '((', '${', '${x', '${x:-', '}', '{', '$x', '$#',
+        '$$', '$[', ']', '$\'', '$"', ';', '&', '|', '<', '<<', '<<E', '>&', '1>& ', 'y[', 'y=([', '[[ ', ']=',
+        ' -eq ', "\nE\n", 'case x in ', 'x) ', ';;', ' esac', ' && ', ' || ', 'echo ', '=', '!', '~', '*', '"{}"',
+        "'{}'", '$({})', 'if ', ' then ', ' fi', '1', '-', ':', '/',
     ];
 
     /**
@@ -38,19 +44,24 @@ final class CommandTemplateFuzzTest extends TestCase
      * None of them runs concurrently with the rest, depends on the process, or names a file elsewhere.
      */
     private const COMPARED_PIECES = [
-        '{}', '{}', '{}', '{}', '"{}"', "'{}'", '"{}', '{}"', '"', '"', '"', "'", "'", "\\\n", "\\\n{}", "\\\n{}", "\\\n{}", '$x', '$x', '"$x', "\"\$x\\\n", "\"\$x\\\n", "\"\$x\\\n", "\$x\\\n", "\$x\\\n", '${x}', '$', '$1', '$#', '$-', '${x:-y}', '${x#X}', ' ', ' ', "\n",
-        " \\\n", '\\"', '\\\\', '\\$', '~', ':', '=', '-', './', ',', 'a', 'b.', '1', '2', ';', ' ; printf "[%s]" ', '|cat;', '>&', '>&2', '2>&1', '>f', ' >f', '#', ' #', '(echo q)', '$(echo q)', '$((1+1))', '`echo q`',
+        '{}', '{}', '{}', '{}', '"{}"', "'{}'", '"{}', '{}"', '"', '"', '"', "'", "'", "\\\n", "\\\n{}", "\\\n{}",
+        "\\\n{}", '$x', '$x', '"$x', "\"\$x\\\n", "\"\$x\\\n", "\"\$x\\\n", "\$x\\\n", "\$x\\\n", '${x}', '$', '$1',
+        '$#', '$-', '${x:-y}', '${x#X}', ' ', ' ', "\n",
+        " \\\n", '\\"', '\\\\', '\\$', '~', ':', '=', '-', './', ',', 'a', 'b.', '1', '2', ';', ' ; printf "[%s]" ',
+        '|cat;', '>&', '>&2', '2>&1', '>f', ' >f', '#', ' #', '(echo q)', '$(echo q)', '$((1+1))', '`echo q`',
         'a=', ';x=', '%', '@', '+', '!', '*', '?', '}', '{', ' : ', 'x', ';case b in [.{}.])echo m;;esac;',
     ];
 
     /** Places where an unquoted value once had a special meaning. */
     private const COMPARED_TEMPLATES = [
-        "printf '%s\\n' \"\$x\\\n{}\"", "printf '%s\\n' \"{}\$x\\\n\\\n{}\"", 'case b in [.{}.]) echo m; esac', 'case b in [[:{}:]]) echo m; esac', 'printf "%s" <& {}',
+        "printf '%s\\n' \"\$x\\\n{}\"", "printf '%s\\n' \"{}\$x\\\n\\\n{}\"", 'case b in [.{}.]) echo m; esac',
+        'case b in [[:{}:]]) echo m; esac', 'printf "%s" <& {}',
     ];
 
     /** Mostly plain words, which need no quotes in places where that makes no difference. */
     private const COMPARED_VALUES = [
-        'abc', '2', '0', '10', 'x', 'if', 'then', '-', 'a-', 'a-c', 'a.b', 'a/b', '::', '%1', '_', '+x', '@', 'alpha', '', 'a b', '$x', '*', '~', "it's", '"', "a\nb", '\\', '#',
+        'abc', '2', '0', '10', 'x', 'if', 'then', '-', 'a-', 'a-c', 'a.b', 'a/b', '::', '%1', '_', '+x', '@', 'alpha',
+        '', 'a b', '$x', '*', '~', "it's", '"', "a\nb", '\\', '#',
     ];
 
     /**

@@ -23,7 +23,8 @@ final class ForkServerTest extends TestCase
         <?php
         $kind = static fn($stream): int => fstat($stream)['mode'] & 0170000;
         fwrite(STDOUT, json_encode([
-            array_map(bin2hex(...), $argv), $argc, $argv === $_SERVER['argv'], getenv('GIVEN'), $_SERVER['GIVEN'], getenv('PATH'), getcwd(), __FILE__,
+            array_map(bin2hex(...), $argv), $argc, $argv === $_SERVER['argv'],
+            getenv('GIVEN'), $_SERVER['GIVEN'], getenv('PATH'), getcwd(), __FILE__,
             array_keys($GLOBALS), $kind(STDIN), $kind(STDOUT), $kind(STDERR), md5(stream_get_contents(STDIN)),
             ini_get('display_errors'), error_reporting(), class_exists('Spindle\Cli\Application', false),
         ]) . "\n");

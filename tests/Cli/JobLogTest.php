@@ -119,7 +119,8 @@ final class JobLogTest extends TestCase
             string $job,
             string $was,
             string $is,
-        ): string => "spindle: option --resume: job {$job} is '{$was}' in the job log 'log', but {$is}; give the same input and command as before\n";
+        ): string => "spindle: option --resume: job {$job} is '{$was}' in the job log 'log', but {$is};"
+            . " give the same input and command as before\n";
 
         $other = ['touch ran; echo', ':::', 'a', 'b', 'c'];
         self::assertOutcome(
@@ -252,7 +253,8 @@ final class JobLogTest extends TestCase
         $first = $this->start(['--joblog', 'log', $job, ':::', 'a']);
         $this->waitForFile('started');
 
-        $message = "spindle: option --joblog: another run is writing to 'log'; give another file, or wait for that run\n";
+        $message = "spindle: option --joblog: another run is writing to 'log'; give another file,"
+            . " or wait for that run\n";
         foreach ([[], ['--resume']] as $options) {
             $process = $this->spindle(['--joblog', 'log', ...$options, 'touch ran', ':::', 'a']);
             self::assertOutcome(255, '', $process, $message);

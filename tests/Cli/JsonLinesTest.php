@@ -41,7 +41,8 @@ final class JsonLinesTest extends TestCase
             3,
             "{\"id\":1,\"status\":0,\"stdout\":\"\",\"stderr\":\"\"}\n{\"id\":4,\"status\":0,\"stdout\":\"\",\"stderr\":\"\"}\n",
             $process,
-            "spindle: input line 2: not JSON: Syntax error\nspindle: input line 3: not JSON: Syntax error\nspindle: input line 5: \"cmd\" is missing\n",
+            "spindle: input line 2: not JSON: Syntax error\nspindle: input line 3: not JSON: Syntax error\n"
+            . "spindle: input line 5: \"cmd\" is missing\n",
         );
     }
 

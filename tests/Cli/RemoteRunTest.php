@@ -155,7 +155,8 @@ final class RemoteRunTest extends TestCase
     {
         $queue = self::newQueue();
         $this->work($queue, ['--workers', '3']);
-        $job = "cd {$this->path()}; case {} in long) echo \$\$ > pid; exec sleep 100;; again) until test -e read; do sleep 0.01; done;; esac; echo {}";
+        $job = "cd {$this->path()}; case {} in long) echo \$\$ > pid; exec sleep 100;; again) until test -e read;"
+            . ' do sleep 0.01; done;; esac; echo {}';
         $inner = $this->remote(['run', '--queue', $queue, '-j3', $job, ':::', 'long', 'once', 'again']);
         $process = Process::fromShellCommandline(
             "{$inner->getCommandLine()} | { head -n 1; exec <&-; touch read; }",
@@ -198,16 +199,20 @@ final class RemoteRunTest extends TestCase
         ];
         yield 'no broker' => [
             ['--queue', 'q'],
-            "there is no broker: give its address by --broker, by --broker-file, or in the environment's SPINDLE_BROKER (redis://:password@host:port)",
+            'there is no broker: give its address by --broker, by --broker-file,'
+            . " or in the environment's SPINDLE_BROKER (redis://:password@host:port)",
             ['SPINDLE_BROKER' => ''],
         ];
         yield 'a password' => [
             ['--queue', 'q', '--broker', 'redis://:pAssw0rd@host'],
-            'option --broker: all users of this machine can read a password in a command line; give the address with the password in the environment as SPINDLE_BROKER, or in a file by --broker-file, and change the password',
+            'option --broker: all users of this machine can read a password in a command line;'
+            . ' give the address with the password in the environment as SPINDLE_BROKER,'
+            . ' or in a file by --broker-file, and change the password',
         ];
         yield 'no keys' => [
             ['--queue', 'q'],
-            'SPINDLE_KEY_FILE does not name the file with the keys that sign what is sent to the broker; make one with: (umask 077; head -c 32 /dev/urandom | base64 > spindle.key)',
+            'SPINDLE_KEY_FILE does not name the file with the keys that sign what is sent to the broker;'
+            . ' make one with: (umask 077; head -c 32 /dev/urandom | base64 > spindle.key)',
             ['SPINDLE_KEY_FILE' => ''],
         ];
         yield 'too many' => [

@@ -106,7 +106,8 @@ final class ResultsTest extends TestCase
 
         $process = $this->spindle(['--results', 'out', 'true', ':::', 'a']);
 
-        $message = "spindle: can't write '{$named}': it exists and does not contain results of spindle run; move it away\n";
+        $message = "spindle: can't write '{$named}': it exists and does not contain results of spindle run;"
+            . " move it away\n";
         self::assertOutcome(254, '', $process, $message);
         self::assertStringEqualsFile($this->path($file), 'mine');
     }
@@ -146,7 +147,8 @@ final class ResultsTest extends TestCase
         $second = $this->spindle(['--results', 'out', 'touch ran', ':::', 'a']);
         $this->file('go', '');
 
-        $message = "spindle: option --results: another run is writing to 'out'; give another folder, or wait for that run\n";
+        $message = "spindle: option --results: another run is writing to 'out'; give another folder,"
+            . " or wait for that run\n";
         self::assertOutcome(255, '', $second, $message);
         self::assertFileDoesNotExist($this->path('ran'));
         self::assertSame(0, $first->wait());

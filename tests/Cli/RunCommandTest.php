@@ -164,7 +164,8 @@ final class RunCommandTest extends TestCase
     {
         // The first job ends only after the second one's output is written.
         $process = $this->shell(
-            '$SPINDLE run -j2 "while [ {} = 1 ] && ! grep -q 2 output; do sleep 0.01; done; echo {}" ::: 1 2 > output; cat output',
+            '$SPINDLE run -j2 "while [ {} = 1 ] && ! grep -q 2 output; do sleep 0.01; done; echo {}"'
+            . ' ::: 1 2 > output; cat output',
         );
 
         self::assertOutcome(0, "2\n1\n", $process);
@@ -207,7 +208,8 @@ final class RunCommandTest extends TestCase
     public function testLargeOutputOnBothStreamsComesWhole(): void
     {
         $process = $this->shell(
-            '$SPINDLE run -j4 "head -c 3000000 /dev/zero | tr \'\0\' {}; head -c 2000000 /dev/zero | tr \'\0\' {} >&2" ::: a b c d >out 2>err; '
+            '$SPINDLE run -j4 "head -c 3000000 /dev/zero | tr \'\0\' {};'
+            . ' head -c 2000000 /dev/zero | tr \'\0\' {} >&2" ::: a b c d >out 2>err; '
             . 'for c in a b c d; do tr -cd $c <out | wc -c; tr -cd $c <err | wc -c; done; tr -s abcd <out | wc -c',
         );
 
@@ -221,7 +223,8 @@ final class RunCommandTest extends TestCase
         $process = $this->shell(
             Program::CLOSE_ALL . "ulimit -n {$descriptors}; seq {$jobs} | \$SPINDLE run -j4 -k "
             . "\"while [ {#} = 1 ] && [ ! -e {$jobs} ]; do sleep 0.01; done; touch {}; "
-            . 'yes {} 2> /dev/null | head -c 1100000; yes e{} 2> /dev/null | head -c 1100000 >&2" > output 2> errors; echo $?; '
+            . 'yes {} 2> /dev/null | head -c 1100000; yes e{} 2> /dev/null | head -c 1100000 >&2" > output 2> errors;'
+            . ' echo $?; '
             . "cmp output <(for i in \$(seq {$jobs}); do yes \$i 2> /dev/null | head -c 1100000; done) "
             . "&& cmp errors <(for i in \$(seq {$jobs}); do yes e\$i 2> /dev/null | head -c 1100000; done) "
             . '&& echo same',
@@ -463,7 +466,8 @@ final class RunCommandTest extends TestCase
     public function testJobsHaveTheEnvironmentOfTheCaller(): void
     {
         $process = $this->shell(
-            'unset COLUMNS LINES SHELL_VERBOSITY; export A=1; env | grep -v "^_=" | sort > before; $SPINDLE run "env | grep -Ev \"^(_|SPINDLE_COMMAND)=\" | sort >" ::: inside; diff before inside',
+            'unset COLUMNS LINES SHELL_VERBOSITY; export A=1; env | grep -v "^_=" | sort > before;'
+            . ' $SPINDLE run "env | grep -Ev \"^(_|SPINDLE_COMMAND)=\" | sort >" ::: inside; diff before inside',
         );
 
         self::assertOutcome(0, '', $process);
@@ -488,7 +492,8 @@ final class RunCommandTest extends TestCase
             1,
             "a\nc\n",
             $process,
-            "spindle: input line 2: Argument 1 of 'echo' contains a NUL byte at offset 1, which the system cannot pass to a program\n",
+            "spindle: input line 2: Argument 1 of 'echo' contains a NUL byte at offset 1,"
+            . " which the system cannot pass to a program\n",
         );
     }
 
@@ -496,7 +501,12 @@ final class RunCommandTest extends TestCase
     {
         $process = $this->shell('(echo a; head -c 6000000 /dev/zero) 2>/dev/null | $SPINDLE run echo');
 
-        self::assertOutcome(255, "a\n", $process, "spindle: input line 2 is longer than 4 MiB, the limit for one line\n");
+        self::assertOutcome(
+            255,
+            "a\n",
+            $process,
+            "spindle: input line 2 is longer than 4 MiB, the limit for one line\n",
+        );
     }
 
     public function testAReaderThatLeavesEndsTheRunQuietly(): void
@@ -535,7 +545,8 @@ final class RunCommandTest extends TestCase
         string $log,
     ): void {
         $process = $this->shell(
-            "(\$SPINDLE run -k --joblog log 'echo out; echo err >&2; :' ::: a b {$redirections}); echo \$?; tail -n +2 log | cut -f 1 | xargs; grep -c '^[oe]' log",
+            "(\$SPINDLE run -k --joblog log 'echo out; echo err >&2; :' ::: a b {$redirections}); echo \$?;"
+            . " tail -n +2 log | cut -f 1 | xargs; grep -c '^[oe]' log",
         );
 
         self::assertStringEndsWith("{$status}\n{$log}0\n", $process->getOutput());

@@ -34,7 +34,8 @@ final class ServeLogTest extends TestCase
         self::assertMatchesRegularExpression(
             '~^'
                 . self::TIME
-                . ' \[\d+\] error The handler of GET /x failed: no\\\\ndatabase\n    RuntimeException: no\n    database in \S+/app\.php:1\n    Stack trace:\n    #0 ~m',
+                . ' \[\d+\] error The handler of GET /x failed: no\\\\ndatabase\n'
+                . '    RuntimeException: no\n    database in \S+/app\.php:1\n    Stack trace:\n    #0 ~m',
             $process->getErrorOutput(),
         );
         self::assertMatchesRegularExpression(
@@ -95,7 +96,8 @@ final class ServeLogTest extends TestCase
         [$json] = $this->served(['--processes', '1', '--log-format', 'json'], $failing);
 
         self::assertStringContainsString(
-            "error The handler of GET /x failed: no \\x7bmethod\\x7d \\302\\23331m \u{e9}\n    RuntimeException: no {method} \\302\\23331m \u{e9} in ",
+            "error The handler of GET /x failed: no \\x7bmethod\\x7d \\302\\23331m \u{e9}\n"
+            . "    RuntimeException: no {method} \\302\\23331m \u{e9} in ",
             $text->getErrorOutput(),
         );
         self::assertStringContainsString(
@@ -126,7 +128,8 @@ final class ServeLogTest extends TestCase
 
     public function testOfALongExceptionTheMiddleIsLeftOut(): void
     {
-        $failing = '<?php return static fn($request) => throw new RuntimeException("begin" . str_repeat("x", 2_000_000));';
+        $failing = '<?php return static fn($request)'
+            . ' => throw new RuntimeException("begin" . str_repeat("x", 2_000_000));';
         foreach (['text', 'json'] as $format) {
             [$process] = $this->served(['--processes', '1', '--log-format', $format], $failing);
             $log = $process->getErrorOutput();
@@ -151,7 +154,9 @@ final class ServeLogTest extends TestCase
                 @trigger_error('silenced', E_USER_WARNING);
                 error_reporting(E_ALL & ~E_USER_NOTICE);
                 trigger_error('not to be reported');
-                set_error_handler(static fn(int $level, string $message): bool => file_put_contents(__DIR__ . '/own', $message) > 0);
+                set_error_handler(static function (int $level, string $message): bool {
+                    return file_put_contents(__DIR__ . '/own', $message) > 0;
+                });
                 trigger_error('for a handler of its own', E_USER_WARNING);
                 if (pcntl_fork() === 0) {
                     eval('continue;'); // what a handler forks is no concern of the supervisor
@@ -173,7 +178,7 @@ final class ServeLogTest extends TestCase
                 ['notice', "PHP: a deprecation ({$file}, line 5)"],
                 [
                     'critical',
-                    "PHP: 'continue' not in the 'loop' or 'switch' context ({$file}(12) : eval()'d code, line 1)",
+                    "PHP: 'continue' not in the 'loop' or 'switch' context ({$file}(14) : eval()'d code, line 1)",
                 ],
             ],
             array_map(
@@ -190,7 +195,8 @@ final class ServeLogTest extends TestCase
     {
         [$process] = $this->served(
             ['--processes', '1'],
-            '<?php return static function ($request) { posix_kill(getmypid(), SIGTERM); Amp\delay(0.1); eval("break;"); };',
+            '<?php return static function ($request) { posix_kill(getmypid(), SIGTERM); Amp\delay(0.1);'
+            . ' eval("break;"); };',
         );
 
         self::assertSame(
@@ -204,7 +210,8 @@ final class ServeLogTest extends TestCase
     {
         [$process] = $this->served(
             ['--processes', '1'],
-            '<?php register_shutdown_function(static fn() => eval("break;")); return static fn($request) => throw new RuntimeException();',
+            '<?php register_shutdown_function(static fn() => eval("break;"));'
+            . ' return static fn($request) => throw new RuntimeException();',
         );
 
         self::assertStringContainsString("\nFatal error: 'break' not in the 'loop'", $process->getErrorOutput());
@@ -222,7 +229,8 @@ final class ServeLogTest extends TestCase
         self::assertMatchesRegularExpression(
             '~^'
                 . self::TIME
-                . ' \[\d+\] critical PHP: Allowed memory size of 67108864 bytes exhausted [^\n]+prepended\.php, line 1\)\n$~D',
+                . ' \[\d+\] critical PHP: Allowed memory size of 67108864 bytes exhausted'
+                . ' [^\n]+prepended\.php, line 1\)\n$~D',
             $process->getErrorOutput(),
         );
     }

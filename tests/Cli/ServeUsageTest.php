@@ -46,8 +46,8 @@ final class ServeUsageTest extends TestCase
         ];
         yield 'TLS without a certificate' => [
             ['--listen', 'tls://127.0.0.1:0'],
-            "option --listen: 'tls://127.0.0.1:0' needs a certificate; add --certificate chain.pem, and --key key.pem if"
-            . ' the key is in another file',
+            "option --listen: 'tls://127.0.0.1:0' needs a certificate; add --certificate chain.pem,"
+            . ' and --key key.pem if the key is in another file',
         ];
         yield 'a key without a certificate' => [
             ['--key', 'key.pem'],
@@ -128,8 +128,10 @@ final class ServeUsageTest extends TestCase
     /** @return iterable<string, array{string, string}> content of app.php after its first line, and the message */
     public static function applications(): iterable
     {
-        $wanted = 'it has to return a Psr\Http\Server\RequestHandlerInterface (such as a Spindle\Http\Application), a closure that takes a request and returns a response,'
-            . ' a Psr\Container\ContainerInterface that has a RequestHandlerInterface, or a closure without parameters that returns one of these';
+        $wanted = 'it has to return a Psr\Http\Server\RequestHandlerInterface (such as a Spindle\Http\Application),'
+            . ' a closure that takes a request and returns a response,'
+            . ' a Psr\Container\ContainerInterface that has a RequestHandlerInterface,'
+            . ' or a closure without parameters that returns one of these';
         yield 'it does not parse' => [
             "\$a = 1\nreturn 1;",
             '%s/app.php does not parse: syntax error, unexpected token "return" on line 3',
@@ -166,7 +168,8 @@ final class ServeUsageTest extends TestCase
         ];
         yield 'it includes what is not there' => [
             '@require __DIR__ . "/none.php";',
-            "%1\$s/app.php threw Error: Failed opening required '%1\$s/none.php' (include_path='.:/usr/share/php') (%1\$s/app.php, line 2)",
+            "%1\$s/app.php threw Error: Failed opening required '%1\$s/none.php' (include_path='.:/usr/share/php')"
+            . ' (%1$s/app.php, line 2)',
         ];
     }
 
@@ -196,7 +199,8 @@ final class ServeUsageTest extends TestCase
             254,
             '',
             $process,
-            "spindle: The server can't listen on {$address}: address already in use: another program listens there; end it, or choose another port\n",
+            "spindle: The server can't listen on {$address}: address already in use: another program listens there;"
+            . " end it, or choose another port\n",
         );
         self::assertFileDoesNotExist($this->path('ran'));
         self::assertFileDoesNotExist($this->path('socket'));
@@ -213,7 +217,8 @@ final class ServeUsageTest extends TestCase
 
             self::assertSame(254, $process->getExitCode());
             self::assertMatchesRegularExpression(
-                "/^spindle: .* takes the extension pcntl, which this PHP does not have: without it one process serves, which is neither reloaded nor replaced\n$/D",
+                '/^spindle: .* takes the extension pcntl, which this PHP does not have:'
+                . " without it one process serves, which is neither reloaded nor replaced\n$/D",
                 $process->getErrorOutput(),
             );
         }

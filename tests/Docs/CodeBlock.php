@@ -96,7 +96,8 @@ final readonly class CodeBlock
                 $directives['skipped'] = $match[1];
             } else {
                 throw new \UnexpectedValueException(
-                    "Line {$line}: \"{$text}\" is no directive: give file=NAME, exit=STATUS, serves=ADDRESS/PATH, in=FOLDER, served or skip-run because REASON",
+                    "Line {$line}: \"{$text}\" is no directive: give file=NAME, exit=STATUS, serves=ADDRESS/PATH,"
+                    . ' in=FOLDER, served or skip-run because REASON',
                 );
             }
             $text = substr($text, \strlen($match[0]));

@@ -63,7 +63,8 @@ final class CodeBlockTest extends TestCase
     public function testABlockMayRunInAFolderAndBesideWhatThePageServes(): void
     {
         [$serving, $asking] = CodeBlock::allIn(
-            "<!-- test: in=examples/x serves=127.0.0.1:80/y -->\n```console\n$ x\n```\n<!-- test: in=examples/x served -->\n```console\n$ y\n```\n",
+            "<!-- test: in=examples/x serves=127.0.0.1:80/y -->\n```console\n$ x\n```\n"
+            . "<!-- test: in=examples/x served -->\n```console\n$ y\n```\n",
         );
 
         self::assertSame(

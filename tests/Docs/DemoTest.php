@@ -124,7 +124,8 @@ final class DemoTest extends TestCase
 
             self::assertSame(1, $process->getExitCode());
             self::assertMatchesRegularExpression(
-                "~^error: {$address} can't be used: Address already in use\. Give another address: ./demo aircraft --{$option} 127\.0\.0\.1:\d+$~m",
+                "~^error: {$address} can't be used: Address already in use\. Give another address:"
+                . " ./demo aircraft --{$option} 127\.0\.0\.1:\d+$~m",
                 $process->getErrorOutput(),
             );
         }

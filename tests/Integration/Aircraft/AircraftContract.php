@@ -29,7 +29,8 @@ abstract class AircraftContract extends HostContract
             // At the border of two pages, the last aircraft is deleted, and one is added before and one after it.
             $last = end($told);
             self::sql(
-                "DELETE FROM aircraft WHERE number = '{$last}'; INSERT INTO aircraft VALUES ('{$last}-A', 'Later', '1'), ('N0' || "
+                "DELETE FROM aircraft WHERE number = '{$last}';"
+                . " INSERT INTO aircraft VALUES ('{$last}-A', 'Later', '1'), ('N0' || "
                     . \count($told)
                     . ", 'Before', '1')",
             );

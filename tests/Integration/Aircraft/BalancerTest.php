@@ -35,8 +35,10 @@ final class BalancerTest extends TestCase
     /** Writes each request to a file. A slow one is answered when another file exists, or after 8 s. */
     private const APP = <<<'PHP'
         return static function (Psr\Http\Message\ServerRequestInterface $request): Spindle\Http\Response {
-            file_put_contents('seen', "{$request->getMethod()} {$request->getUri()->getPath()} {$request->getServerParams()['SERVER_PORT']}\n", FILE_APPEND | LOCK_EX);
-            if ($request->getUri()->getPath() === '/slow') {
+            $path = $request->getUri()->getPath();
+            $line = "{$request->getMethod()} {$path} {$request->getServerParams()['SERVER_PORT']}\n";
+            file_put_contents('seen', $line, FILE_APPEND | LOCK_EX);
+            if ($path === '/slow') {
                 for ($end = hrtime(true) + 8_000_000_000; !file_exists('go') && hrtime(true) < $end; clearstatcache()) {
                     Amp\delay(0.01);
                 }

@@ -12,7 +12,8 @@ final class FpmTest extends HostContract
     {
         $client = RawClient::connect(self::address());
         $answer = $client->send(
-            "POST /aircraft/import HTTP/1.1\r\nHost: a.test\r\nContent-Type: text/csv\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n0\r\n\r\n",
+            "POST /aircraft/import HTTP/1.1\r\nHost: a.test\r\nContent-Type: text/csv\r\n"
+            . "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n0\r\n\r\n",
         )->response();
         $client->close();
 

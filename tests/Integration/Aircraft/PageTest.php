@@ -31,10 +31,12 @@ final class PageTest extends TestCase
     use WebServer;
 
     /** Script that drops timers of a second or more, so that the page does not poll. */
-    private const WITHOUT_CLOCK = 'const later = setTimeout; window.setTimeout = (work, milliseconds) => milliseconds < 1000 ? later(work, milliseconds) : 0;';
+    private const WITHOUT_CLOCK = 'const later = setTimeout;'
+        . ' window.setTimeout = (work, milliseconds) => milliseconds < 1000 ? later(work, milliseconds) : 0;';
 
     /** Script that makes timers run 50 times as fast. */
-    private const WITH_FAST_CLOCK = 'const later = setTimeout; window.setTimeout = (work, milliseconds) => later(work, milliseconds / 50);';
+    private const WITH_FAST_CLOCK = 'const later = setTimeout;'
+        . ' window.setTimeout = (work, milliseconds) => later(work, milliseconds / 50);';
 
     private const MARKUP = '<img src=x onerror=alert(1)>';
 
@@ -142,7 +144,9 @@ final class PageTest extends TestCase
         self::assertSame(
             [true, true, true, true],
             $page->evaluate(
-                "[...document.querySelectorAll('#editor .field')].map(field => field.querySelector('input').getAttribute('aria-describedby') === field.querySelector('.error').id)",
+                "[...document.querySelectorAll('#editor .field')]"
+                . ".map(field => field.querySelector('input').getAttribute('aria-describedby')"
+                . " === field.querySelector('.error').id)",
             ),
         );
         self::assertSame('number', $page->evaluate('document.activeElement.name'));
@@ -173,7 +177,9 @@ final class PageTest extends TestCase
         self::assertSame(
             ['D-AIMA', 'Airbus A380', 'MSN 038', '2009-10-13', true],
             $page->evaluate(
-                "(({ number, title, serial_number, assembly_date }) => [number.value, title.value, serial_number.value, assembly_date.value, number.readOnly])(document.querySelector('#editor form').elements)",
+                '(({ number, title, serial_number, assembly_date }) =>'
+                . ' [number.value, title.value, serial_number.value, assembly_date.value, number.readOnly])'
+                . "(document.querySelector('#editor form').elements)",
             ),
             'it is as it is now, and keeps its number',
         );
@@ -218,7 +224,9 @@ final class PageTest extends TestCase
         $this->insert('D-AIMA');
         $this->insert('D-AIMB');
         $page = $this->page(
-            "const send = window.fetch; window.fetch = async (...all) => { if (all[1].method === 'DELETE') { await new Promise(done => { window.goOn = done; }); } return send(...all); };",
+            'const send = window.fetch; window.fetch = async (...all) => {'
+            . " if (all[1].method === 'DELETE') { await new Promise(done => { window.goOn = done; }); }"
+            . ' return send(...all); };',
         );
         $page->awaitRow('D-AIMB');
         $page->click('[aria-label="Delete D-AIMA"]');
@@ -277,7 +285,8 @@ final class PageTest extends TestCase
         $page = $this->page(self::WITHOUT_CLOCK);
         $page->awaitState('live');
         $page->awaitRow('D-AIMA');
-        $listeners = "FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%' AND state = 'idle'";
+        $listeners = 'FROM pg_stat_activity WHERE datname = current_database()'
+            . " AND query LIKE 'LISTEN%' AND state = 'idle'";
         Eventually::holds(
             fn(): bool => $this->database()->query("SELECT count(*) {$listeners}")->value() === 1,
             'the server listens',
@@ -324,7 +333,8 @@ final class PageTest extends TestCase
         $page->awaitRow('D-AIMA');
         Cluster::ask("ALTER DATABASE {$this->databaseName} WITH ALLOW_CONNECTIONS false");
         $this->database()->execute(
-            'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
+            'SELECT pg_terminate_backend(pid) FROM pg_stat_activity'
+            . ' WHERE datname = current_database() AND pid <> pg_backend_pid()',
         );
         $page->click('#add');
         $page->fill('#editor form', ['number' => 'D-AIMB', 'title' => 'Airbus A380', 'serial_number' => 'MSN 041']);
@@ -380,7 +390,8 @@ final class PageTest extends TestCase
             '#import-file',
             $this->file(
                 'bad.csv',
-                "number,title,serial_number,assembly_date\nD-AIMA,Airbus A380,MSN 038,2009-10-13\nD-AIMB,Airbus A380,MSN 041,yesterday-ish\n",
+                "number,title,serial_number,assembly_date\n"
+                . "D-AIMA,Airbus A380,MSN 038,2009-10-13\nD-AIMB,Airbus A380,MSN 041,yesterday-ish\n",
             ),
         );
         $page->click('#import button');
@@ -392,7 +403,8 @@ final class PageTest extends TestCase
             '#import-file',
             $this->file(
                 'good.csv',
-                "number,title,serial_number,assembly_date\nD-AIMA,Airbus A380,MSN 038,2009-10-13\nD-AIMB,Airbus A380,MSN 041,\n2-ABCD,Saab 340,MSN 7,1998-04-30\n",
+                "number,title,serial_number,assembly_date\nD-AIMA,Airbus A380,MSN 038,2009-10-13\n"
+                . "D-AIMB,Airbus A380,MSN 041,\n2-ABCD,Saab 340,MSN 7,1998-04-30\n",
             ),
         );
         $page->click('#import button');
@@ -400,7 +412,8 @@ final class PageTest extends TestCase
         $page->await("document.getElementById('message').textContent === '3 aircraft added from the file.'");
         $page->awaitRow('D-AIMB');
         self::assertSame(['2-ABCD', 'D-AIMA', 'D-AIMB'], array_column($this->stored(), 0));
-        $cells = "[...document.querySelectorAll('#counts tbody :is(th, td)')].map(cell => cell.textContent).join(' | ')";
+        $cells = "[...document.querySelectorAll('#counts tbody :is(th, td)')]"
+            . ".map(cell => cell.textContent).join(' | ')";
         $page->click('#report button[value=title]');
         $page->await("{$cells} === 'Airbus A380 | 2 | Saab 340 | 1'");
         $page->click('#report button[value=assembly_year]');
@@ -409,11 +422,13 @@ final class PageTest extends TestCase
         self::assertStringStartsWith(
             'image/svg+xml',
             self::text($page->evaluate(
-                "fetch(document.querySelector('[aria-label=\"Certificate of D-AIMA\"]').href).then(answer => answer.headers.get('Content-Type'))",
+                "fetch(document.querySelector('[aria-label=\"Certificate of D-AIMA\"]').href)"
+                . ".then(answer => answer.headers.get('Content-Type'))",
             )),
         );
         self::assertSame(
-            "number,title,serial_number,assembly_date\n2-ABCD,Saab 340,MSN 7,1998-04-30\nD-AIMA,Airbus A380,MSN 038,2009-10-13\nD-AIMB,Airbus A380,MSN 041,\n",
+            "number,title,serial_number,assembly_date\n2-ABCD,Saab 340,MSN 7,1998-04-30\n"
+            . "D-AIMA,Airbus A380,MSN 038,2009-10-13\nD-AIMB,Airbus A380,MSN 041,\n",
             $page->evaluate("fetch(document.querySelector('a[download]').href).then(answer => answer.text())"),
         );
         self::assertSame([], $page->complaints(1));
@@ -425,7 +440,8 @@ final class PageTest extends TestCase
     {
         $this->file('app.php', "<?php\n{$this->aircraft(['AIRCRAFT_CONNECTIONS' => '1'])}\n");
         $root = \dirname(__DIR__, 3);
-        $log = 'file_put_contents(__DIR__ . "/asked", "{$_SERVER[\'REQUEST_METHOD\']} {$_SERVER[\'REQUEST_URI\']}\n", FILE_APPEND);';
+        $log = '$line = "{$_SERVER[\'REQUEST_METHOD\']} {$_SERVER[\'REQUEST_URI\']}\n";'
+            . ' file_put_contents(__DIR__ . "/asked", $line, FILE_APPEND);';
         $address = $this->startBuiltIn($this->file(
             'index.php',
             "<?php\nrequire '{$root}/vendor/autoload.php';\n{$log}\nSpindle\\Http\\Sapi::run(__DIR__ . '/app.php');\n",
@@ -488,7 +504,8 @@ final class PageTest extends TestCase
         self::assertSame(
             [],
             $page->evaluate(
-                "[...document.querySelectorAll('input')].filter(field => field.labels.length === 0).map(field => field.name)",
+                "[...document.querySelectorAll('input')].filter(field => field.labels.length === 0)"
+                . '.map(field => field.name)',
             ),
         );
         self::assertSame([], $page->complaints());
@@ -520,7 +537,8 @@ final class PageTest extends TestCase
     private function insert(string $number, string $title = 'Airbus A380'): void
     {
         $this->database()->execute(
-            "INSERT INTO aircraft (number, title, serial_number, assembly_date) VALUES (\$1, \$2, 'MSN 1', '2009-10-13')",
+            'INSERT INTO aircraft (number, title, serial_number, assembly_date)'
+            . " VALUES (\$1, \$2, 'MSN 1', '2009-10-13')",
             [$number, $title],
         );
     }

@@ -54,7 +54,8 @@ final class ServeTest extends AircraftContract
     {
         $follower = $this->follow();
         self::sql(
-            "SELECT pg_notify('aircraft', '[[\"updated\",\"D-AIMA\"],[\"painted\",\"D-AIMA\"]]'), pg_notify('aircraft', 'nothing')",
+            "SELECT pg_notify('aircraft', '[[\"updated\",\"D-AIMA\"],[\"painted\",\"D-AIMA\"]]'),"
+            . " pg_notify('aircraft', 'nothing')",
         );
 
         self::assertSame(
@@ -110,7 +111,8 @@ final class ServeTest extends AircraftContract
     {
         return array_column(
             self::sql(
-                "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'listen%' AND pid <> pg_backend_pid()",
+                "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'listen%'"
+                . ' AND pid <> pg_backend_pid()',
             ),
             'pid',
         );
