@@ -17,7 +17,7 @@ set_exception_handler(static function (Throwable $failure): never {
     $misfit = Checkout::incompatibility($failure);
     if ($misfit !== null) {
         echo "{$misfit}\n"; // the parent reads standard output
-        exit(Checkout::INCOMPATIBLE_API);
+        exit(Checkout::MISFIT);
     }
     $usage = $failure instanceof UsageException;
     fwrite(STDERR, 'spindle: ' . ($usage ? $failure->getMessage() : $failure) . "\n");

@@ -16,7 +16,7 @@ final readonly class Checkout
     public const VARIABLE = 'SPINDLE_BENCH_CHECKOUT';
 
     /** Exit status of a measuring program that does not fit the checkout's API; see bench/bootstrap.php. */
-    public const INCOMPATIBLE_API = 3;
+    public const MISFIT = 3;
 
     /** A public class; its file shows which Spindle an autoloader loads. */
     private const PUBLIC_CLASS = 'Spindle\Command\CommandPool';

@@ -56,6 +56,6 @@ final class Program
     /** Returns the reason why a program printed no figures. */
     public static function failure(int $status, string $output): string
     {
-        return $status === Checkout::INCOMPATIBLE_API ? trim($output) : "it ended with {$status}";
+        return $status === Checkout::MISFIT ? trim($output) : "it ended with {$status}";
     }
 }

@@ -36,7 +36,7 @@ final class HttpBenchTest extends TestCase
         'A JSON body of nearly 1 MB' => [1, 0],
         'New connections beside' => [1, 0],
         'Connections that are kept and idle: 500' => [1, 1],
-        'Plain text on kept connections for long, .*: 1,000 requests' => [1, 0],
+        'Plain text on kept connections for a long time, .*: 1,000 requests' => [1, 0],
         'Healthy clients .*: 5 and 500, a deadline of 1 s' => [1, 0],
         'Plain text over TLS' => [1, 0],
     ];
@@ -74,8 +74,8 @@ final class HttpBenchTest extends TestCase
         self::assertSame(
             [1, 1],
             [
-                self::rows($process, 'Work for the processor', '1 process'),
-                self::rows($process, 'Work for the processor', '2 processes'),
+                self::rows($process, 'CPU-bound work', '1 process'),
+                self::rows($process, 'CPU-bound work', '2 processes'),
             ],
             $process->getOutput(),
         );
