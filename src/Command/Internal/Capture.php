@@ -20,7 +20,7 @@ final class Capture
     private ?SharedFile $shared = null;
     private int $start = 0;
 
-    private int $held = 0;
+    private int $memoryBytes = 0;
     private int $length = 0;
 
     public function __construct(private CaptureStore $store) {}
@@ -28,8 +28,8 @@ final class Capture
     public function __destruct()
     {
         $ownsFile = $this->file !== null && $this->shared === null;
-        if ($this->held !== 0 || $ownsFile) {
-            $this->store->release($this->held, $ownsFile);
+        if ($this->memoryBytes !== 0 || $ownsFile) {
+            $this->store->release($this->memoryBytes, $ownsFile);
         }
     }
 
@@ -65,12 +65,12 @@ final class Capture
     public function append(string $bytes): void
     {
         $size = \strlen($bytes);
-        if ($this->file === null && !$this->store->hold($size, \strlen($this->bytes) + $size)) {
+        if ($this->file === null && !$this->store->reserveMemory($size, \strlen($this->bytes) + $size)) {
             $this->spill();
         }
         if ($this->file === null) {
             $this->bytes .= $bytes;
-            $this->held += $size;
+            $this->memoryBytes += $size;
         } else {
             $this->store->write($this->file, $bytes);
         }
@@ -149,8 +149,8 @@ final class Capture
             throw $failed;
         }
         $this->file = $file;
-        $this->store->release($this->held, false);
+        $this->store->release($this->memoryBytes, false);
         $this->bytes = '';
-        $this->held = 0;
+        $this->memoryBytes = 0;
     }
 }

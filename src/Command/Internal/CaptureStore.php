@@ -20,7 +20,7 @@ final class CaptureStore
     /** Maximum size of a shared file, in bytes. All of its space is in use as long as one of its results is kept. */
     private const MAX_SHARED_FILE_BYTES = 256 << 20;
 
-    private int $held = 0;
+    private int $memoryBytes = 0;
     private int $files = 0;
 
     /** @var \WeakReference<SharedFile>|null the file that output was moved to last; the results keep it open */
@@ -38,23 +38,23 @@ final class CaptureStore
 
     public function isFull(): bool
     {
-        return $this->held > self::MAX_POOL_MEMORY_BYTES || $this->files > self::FILES_THRESHOLD;
+        return $this->memoryBytes > self::MAX_POOL_MEMORY_BYTES || $this->files > self::FILES_THRESHOLD;
     }
 
     /** @return bool false when the output must go to a file */
-    public function hold(int $bytes, int $length): bool
+    public function reserveMemory(int $bytes, int $length): bool
     {
-        if ($length > self::MAX_OUTPUT_MEMORY_BYTES || $this->held + $bytes > self::MAX_POOL_MEMORY_BYTES) {
+        if ($length > self::MAX_OUTPUT_MEMORY_BYTES || $this->memoryBytes + $bytes > self::MAX_POOL_MEMORY_BYTES) {
             return false;
         }
-        $this->held += $bytes;
+        $this->memoryBytes += $bytes;
 
         return true;
     }
 
     public function release(int $bytes, bool $file): void
     {
-        $this->held -= $bytes;
+        $this->memoryBytes -= $bytes;
         $this->files -= $file ? 1 : 0;
     }
 

@@ -28,7 +28,7 @@ final class CommandDispatcher
     private const EXHAUSTED_PAUSE_SECONDS = 0.05;
 
     /** Nanoseconds after which such commands fail, if no command runs that could free processes or descriptors. */
-    private const STUCK_TIMEOUT_NANOSECONDS = 1_000_000_000;
+    private const EXHAUSTED_TIMEOUT_NANOSECONDS = 1_000_000_000;
 
     /** A command fails when more than this number of launchers died while they ran it. */
     private const MAX_LAUNCHER_DEATHS = 3;
@@ -75,7 +75,7 @@ final class CommandDispatcher
     private int $retried = 0;
 
     /** Time since which no launcher can start a command and none runs, in nanoseconds of the monotonic clock. */
-    private int|float|null $stuckSince = null;
+    private int|float|null $exhaustedSince = null;
 
     public function __construct(
         private int $concurrency,
@@ -174,8 +174,8 @@ final class CommandDispatcher
     /** @return list<mixed> keys of the running commands that belong to runs, in the order of submission */
     public function running(): array
     {
-        $ofRuns = static fn(PendingCommand $pending): bool => $pending->owner instanceof Run;
-        $running = array_filter($this->backend->running(), $ofRuns);
+        $belongsToRun = static fn(PendingCommand $pending): bool => $pending->owner instanceof Run;
+        $running = array_filter($this->backend->running(), $belongsToRun);
         ksort($running);
 
         return array_values(array_map(static fn(PendingCommand $pending): mixed => $pending->key, $running));
@@ -394,7 +394,7 @@ final class CommandDispatcher
 
     private function exited(PendingCommand $pending, string $bytes, int $at, int $length): void
     {
-        $this->stuckSince = null;
+        $this->exhaustedSince = null;
         $this->finish($pending, ResultFactory::ofExit($pending, $bytes, $at, $length));
     }
 
@@ -495,7 +495,7 @@ final class CommandDispatcher
             // A command of another launcher or another process on this machine may free what is missing.
             if (
                 !$this->launchers->areExhausted()
-                || hrtime(true) - ($this->stuckSince ??= hrtime(true)) < self::STUCK_TIMEOUT_NANOSECONDS
+                || hrtime(true) - ($this->exhaustedSince ??= hrtime(true)) < self::EXHAUSTED_TIMEOUT_NANOSECONDS
             ) {
                 $this->retryDelays->add($pending, self::EXHAUSTED_PAUSE_SECONDS);
 

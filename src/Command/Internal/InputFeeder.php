@@ -10,7 +10,7 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 /** Sends a command's input to the launcher once the command has started. Unread input never exceeds the window. */
 final class InputFeeder
 {
-    private const PIECE_BYTES = 1 << 16;
+    private const MAX_PIECE_BYTES = 1 << 16;
 
     private int $unacknowledged = 0;
     private bool $started = false;
@@ -70,8 +70,8 @@ final class InputFeeder
     {
         try {
             foreach ($this->pieces() as $piece) {
-                for ($at = 0, $size = \strlen($piece); $at < $size && !$this->stopped; $at += self::PIECE_BYTES) {
-                    $part = $size <= self::PIECE_BYTES ? $piece : substr($piece, $at, self::PIECE_BYTES);
+                for ($at = 0, $size = \strlen($piece); $at < $size && !$this->stopped; $at += self::MAX_PIECE_BYTES) {
+                    $part = $size <= self::MAX_PIECE_BYTES ? $piece : substr($piece, $at, self::MAX_PIECE_BYTES);
                     $this->unacknowledged += \strlen($part);
                     ($this->send)($part);
                     if ($this->unacknowledged >= LauncherProtocol::INPUT_WINDOW) {
@@ -129,7 +129,7 @@ final class InputFeeder
                 if ($this->stopped) {
                     return;
                 }
-                $piece = fread($stream, self::PIECE_BYTES);
+                $piece = fread($stream, self::MAX_PIECE_BYTES);
                 if ($piece === false) {
                     throw new \RuntimeException("The stream given as a command's input can't be read");
                 }

@@ -362,7 +362,7 @@ final class LauncherProcess
     private function sendEnd(): void
     {
         $rest = substr($this->unsent, $this->written) . LauncherProtocol::frame(LauncherProtocol::END, 0);
-        for ($i = 0; $i < 10; ++$i) {
+        for ($attempt = 0; $attempt < 10; ++$attempt) {
             $rest = substr($rest, (int) @fwrite($this->in, $rest));
             if ($rest === '') {
                 return;
@@ -470,7 +470,7 @@ final class LauncherProcess
     {
         // PHP before 8.3 reports an exit only once.
         $status = $this->status['running'] ? proc_get_status($this->process) : $this->status;
-        for ($i = 0; $status['running'] && $i < 100; ++$i) {
+        for ($attempt = 0; $status['running'] && $attempt < 100; ++$attempt) {
             usleep(1000); // a process closes its descriptors a moment before it ends
             $status = proc_get_status($this->process);
         }
@@ -488,13 +488,13 @@ final class LauncherProcess
     private function killTree(): void
     {
         $findRemaining = fn(): array => array_keys(ProcessTree::find($this->token, [], $this->pid));
-        $spared = []; // processes of another user, if this process has dropped its privileges
-        ProcessTree::kill($findRemaining, static function (int $pid, int $signal) use (&$spared): void {
+        $unkillable = []; // processes of another user, if this process has dropped its privileges
+        ProcessTree::kill($findRemaining, static function (int $pid, int $signal) use (&$unkillable): void {
             if (!Signals::send($pid, $signal)) {
-                $spared[] = $pid;
+                $unkillable[] = $pid;
             }
         });
-        for ($i = 0; array_diff($findRemaining(), $spared) !== [] && $i < 1000; ++$i) {
+        for ($attempt = 0; array_diff($findRemaining(), $unkillable) !== [] && $attempt < 1000; ++$attempt) {
             usleep(1000); // the kernel needs a moment to end a killed process
         }
     }

@@ -15,7 +15,7 @@ use Spindle\Worker\WorkerStartException;
 final class ProcessContext implements Context
 {
     /** Process limit of the launcher. The pool itself limits its workers. */
-    private const UNLIMITED = 0x7FFF_FFFF;
+    private const MAX_PROCESSES = 0x7FFF_FFFF;
 
     /** Bytes of EXITED's payload before the output. */
     private const EXITED_HEAD_BYTES = 37;
@@ -96,7 +96,7 @@ final class ProcessContext implements Context
         $launcher->queue(LauncherProtocol::frame(
             LauncherProtocol::CONFIGURE,
             0,
-            pack('VVeC', self::UNLIMITED, 1, $this->grace, 0),
+            pack('VVeC', self::MAX_PROCESSES, 1, $this->grace, 0),
         ));
 
         return $launcher;

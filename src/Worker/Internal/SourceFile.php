@@ -96,9 +96,9 @@ final class SourceFile
         $open = [];
         foreach ($this->tokens as $at => $token) {
             $isLong = $token->is([\T_CURLY_OPEN, \T_DOLLAR_OPEN_CURLY_BRACES, \T_ATTRIBUTE]);
-            if ($isLong || isset(self::OPENING[$this->sign($at)])) {
+            if ($isLong || isset(self::OPENING[$this->singleCharacter($at)])) {
                 $open[] = $at;
-            } elseif (isset(self::CLOSING[$this->sign($at)])) {
+            } elseif (isset(self::CLOSING[$this->singleCharacter($at)])) {
                 $partner = (int) array_pop($open);
                 $this->partners[$at] = $partner;
                 $this->partners[$partner] = $at;
@@ -107,7 +107,7 @@ final class SourceFile
     }
 
     /** Returns a token of one character; '' for any other token, such as part of a string. */
-    private function sign(int $at): string
+    private function singleCharacter(int $at): string
     {
         $token = $this->tokens[$at] ?? null;
 
@@ -118,7 +118,7 @@ final class SourceFile
     private function find(int $at, string|int $what): int
     {
         for (; isset($this->tokens[$at]); ++$at) {
-            if (\is_int($what) ? $this->tokens[$at]->id === $what : $this->sign($at) === $what) {
+            if (\is_int($what) ? $this->tokens[$at]->id === $what : $this->singleCharacter($at) === $what) {
                 return $at;
             }
             $at = max($at, $this->partners[$at] ?? 0);
@@ -140,7 +140,7 @@ final class SourceFile
                 $at += $next->is(self::NAMES) ? 2 : 1; // skips the brace, too
             } elseif ($token->is(\T_DECLARE)) {
                 $at = $this->readDirectives($at + 1);
-            } elseif ($token->is(\T_USE) && $this->sign($at - 1) !== ')') {
+            } elseif ($token->is(\T_USE) && $this->singleCharacter($at - 1) !== ')') {
                 $at = $this->readImports($at);
             } elseif ($token->is(\T_FUNCTION) || $this->isClass($at)) {
                 $named = $this->tokens[$at + ($next->is('&') ? 2 : 1)];
@@ -211,7 +211,7 @@ final class SourceFile
     {
         $isArrow = $this->tokens[$at]->is(\T_FN);
         $open = $at + ($this->tokens[$at + 1]->text === '&' ? 2 : 1);
-        if ($this->sign($open) !== '(') {
+        if ($this->singleCharacter($open) !== '(') {
             return; // a named function, or an import
         }
         $end = $this->partners[$open];
@@ -226,7 +226,7 @@ final class SourceFile
             : $this->partners[$this->find($end + 1, '{')];
         $isStatic = $at > 0 && $this->tokens[$at - 1]->is(\T_STATIC);
         $begin = $isStatic ? $at - 1 : $at;
-        while ($begin > 0 && $this->sign($begin - 1) === ']') {
+        while ($begin > 0 && $this->singleCharacter($begin - 1) === ']') {
             $open = $this->partners[$begin - 1];
             if (!$this->tokens[$open]->is(\T_ATTRIBUTE)) {
                 break;
@@ -257,17 +257,18 @@ final class SourceFile
         $ternaries = $yields = 0;
         for (; isset($this->tokens[$at]); ++$at) {
             $token = $this->tokens[$at];
-            $sign = $this->sign($at);
+            $character = $this->singleCharacter($at);
             $isOver = match (true) {
-                isset(self::CLOSING[$sign]), $sign === ',', $sign === ';', $token->is([\T_CLOSE_TAG, \T_AS]) => true,
-                $sign === ':' => --$ternaries < 0,
+                isset(self::CLOSING[$character]), $character === ',', $character === ';' => true,
+                $token->is([\T_CLOSE_TAG, \T_AS]) => true,
+                $character === ':' => --$ternaries < 0,
                 $token->is(\T_DOUBLE_ARROW) => --$yields < 0,
                 default => false,
             };
             if ($isOver) {
                 return $at - 1;
             }
-            $ternaries += $sign === '?' ? 1 : 0;
+            $ternaries += $character === '?' ? 1 : 0;
             $yields += $token->is(\T_YIELD) ? 1 : 0;
             $at = match (true) {
                 $token->is(\T_FN) => $this->arrowEnd($this->find($at, \T_DOUBLE_ARROW) + 1),
@@ -298,7 +299,8 @@ final class SourceFile
             $isWithin = $classBegin < $at && $at < $classEnd; // the arguments of an anonymous class do not belong to it
             $isThis = $token->is(\T_VARIABLE) && $token->text === '$this';
             $usesThis = $usesThis || (!$isWithin && ($isThis || $token->is(self::SHARING_TOKENS)));
-            $mayBeCall = $token->is(\T_DOUBLE_COLON) && ($this->sign($at + 2) === '(' || $this->sign($at + 1) === '{');
+            $mayBeCall = $token->is(\T_DOUBLE_COLON)
+                && ($this->singleCharacter($at + 2) === '(' || $this->singleCharacter($at + 1) === '{');
             if (!$isWithin && $mayBeCall) {
                 $calls[] = [$this->tokens[$at - 1]->text, $this->tokens[$at + 1]->text];
             }

@@ -33,13 +33,13 @@ final class TaskTimeouts
 
     /**
      * @param float|null       $timeout time limit of each task, in seconds
-     * @param \Closure(): void $freed   called when tasks may have been taken back
+     * @param \Closure(): void $onFreed   called when tasks may have been taken back
      */
     public function __construct(
         private readonly Workers $workers,
         private readonly Backlog $backlog,
         private readonly ?float $timeout,
-        private readonly \Closure $freed,
+        private readonly \Closure $onFreed,
     ) {}
 
     public function close(): void
@@ -100,7 +100,7 @@ final class TaskTimeouts
                 $this,
                 static function (self $timeouts): void {
                     $timeouts->overdueTimer = null;
-                    ($timeouts->freed)();
+                    ($timeouts->onFreed)();
                 },
             );
         }
@@ -156,7 +156,7 @@ final class TaskTimeouts
         if ($worker->running() === null) { // otherwise it was continued just now
             $this->workers->end($worker, static fn(): \Throwable => new \LogicException('The worker ran no task'));
         }
-        ($this->freed)();
+        ($this->onFreed)();
     }
 
     /** Returns whether the worker has tasks that it has probably not started. */
@@ -204,7 +204,7 @@ final class TaskTimeouts
         $this->takeBack($worker);
         if ($worker->running() !== $late) {
             $this->scheduleTimeCheck($worker, $timeout); // the task has ended, and the next one has started
-            ($this->freed)();
+            ($this->onFreed)();
 
             return;
         }
@@ -214,6 +214,6 @@ final class TaskTimeouts
             static fn(Batch $batch, int $index): \Throwable
                 => TaskTimeoutException::after($timeout, $batch->attempt, $batch->key($index)),
         );
-        ($this->freed)();
+        ($this->onFreed)();
     }
 }

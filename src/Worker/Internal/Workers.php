@@ -360,8 +360,8 @@ final class Workers
         if ($this->group !== $worker->group || $this->group->hasFormerCredentials()) {
             return; // the next worker has other credentials
         }
-        $mayBeChance = $worker->ready || $worker->wasKilled();
-        if (!$mayBeChance || !$this->backoff->mayRetry()) {
+        $mayBeTransient = $worker->ready || $worker->wasKilled();
+        if (!$mayBeTransient || !$this->backoff->mayRetry()) {
             ($this->failed)($worker->failure());
         }
     }

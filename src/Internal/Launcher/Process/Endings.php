@@ -28,8 +28,8 @@ final class Endings
     private const KILL_TIMEOUT_NANOSECONDS = 1_000_000_000;
 
     /** First and longest interval between two searches for the rest of ended jobs, in nanoseconds. */
-    private const MIN_PAUSE_NANOSECONDS = 1_000_000;
-    private const MAX_PAUSE_NANOSECONDS = 50_000_000;
+    private const MIN_SEARCH_INTERVAL_NANOSECONDS = 1_000_000;
+    private const MAX_SEARCH_INTERVAL_NANOSECONDS = 50_000_000;
 
     /** Points in time on the monotonic clock. */
     private const IMMEDIATELY = 1;
@@ -47,7 +47,7 @@ final class Endings
     /** Earliest end of any time limit, grace or wait for a killed process, on the monotonic clock. */
     private int $deadline = self::NEVER;
     private int $nextSearch = self::NEVER;
-    private int $searchInterval = self::MIN_PAUSE_NANOSECONDS;
+    private int $searchInterval = self::MIN_SEARCH_INTERVAL_NANOSECONDS;
 
     public function __construct(private readonly Backend $backend, private readonly Trees $trees) {}
 
@@ -225,8 +225,8 @@ final class Endings
         $this->lingering = $left;
         // Adopted orphans report their end. Without adoption, searches become less frequent.
         $this->searchInterval = $left === []
-            ? self::MIN_PAUSE_NANOSECONDS
-            : min($this->searchInterval * 2, self::MAX_PAUSE_NANOSECONDS);
+            ? self::MIN_SEARCH_INTERVAL_NANOSECONDS
+            : min($this->searchInterval * 2, self::MAX_SEARCH_INTERVAL_NANOSECONDS);
         $this->nextSearch = $left === [] ? self::NEVER : $now + $this->searchInterval;
 
         return $over;

@@ -17,7 +17,7 @@ final class JobScheduler
     private const MAX_BACKLOG_BYTES = 4 << 20;
 
     /** Nanoseconds that frames may wait for others while jobs wait for a slot, so that the pool wakes less often. */
-    private const MAX_GATHER_NANOSECONDS = 2_000_000;
+    private const MAX_FRAME_DELAY_NANOSECONDS = 2_000_000;
 
     /** Bytes of captured output after which a piece is sent. */
     private const PIECE_BYTES = 1 << 16;
@@ -363,10 +363,10 @@ final class JobScheduler
         $now = hrtime(true);
         if (
             !$this->waiting->isEmpty()
-            && $now - $this->flushed < self::MAX_GATHER_NANOSECONDS
+            && $now - $this->flushed < self::MAX_FRAME_DELAY_NANOSECONDS
             && \strlen($this->backlog) < self::PIECE_BYTES
         ) {
-            $this->flushAt = $this->flushed + self::MAX_GATHER_NANOSECONDS;
+            $this->flushAt = $this->flushed + self::MAX_FRAME_DELAY_NANOSECONDS;
 
             return;
         }

@@ -56,7 +56,7 @@ final class ProcessOpener
      */
     public function start(LauncherJob $job, int $available): bool
     {
-        Programs::enter($job->directory);
+        Programs::changeDirectory($job->directory);
         umask($job->umask);
         $environment = $this->environmentOf($job);
         $this->checkSize(
@@ -164,7 +164,7 @@ final class ProcessOpener
             throw new StartFailure(126, 'Permission denied');
         }
 
-        return Programs::isForShell($file) ? Programs::throughShell($file, $arguments) : $arguments;
+        return Programs::needsShell($file) ? Programs::shellCommand($file, $arguments) : $arguments;
     }
 
     /** @return array<int, list<string>|resource> */

@@ -43,7 +43,7 @@ final class Programs
      *
      * @throws StartFailure when nothing can run it
      */
-    public static function isForShell(string $file): bool
+    public static function needsShell(string $file): bool
     {
         $handle = @fopen($file, 'r');
         if ($handle === false) {
@@ -71,7 +71,7 @@ final class Programs
      *
      * @return non-empty-list<string>
      */
-    public static function throughShell(string $file, array $arguments): array
+    public static function shellCommand(string $file, array $arguments): array
     {
         return [self::SHELL, self::path($file), ...\array_slice($arguments, 1)];
     }
@@ -82,7 +82,7 @@ final class Programs
      *
      * @throws StartFailure
      */
-    public static function enter(string $directory): void
+    public static function changeDirectory(string $directory): void
     {
         if (!@chdir($directory)) {
             clearstatcache(true, $directory);

@@ -23,7 +23,7 @@ final class Spawner
     private const PATH_CACHE_NANOSECONDS = 1_000_000_000;
 
     /** Bytes for the marker: its name, the pool's token and the largest number. */
-    private const MARKER_SIZE = 96;
+    private const MARKER_BYTES = 96;
 
     /** @var LibcFunctions */
     private readonly object $c;
@@ -83,7 +83,7 @@ final class Spawner
      */
     public function start(LauncherJob $job): bool
     {
-        Programs::enter($job->directory);
+        Programs::changeDirectory($job->directory);
         umask($job->umask);
         $path = $this->resolve($job);
         $this->arguments->fill($job->arguments === [] ? ['sh', '-c', $job->line] : $job->arguments);
@@ -158,10 +158,10 @@ final class Spawner
             $path = $this->resolve($job);
             $error = $this->spawn($path, $job);
         }
-        if ($error !== self::ENOEXEC || !Programs::isForShell($path)) {
+        if ($error !== self::ENOEXEC || !Programs::needsShell($path)) {
             return $error;
         }
-        $this->arguments->fill(Programs::throughShell($path, $job->arguments));
+        $this->arguments->fill(Programs::shellCommand($path, $job->arguments));
 
         return $this->spawn(Programs::SHELL, $job);
     }
@@ -194,7 +194,7 @@ final class Spawner
             return;
         }
         $this->environment->fill(
-            [str_pad($marker, self::MARKER_SIZE, "\0"), ...array_values($job->environment($this->variables))],
+            [str_pad($marker, self::MARKER_BYTES, "\0"), ...array_values($job->environment($this->variables))],
         );
         $this->environment->replaceFirst($marker);
         $this->environmentOf = $changes;

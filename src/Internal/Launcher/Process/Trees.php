@@ -7,8 +7,8 @@ namespace Spindle\Internal\Launcher\Process;
 /** The process trees of a launcher's jobs: finds live processes and ends them. */
 final class Trees
 {
-    private const MAX_PAUSE_NANOSECONDS = 50_000_000;
-    private const MIN_PAUSE_NANOSECONDS = 1_000_000;
+    private const MAX_SEARCH_INTERVAL_NANOSECONDS = 50_000_000;
+    private const MIN_SEARCH_INTERVAL_NANOSECONDS = 1_000_000;
     private const SIGTERM = 15;
     private const SIGCONT = 18;
 
@@ -72,9 +72,9 @@ final class Trees
         $this->requestEnd($everything());
         $killAt = hrtime(true) + (int) ($grace * 1e9);
         $giveUpAt = \PHP_INT_MAX;
-        for ($pause = self::MIN_PAUSE_NANOSECONDS; $everything() !== []; $pause = min(
+        for ($pause = self::MIN_SEARCH_INTERVAL_NANOSECONDS; $everything() !== []; $pause = min(
             $pause * 2,
-            self::MAX_PAUSE_NANOSECONDS,
+            self::MAX_SEARCH_INTERVAL_NANOSECONDS,
         )) {
             if (hrtime(true) >= $giveUpAt) {
                 return;

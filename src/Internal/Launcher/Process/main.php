@@ -56,20 +56,20 @@ set_error_handler(static function (int $level, string $message, string $file, in
 });
 
 /** @var non-empty-list<string> $argv */
-[, $token, $pool, $means, $files] = $argv;
+[, $token, $pool, $startMethod, $files] = $argv;
 
-$backend = static function (JobScheduler $scheduler) use ($token, $pool, $means): Backend {
-    if ($means !== 'proc_open' && extension_loaded('FFI')) {
+$backend = static function (JobScheduler $scheduler) use ($token, $pool, $startMethod): Backend {
+    if ($startMethod !== 'proc_open' && extension_loaded('FFI')) {
         try {
             return new SpawnBackend($scheduler, $token, (int) $pool);
         } catch (FFI\Exception $missing) {
             // A libc without one of the functions, as on macOS.
-            if ($means === 'posix_spawn') {
+            if ($startMethod === 'posix_spawn') {
                 throw $missing;
             }
         }
     }
-    if ($means === 'posix_spawn') {
+    if ($startMethod === 'posix_spawn') {
         throw new RuntimeException(
             'StartMethod::PosixSpawn needs ext-ffi, which this PHP cannot load. Install or enable it, or use'
             . ' StartMethod::Auto',

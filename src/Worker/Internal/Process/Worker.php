@@ -16,7 +16,7 @@ use Spindle\Worker\Thrown;
 final class Worker
 {
     /** Nanoseconds that results of tiny tasks may wait for more. A task that ends the process loses only those. */
-    private const MAX_GATHER_NANOSECONDS = 100_000;
+    private const MAX_RESULT_DELAY_NANOSECONDS = 100_000;
 
     /** Bytes of the payload of TASKS before the tasks. */
     private const TASKS_HEAD_BYTES = 9;
@@ -130,11 +130,12 @@ final class Worker
         if ($this->mark !== null) {
             shmop_write($this->mark, pack('VV', 0, $batch), 0);
         }
+        $isEager = $this->mark === null || ($head['flags'] & WorkerProtocol::EAGER) !== 0;
         $this->runTasks(
             $head['code'],
             ($head['flags'] & WorkerProtocol::PACKED) !== 0,
             $payload,
-            $this->mark === null || ($head['flags'] & WorkerProtocol::EAGER) !== 0 ? 0 : self::MAX_GATHER_NANOSECONDS,
+            $isEager ? 0 : self::MAX_RESULT_DELAY_NANOSECONDS,
         );
         $this->lifecycle->cleanUp();
         $this->lifecycle->flush(WorkerProtocol::DONE);
@@ -145,8 +146,8 @@ final class Worker
      * Runs the tasks of a batch. A tiny task takes less time than the work around it, so this loop does only what each
      * task needs. Everything else is done each time that {@see SharedFlags::LIMIT_CHECK_NANOSECONDS} has passed.
      *
-     * @param string $payload emptied as soon as it was read, because it may be large
-     * @param int    $maxDelay  nanoseconds that results may wait
+     * @param string $payload  emptied as soon as it was read, because it may be large
+     * @param int    $maxDelay nanoseconds that results may wait
      */
     private function runTasks(int $code, bool $isPacked, string &$payload, int $maxDelay): void
     {
