@@ -10,8 +10,8 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\HttpServer;
 use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Internal\Admin\CombinedStatistics;
 use Spindle\Http\Internal\Admin\Metrics;
-use Spindle\Http\Internal\Admin\ServerFigures;
 use Spindle\Http\Response;
 use Spindle\Statistics;
 use Spindle\Tests\Docs\CodeBlock;
@@ -311,7 +311,7 @@ final class DeployTest extends TestCase
             'routes' => ['/aircraft' => [1, 0.1, 0]],
             'pools' => $pools,
         ] + get_object_vars($statistics);
-        $text = Metrics::of(new ServerFigures([new $statistics(...$figures)]));
+        $text = Metrics::of(new CombinedStatistics([new $statistics(...$figures)]));
         $exported = [];
         preg_match_all('/^(\w+)(?:\{([^}]*)\})? \S+$/m', $text, $samples, \PREG_SET_ORDER);
         foreach ($samples as $sample) {
