@@ -48,7 +48,7 @@ $options = Options::read(
 $broker = $options->has('address') ? new RedisBroker((string) file_get_contents($options->text('address'))) : null;
 // The start of an agent is not measured.
 $deadline = hrtime(true) + Rig::START_TIMEOUT * 1e9;
-while ($broker !== null && $broker->figures(Rig::QUEUE)['agents'] === 0) {
+while ($broker !== null && $broker->statistics(Rig::QUEUE)['agents'] === 0) {
     if (hrtime(true) > $deadline) {
         throw new RuntimeException('no agent serves the queue');
     }
@@ -59,7 +59,7 @@ $executor = $broker !== null
     : new WorkerPool(Rig::WORKERS, options: new WorkerPoolOptions(bootstrap: Bootstrap::file()));
 $script = new Script($executor, $options->int('agent', 0), $options->int('engine', 0));
 $figures = $script->run(Measurement::from($options->text('what')), $options->int('n'));
-$figures['submitted'] = $broker?->figures(Rig::QUEUE)['submitted_total'] ?? 0;
+$figures['submitted'] = $broker?->statistics(Rig::QUEUE)['submitted_total'] ?? 0;
 file_put_contents(
     $options->text('result'),
     json_encode($figures, JSON_THROW_ON_ERROR | JSON_PRESERVE_ZERO_FRACTION) . "\n",

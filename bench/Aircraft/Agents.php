@@ -61,7 +61,7 @@ final readonly class Agents
             static fn(): self => new self(new PrivateDirectory(), TemporaryRedis::start(), $cores),
         );
         $broker = new RedisBroker($agents->redis->address());
-        $agents->processes->await(static fn(): bool => $broker->figures(self::QUEUE)['agents'] === self::AGENTS);
+        $agents->processes->await(static fn(): bool => $broker->statistics(self::QUEUE)['agents'] === self::AGENTS);
         array_map($cores->moveToBackground(...), $agents->processes->pids());
 
         return $agents;

@@ -84,7 +84,7 @@ final readonly class Rig
     public function await(array $agents): void
     {
         $end = hrtime(true) + self::START_TIMEOUT * 1e9;
-        while ($this->broker->figures(self::QUEUE)['agents'] !== \count($agents)) {
+        while ($this->broker->statistics(self::QUEUE)['agents'] !== \count($agents)) {
             $ended = array_filter($agents, static fn(Child $agent): bool => !$agent->isRunning()) !== [];
             if ($ended || hrtime(true) > $end) {
                 throw new \RuntimeException(

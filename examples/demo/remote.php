@@ -135,7 +135,7 @@ $bar->finish();
 $seconds = (hrtime(true) - $start) / 1e9;
 proc_terminate($agents['second'], SIGTERM); // the agent finishes its running tasks
 array_map(proc_close(...), $agents);
-$figures = $broker->figures(QUEUE);
+$figures = $broker->statistics(QUEUE);
 
 $result = [
     'tasks' => $tasks,

@@ -7,7 +7,7 @@ namespace Spindle\Cli;
 use Spindle\Cli\Internal\ExitStatus;
 use Spindle\Cli\Internal\GivenQueue;
 use Spindle\Cli\Internal\QueueAction;
-use Spindle\Cli\Internal\QueueKeeper;
+use Spindle\Cli\Internal\QueueManager;
 use Spindle\Cli\Internal\QueueOptions;
 use Spindle\Cli\Internal\QueueReport;
 use Symfony\Component\Console\Command\Command;
@@ -23,7 +23,7 @@ final class QueueCommand extends Command
         Shows what is in a queue, and does something with it:
 
           <info>spindle queue show thumbnails</info>                  how much waits, runs, is dead
-          <info>spindle queue show thumbnails --status waiting --most 10</info>
+          <info>spindle queue show thumbnails --status waiting --limit 10</info>
           <info>spindle queue show thumbnails --json</info>           for a program
           <info>spindle queue retry thumbnails 3f9c-1 3f9c-8</info>   dead letters are jobs again
           <info>spindle queue retry thumbnails --all</info>
@@ -40,7 +40,7 @@ final class QueueCommand extends Command
           delayed  may not be claimed yet, as it is to be tried again later
           blocked  another job of its key runs
           dead     it failed for good, and is kept until it is retried or deleted
-          Below that stand jobs, of each status those that --most allows: the oldest
+          Below that stand jobs, of each status those that --limit allows: the oldest
           of those that wait, of dead letters the newest. Times are the broker's, in
           UTC.
 
@@ -73,7 +73,7 @@ final class QueueCommand extends Command
                 $value | InputOption::VALUE_IS_ARRAY,
                 "show: jobs that are waiting, running,\ndelayed or dead [default: all but waiting]\n",
             )
-            ->addOption('most', null, $value, "show: so many jobs of each status at most\n[default: 50]")
+            ->addOption('limit', null, $value, "show: so many jobs of each status at most\n[default: 50]")
             ->addOption('all', null, $flag, 'retry, delete: all dead letters')
             ->addOption('yes', null, $flag, 'purge: that is meant')
             ->addOption('json', null, $flag, 'Write a line of JSON');
@@ -82,13 +82,13 @@ final class QueueCommand extends Command
     protected function execute(InputInterface $input, OutputInterface $output): int
     {
         $options = QueueOptions::of($input);
-        $keeper = new QueueKeeper($options->broker, $options->queue);
+        $manager = new QueueManager($options->broker, $options->queue);
 
         return match ($options->action) {
-            QueueAction::Show => self::show($keeper->report($options->statuses, $options->most), $options, $output),
-            QueueAction::Retry => self::say($keeper->retry($options->ids), 'retried', $options, $output),
-            QueueAction::Delete => self::say($keeper->delete($options->ids), 'deleted', $options, $output),
-            QueueAction::Purge => self::say($keeper->purge(), 'purged', $options, $output),
+            QueueAction::Show => self::show($manager->report($options->statuses, $options->limit), $options, $output),
+            QueueAction::Retry => self::printCount($manager->retry($options->ids), 'retried', $options, $output),
+            QueueAction::Delete => self::printCount($manager->delete($options->ids), 'deleted', $options, $output),
+            QueueAction::Purge => self::printCount($manager->purge(), 'purged', $options, $output),
         };
     }
 
@@ -107,7 +107,7 @@ final class QueueCommand extends Command
         return ExitStatus::OK;
     }
 
-    private static function say(int $jobs, string $done, QueueOptions $options, OutputInterface $output): int
+    private static function printCount(int $jobs, string $done, QueueOptions $options, OutputInterface $output): int
     {
         $text = $options->json
             ? json_encode(['queue' => $options->queue, $done => $jobs], \JSON_THROW_ON_ERROR)

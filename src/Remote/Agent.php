@@ -40,13 +40,13 @@ final class Agent implements Statistics
     /** Bytes of overhead in a result. */
     private const RESULT_OVERHEAD_BYTES = 1024;
 
-    private readonly JobRunner $workshop;
+    private readonly JobRunner $runner;
     private readonly LoggerInterface $logger;
 
     /** Largest result in bytes. */
     private readonly int $maxResult;
 
-    private ?AgentLease $tenure = null;
+    private ?AgentLease $lease = null;
     private bool $hasServed = false;
 
     /**
@@ -75,7 +75,7 @@ final class Agent implements Statistics
             'budget' => $budget,
             'grace' => min($options->pool->grace, $grace),
         ];
-        $this->workshop = new JobRunner(
+        $this->runner = new JobRunner(
             $pool ?? static fn(\Closure $report): WorkerPool
                 => new WorkerPool($workers, 0, $options->pool->with(...$ofPool, onReport: $report)),
             $workers,
@@ -123,14 +123,14 @@ final class Agent implements Statistics
         try {
             $this->serve($stop, $end ?? new NullCancellation());
         } finally {
-            $this->workshop->close();
+            $this->runner->close();
         }
     }
 
     /** Runs new tasks in new workers, which load the current code. Running tasks go on in the old workers. */
     public function reload(): void
     {
-        $this->workshop->renew();
+        $this->runner->replacePool();
     }
 
     /**
@@ -139,7 +139,7 @@ final class Agent implements Statistics
      */
     public function statistics(): array
     {
-        $queue = $this->workshop->queue;
+        $queue = $this->runner->queueStatistics;
         $ofQueue = $queue === [] ? [] : [
             ...array_intersect_key(
                 $queue,
@@ -150,7 +150,7 @@ final class Agent implements Statistics
 
         return [
             ...$ofQueue,
-            'workers' => $this->workers, 'in_hand' => $this->tenure?->inHand() ?? 0, ...$this->workshop->counters];
+            'workers' => $this->workers, 'in_hand' => $this->lease?->jobCount() ?? 0, ...$this->runner->counters];
     }
 
     /**
@@ -160,43 +160,43 @@ final class Agent implements Statistics
     private function serve(Cancellation $stop, Cancellation $end): void
     {
         $backoff = new Backoff(0.1, 2.0, 5.0, 0.5);
-        $former = null;
+        $formerOwner = null;
         for ($failures = 0; !$stop->isRequested();) {
-            $tenure = new AgentLease(
+            $lease = new AgentLease(
                 $this->broker,
                 $this->queue,
                 $this->workers,
-                $this->workshop,
+                $this->runner,
                 $this->keys,
                 $this->options,
                 $this->maxResult,
                 $this->logger,
             );
             try {
-                if ($former !== null) {
-                    $this->broker->leave($this->queue, $former); // the jobs of that lease were ended and did not crash
-                    $former = null;
+                if ($formerOwner !== null) {
+                    $this->broker->leave($this->queue, $formerOwner); // the jobs of that lease were ended and did not crash
+                    $formerOwner = null;
                 }
-                $tenure->begin();
+                $lease->start();
                 $failures = 0;
-                $this->tenure = $tenure;
-                $tenure->serve($stop, $end);
+                $this->lease = $lease;
+                $lease->serve($stop, $end);
             } catch (BrokerUnavailableException|LeaseLostException|BrokerRefusedException $failure) {
-                $this->hasServed = $this->hasServed || $tenure->hasServed();
+                $this->hasServed = $this->hasServed || $lease->hasServed();
                 if ($failure instanceof BrokerRefusedException && !$this->hasServed) {
                     throw $failure; // the agent has never served: an operator must change the setup
                 }
                 $failure instanceof BrokerRefusedException
                     ? $this->logger->error($failure->getMessage())
                     : $this->logger->warning($failure->getMessage());
-                $this->workshop->queue = [];
-                $former ??= $tenure->ended();
-                if ($former !== null) {
-                    $this->workshop->permit(\INF); // nothing runs
+                $this->runner->queueStatistics = [];
+                $formerOwner ??= $lease->idleOwner();
+                if ($formerOwner !== null) {
+                    $this->runner->extend(\INF); // nothing runs
                 }
                 self::pause($backoff->after(++$failures), $stop);
             } catch (\Throwable $failure) { // for example, no worker can be started; the jobs have not crashed
-                $this->leave($tenure->ended());
+                $this->leave($lease->idleOwner());
 
                 throw $failure;
             }

@@ -35,7 +35,7 @@ interface Broker
      * other job exists or its outcome is kept.
      *
      * @param list<Job> $jobs       at most 4,000
-     * @param int       $limit      largest number of jobs in the queue, not counting dead letters
+     * @param int       $backlog      largest number of jobs in the queue, not counting dead letters
      * @param string    $mailbox    receives the outcomes
      * @param bool      $maybeKnown whether these jobs may have been submitted before; then each id is also searched
      *                              among outcomes and dead letters
@@ -43,7 +43,7 @@ interface Broker
      * @throws QueueFullException when the engine is out of memory
      * @throws BrokerException
      */
-    public function submit(string $queue, array $jobs, int $limit, string $mailbox, bool $maybeKnown): SubmitResult;
+    public function submit(string $queue, array $jobs, int $backlog, string $mailbox, bool $maybeKnown): SubmitResult;
 
     /**
      * Returns the states of jobs. Outcomes that follow are also sent to this mailbox.
@@ -54,10 +54,10 @@ interface Broker
      *
      * @throws BrokerException
      */
-    public function look(string $queue, array $ids, string $mailbox): array;
+    public function states(string $queue, array $ids, string $mailbox): array;
 
     /**
-     * Withdraws jobs. A job that is not claimed is removed. The owner of a claimed job gets a letter with the request
+     * Withdraws jobs. A job that is not claimed is removed. The owner of a claimed job gets a message with the request
      * to end it.
      *
      * @param list<string> $ids at most 4,000
@@ -77,7 +77,7 @@ interface Broker
      *
      * @throws BrokerException
      */
-    public function recall(string $queue, array $ids): array;
+    public function withdrawUnclaimed(string $queue, array $ids): array;
 
     /**
      * Drops the outcomes of jobs.
@@ -86,18 +86,18 @@ interface Broker
      *
      * @throws BrokerException
      */
-    public function forget(string $queue, array $ids): void;
+    public function dropOutcomes(string $queue, array $ids): void;
 
     /**
-     * Opens a mailbox. Letters that arrive while the connection is down are lost. $open is called after each
+     * Opens a mailbox. Messages that arrive while the connection is down are lost. $onOpen is called after each
      * reconnection, so that the caller can look up the jobs that it waits for.
      *
-     * @param \Closure(Letter): void $letter
-     * @param \Closure(): void       $open   called each time the mailbox is open, the first time included
+     * @param \Closure(MailboxMessage): void $onMessage
+     * @param \Closure(): void       $onOpen   called each time the mailbox is open, the first time included
      *
      * @return \Closure(): void closes the mailbox
      */
-    public function openMailbox(string $mailbox, \Closure $letter, \Closure $open): \Closure;
+    public function openMailbox(string $mailbox, \Closure $onMessage, \Closure $onOpen): \Closure;
 
     /**
      * Takes or extends an agent's lease, by the engine's clock. Jobs whose delay is over become claimable, and so do
@@ -107,10 +107,10 @@ interface Broker
      * lease, so that running agents can {@see leave()} them. Each is extended only once until its owner renews it.
      *
      * @param float  $lease seconds
-     * @param bool   $joins whether the owner is new
-     * @param string $about JSON that describes the agent to operators
-     * @param int    $mostDead   dead letters that are kept; beyond that the oldest are dropped
-     * @param float  $oldestDead seconds for which dead letters are kept
+     * @param bool   $isNew whether the owner is new
+     * @param string $description JSON that describes the agent to operators
+     * @param int    $maxDead   dead letters that are kept; beyond that the oldest are dropped
+     * @param float  $deadRetention seconds for which dead letters are kept
      *
      * @return float|null seconds until the delay of the next job is over; null without delayed jobs
      *
@@ -121,21 +121,21 @@ interface Broker
         string $queue,
         string $owner,
         float $lease,
-        bool $joins,
-        string $about,
-        int $mostDead = \PHP_INT_MAX,
-        float $oldestDead = \INF,
+        bool $isNew,
+        string $description,
+        int $maxDead = \PHP_INT_MAX,
+        float $deadRetention = \INF,
     ): ?float;
 
     /**
-     * Settles jobs and claims others, the most urgent first. An owner that gets fewer than $want jobs receives a letter
+     * Settles jobs and claims others, the most urgent first. An owner that gets fewer than $maxClaims jobs receives a message
      * when there are more.
      *
      * @param list<Settlement> $settlements
-     * @param int              $want        jobs to claim, at most 4,000
+     * @param int              $maxClaims        jobs to claim, at most 4,000
      * @param float            $retention   seconds for which outcomes are kept
-     * @param int              $first       number of the first claimed job, in the order of this owner's claims
-     * @param int|null         $begun       number of the last job that may have begun before the next call; null if
+     * @param int              $firstNumber       number of the first claimed job, in the order of this owner's claims
+     * @param int|null         $lastBegun       number of the last job that may have begun before the next call; null if
      *                                      unchanged. If the owner is lost, only jobs up to this one count as crashed
      *
      * @throws LeaseLostException when the lease has ended: nothing was settled
@@ -145,10 +145,10 @@ interface Broker
         string $queue,
         string $owner,
         array $settlements,
-        int $want,
+        int $maxClaims,
         float $retention,
-        int $first = 0,
-        ?int $begun = null,
+        int $firstNumber = 0,
+        ?int $lastBegun = null,
     ): Claim;
 
     /**
@@ -162,14 +162,14 @@ interface Broker
      * @throws LeaseLostException
      * @throws BrokerException
      */
-    public function held(string $queue, string $owner, array $known): array;
+    public function claimedJobs(string $queue, string $owner, array $known): array;
 
     /**
      * Stores items of a job that returns a generator, and notifies the mailboxes. Storing an item again has no
      * effect.
      *
      * @param int          $number of the claim
-     * @param int          $first  number of items before these
+     * @param int          $offset  number of items before these
      * @param list<string> $frames empty to announce items, or to ask for the number of items that were not taken
      *
      * @return int|null number of stored items that were not taken; null when no items are wanted, such as when all
@@ -178,18 +178,18 @@ interface Broker
      * @throws LeaseLostException
      * @throws BrokerException
      */
-    public function putItems(string $queue, string $owner, string $id, int $number, int $first, array $frames): ?int;
+    public function putItems(string $queue, string $owner, string $id, int $number, int $offset, array $frames): ?int;
 
     /**
      * Returns the next items of a job, and drops those before them.
      *
-     * @param int $from number of items that were taken before
+     * @param int $offset number of items that were taken before
      *
      * @return list<string>
      *
      * @throws BrokerException
      */
-    public function takeItems(string $queue, string $id, int $from, int $most): array;
+    public function takeItems(string $queue, string $id, int $offset, int $limit): array;
 
     /**
      * Declares that no more items of a job will be taken. {@see putItems()} then returns null. Unlike
@@ -210,17 +210,17 @@ interface Broker
      *
      * @throws BrokerException
      */
-    public function figures(string $queue): array;
+    public function statistics(string $queue): array;
 
     /**
-     * Returns at most $most jobs with their details: owner, since, due, died, crashes, fails, attempts, why. Times are
+     * Returns at most $limit jobs with their details: owner, since, due, died, crashes, fails, attempts, why. Times are
      * in ms of the engine's clock. Waiting jobs are in the order in which they are claimed, dead ones latest first.
      *
      * @return array<string, array<string, int|float|string>> by id
      *
      * @throws BrokerException
      */
-    public function list(string $queue, JobStatus $status, int $most): array;
+    public function list(string $queue, JobStatus $status, int $limit): array;
 
     /**
      * Returns the state of a job. Changes nothing: no mailbox is added for its outcome.

@@ -10,7 +10,7 @@ final class Delivery
     /**
      * @param int    $number    position of this claim among the claims of the job, from 1
      * @param int    $crashes   workers or agents that crashed with this job before
-     * @param int    $fails     attempts that threw or exceeded the time limit
+     * @param int    $failures     attempts that threw or exceeded the time limit
      * @param bool   $cancelled whether the job was withdrawn
      * @param bool   $lost      whether an agent that had the job was lost
      * @param bool   $streamed  whether some of its items are stored already
@@ -19,7 +19,7 @@ final class Delivery
         public readonly string $id,
         public readonly int $number,
         public readonly int $crashes,
-        public readonly int $fails,
+        public readonly int $failures,
         public readonly bool $cancelled,
         public readonly bool $lost,
         public readonly bool $streamed,

@@ -7,10 +7,10 @@ namespace Spindle\Remote;
 /** A job as a broker sees it: bytes under an id. */
 final class Job
 {
-    public const LONGEST_NAME = 128;
+    public const MAX_NAME_BYTES = 128;
 
     /** 366 days, in seconds. */
-    public const LONGEST_DELAY = 31_622_400.0;
+    public const MAX_DELAY_SECONDS = 31_622_400.0;
 
     /**
      * @param string $id    unique id that the submitter chooses; at most 128 printable ASCII characters
@@ -25,10 +25,10 @@ final class Job
         public readonly float $delay = 0.0,
     ) {
         self::checkId($id);
-        if (\strlen($key) > self::LONGEST_NAME) {
-            throw new \ValueError('The key of a job has at most ' . self::LONGEST_NAME . ' bytes');
+        if (\strlen($key) > self::MAX_NAME_BYTES) {
+            throw new \ValueError('The key of a job has at most ' . self::MAX_NAME_BYTES . ' bytes');
         }
-        if (!($delay >= 0 && $delay <= self::LONGEST_DELAY)) {
+        if (!($delay >= 0 && $delay <= self::MAX_DELAY_SECONDS)) {
             throw new \ValueError(
                 "The delay of a job is from 0 to 31,622,400 seconds, which is a year of 366 days, not {$delay}",
             );
@@ -68,10 +68,10 @@ final class Job
      */
     public static function checkId(string $id): void
     {
-        if (preg_match('/^(?!-?\d+$)[\x21-\x7e]{1,' . self::LONGEST_NAME . '}$/D', $id) !== 1) {
+        if (preg_match('/^(?!-?\d+$)[\x21-\x7e]{1,' . self::MAX_NAME_BYTES . '}$/D', $id) !== 1) {
             throw new \ValueError(
                 'The id of a job has 1 to '
-                    . self::LONGEST_NAME
+                    . self::MAX_NAME_BYTES
                     . ' printable characters of ASCII, not all of them digits',
             );
         }

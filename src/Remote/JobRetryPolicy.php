@@ -12,7 +12,7 @@ final class JobRetryPolicy
     private readonly Backoff $backoff;
 
     /**
-     * @param int   $tries    attempts that may throw or exceed the time limit; 1 for no retry
+     * @param int   $attempts    attempts that may throw or exceed the time limit; 1 for no retry
      * @param int   $crashes  attempts in which the job's worker or agent may crash
      * @param float $delay    seconds before the second attempt
      * @param float $factor   by which each further delay is multiplied
@@ -22,14 +22,14 @@ final class JobRetryPolicy
      * @throws \ValueError when a number is out of its range
      */
     public function __construct(
-        public readonly int $tries = 5,
+        public readonly int $attempts = 5,
         public readonly int $crashes = 3,
         public readonly float $delay = 1.0,
         public readonly float $factor = 4.0,
         public readonly float $maxDelay = 600.0,
         public readonly float $jitter = 0.5,
     ) {
-        if ($tries < 1 || $crashes < 1 || $tries > 1000 || $crashes > 1000) {
+        if ($attempts < 1 || $crashes < 1 || $attempts > 1000 || $crashes > 1000) {
             throw new \ValueError('A job is tried 1 to 1,000 times, and may crash as often');
         }
         $this->backoff = new Backoff($delay, $factor, $maxDelay, $jitter);
@@ -38,16 +38,16 @@ final class JobRetryPolicy
     /** Returns a policy of a single attempt, like a {@see \Spindle\Worker\WorkerPool} without retries. */
     public static function none(): self
     {
-        return new self(tries: 1, crashes: 1);
+        return new self(attempts: 1, crashes: 1);
     }
 
     /**
-     * @param int $fails failed attempts so far, at least 1
+     * @param int $failures failed attempts so far, at least 1
      *
      * @return float seconds; exponential backoff with jitter
      */
-    public function delayAfter(int $fails): float
+    public function delayAfter(int $failures): float
     {
-        return $this->backoff->after($fails);
+        return $this->backoff->after($failures);
     }
 }

@@ -64,16 +64,16 @@ final class RedisBroker implements Broker
         return $this->engine->tier();
     }
 
-    public function submit(string $queue, array $jobs, int $limit, string $mailbox, bool $maybeKnown): SubmitResult
+    public function submit(string $queue, array $jobs, int $backlog, string $mailbox, bool $maybeKnown): SubmitResult
     {
-        $connection = (string) $this->engine->connection();
+        $connection = (string) $this->engine->connectionNumber();
         try {
             $answer = $this->engine->run(
                 'submit',
                 $queue,
                 Codec::jobs($jobs),
                 (string) \count($jobs),
-                (string) $limit,
+                (string) $backlog,
                 $mailbox,
                 $maybeKnown ? '1' : '0',
                 $connection,
@@ -97,10 +97,10 @@ final class RedisBroker implements Broker
         return new SubmitResult($numbers[0], \array_slice($numbers, 1));
     }
 
-    public function look(string $queue, array $ids, string $mailbox): array
+    public function states(string $queue, array $ids, string $mailbox): array
     {
         return Codec::states(
-            $this->engine->run('look', $queue, Codec::ids($ids), (string) \count($ids), $mailbox),
+            $this->engine->run('states', $queue, Codec::ids($ids), (string) \count($ids), $mailbox),
             $ids,
         );
     }
@@ -112,7 +112,7 @@ final class RedisBroker implements Broker
         return Codec::readIds($this->engine->run('withdraw', $queue, Codec::ids($ids), (string) \count($ids)), $at);
     }
 
-    public function recall(string $queue, array $ids): array
+    public function withdrawUnclaimed(string $queue, array $ids): array
     {
         $at = 0;
 
@@ -122,14 +122,14 @@ final class RedisBroker implements Broker
         );
     }
 
-    public function forget(string $queue, array $ids): void
+    public function dropOutcomes(string $queue, array $ids): void
     {
-        $this->engine->run('forget', $queue, ...$ids);
+        $this->engine->run('drop-outcomes', $queue, ...$ids);
     }
 
-    public function openMailbox(string $mailbox, \Closure $letter, \Closure $open): \Closure
+    public function openMailbox(string $mailbox, \Closure $onMessage, \Closure $onOpen): \Closure
     {
-        $box = new Mailbox($this->engine, $mailbox, $letter, $open);
+        $box = new Mailbox($this->engine, $mailbox, $onMessage, $onOpen);
 
         return $box->close(...);
     }
@@ -138,21 +138,21 @@ final class RedisBroker implements Broker
         string $queue,
         string $owner,
         float $lease,
-        bool $joins,
-        string $about,
-        int $mostDead = \PHP_INT_MAX,
-        float $oldestDead = \INF,
+        bool $isNew,
+        string $description,
+        int $maxDead = \PHP_INT_MAX,
+        float $deadRetention = \INF,
     ): ?float {
-        $answer = $this->engine->runInTime(
+        $answer = $this->engine->runHedged(
             $lease * self::RENEWAL_RETRY_FRACTION,
-            'beat',
+            'renew',
             $queue,
             $owner,
             (string) (int) ($lease * 1000),
-            $joins ? '1' : '0',
-            $about,
-            (string) min(self::UNLIMITED, $mostDead),
-            (string) (int) min(self::UNLIMITED, ceil($oldestDead)),
+            $isNew ? '1' : '0',
+            $description,
+            (string) min(self::UNLIMITED, $maxDead),
+            (string) (int) min(self::UNLIMITED, ceil($deadRetention)),
         );
         if ($answer === 'gone') {
             throw LeaseLostException::of($owner);
@@ -166,10 +166,10 @@ final class RedisBroker implements Broker
         string $queue,
         string $owner,
         array $settlements,
-        int $want,
+        int $maxClaims,
         float $retention,
-        int $first = 0,
-        ?int $begun = null,
+        int $firstNumber = 0,
+        ?int $lastBegun = null,
     ): Claim {
         $answer = $this->engine->run(
             'settle',
@@ -177,10 +177,10 @@ final class RedisBroker implements Broker
             $owner,
             Codec::settlements($settlements),
             (string) \count($settlements),
-            (string) $want,
+            (string) $maxClaims,
             (string) (int) ceil($retention),
-            (string) $first,
-            (string) $begun,
+            (string) $firstNumber,
+            (string) $lastBegun,
         );
         if ($answer === 'gone') {
             throw LeaseLostException::of($owner);
@@ -191,16 +191,16 @@ final class RedisBroker implements Broker
         return new Claim(Codec::deliveries($answer, $at), $stale);
     }
 
-    public function held(string $queue, string $owner, array $known): array
+    public function claimedJobs(string $queue, string $owner, array $known): array
     {
-        $answer = $this->engine->run('held', $queue, $owner, Codec::claims($known), (string) \count($known));
+        $answer = $this->engine->run('claimed-jobs', $queue, $owner, Codec::claims($known), (string) \count($known));
 
         return $answer === 'gone' ? throw LeaseLostException::of($owner) : Codec::deliveries($answer, 0);
     }
 
-    public function putItems(string $queue, string $owner, string $id, int $number, int $first, array $frames): ?int
+    public function putItems(string $queue, string $owner, string $id, int $number, int $offset, array $frames): ?int
     {
-        $answer = $this->engine->run('put', $queue, $owner, $id, (string) $number, (string) $first, ...$frames);
+        $answer = $this->engine->run('put-items', $queue, $owner, $id, (string) $number, (string) $offset, ...$frames);
         if ($answer === 'gone') {
             throw LeaseLostException::of($owner);
         }
@@ -209,14 +209,14 @@ final class RedisBroker implements Broker
         return $untaken < 0 ? null : $untaken;
     }
 
-    public function takeItems(string $queue, string $id, int $from, int $most): array
+    public function takeItems(string $queue, string $id, int $offset, int $limit): array
     {
-        return Codec::strings($this->engine->run('take', $queue, $id, (string) $from, (string) $most));
+        return Codec::strings($this->engine->run('take-items', $queue, $id, (string) $offset, (string) $limit));
     }
 
     public function leaveItems(string $queue, string $id): void
     {
-        $this->engine->run('unwanted', $queue, $id);
+        $this->engine->run('leave-items', $queue, $id);
     }
 
     public function report(string $queue, string $owner, string $id, int $number, string $frame): void
@@ -236,20 +236,20 @@ final class RedisBroker implements Broker
         });
     }
 
-    public function figures(string $queue): array
+    public function statistics(string $queue): array
     {
-        $figures = [];
-        foreach (explode("\n", $this->engine->run('figures', $queue)) as $line) {
+        $statistics = [];
+        foreach (explode("\n", $this->engine->run('statistics', $queue)) as $line) {
             [$name, $value] = explode(' ', $line);
-            $figures[$name] = (int) $value;
+            $statistics[$name] = (int) $value;
         }
 
-        return $figures;
+        return $statistics;
     }
 
-    public function list(string $queue, JobStatus $status, int $most): array
+    public function list(string $queue, JobStatus $status, int $limit): array
     {
-        return Codec::known($this->engine->run('list', $queue, $status->value, (string) $most));
+        return Codec::details($this->engine->run('list', $queue, $status->value, (string) $limit));
     }
 
     public function status(string $queue, string $id): ?JobStatus
@@ -274,7 +274,7 @@ final class RedisBroker implements Broker
         [$step, $cursor] = ['check', ''];
         while ($step !== 'ok') {
             [$more, $step, $cursor] = [
-                ...explode(' ', $this->engine->run('audit', $queue, $step, $cursor, $auditor), 3),
+                ...explode(' ', $this->engine->run('repair', $queue, $step, $cursor, $auditor), 3),
                 '',
             ];
             $repaired += (int) $more;

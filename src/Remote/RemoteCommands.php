@@ -6,8 +6,8 @@ namespace Spindle\Remote;
 
 use Amp\Cancellation;
 use Spindle\Command\CommandCarrier;
-use Spindle\Remote\Internal\JobFactory;
 use Spindle\Remote\Internal\PendingRemoteCommand;
+use Spindle\Remote\Internal\QueueClient;
 use Spindle\Remote\Internal\QueueName;
 
 /**
@@ -21,7 +21,7 @@ use Spindle\Remote\Internal\QueueName;
  */
 final class RemoteCommands implements CommandCarrier
 {
-    private readonly JobFactory $sender;
+    private readonly QueueClient $client;
 
     /**
      * @param Keys|null     $keys    signing keys; null for those of the file that SPINDLE_KEY_FILE names
@@ -46,7 +46,7 @@ final class RemoteCommands implements CommandCarrier
         if ($options->onReport !== null) {
             throw new \ValueError('Commands report nothing: $onReport is for tasks');
         }
-        $this->sender = new JobFactory(
+        $this->client = new QueueClient(
             $broker,
             QueueName::check($queue),
             $keys ?? Keys::fromEnvironment(),
@@ -69,7 +69,7 @@ final class RemoteCommands implements CommandCarrier
      */
     public function carry(string $command, Cancellation $recall, Cancellation $cancellation): string
     {
-        return (new PendingRemoteCommand($this->sender, $this->sender->commandJob($command)))->run(
+        return (new PendingRemoteCommand($this->client, $this->client->commandJob($command)))->run(
             $recall,
             $cancellation,
         );

@@ -8,7 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\Future;
 use Spindle\Internal\LoadedFiles;
-use Spindle\Remote\Internal\JobFactory;
+use Spindle\Remote\Internal\QueueClient;
 use Spindle\Remote\Internal\QueueName;
 use Spindle\Remote\Internal\RemoteMap;
 use Spindle\Worker\Executor;
@@ -24,7 +24,7 @@ use Spindle\Worker\UnserializableException;
  */
 final class RemoteExecutor implements Executor
 {
-    private readonly JobFactory $sender;
+    private readonly QueueClient $client;
 
     /**
      * @param Keys|null $keys signing keys; null for those of the file that SPINDLE_KEY_FILE names
@@ -40,7 +40,7 @@ final class RemoteExecutor implements Executor
         RemoteOptions $options = new RemoteOptions(),
     ) {
         LoadedFiles::mark();
-        $this->sender = new JobFactory(
+        $this->client = new QueueClient(
             $broker,
             QueueName::check($queue),
             $keys ?? Keys::fromEnvironment(),
@@ -62,7 +62,7 @@ final class RemoteExecutor implements Executor
      */
     public function submit(callable $task, ?Cancellation $cancellation = null): Future
     {
-        return $this->sender->submit(PortableTask::encode($task), $cancellation);
+        return $this->client->submit(PortableTask::encode($task), $cancellation);
     }
 
     /**
@@ -95,7 +95,7 @@ final class RemoteExecutor implements Executor
         float $delay = 0.0,
         ?Cancellation $cancellation = null,
     ): string {
-        return $this->sender->dispatch(
+        return $this->client->dispatch(
             PortableTask::encode($task),
             $id ?? bin2hex(random_bytes(12)) . '-',
             $key,
@@ -116,7 +116,7 @@ final class RemoteExecutor implements Executor
      */
     public function attach(string $id, ?Cancellation $cancellation = null): Future
     {
-        return $this->sender->attach($id, $cancellation);
+        return $this->client->attach($id, $cancellation);
     }
 
     /**
@@ -131,16 +131,16 @@ final class RemoteExecutor implements Executor
      */
     public function status(string $id, ?Cancellation $cancellation = null): ?JobStatus
     {
-        return $this->sender->status($id, $cancellation);
+        return $this->client->status($id, $cancellation);
     }
 
     public function map(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
     {
-        return (new RemoteMap($this->sender, $input, PortableTask::encode($task), true))->results($cancellation);
+        return (new RemoteMap($this->client, $input, PortableTask::encode($task), true))->results($cancellation);
     }
 
     public function mapUnordered(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator
     {
-        return (new RemoteMap($this->sender, $input, PortableTask::encode($task), false))->results($cancellation);
+        return (new RemoteMap($this->client, $input, PortableTask::encode($task), false))->results($cancellation);
     }
 }

@@ -56,11 +56,11 @@ final class QueueTest extends TestCase
 
     public function testOneStatusMayBeShownAndSoManyAtMost(): void
     {
-        $options = ['--status', 'waiting', '--most', '2', '--no-ansi'];
+        $options = ['--status', 'waiting', '--limit', '2', '--no-ansi'];
         $process = $this->ranRemote(['queue', 'show', $this->filled(), ...$options]);
 
         self::assertMatchesRegularExpression(
-            "~\nwaiting\n  id         since\n  waiting-1  \\S+\n  waiting-2  \\S+\n  and 1 more \\(see --most\\)\n$~D",
+            "~\nwaiting\n  id         since\n  waiting-1  \\S+\n  waiting-2  \\S+\n  and 1 more \\(see --limit\\)\n$~D",
             $process->getOutput(),
         );
         self::assertStringNotContainsString('dead-', $process->getOutput());
@@ -82,14 +82,14 @@ final class QueueTest extends TestCase
         $shown = $this->json(['show', $queue]);
 
         self::assertSame($queue, $shown['queue'] ?? null);
-        $figures = (array) ($shown['figures'] ?? null);
+        $statistics = (array) ($shown['figures'] ?? null);
         self::assertSame(
             [3, 1, 1, 2],
             [
-                $figures['waiting'] ?? null,
-                $figures['running'] ?? null,
-                $figures['delayed'] ?? null,
-                $figures['dead'] ?? null,
+                $statistics['waiting'] ?? null,
+                $statistics['running'] ?? null,
+                $statistics['delayed'] ?? null,
+                $statistics['dead'] ?? null,
             ],
         );
         $jobs = (array) ($shown['jobs'] ?? null);
@@ -118,8 +118,8 @@ final class QueueTest extends TestCase
                 $process,
                 "spindle: 2 of the ids are not among the dead letters\n",
             );
-            $figures = self::broker()->figures($queue);
-            self::assertSame($expected, [$figures['waiting'], $figures['dead']]);
+            $statistics = self::broker()->statistics($queue);
+            self::assertSame($expected, [$statistics['waiting'], $statistics['dead']]);
         }
     }
 
@@ -131,8 +131,8 @@ final class QueueTest extends TestCase
         $process = $this->ranRemote(['queue', 'retry', $queue, '--all']);
 
         self::assertOutcome(0, "1203 jobs retried\n", $process);
-        $figures = self::broker()->figures($queue);
-        self::assertSame([1203, 0], [$figures['waiting'], $figures['dead']]);
+        $statistics = self::broker()->statistics($queue);
+        self::assertSame([1203, 0], [$statistics['waiting'], $statistics['dead']]);
     }
 
     public function testADeadLetterThatIsRetriedRunsAgain(): void
@@ -162,10 +162,10 @@ final class QueueTest extends TestCase
         $process = $this->ranRemote(['queue', 'purge', $queue, '--yes']);
 
         self::assertOutcome(0, "1203 jobs purged\n", $process);
-        $figures = self::broker()->figures($queue);
+        $statistics = self::broker()->statistics($queue);
         self::assertSame(
             [0, 1, 1, 2, 0],
-            [$figures['waiting'], $figures['running'], $figures['delayed'], $figures['dead'], $figures['oldest_ms']],
+            [$statistics['waiting'], $statistics['running'], $statistics['delayed'], $statistics['dead'], $statistics['oldest_ms']],
         );
     }
 
@@ -236,8 +236,8 @@ final class QueueTest extends TestCase
             "option --status: 'done' is not allowed; give waiting, running, delayed, dead",
         ];
         yield 'none' => [
-            ['show', 'q', '--most', '0'],
-            "option --most: '0' is not allowed; give a number of jobs from 1 to 10000",
+            ['show', 'q', '--limit', '0'],
+            "option --limit: '0' is not allowed; give a number of jobs from 1 to 10000",
         ];
         yield 'a password' => [
             ['show', 'q', '--broker', 'redis://:pAssw0rd@host'],

@@ -68,7 +68,7 @@ final class RemoteRunTest extends TestCase
                 . "\n",
             $process,
         );
-        self::assertSame(5, (new RedisBroker(Redis::shared()->address()))->figures($queue)['done_total']);
+        self::assertSame(5, (new RedisBroker(Redis::shared()->address()))->statistics($queue)['done_total']);
     }
 
     public function testFailuresAreTriedAgainAndHaltAsHere(): void
@@ -108,14 +108,14 @@ final class RemoteRunTest extends TestCase
 
         $process->signal(\SIGINT);
         Eventually::holdsByItself(static fn(): bool => $process->getErrorOutput() === self::NOTICE, 'it says so', 10.0);
-        Eventually::holds(fn(): bool => $this->figures($queue)['waiting'] === 0, 'they are taken back');
+        Eventually::holds(fn(): bool => $this->statistics($queue)['waiting'] === 0, 'they are taken back');
         $this->file('go', '');
         $process->wait();
 
         self::assertOutcome(130, "1\n", $process, self::NOTICE);
         self::assertCount(2, Text::lines($this->path('log')));
         self::assertFileDoesNotExist($this->path('started2'));
-        self::assertSame([0, 1], [$this->figures($queue)['running'], $this->figures($queue)['done_total']]);
+        self::assertSame([0, 1], [$this->statistics($queue)['running'], $this->statistics($queue)['done_total']]);
     }
 
     /** @return iterable<string, array{list<int>, int}> */
@@ -147,7 +147,7 @@ final class RemoteRunTest extends TestCase
         self::assertFalse(Processes::isAlive((int) file_get_contents($this->path('started1'))));
         self::assertSame(
             [0, 0, 0],
-            array_values(array_intersect_key($this->figures($queue), ['waiting' => 0, 'running' => 0, 'dead' => 0])),
+            array_values(array_intersect_key($this->statistics($queue), ['waiting' => 0, 'running' => 0, 'dead' => 0])),
         );
     }
 
@@ -167,7 +167,7 @@ final class RemoteRunTest extends TestCase
 
         self::assertSame("once\n", $process->getOutput());
         self::assertFalse(Processes::isAlive((int) file_get_contents($this->path('pid'))));
-        self::assertSame(0, $this->figures($queue)['running']);
+        self::assertSame(0, $this->statistics($queue)['running']);
     }
 
     public function testABrokerThatWouldLoseJobsIsRefused(): void
@@ -283,14 +283,14 @@ final class RemoteRunTest extends TestCase
         $process = $this->remote(['run', '--queue', $queue, ...$options, $job, ':::', '1', '2', '3']);
         $process->start();
         $this->waitForFile('started1');
-        Eventually::holds(fn(): bool => $this->figures($queue)['waiting'] === 2, 'the others wait');
+        Eventually::holds(fn(): bool => $this->statistics($queue)['waiting'] === 2, 'the others wait');
 
         return $process;
     }
 
     /** @return array<string, int> */
-    private function figures(string $queue): array
+    private function statistics(string $queue): array
     {
-        return (new RedisBroker(Redis::shared()->address()))->figures($queue);
+        return (new RedisBroker(Redis::shared()->address()))->statistics($queue);
     }
 }

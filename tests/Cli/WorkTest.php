@@ -145,7 +145,7 @@ final class WorkTest extends TestCase
             }
             $broker = new RedisBroker(Redis::shared()->address());
             Eventually::holds(
-                static fn(): bool => $broker->figures($queue)['running'] === $workers,
+                static fn(): bool => $broker->statistics($queue)['running'] === $workers,
                 "{$workers} workers serve it",
             );
         }
@@ -218,7 +218,7 @@ final class WorkTest extends TestCase
         });
         $broker = new RedisBroker(Redis::shared()->address());
         foreach ([$lost, $kept] as $queue) {
-            Eventually::holds(static fn(): bool => $broker->figures($queue)['running'] === 1, 'it runs');
+            Eventually::holds(static fn(): bool => $broker->statistics($queue)['running'] === 1, 'it runs');
         }
         Redis::shared()->command('DEL', "spindle:{{$lost}}:agents");
         Redis::shared()->command('SET', "spindle:{{$lost}}:agents", 'no lease can be renewed');
@@ -269,15 +269,15 @@ final class WorkTest extends TestCase
 
         self::assertSame(0, $process->wait(), $process->getErrorOutput());
         self::assertSame(['first', 1], $running->await());
-        $figures = (new RedisBroker(Redis::shared()->address()))->figures($queue);
+        $statistics = (new RedisBroker(Redis::shared()->address()))->statistics($queue);
         self::assertSame(
             [2, 0, 0, 0, 0],
             [
-                $figures['waiting'],
-                $figures['running'],
-                $figures['agents'],
-                $figures['lost_total'],
-                $figures['retried_total'],
+                $statistics['waiting'],
+                $statistics['running'],
+                $statistics['agents'],
+                $statistics['lost_total'],
+                $statistics['retried_total'],
             ],
         );
 
@@ -332,7 +332,7 @@ final class WorkTest extends TestCase
     public function testWhatRunsWhenTheStopTimeoutIsOverIsGivenBackAndCountsNothing(): void
     {
         $queue = self::newQueue();
-        $executor = $this->executor($queue, new JobRetryPolicy(tries: 1, crashes: 1));
+        $executor = $this->executor($queue, new JobRetryPolicy(attempts: 1, crashes: 1));
         $running = $executor->submit($this->gated('task'));
         for ($i = 0; $i < 2; ++$i) {
             $process = $this->work($queue, ['--stop-timeout', '0.2']);
@@ -342,10 +342,10 @@ final class WorkTest extends TestCase
 
             self::assertSame(0, $process->wait(), $process->getErrorOutput());
             self::assertStringContainsString('1 jobs that run are ended and given back', $process->getErrorOutput());
-            $figures = (new RedisBroker(Redis::shared()->address()))->figures($queue);
+            $statistics = (new RedisBroker(Redis::shared()->address()))->statistics($queue);
             self::assertSame(
                 [1, 0, 0, 0],
-                [$figures['waiting'], $figures['agents'], $figures['lost_total'], $figures['dead']],
+                [$statistics['waiting'], $statistics['agents'], $statistics['lost_total'], $statistics['dead']],
             );
         }
         touch($this->path('open'));
@@ -373,7 +373,7 @@ final class WorkTest extends TestCase
             self::assertSame($status, $process->wait(), $process->getErrorOutput());
             $this->assertNothingRuns();
             self::assertCount(1, (new RedisBroker(Redis::shared()->address()))->list($queue, JobStatus::Waiting, 10));
-            self::assertSame(0, (new RedisBroker(Redis::shared()->address()))->figures($queue)['lost_total']);
+            self::assertSame(0, (new RedisBroker(Redis::shared()->address()))->statistics($queue)['lost_total']);
         }
     }
 
@@ -414,11 +414,11 @@ final class WorkTest extends TestCase
         $executor->submit($this->gated('first'))->ignore();
         $this->waitForFile('first.runs');
 
-        $figures = self::get($address, '/metrics');
-        self::assertStringContainsString("spindle_pool_crashed_total{pool=\"{$queue}\"} 1\n", $figures);
-        self::assertStringContainsString("spindle_pool_workers{pool=\"{$queue}\"} 1\n", $figures);
-        self::assertStringContainsString("spindle_pool_in_hand{pool=\"{$queue}\"} 1\n", $figures);
-        self::assertStringContainsString("spindle_pool_done_total{pool=\"{$queue}\"} 1\n", $figures);
+        $statistics = self::get($address, '/metrics');
+        self::assertStringContainsString("spindle_pool_crashed_total{pool=\"{$queue}\"} 1\n", $statistics);
+        self::assertStringContainsString("spindle_pool_workers{pool=\"{$queue}\"} 1\n", $statistics);
+        self::assertStringContainsString("spindle_pool_in_hand{pool=\"{$queue}\"} 1\n", $statistics);
+        self::assertStringContainsString("spindle_pool_done_total{pool=\"{$queue}\"} 1\n", $statistics);
         self::assertStringContainsString('<!doctype html>', self::get($address, '/'));
         self::assertStringStartsWith('HTTP/1.1 200 ', self::get($address, '/healthz'));
         $process->signal(\SIGTERM);
@@ -777,13 +777,13 @@ final class WorkTest extends TestCase
         return $address;
     }
 
-    /** @param array<string, int> $figures */
-    private static function awaitFigures(string $address, string $queue, array $figures): void
+    /** @param array<string, int> $statistics */
+    private static function awaitFigures(string $address, string $queue, array $statistics): void
     {
         $lines = array_map(
             static fn(string $name, int $figure): string => "\nspindle_pool_{$name}{pool=\"{$queue}\"} {$figure}\n",
-            array_keys($figures),
-            $figures,
+            array_keys($statistics),
+            $statistics,
         );
         foreach ($lines as $line) {
             Eventually::holds(

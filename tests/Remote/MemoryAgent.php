@@ -10,7 +10,7 @@ final class MemoryAgent
     /** When its lease ends. */
     public float $end = 0.0;
 
-    /** Number of jobs that the owner wanted and did not get; 0 when it needs no letter about new jobs. */
+    /** Number of jobs that the owner wanted and did not get; 0 when it needs no message about new jobs. */
     public int $idle = 0;
 
     /** @var array<string, MemoryJob> claimed jobs, by id */

@@ -9,19 +9,19 @@ use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Claim;
 use Spindle\Remote\JobStatus;
-use Spindle\Remote\Letter;
+use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\SubmitResult;
 use Spindle\Remote\Tier;
 
 /**
  * A connection to queues in memory: the simplest implementation of a broker's guarantees. Its methods never suspend.
- * Letters arrive in a later turn of the loop, in the order in which they were sent.
+ * Messages arrive in a later turn of the loop, in the order in which they were sent.
  */
 final class MemoryBroker implements Broker
 {
     private bool $isCut = false;
 
-    /** @var array<int, array{string, \Closure(Letter): void, \Closure(): void}> its mailboxes */
+    /** @var array<int, array{string, \Closure(MailboxMessage): void, \Closure(): void}> its mailboxes */
     private array $mailboxes = [];
 
     /** @var array<int, int> ids of listeners in the engine, empty while the connection is cut */
@@ -52,14 +52,14 @@ final class MemoryBroker implements Broker
         return $this->isCut ? throw self::unavailable() : Tier::Durable;
     }
 
-    public function submit(string $queue, array $jobs, int $limit, string $mailbox, bool $maybeKnown): SubmitResult
+    public function submit(string $queue, array $jobs, int $backlog, string $mailbox, bool $maybeKnown): SubmitResult
     {
-        return $this->queue($queue)->submit($jobs, $limit, $mailbox);
+        return $this->queue($queue)->submit($jobs, $backlog, $mailbox);
     }
 
-    public function look(string $queue, array $ids, string $mailbox): array
+    public function states(string $queue, array $ids, string $mailbox): array
     {
-        return $this->queue($queue)->look($ids, $mailbox);
+        return $this->queue($queue)->states($ids, $mailbox);
     }
 
     public function withdraw(string $queue, array $ids): array
@@ -67,20 +67,20 @@ final class MemoryBroker implements Broker
         return $this->queue($queue)->withdraw($ids);
     }
 
-    public function recall(string $queue, array $ids): array
+    public function withdrawUnclaimed(string $queue, array $ids): array
     {
         return $this->queue($queue)->withdraw($ids, false);
     }
 
-    public function forget(string $queue, array $ids): void
+    public function dropOutcomes(string $queue, array $ids): void
     {
-        $this->queue($queue)->forget($ids);
+        $this->queue($queue)->dropOutcomes($ids);
     }
 
-    public function openMailbox(string $mailbox, \Closure $letter, \Closure $open): \Closure
+    public function openMailbox(string $mailbox, \Closure $onMessage, \Closure $onOpen): \Closure
     {
         $box = ++$this->last;
-        $this->mailboxes[$box] = [$mailbox, $letter, $open];
+        $this->mailboxes[$box] = [$mailbox, $onMessage, $onOpen];
         $this->open($box);
 
         return function () use ($box, $mailbox): void {
@@ -95,39 +95,39 @@ final class MemoryBroker implements Broker
         string $queue,
         string $owner,
         float $lease,
-        bool $joins,
-        string $about,
-        int $mostDead = \PHP_INT_MAX,
-        float $oldestDead = \INF,
+        bool $isNew,
+        string $description,
+        int $maxDead = \PHP_INT_MAX,
+        float $deadRetention = \INF,
     ): ?float {
-        return $this->queue($queue)->renew($owner, $lease, $joins, $mostDead, $oldestDead);
+        return $this->queue($queue)->renew($owner, $lease, $isNew, $maxDead, $deadRetention);
     }
 
     public function settle(
         string $queue,
         string $owner,
         array $settlements,
-        int $want,
+        int $maxClaims,
         float $retention,
-        int $first = 0,
-        ?int $begun = null,
+        int $firstNumber = 0,
+        ?int $lastBegun = null,
     ): Claim {
-        return $this->queue($queue)->settle($owner, $settlements, $want, $retention, $first, $begun);
+        return $this->queue($queue)->settle($owner, $settlements, $maxClaims, $retention, $firstNumber, $lastBegun);
     }
 
-    public function held(string $queue, string $owner, array $known): array
+    public function claimedJobs(string $queue, string $owner, array $known): array
     {
-        return $this->queue($queue)->held($owner, $known);
+        return $this->queue($queue)->claimedJobs($owner, $known);
     }
 
-    public function putItems(string $queue, string $owner, string $id, int $number, int $first, array $frames): ?int
+    public function putItems(string $queue, string $owner, string $id, int $number, int $offset, array $frames): ?int
     {
-        return $this->queue($queue)->putItems($owner, $id, $number, $first, $frames);
+        return $this->queue($queue)->putItems($owner, $id, $number, $offset, $frames);
     }
 
-    public function takeItems(string $queue, string $id, int $from, int $most): array
+    public function takeItems(string $queue, string $id, int $offset, int $limit): array
     {
-        return $this->queue($queue)->takeItems($id, $from, $most);
+        return $this->queue($queue)->takeItems($id, $offset, $limit);
     }
 
     public function leaveItems(string $queue, string $id): void
@@ -142,14 +142,14 @@ final class MemoryBroker implements Broker
         }
     }
 
-    public function figures(string $queue): array
+    public function statistics(string $queue): array
     {
-        return $this->queue($queue)->figures();
+        return $this->queue($queue)->statistics();
     }
 
-    public function list(string $queue, JobStatus $status, int $most): array
+    public function list(string $queue, JobStatus $status, int $limit): array
     {
-        return $this->queue($queue)->list($status, $most);
+        return $this->queue($queue)->list($status, $limit);
     }
 
     public function status(string $queue, string $id): ?JobStatus
@@ -189,11 +189,11 @@ final class MemoryBroker implements Broker
         if ($this->isCut || isset($this->listeners[$box])) {
             return;
         }
-        [$mailbox, $letter, $open] = $this->mailboxes[$box];
-        $this->listeners[$box] = $listener = $this->engine->listen($mailbox, $letter);
-        EventLoop::queue(function () use ($box, $listener, $open): void {
+        [$mailbox, $onMessage, $onOpen] = $this->mailboxes[$box];
+        $this->listeners[$box] = $listener = $this->engine->listen($mailbox, $onMessage);
+        EventLoop::queue(function () use ($box, $listener, $onOpen): void {
             if (($this->listeners[$box] ?? null) === $listener) {
-                $open();
+                $onOpen();
             }
         });
     }

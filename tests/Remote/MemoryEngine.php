@@ -6,7 +6,7 @@ namespace Spindle\Tests\Remote;
 
 use Revolt\EventLoop;
 use Spindle\Internal\Clock;
-use Spindle\Remote\Letter;
+use Spindle\Remote\MailboxMessage;
 
 /** The queues, mailboxes and clock that several {@see MemoryBroker}s share, as machines share an engine. */
 final class MemoryEngine
@@ -14,7 +14,7 @@ final class MemoryEngine
     /** @var array<string, MemoryQueue> */
     private array $queues = [];
 
-    /** @var array<string, array<int, \Closure(Letter): void>> listeners by mailbox */
+    /** @var array<string, array<int, \Closure(MailboxMessage): void>> listeners by mailbox */
     private array $listeners = [];
 
     private int $last = 0;
@@ -33,7 +33,7 @@ final class MemoryEngine
     }
 
     /**
-     * @param \Closure(Letter): void $read
+     * @param \Closure(MailboxMessage): void $read
      *
      * @return int for {@see forget()}
      */
@@ -53,14 +53,14 @@ final class MemoryEngine
     }
 
     /** @return bool whether a listener exists */
-    public function send(string $mailbox, Letter $letter): bool
+    public function send(string $mailbox, MailboxMessage $message): bool
     {
         $listeners = array_keys($this->listeners[$mailbox] ?? []);
         foreach ($listeners as $listener) {
-            EventLoop::queue(function () use ($mailbox, $listener, $letter): void {
+            EventLoop::queue(function () use ($mailbox, $listener, $message): void {
                 $read = $this->listeners[$mailbox][$listener] ?? null;
                 if ($read !== null) {
-                    $read($letter);
+                    $read($message);
                 }
             });
         }

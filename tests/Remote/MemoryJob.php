@@ -17,7 +17,7 @@ final class MemoryJob
     public float $due = 0.0;
     public int $number = 0;
     public int $crashes = 0;
-    public int $fails = 0;
+    public int $failures = 0;
     public bool $cancelled = false;
     public bool $lost = false;
     public bool $streamed = false;

@@ -10,7 +10,7 @@ use Spindle\Remote\Job;
 use Spindle\Remote\JobState;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\LeaseLostException;
-use Spindle\Remote\Letter;
+use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
 use Spindle\Remote\SubmitResult;
@@ -18,7 +18,7 @@ use Spindle\Remote\SubmitResult;
 /** One queue of a {@see MemoryEngine}. No operation depends on the number of jobs, except {@see list()}. */
 final class MemoryQueue
 {
-    /** Largest outcome in a letter in bytes. */
+    /** Largest outcome in a message in bytes. */
     private const INLINE = 65536;
 
     private const ITEMS_KEPT = 86400.0;
@@ -89,7 +89,7 @@ final class MemoryQueue
     private int $lastTicket = 0;
 
     /** Time of the last beat of any agent. */
-    private float $heard = \INF;
+    private float $lastBeat = \INF;
 
     public function __construct(private readonly MemoryEngine $engine)
     {
@@ -102,7 +102,7 @@ final class MemoryQueue
     }
 
     /** @param list<Job> $jobs */
-    public function submit(array $jobs, int $limit, string $mailbox): SubmitResult
+    public function submit(array $jobs, int $backlog, string $mailbox): SubmitResult
     {
         $this->expire();
         $taken = $added = 0;
@@ -117,7 +117,7 @@ final class MemoryQueue
                     $conflicts[] = $i;
                 }
             } else {
-                if (\count($this->jobs) >= $limit) {
+                if (\count($this->jobs) >= $backlog) {
                     break;
                 }
                 $added += $this->add(
@@ -132,7 +132,7 @@ final class MemoryQueue
         $this->wake($added);
         $due = $this->delayed->isEmpty() ? \INF : $this->delayed->top()[0] - $this->engine->now();
         if ($due < 2.0 && !$this->idle->isEmpty()) {
-            $this->engine->send($this->idle->bottom(), new Letter(due: max(0.0, $due)));
+            $this->engine->send($this->idle->bottom(), new MailboxMessage(nextDueIn: max(0.0, $due)));
         }
 
         return new SubmitResult($taken, $conflicts);
@@ -143,7 +143,7 @@ final class MemoryQueue
      *
      * @return array<string, JobState>
      */
-    public function look(array $ids, string $mailbox): array
+    public function states(array $ids, string $mailbox): array
     {
         $this->expire();
         $states = [];
@@ -160,7 +160,7 @@ final class MemoryQueue
     }
 
     /** @param list<string> $ids */
-    public function forget(array $ids): void
+    public function dropOutcomes(array $ids): void
     {
         foreach ($ids as $id) {
             unset($this->outcomes[$id]);
@@ -185,7 +185,7 @@ final class MemoryQueue
             if ($job?->status === 'running') {
                 if ($claimed) {
                     $job->cancelled = true;
-                    $this->engine->send($job->owner, new Letter(unwanted: [$id => $job->number]));
+                    $this->engine->send($job->owner, new MailboxMessage(withdrawn: [$id => $job->number]));
                 }
 
                 continue;
@@ -203,26 +203,26 @@ final class MemoryQueue
     }
 
     /** @throws LeaseLostException */
-    public function renew(string $owner, float $lease, bool $joins, int $mostDead, float $oldestDead): ?float
+    public function renew(string $owner, float $lease, bool $isNew, int $maxDead, float $deadRetention): ?float
     {
         $now = $this->engine->now();
-        if ($now - $this->heard >= $lease) { // the engine was away
+        if ($now - $this->lastBeat >= $lease) { // the engine was away
             foreach ($this->agents as $other) {
-                if ($other->end >= $this->heard && $other->end <= $now && $other->name !== $owner && !$other->spared) {
+                if ($other->end >= $this->lastBeat && $other->end <= $now && $other->name !== $owner && !$other->spared) {
                     $other->spared = true;
                     $other->end = $now + $lease / 2;
                     $this->ends->insert([$other->end, $other->name]);
                 }
             }
         }
-        $agent = $joins ? $this->agents[$owner] ??= new MemoryAgent($owner) : $this->agent($owner);
-        $this->heard = $now;
+        $agent = $isNew ? $this->agents[$owner] ??= new MemoryAgent($owner) : $this->agent($owner);
+        $this->lastBeat = $now;
         $agent->end = $now + $lease;
         $agent->spared = false;
         $this->ends->insert([$agent->end, $owner]);
-        $this->wake($this->promote() + $this->bury());
-        $kept = array_filter($this->dead, static fn(array $dead): bool => $dead[2] > $now - $oldestDead);
-        $kept = \array_slice($kept, -min($mostDead, max(1, \count($kept))), null, true);
+        $this->wake($this->promote() + $this->reclaimJobs());
+        $kept = array_filter($this->dead, static fn(array $dead): bool => $dead[2] > $now - $deadRetention);
+        $kept = \array_slice($kept, -min($maxDead, max(1, \count($kept))), null, true);
         $this->totals['forgotten_total'] += \count($this->dead) - \count($kept);
         $this->dead = $kept;
 
@@ -237,17 +237,17 @@ final class MemoryQueue
     public function settle(
         string $owner,
         array $settlements,
-        int $want,
+        int $maxClaims,
         float $retention,
         int $first = 0,
-        ?int $begun = null,
+        ?int $lastBegun = null,
     ): Claim {
         $agent = $this->agent($owner);
-        $agent->begun = $begun ?? $agent->begun;
+        $agent->begun = $lastBegun ?? $agent->begun;
         $this->expire();
         $stale = [];
-        /** @var array<array-key, array<string, string>> $letters */
-        $letters = [];
+        /** @var array<array-key, array<string, string>> $messages */
+        $messages = [];
         $ready = 0;
         foreach ($settlements as $settlement) {
             $job = $agent->jobs[$settlement->id] ?? null;
@@ -268,24 +268,24 @@ final class MemoryQueue
             }
             if (!\in_array($kind, [SettlementKind::Done, SettlementKind::Dead, SettlementKind::Cancelled], true)) {
                 $job->crashes = $settlement->crashes;
-                $job->fails = $settlement->fails;
+                $job->failures = $settlement->failures;
                 $ready += $this->add($job, $settlement->delay, $this->urgent);
             } else {
                 $this->end($job, $settlement, $kind, $retention);
                 foreach ($job->mailboxes as $mailbox) {
-                    $letters[$mailbox][$job->id] = \strlen($settlement->frame) > self::INLINE ? '' : $settlement->frame;
+                    $messages[$mailbox][$job->id] = \strlen($settlement->frame) > self::INLINE ? '' : $settlement->frame;
                 }
             }
             ++$this->totals[$kind === SettlementKind::Dead ? 'died_total' : $kind->counter()];
             $ready += $this->unlock($job);
         }
-        foreach ($letters as $mailbox => $outcomes) {
-            $this->engine->send((string) $mailbox, new Letter(outcomes: $outcomes));
+        foreach ($messages as $mailbox => $outcomes) {
+            $this->engine->send((string) $mailbox, new MailboxMessage(outcomes: $outcomes));
         }
         $ready += $this->promote();
-        $deliveries = $this->claim($agent, $want, $first);
-        if ($want > 0) {
-            $this->setIdle($agent, $want - \count($deliveries));
+        $deliveries = $this->claim($agent, $maxClaims, $first);
+        if ($maxClaims > 0) {
+            $this->setIdle($agent, $maxClaims - \count($deliveries));
         }
         $this->wake($ready - \count($deliveries));
 
@@ -299,7 +299,7 @@ final class MemoryQueue
      *
      * @throws LeaseLostException
      */
-    public function held(string $owner, array $known): array
+    public function claimedJobs(string $owner, array $known): array
     {
         $unknown = array_filter(
             $this->agent($owner)->jobs,
@@ -336,7 +336,7 @@ final class MemoryQueue
         $this->items[$id] = [$items, $next, $until];
         $this->expiring->insert([$until, $id]);
         if ($frames !== [] || $first === 0) {
-            $isHeard = $this->tell($job, new Letter(items: [$id]));
+            $isHeard = $this->notify($job, new MailboxMessage(items: [$id]));
             if (!$isHeard && $job->unheardSince !== null && $this->engine->now() - $job->unheardSince >= 10.0) {
                 return null;
             }
@@ -348,18 +348,18 @@ final class MemoryQueue
     }
 
     /** @return list<string> */
-    public function takeItems(string $id, int $from, int $most): array
+    public function takeItems(string $id, int $offset, int $limit): array
     {
         [$items, $next, $until] = $this->items[$id] ?? [[], 0, 0.0];
-        $left = array_filter($items, static fn(int $index): bool => $index >= $from, \ARRAY_FILTER_USE_KEY);
+        $left = array_filter($items, static fn(int $index): bool => $index >= $offset, \ARRAY_FILTER_USE_KEY);
         if (\count($left) < \count($items)) {
             $this->items[$id] = [$left, $next, $until];
             if (($this->jobs[$id]->status ?? '') === 'running') {
-                $this->engine->send($this->jobs[$id]->owner, new Letter(taken: [$id]));
+                $this->engine->send($this->jobs[$id]->owner, new MailboxMessage(taken: [$id]));
             }
         }
 
-        return \array_slice(array_values($left), 0, $most);
+        return \array_slice(array_values($left), 0, $limit);
     }
 
     public function leaveItems(string $id): void
@@ -367,7 +367,7 @@ final class MemoryQueue
         $job = $this->jobs[$id] ?? null;
         if ($job !== null && $job->status === 'running' && !$job->left) {
             $job->left = true;
-            $this->engine->send($job->owner, new Letter(taken: [$id]));
+            $this->engine->send($job->owner, new MailboxMessage(taken: [$id]));
         }
     }
 
@@ -375,12 +375,12 @@ final class MemoryQueue
     {
         $job = $this->jobs[$id] ?? null;
         if ($job !== null && $job->status === 'running' && $job->owner === $owner && $job->number === $number) {
-            $this->tell($job, new Letter(reports: [$id => $frame]));
+            $this->notify($job, new MailboxMessage(reports: [$id => $frame]));
         }
     }
 
     /** @return array<string, int> */
-    public function figures(): array
+    public function statistics(): array
     {
         $now = $this->engine->now();
         $oldest = $now;
@@ -398,7 +398,7 @@ final class MemoryQueue
     }
 
     /** @return array<string, array<string, int|float|string>> */
-    public function list(JobStatus $status, int $most): array
+    public function list(JobStatus $status, int $limit): array
     {
         $known = match ($status) {
             JobStatus::Waiting => array_map(
@@ -410,14 +410,14 @@ final class MemoryQueue
                     'owner' => $job->owner,
                     'number' => $job->number,
                     'crashes' => $job->crashes,
-                    'fails' => $job->fails,
+                    'fails' => $job->failures,
                     'since' => self::milliseconds($job->since),
                 ],
                 array_filter($this->jobs, static fn(MemoryJob $job): bool => $job->status === 'running'),
             ),
             JobStatus::Delayed => array_map(
                 static fn(MemoryJob $job): array
-                    => ['due' => self::milliseconds($job->due), 'crashes' => $job->crashes, 'fails' => $job->fails],
+                    => ['due' => self::milliseconds($job->due), 'crashes' => $job->crashes, 'fails' => $job->failures],
                 $this->inOrderOfDelay(),
             ),
             JobStatus::Dead => array_map(static function (array $dead): array {
@@ -429,7 +429,7 @@ final class MemoryQueue
             JobStatus::Done => [],
         };
 
-        return \array_slice($known, 0, $most);
+        return \array_slice($known, 0, $limit);
     }
 
     public function status(string $id): ?JobStatus
@@ -479,7 +479,7 @@ final class MemoryQueue
             $agent->idle = 0;
             $agent->left = true;
             $this->ends->insert([$agent->end, $owner]);
-            $this->wake($this->bury());
+            $this->wake($this->reclaimJobs());
         }
     }
 
@@ -538,7 +538,7 @@ final class MemoryQueue
         $this->outcomes[$job->id] = [$settlement->frame, $until, $job->frame];
         $this->expiring->insert([$until, $job->id]);
         if ($kind === SettlementKind::Dead) {
-            $this->dead[$job->id] = [$job, $settlement->why, $job->since];
+            $this->dead[$job->id] = [$job, $settlement->reason, $job->since];
         }
     }
 
@@ -575,7 +575,7 @@ final class MemoryQueue
     }
 
     /** @return int number of claimable jobs whose owner's lease has ended */
-    private function bury(): int
+    private function reclaimJobs(): int
     {
         $ready = 0;
         $now = $this->engine->now();
@@ -598,11 +598,11 @@ final class MemoryQueue
     }
 
     /** @return list<Delivery> */
-    private function claim(MemoryAgent $agent, int $want, int $first): array
+    private function claim(MemoryAgent $agent, int $maxClaims, int $first): array
     {
         $deliveries = [];
         foreach ([$this->urgent, $this->ready] as $line) {
-            while (\count($deliveries) < $want && ($job = $this->first($line)) !== null) {
+            while (\count($deliveries) < $maxClaims && ($job = $this->first($line)) !== null) {
                 $line->dequeue();
                 if ($job->refusedBy === $agent->name && \count($this->agents) > 1) {
                     $this->add($job, 0.2, $line);
@@ -644,7 +644,7 @@ final class MemoryQueue
             $job->id,
             $job->number,
             $job->crashes,
-            $job->fails,
+            $job->failures,
             $job->cancelled,
             $job->lost,
             $job->streamed,
@@ -718,17 +718,17 @@ final class MemoryQueue
             $free = $agent->idle ?? 0;
             if ($agent !== null && $free > 0) {
                 $agent->idle = 0;
-                $jobs -= $this->engine->send($agent->name, new Letter(work: true)) ? $free : 0;
+                $jobs -= $this->engine->send($agent->name, new MailboxMessage(jobsAvailable: true)) ? $free : 0;
             }
         }
     }
 
     /** @return bool whether a listener exists */
-    private function tell(MemoryJob $job, Letter $letter): bool
+    private function notify(MemoryJob $job, MailboxMessage $message): bool
     {
         $isHeard = false;
         foreach ($job->mailboxes as $mailbox) {
-            $isHeard = $this->engine->send($mailbox, $letter) || $isHeard;
+            $isHeard = $this->engine->send($mailbox, $message) || $isHeard;
         }
 
         return $isHeard;

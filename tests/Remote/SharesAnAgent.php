@@ -147,8 +147,8 @@ trait SharesAnAgent
 
     private static function isQueueEmpty(): bool
     {
-        $figures = (new RedisBroker(Redis::shared()->address()))->figures(self::$sharedQueue);
+        $statistics = (new RedisBroker(Redis::shared()->address()))->statistics(self::$sharedQueue);
 
-        return $figures['waiting'] + $figures['running'] + $figures['delayed'] + $figures['blocked'] === 0;
+        return $statistics['waiting'] + $statistics['running'] + $statistics['delayed'] + $statistics['blocked'] === 0;
     }
 }

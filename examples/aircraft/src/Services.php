@@ -119,7 +119,7 @@ final class Services extends Container
         return new RemoteExecutor(
             new RedisBroker($settings->broker),
             'certificates',
-            retries: new JobRetryPolicy(tries: 1, crashes: 2),
+            retries: new JobRetryPolicy(attempts: 1, crashes: 2),
             options: new RemoteOptions(timeout: self::TASK_TIMEOUT, patience: $settings->wait),
         );
     }

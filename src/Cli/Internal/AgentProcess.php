@@ -45,12 +45,12 @@ final class AgentProcess
     private int $status = ExitStatus::OK;
 
     /** @var DeferredFuture<int> the status to exit with at once */
-    private readonly DeferredFuture $ended;
+    private readonly DeferredFuture $exitStatus;
 
     private readonly Terminal $terminal;
 
     /** A server that never listens. The address for operators reports its statistics and checks. */
-    private readonly HttpServer $subject;
+    private readonly HttpServer $server;
 
     public function __construct(private readonly WorkOptions $options, private readonly LoggerInterface $log)
     {
@@ -71,13 +71,13 @@ final class AgentProcess
         }
         $this->stop = new DeferredCancellation();
         $this->end = new DeferredCancellation();
-        $this->ended = new DeferredFuture();
+        $this->exitStatus = new DeferredFuture();
         $this->terminal = new Terminal();
-        $this->subject = new HttpServer(new Application(
+        $this->server = new HttpServer(new Application(
             static fn(): Response => Response::text("Not Found\n", 404),
             statistics: $this->agents,
             checks: ['broker' => static function () use ($options): void {
-                $options->broker->figures((string) array_key_first($options->queues));
+                $options->broker->statistics((string) array_key_first($options->queues));
             }],
         ));
     }
@@ -90,10 +90,10 @@ final class AgentProcess
     public function run(): int
     {
         $admin = $this->options->admin === null ? null : $this->openAdmin($this->options->admin);
-        $signals = $this->hear();
+        $signals = $this->watchSignals();
         try {
             /** @var int $status */
-            $status = awaitFirst([async($this->work(...)), $this->ended->getFuture()]);
+            $status = awaitFirst([async($this->work(...)), $this->exitStatus->getFuture()]);
 
             return $status;
         } finally {
@@ -130,7 +130,7 @@ final class AgentProcess
     private function openAdmin(string $address): HttpServer
     {
         $name = (string) preg_replace('~^\w+://|:\d+$~D', '', $address);
-        $admin = Admin::of($this->subject)
+        $admin = Admin::of($this->server)
             ->withLogger($this->log)
             ->withStatusPage()
             ->withHosts($name, ...$this->options->adminHosts);
@@ -148,28 +148,28 @@ final class AgentProcess
      *
      * @return array<string> watchers; empty without pcntl, when signals have their default effect
      */
-    private function hear(): array
+    private function watchSignals(): array
     {
         $ignored = IgnoredSignals::among([self::SIGINT, self::SIGTERM]);
-        $hear = fn(int $signal): string => EventLoop::onSignal($signal, fn() => $this->signalled($signal));
+        $watch = fn(int $signal): string => EventLoop::onSignal($signal, fn() => $this->onSignal($signal));
         try {
-            return array_map(EventLoop::unreference(...), array_map($hear, array_diff(self::SIGNALS, $ignored)));
+            return array_map(EventLoop::unreference(...), array_map($watch, array_diff(self::SIGNALS, $ignored)));
         } catch (UnsupportedFeatureException) {
             return [];
         }
     }
 
-    private function signalled(int $signal): void
+    private function onSignal(int $signal): void
     {
         match (true) {
             !$this->stop->isCancelled() => $signal === self::SIGHUP && !$this->terminal->isGone()
                 ? $this->reload()
-                : $this->drain(),
+                : $this->stop(),
             $signal === self::SIGHUP => null,
             !$this->end->isCancelled() => $this->end(
                 $signal === self::SIGINT ? ExitStatus::INTERRUPTED : ExitStatus::TERMINATED,
             ),
-            !$this->ended->isComplete() => $this->ended->complete($this->status),
+            !$this->exitStatus->isComplete() => $this->exitStatus->complete($this->status),
             default => null,
         };
     }
@@ -188,10 +188,10 @@ final class AgentProcess
         $this->log->info('Reloaded: new tasks run in new workers');
     }
 
-    private function drain(): void
+    private function stop(): void
     {
         $this->log->info('Stopping: what runs may finish, and what has not started is given back');
-        $this->subject->kill(); // makes the readiness check fail
+        $this->server->kill(); // makes the readiness check fail
         $this->stop->cancel();
     }
 }

@@ -22,7 +22,7 @@ enum QueueAction: string
     public function options(): array
     {
         return match ($this) {
-            self::Show => ['status', 'most'],
+            self::Show => ['status', 'limit'],
             self::Retry, self::Delete => ['all'],
             self::Purge => ['yes'],
         };

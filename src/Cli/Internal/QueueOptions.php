@@ -37,7 +37,7 @@ final class QueueOptions
         public readonly Broker $broker,
         public readonly ?array $ids,
         public readonly array $statuses,
-        public readonly int $most,
+        public readonly int $limit,
         public readonly bool $json,
     ) {}
 
@@ -57,7 +57,7 @@ final class QueueOptions
             );
         /** @var string $queue */
         $queue = $input->getArgument('queue');
-        self::refuseOthers($action, $input);
+        self::rejectForeignOptions($action, $input);
 
         return new self(
             $action,
@@ -65,13 +65,13 @@ final class QueueOptions
             GivenQueue::broker($given),
             self::ids($action, $given, $input),
             self::statuses($input),
-            self::most($given),
+            self::limit($given),
             $given->flag('json'),
         );
     }
 
     /** @throws UsageException */
-    private static function refuseOthers(QueueAction $action, InputInterface $input): void
+    private static function rejectForeignOptions(QueueAction $action, InputInterface $input): void
     {
         foreach (QueueAction::cases() as $other) {
             foreach (array_diff($other->options(), $action->options()) as $name) {
@@ -111,9 +111,9 @@ final class QueueOptions
             throw new UsageException("spindle queue {$action->value}: give the ids of dead letters, or --all");
         }
         foreach ($ids as $id) {
-            if (\strlen($id) > Job::LONGEST_NAME) {
+            if (\strlen($id) > Job::MAX_NAME_BYTES) {
                 throw new UsageException(
-                    "argument '{$id}': no job has an id of more than " . Job::LONGEST_NAME . ' characters',
+                    "argument '{$id}': no job has an id of more than " . Job::MAX_NAME_BYTES . ' characters',
                 );
             }
         }
@@ -143,13 +143,13 @@ final class QueueOptions
     }
 
     /** @throws UsageException */
-    private static function most(GivenOptions $given): int
+    private static function limit(GivenOptions $given): int
     {
         $allowed = 'a number of jobs from 1 to ' . self::MAX_JOBS;
-        $most = $given->number('most', $allowed) ?? self::DEFAULT_JOBS;
+        $limit = $given->number('limit', $allowed) ?? self::DEFAULT_JOBS;
 
-        return $most >= 1 && $most <= self::MAX_JOBS
-            ? $most
-            : throw UsageException::option('--most', (string) $most, $allowed);
+        return $limit >= 1 && $limit <= self::MAX_JOBS
+            ? $limit
+            : throw UsageException::option('--limit', (string) $limit, $allowed);
     }
 }

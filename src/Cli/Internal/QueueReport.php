@@ -21,12 +21,12 @@ final class QueueReport
     ];
 
     /**
-     * @param array<string, int>                                           $figures
+     * @param array<string, int>                                           $statistics
      * @param array<string, array<string, array<string, int|float|string>>> $jobs details of jobs, by status and id
      */
     public function __construct(
         private readonly string $queue,
-        private readonly array $figures,
+        private readonly array $statistics,
         private readonly array $jobs,
     ) {}
 
@@ -42,7 +42,7 @@ final class QueueReport
         );
 
         return json_encode(
-            ['queue' => $this->queue, 'figures' => $this->figures, 'jobs' => $jobs],
+            ['queue' => $this->queue, 'figures' => $this->statistics, 'jobs' => $jobs],
             \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES,
         );
     }
@@ -63,7 +63,7 @@ final class QueueReport
     /** @return list<string> */
     private function summary(): array
     {
-        $number = fn(string $name): int => $this->figures[$name] ?? 0;
+        $number = fn(string $name): int => $this->statistics[$name] ?? 0;
         $remarks = [
             'waiting' => $number('waiting') > 0
                 ? 'the oldest for ' . Duration::format($number('oldest_ms') / 1000)
@@ -101,9 +101,9 @@ final class QueueReport
             ];
         }
         $lines = self::aligned($rows);
-        $more = ($this->figures[$status->value] ?? 0) - \count($known);
+        $more = ($this->statistics[$status->value] ?? 0) - \count($known);
 
-        return $more > 0 ? [...$lines, "  and {$more} more (see --most)"] : $lines;
+        return $more > 0 ? [...$lines, "  and {$more} more (see --limit)"] : $lines;
     }
 
     private static function cell(string $column, int|float|string $value): string

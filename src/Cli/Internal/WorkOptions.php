@@ -52,7 +52,7 @@ final class WorkOptions
 
         return new self(
             self::shares($weights, self::workers($given)),
-            self::unprivileged($given, GivenQueue::broker($given)),
+            self::rejectRoot($given, GivenQueue::broker($given)),
             GivenQueue::keys(),
             self::agent($given),
             self::admin($given),
@@ -113,7 +113,7 @@ final class WorkOptions
     }
 
     /** @throws UsageException */
-    private static function unprivileged(GivenOptions $given, Broker $broker): Broker
+    private static function rejectRoot(GivenOptions $given, Broker $broker): Broker
     {
         $isRoot = \function_exists('posix_geteuid') ? posix_geteuid() === 0 : @fileowner('/proc/self') === 0;
 

@@ -20,7 +20,7 @@ use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Delivery;
 use Spindle\Remote\Keys;
 use Spindle\Remote\LeaseLostException;
-use Spindle\Remote\Letter;
+use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\TamperedFrameException;
 use Spindle\Worker\WorkerCrashedException;
@@ -51,7 +51,7 @@ final class AgentLease
     private const BEATS_PER_REPAIR = 5;
 
     private readonly string $owner;
-    private readonly JobSettlement $verdicts;
+    private readonly JobSettlement $settlements;
     private readonly Backoff $backoff;
 
     /** @var array<string, ClaimedJob> all claimed jobs, by id */
@@ -61,67 +61,67 @@ final class AgentLease
     private array $waiting = [];
 
     /** @var array<string, int> claim numbers of withdrawn jobs that have not arrived, by job id; kept for two beats */
-    private array $unwanted = [];
+    private array $withdrawn = [];
 
-    /** @var array<string, int> entries of $unwanted that existed at the last beat */
-    private array $unwantedBefore = [];
+    /** @var array<string, int> entries of $withdrawn that existed at the last beat */
+    private array $withdrawnBefore = [];
 
     /** @var list<Settlement> */
-    private array $settlements = [];
+    private array $pendingSettlements = [];
 
     /** Bytes of settlements that the engine has not confirmed, and bytes of the claimed jobs. */
     private int $settlementBytes = 0;
     private int $jobBytes = 0;
 
     private int $capacity;
-    private bool $exchanging = false;
-    private bool $asked = false;
-    private bool $draining = false;
-    private bool $renewing = false;
+    private bool $isExchanging = false;
+    private bool $isExchangeRequested = false;
+    private bool $isStopping = false;
+    private bool $isRenewing = false;
 
     /** Time until which the agent waits for an engine that is away; shortened when running jobs are given back. */
-    private float $patientUntil = \INF;
+    private float $retriesUntil = \INF;
 
     /** Whether a job was verified, which shows that the keys are those of the queue. */
     private bool $hasVerified = false;
 
     /** Claims in a row without a verifiable job, the end of the pause after them, and the reason for the stop. */
     private int $refusals = 0;
-    private float $pausedUntil = 0.0;
+    private float $claimsPausedUntil = 0.0;
     private ?TamperedFrameException $refusal = null;
 
     private ?string $stopTimer = null;
 
     /** Timer for the end of the next delay, and the time when it expires. */
-    private ?string $due = null;
+    private ?string $dueTimer = null;
     private float $dueAt = 0.0;
 
     /**
      * Jobs are numbered in the order of their claims. These are the last reserved number, the last one that the pool
      * has, and the last one that the broker knows to have begun.
      */
-    private int $lastNumber = 0;
-    private int $lastHanded = 0;
-    private int $lastTold = 0;
+    private int $lastReserved = 0;
+    private int $lastPooled = 0;
+    private int $lastReported = 0;
 
-    /** Whether an answer or a letter may be lost, so that claimed or withdrawn jobs are unknown here. */
-    private bool $doubts = false;
+    /** Whether an answer or a message may be lost, so that claimed or withdrawn jobs are unknown here. */
+    private bool $mayHaveMissedMessages = false;
     private ?\Throwable $failure = null;
 
     /** When the lease ends unless it is renewed, in seconds of {@see Clock::now()}. */
     private float $leaseEnds = 0.0;
 
-    private int $settled = 0;
+    private int $settledSinceBeat = 0;
     private int $beats = 0;
 
     /** @var Suspension<null>|null */
-    private ?Suspension $server = null;
+    private ?Suspension $suspension = null;
 
     public function __construct(
         private readonly Broker $broker,
         private readonly string $queue,
         private readonly int $workers,
-        private readonly JobRunner $workshop,
+        private readonly JobRunner $runner,
         Keys $keys,
         private readonly AgentOptions $options,
         private readonly int $maxResult,
@@ -130,13 +130,13 @@ final class AgentLease
         $host = (string) preg_replace('/[^A-Za-z0-9.-]+/', '-', (string) gethostname());
         // host names are not unique
         $this->owner = substr($host, 0, 40) . ':' . getmypid() . ':' . bin2hex(random_bytes(6));
-        $this->verdicts = new JobSettlement($keys, $queue, $this->owner, $maxResult);
+        $this->settlements = new JobSettlement($keys, $queue, $this->owner, $maxResult);
         $this->backoff = new Backoff(0.05, 2.0, 2.0, 0.5);
         $this->capacity = $workers;
     }
 
     /** Returns the owner name when none of its jobs runs any more; otherwise null. */
-    public function ended(): ?string
+    public function idleOwner(): ?string
     {
         return $this->jobs === [] ? $this->owner : null;
     }
@@ -144,16 +144,16 @@ final class AgentLease
     /** Returns whether the engine has answered a claim. */
     public function hasServed(): bool
     {
-        return $this->lastTold > 0;
+        return $this->lastReported > 0;
     }
 
-    public function inHand(): int
+    public function jobCount(): int
     {
         return \count($this->jobs);
     }
 
     /** @throws \Spindle\Remote\BrokerException */
-    public function begin(): void
+    public function start(): void
     {
         $tier = $this->broker->tier();
         $this->renew(true);
@@ -169,18 +169,18 @@ final class AgentLease
      */
     public function serve(Cancellation $stop, Cancellation $end): void
     {
-        $close = $this->broker->openMailbox($this->owner, $this->read(...), $this->doubt(...));
+        $close = $this->broker->openMailbox($this->owner, $this->onMessage(...), $this->onMailboxOpen(...));
         $beat = EventLoop::repeat($this->options->beat, $this->beat(...));
-        $subscription = $stop->subscribe($this->drain(...));
+        $subscription = $stop->subscribe($this->stop(...));
         $ending = $end->subscribe($this->giveBack(...));
-        $this->workshop->onReport = $this->report(...);
+        $this->runner->onReport = $this->report(...);
         try {
-            $this->poke();
-            $this->server = EventLoop::getSuspension();
-            $this->server->suspend();
+            $this->requestExchange();
+            $this->suspension = EventLoop::getSuspension();
+            $this->suspension->suspend();
             $failure = $this->failure;
             if ($failure !== null) {
-                $this->awaitEnd();
+                $this->awaitRunningJobs();
 
                 throw $failure;
             }
@@ -195,25 +195,25 @@ final class AgentLease
                 EventLoop::cancel($this->stopTimer);
             }
             EventLoop::cancel($beat);
-            $this->stopDue();
+            $this->cancelDueTimer();
             $close();
             $this->release($this->settlementBytes);
         }
     }
 
-    private function read(Letter $letter): void
+    private function onMessage(MailboxMessage $message): void
     {
-        if ($letter->work) {
-            $this->poke();
+        if ($message->jobsAvailable) {
+            $this->requestExchange();
         }
-        if ($letter->due !== null) {
-            $this->pokeIn($letter->due);
+        if ($message->nextDueIn !== null) {
+            $this->requestExchangeIn($message->nextDueIn);
         }
-        foreach ($letter->unwanted as $id => $number) {
+        foreach ($message->withdrawn as $id => $number) {
             $this->cancel($id, $number);
         }
-        foreach ($letter->taken as $id) {
-            ($this->jobs[$id] ?? null)?->tell();
+        foreach ($message->taken as $id) {
+            ($this->jobs[$id] ?? null)?->notify();
         }
     }
 
@@ -222,19 +222,19 @@ final class AgentLease
     {
         $job = $this->jobs[$id] ?? null;
         if ($job === null) {
-            $this->unwanted[$id] = $number; // the letter has overtaken the answer with the job
+            $this->withdrawn[$id] = $number; // the message has overtaken the answer with the job
         } elseif ($job->delivery->number === $number) {
             isset($this->waiting[$id])
-                ? $this->settle($job, $this->verdicts->cancelled($job->delivery))
+                ? $this->settle($job, $this->settlements->cancelled($job->delivery))
                 : $job->cancel();
         }
     }
 
-    /** Asks the broker for the owner's jobs after the mailbox was opened, because letters may have been lost before. */
-    private function doubt(): void
+    /** Asks the broker for the owner's jobs after the mailbox was opened, because messages may have been lost before. */
+    private function onMailboxOpen(): void
     {
-        $this->doubts = true;
-        $this->poke();
+        $this->mayHaveMissedMessages = true;
+        $this->requestExchange();
     }
 
     /** Sends a task's report to the mailboxes, or starts the time limit of a task that has begun. */
@@ -255,16 +255,16 @@ final class AgentLease
                 $this->owner,
                 $job->delivery->id,
                 $job->delivery->number,
-                $this->verdicts->report($job->delivery, $bytes),
+                $this->settlements->report($job->delivery, $bytes),
             )
-            : $job->started();
+            : $job->startTimeLimit();
     }
 
-    private function drain(): void
+    private function stop(): void
     {
-        $this->draining = true;
+        $this->isStopping = true;
         foreach ($this->waiting as $job) {
-            $this->settle($job, $this->verdicts->released($job->delivery));
+            $this->settle($job, $this->settlements->released($job->delivery));
         }
         if ($this->options->stopTimeout !== null) {
             $this->stopTimer = EventLoop::unreference(EventLoop::delay(
@@ -272,16 +272,16 @@ final class AgentLease
                 $this->giveBack(...),
             ));
         }
-        $this->poke();
+        $this->requestExchange();
     }
 
     /** Ends the running jobs and gives them back. That counts neither as an attempt nor as a crash. */
     private function giveBack(): void
     {
-        if (!$this->draining) {
+        if (!$this->isStopping) {
             return;
         }
-        $this->patientUntil = min($this->patientUntil, Clock::now() + $this->options->margin);
+        $this->retriesUntil = min($this->retriesUntil, Clock::now() + $this->options->margin);
         $this->logger->warning('{count} jobs that run are ended and given back', ['count' => \count($this->jobs)]);
         foreach ($this->jobs as $job) {
             $job->giveBack();
@@ -290,30 +290,30 @@ final class AgentLease
 
     private function beat(): void
     {
-        if ($this->isLate()) {
+        if ($this->isExpiring()) {
             $this->abandon(LeaseLostException::of($this->owner));
 
             return;
         }
-        if ($this->renewing) {
+        if ($this->isRenewing) {
             return;
         }
-        $this->unwanted = array_diff_key($this->unwanted, $this->unwantedBefore);
-        $this->unwantedBefore = $this->unwanted;
-        $rate = $this->settled / $this->options->beat;
-        $this->settled = 0;
+        $this->withdrawn = array_diff_key($this->withdrawn, $this->withdrawnBefore);
+        $this->withdrawnBefore = $this->withdrawn;
+        $rate = $this->settledSinceBeat / $this->options->beat;
+        $this->settledSinceBeat = 0;
         $this->capacity = (int) max($this->workers, min(self::MAX_CLAIMED_JOBS, $rate * self::CLAIM_SECONDS));
         $running = \count($this->jobs) - \count($this->waiting);
         // other agents may be free for them
         foreach (\array_slice($this->waiting, max(0, $this->capacity - $running), null, true) as $job) {
-            $this->settle($job, $this->verdicts->released($job->delivery));
+            $this->settle($job, $this->settlements->released($job->delivery));
         }
-        $this->renewing = true;
+        $this->isRenewing = true;
         try {
-            $this->renewAgain();
+            $this->renewWithRetries();
             if (++$this->beats % self::BEATS_PER_REPAIR === 0) {
-                $this->doubts = true;
-                $this->workshop->queue = $this->broker->figures($this->queue);
+                $this->mayHaveMissedMessages = true;
+                $this->runner->queueStatistics = $this->broker->statistics($this->queue);
                 $repaired = $this->broker->repair($this->queue);
                 if ($repaired > 0) {
                     $this->logger->error(
@@ -322,13 +322,13 @@ final class AgentLease
                     );
                 }
             }
-            $this->poke();
+            $this->requestExchange();
         } catch (BrokerUnavailableException $failure) {
             $this->logger->warning($failure->getMessage());
         } catch (\Throwable $failure) {
             $this->abandon($failure);
         } finally {
-            $this->renewing = false;
+            $this->isRenewing = false;
         }
     }
 
@@ -338,9 +338,9 @@ final class AgentLease
      * @throws LeaseLostException
      * @throws \Spindle\Remote\BrokerException
      */
-    private function renewAgain(): void
+    private function renewWithRetries(): void
     {
-        for ($failures = 1; $this->server !== null; ++$failures) {
+        for ($failures = 1; $this->suspension !== null; ++$failures) {
             try {
                 $this->renew(false);
 
@@ -352,15 +352,15 @@ final class AgentLease
         }
     }
 
-    private function isLate(): bool
+    private function isExpiring(): bool
     {
         return Clock::now() > $this->leaseEnds - $this->options->margin;
     }
 
     private function renew(bool $joins): void
     {
-        $asked = Clock::now();
-        $due = $this->broker->renew(
+        $sentAt = Clock::now();
+        $dueIn = $this->broker->renew(
             $this->queue,
             $this->owner,
             $this->options->lease,
@@ -369,44 +369,44 @@ final class AgentLease
             $this->options->maxDead,
             $this->options->deadRetention,
         );
-        $this->leaseEnds = $asked + $this->options->lease;
+        $this->leaseEnds = $sentAt + $this->options->lease;
         if ($this->failure === null) {
-            $this->workshop->permit($this->leaseEnds - $this->options->margin / 2);
+            $this->runner->extend($this->leaseEnds - $this->options->margin / 2);
         }
-        if ($due !== null && $due < $this->options->beat) {
-            $this->pokeIn($due);
+        if ($dueIn !== null && $dueIn < $this->options->beat) {
+            $this->requestExchangeIn($dueIn);
         }
     }
 
     /** Asks for jobs again in $seconds, when the delay of a job is over. One timer waits for the earliest of them. */
-    private function pokeIn(float $seconds): void
+    private function requestExchangeIn(float $seconds): void
     {
         $time = Clock::now() + $seconds + self::ROUNDING_SECONDS;
-        if ($this->due !== null && $this->dueAt <= $time) {
+        if ($this->dueTimer !== null && $this->dueAt <= $time) {
             return;
         }
-        $this->stopDue();
+        $this->cancelDueTimer();
         $this->dueAt = $time;
-        $this->due = EventLoop::unreference(EventLoop::delay($seconds + self::ROUNDING_SECONDS, function (): void {
-            $this->due = null;
-            $this->poke();
+        $this->dueTimer = EventLoop::unreference(EventLoop::delay($seconds + self::ROUNDING_SECONDS, function (): void {
+            $this->dueTimer = null;
+            $this->requestExchange();
         }));
     }
 
-    private function stopDue(): void
+    private function cancelDueTimer(): void
     {
-        if ($this->due !== null) {
-            EventLoop::cancel($this->due);
-            $this->due = null;
+        if ($this->dueTimer !== null) {
+            EventLoop::cancel($this->dueTimer);
+            $this->dueTimer = null;
         }
     }
 
     /** Starts an exchange, because there may be something to settle or to claim. */
-    private function poke(): void
+    private function requestExchange(): void
     {
-        $this->asked = true;
-        if (!$this->exchanging && $this->failure === null) {
-            $this->exchanging = true;
+        $this->isExchangeRequested = true;
+        if (!$this->isExchanging && $this->failure === null) {
+            $this->isExchanging = true;
             EventLoop::queue($this->exchange(...));
         }
     }
@@ -416,37 +416,37 @@ final class AgentLease
     {
         $failures = 0;
         try {
-            while ($this->failure === null && $this->asked) {
-                $this->asked = false;
-                $settlements = [];
+            while ($this->failure === null && $this->isExchangeRequested) {
+                $this->isExchangeRequested = false;
+                $batch = [];
                 try {
-                    if ($this->doubts) {
-                        $this->asked = true;
-                        $this->doubts = false;
-                        $this->takeHeld();
+                    if ($this->mayHaveMissedMessages) {
+                        $this->isExchangeRequested = true;
+                        $this->mayHaveMissedMessages = false;
+                        $this->recoverClaims();
 
                         continue; // unless the lease was lost while waiting
                     }
-                    $settlements = $this->someSettlements();
+                    $batch = $this->takeSettlements();
                     $want = $this->mayClaim() ? max(0, $this->capacity - \count($this->jobs)) : 0;
-                    $begun = $this->mayHaveBegun();
-                    if ($settlements === [] && $want === 0 && $begun === $this->lastTold) {
+                    $begun = $this->lastThatMayBegin();
+                    if ($batch === [] && $want === 0 && $begun === $this->lastReported) {
                         break;
                     }
-                    $first = $this->lastNumber + 1;
-                    $this->lastNumber += $want;
+                    $first = $this->lastReserved + 1;
+                    $this->lastReserved += $want;
                     $claim = $this->broker->settle(
                         $this->queue,
                         $this->owner,
-                        $settlements,
+                        $batch,
                         $want,
                         $this->options->retention,
                         $first,
-                        $begun === $this->lastTold ? null : $begun,
+                        $begun === $this->lastReported ? null : $begun,
                     );
-                    $this->lastTold = $begun;
+                    $this->lastReported = $begun;
                 } catch (BrokerUnavailableException $failure) {
-                    array_unshift($this->settlements, ...$settlements);
+                    array_unshift($this->pendingSettlements, ...$batch);
                     $this->recover($failure, ++$failures);
 
                     continue;
@@ -454,15 +454,15 @@ final class AgentLease
                 $failures = 0;
                 $this->release(array_sum(array_map(
                     static fn(Settlement $settlement): int => \strlen($settlement->frame),
-                    $settlements,
+                    $batch,
                 )));
-                $this->settled += \count($settlements);
-                $this->workshop->counters['stale_total'] += \count($claim->stale);
+                $this->settledSinceBeat += \count($batch);
+                $this->runner->counters['stale_total'] += \count($claim->stale);
                 $ranOut = $this->waiting === [];
-                $this->take($claim->deliveries, $first);
+                $this->addClaimed($claim->deliveries, $first);
                 if ($want > 0 && \count($claim->deliveries) === $want) {
-                    $this->asked = true;
-                    if ($ranOut && \count($settlements) >= $this->workers) {
+                    $this->isExchangeRequested = true;
+                    if ($ranOut && \count($batch) >= $this->workers) {
                         // jobs finish faster than the engine answers: claim more at once
                         $this->capacity = min(self::MAX_CLAIMED_JOBS, $this->capacity + $this->workers);
                     }
@@ -471,49 +471,49 @@ final class AgentLease
         } catch (\Throwable $failure) {
             $this->abandon($failure);
         } finally {
-            $this->exchanging = false;
+            $this->isExchanging = false;
         }
-        if ($this->draining && $this->jobs === [] && $this->settlements === []) {
-            $this->end();
+        if ($this->isStopping && $this->jobs === [] && $this->pendingSettlements === []) {
+            $this->finish();
         }
     }
 
     private function mayClaim(): bool
     {
-        return !$this->draining
-            && $this->jobBytes < $this->workshop->budget->bytes
-            && Clock::now() >= $this->pausedUntil;
+        return !$this->isStopping
+            && $this->jobBytes < $this->runner->budget->bytes
+            && Clock::now() >= $this->claimsPausedUntil;
     }
 
     /** Returns the number of the last claim that may begin before the next request: the pool has it, or room for it. */
-    private function mayHaveBegun(): int
+    private function lastThatMayBegin(): int
     {
         return $this->waiting === []
-            ? max($this->lastHanded, $this->lastNumber + $this->depth() - \count($this->jobs))
-            : $this->lastHanded;
+            ? max($this->lastPooled, $this->lastReserved + $this->poolCapacity() - \count($this->jobs))
+            : $this->lastPooled;
     }
 
     /** Returns the largest number of jobs in the pool. */
-    private function depth(): int
+    private function poolCapacity(): int
     {
         return max($this->workers, (int) ($this->capacity * self::POOL_SECONDS / self::CLAIM_SECONDS));
     }
 
     /** @return list<Settlement> as many as one request may have; the others stay for the next */
-    private function someSettlements(): array
+    private function takeSettlements(): array
     {
         $size = 0;
-        foreach ($this->settlements as $i => $settlement) {
+        foreach ($this->pendingSettlements as $i => $settlement) {
             $size += \strlen($settlement->frame);
             if ($size > self::MAX_REQUEST_BYTES && $i > 0) {
-                $this->asked = true;
+                $this->isExchangeRequested = true;
 
-                return array_splice($this->settlements, 0, $i);
+                return array_splice($this->pendingSettlements, 0, $i);
             }
         }
-        [$settlements, $this->settlements] = [$this->settlements, []];
+        [$batch, $this->pendingSettlements] = [$this->pendingSettlements, []];
 
-        return $settlements;
+        return $batch;
     }
 
     /**
@@ -524,14 +524,14 @@ final class AgentLease
      */
     private function recover(BrokerUnavailableException $failure, int $failures): void
     {
-        if (Clock::now() > $this->patientUntil) {
+        if (Clock::now() > $this->retriesUntil) {
             throw $failure;
         }
         $this->logger->warning($failure->getMessage());
         \Amp\delay($this->backoff->after($failures));
-        $this->asked = true;
+        $this->isExchangeRequested = true;
         try {
-            $this->takeHeld();
+            $this->recoverClaims();
         } catch (BrokerUnavailableException $again) {
             if ($this->failure === null) {
                 $this->recover($again, $failures + 1);
@@ -540,29 +540,29 @@ final class AgentLease
     }
 
     /** Takes jobs of lost answers, and ends withdrawn ones. Must not run while the answer to a claim may arrive. */
-    private function takeHeld(): void
+    private function recoverClaims(): void
     {
-        $known = array_column($this->settlements, 'number', 'id');
+        $known = array_column($this->pendingSettlements, 'number', 'id');
         foreach ($this->jobs as $id => $job) {
             $known[$id] = $job->delivery->number; // the later claim, when an earlier one is not settled yet
         }
         $deliveries = [];
-        foreach ($this->broker->held($this->queue, $this->owner, $known) as $delivery) {
+        foreach ($this->broker->claimedJobs($this->queue, $this->owner, $known) as $delivery) {
             if (($known[$delivery->id] ?? 0) === $delivery->number) {
                 $this->cancel($delivery->id, $delivery->number);
             } else {
                 $deliveries[] = $delivery;
             }
         }
-        $this->lastHanded = $this->lastNumber; // the numbers of these jobs are not known, so all may have begun
-        $this->take($deliveries, 0);
+        $this->lastPooled = $this->lastReserved; // the numbers of these jobs are not known, so all may have begun
+        $this->addClaimed($deliveries, 0);
     }
 
     /**
      * @param list<Delivery> $deliveries
      * @param int            $first      number of the first claim
      */
-    private function take(array $deliveries, int $first): void
+    private function addClaimed(array $deliveries, int $first): void
     {
         if ($this->failure !== null) {
             return; // other agents may claim them soon
@@ -570,7 +570,7 @@ final class AgentLease
         $refusals = [];
         foreach ($deliveries as $i => $delivery) {
             try {
-                $job = $this->verdicts->open($delivery, $first + $i);
+                $job = $this->settlements->open($delivery, $first + $i);
                 $this->hasVerified = true;
             } catch (TamperedFrameException $refused) {
                 $this->logger->error($refused->getMessage());
@@ -578,20 +578,20 @@ final class AgentLease
 
                 continue;
             }
-            $verdict = match (true) {
-                ($this->unwanted[$delivery->id] ?? 0) === $delivery->number => $this->verdicts->cancelled($delivery),
-                $this->draining => $this->verdicts->released($delivery),
-                default => $this->verdicts->beforehand($job),
+            $settlement = match (true) {
+                ($this->withdrawn[$delivery->id] ?? 0) === $delivery->number => $this->settlements->cancelled($delivery),
+                $this->isStopping => $this->settlements->released($delivery),
+                default => $this->settlements->withoutRun($job),
             };
-            if ($verdict !== null) {
-                $this->say($verdict);
+            if ($settlement !== null) {
+                $this->addSettlement($settlement);
             } else {
                 $this->jobs[$delivery->id] = $this->waiting[$delivery->id] = $job;
                 $this->jobBytes += \strlen($delivery->frame);
             }
         }
-        $this->refuse($refusals);
-        $this->hand();
+        $this->handleRefusals($refusals);
+        $this->fillPool();
     }
 
     /**
@@ -600,22 +600,22 @@ final class AgentLease
      *
      * @param list<array{Delivery, TamperedFrameException}> $refusals
      */
-    private function refuse(array $refusals): void
+    private function handleRefusals(array $refusals): void
     {
         $pause = self::REFUSAL_PAUSE_SECONDS * 2 ** $this->refusals;
         foreach ($refusals as [$delivery, $refused]) { // delayed, so that the next claim gets other jobs
-            $this->say(
+            $this->addSettlement(
                 $this->hasVerified
-                    ? $this->verdicts->refused($delivery, $refused)
-                    : $this->verdicts->released($delivery, 2 * $pause),
+                    ? $this->settlements->refused($delivery, $refused)
+                    : $this->settlements->released($delivery, 2 * $pause),
             );
         }
-        if ($refusals === [] || $this->hasVerified || $this->draining) {
+        if ($refusals === [] || $this->hasVerified || $this->isStopping) {
             return;
         }
         if (++$this->refusals >= self::MAX_REFUSALS) {
             $this->refusal = $refusals[0][1];
-            $this->drain();
+            $this->stop();
 
             return;
         }
@@ -623,31 +623,31 @@ final class AgentLease
             'None of the jobs that were claimed could be verified: no more are claimed for {pause} s. Is the key that signs them in the key file?',
             ['pause' => $pause],
         );
-        $this->pausedUntil = Clock::now() + $pause;
-        EventLoop::unreference(EventLoop::delay($pause, $this->poke(...)));
+        $this->claimsPausedUntil = Clock::now() + $pause;
+        EventLoop::unreference(EventLoop::delay($pause, $this->requestExchange(...)));
     }
 
     /** Gives the pool the jobs that it can run soon, unless the lease is nearly over, such as after SIGSTOP. */
-    private function hand(): void
+    private function fillPool(): void
     {
-        if ($this->isLate() || ($this->settlementBytes > 0 && $this->workshop->budget->isFull())) {
+        if ($this->isExpiring() || ($this->settlementBytes > 0 && $this->runner->budget->isFull())) {
             return; // the next beat abandons the lease, or this is called again when the engine has accepted results
         }
-        $depth = $this->depth();
+        $capacity = $this->poolCapacity();
         foreach ($this->waiting as $id => $job) {
-            if (\count($this->jobs) - \count($this->waiting) >= $depth) {
+            if (\count($this->jobs) - \count($this->waiting) >= $capacity) {
                 return;
             }
             unset($this->waiting[$id]);
-            $this->lastHanded = max($this->lastHanded, $job->number);
+            $this->lastPooled = max($this->lastPooled, $job->number);
             try {
-                $run = $this->start($job);
+                $run = $this->startJob($job);
             } catch (\Throwable $failure) { // the pool can't be created, or does not accept the job
-                $this->failed($job, $failure);
+                $this->jobFailed($job, $failure);
 
                 return;
             }
-            $run->catch(fn(\Throwable $failure) => $this->failed($job, $failure))->ignore();
+            $run->catch(fn(\Throwable $failure) => $this->jobFailed($job, $failure))->ignore();
         }
     }
 
@@ -656,94 +656,94 @@ final class AgentLease
      *
      * @throws \Throwable
      */
-    private function start(ClaimedJob $job): Future
+    private function startJob(ClaimedJob $job): Future
     {
         return $job->body->isCommand()
-            ? \Amp\async(fn() => $this->ran($job, $job->body->asCommand()->runOn($this->workshop->commands(), $job)))
-            : $this->workshop
+            ? \Amp\async(fn() => $this->commandEnded($job, $job->body->asCommand()->runOn($this->runner->commands(), $job)))
+            : $this->runner
             ->pool()
             ->submit($job->body->task($job->attempt(), $job->delivery->id, $this->maxResult), $job)
-            ->map(fn(mixed $outcome) => $this->returned($job, $outcome));
+            ->map(fn(mixed $outcome) => $this->taskReturned($job, $outcome));
     }
 
-    private function ran(ClaimedJob $job, CommandResult $result): void
+    private function commandEnded(ClaimedJob $job, CommandResult $result): void
     {
         $size = min($this->maxResult, PortableCommand::outputSize($result));
-        $this->workshop->budget->await($size);
-        $this->settle($job, $this->verdicts->ran($job, $result));
-        $this->workshop->budget->release($size);
+        $this->runner->budget->await($size);
+        $this->settle($job, $this->settlements->ofCommand($job, $result));
+        $this->runner->budget->release($size);
     }
 
-    private function returned(ClaimedJob $job, mixed $outcome): void
+    private function taskReturned(ClaimedJob $job, mixed $outcome): void
     {
         if ($outcome instanceof \Generator) {
-            $outlet = new ItemStore(
+            $store = new ItemStore(
                 $outcome,
                 $this->broker,
                 $this->queue,
                 $this->owner,
                 $job,
-                $this->verdicts,
+                $this->settlements,
                 $this->options->retention,
-                $this->workshop->budget,
+                $this->runner->budget,
             );
-            EventLoop::queue(function () use ($job, $outlet): void {
+            EventLoop::queue(function () use ($job, $store): void {
                 try {
-                    $this->settle($job, $this->verdicts->returned($job, $outlet->send()));
+                    $this->settle($job, $this->settlements->ofTask($job, $store->send()));
                 } catch (\Throwable $failure) {
-                    $this->failed($job, $failure);
+                    $this->jobFailed($job, $failure);
                 }
             });
 
             return;
         }
-        $this->settle($job, $this->verdicts->returned($job, \is_string($outcome) ? $outcome : ''));
+        $this->settle($job, $this->settlements->ofTask($job, \is_string($outcome) ? $outcome : ''));
     }
 
-    private function failed(ClaimedJob $job, \Throwable $failure): void
+    private function jobFailed(ClaimedJob $job, \Throwable $failure): void
     {
-        if ($this->isLate()) { // the process was stopped, so the job was ended for the lease and did not crash
+        if ($this->isExpiring()) { // the process was stopped, so the job was ended for the lease and did not crash
             $this->abandon(LeaseLostException::of($this->owner));
             unset($this->jobs[$job->delivery->id]);
 
             return;
         }
-        $this->workshop->counters['crashed_total'] += (int) (
+        $this->runner->counters['crashed_total'] += (int) (
             $failure instanceof WorkerCrashedException
             || $failure instanceof LauncherException
         );
-        $verdict = $this->verdicts->failed($job, $failure);
-        if ($verdict !== null) {
-            $this->settle($job, $verdict);
+        $settlement = $this->settlements->ofFailure($job, $failure);
+        if ($settlement !== null) {
+            $this->settle($job, $settlement);
         } else {
-            $this->settle($job, $this->verdicts->released($job->delivery));
+            $this->settle($job, $this->settlements->released($job->delivery));
             $this->abandon($failure); // no worker can be started here
         }
     }
 
     private function settle(ClaimedJob $job, Settlement $settlement): void
     {
-        $job->ended();
+        $job->stopTimeLimit();
         $this->jobBytes -= isset($this->jobs[$job->delivery->id]) ? \strlen($job->delivery->frame) : 0;
         unset($this->jobs[$job->delivery->id], $this->waiting[$job->delivery->id]);
-        $this->say($settlement);
-        $this->hand();
+        $this->addSettlement($settlement);
+        $this->fillPool();
     }
 
-    private function say(Settlement $settlement): void
+    private function addSettlement(Settlement $settlement): void
     {
-        ++$this->workshop->counters[$settlement->kind->counter()];
-        $this->settlements[] = $settlement;
+        ++$this->runner->counters[$settlement->kind->counter()];
+        $this->pendingSettlements[] = $settlement;
         $this->settlementBytes += \strlen($settlement->frame);
-        $this->workshop->budget->occupy(\strlen($settlement->frame));
-        $this->poke();
+        $this->runner->budget->occupy(\strlen($settlement->frame));
+        $this->requestExchange();
     }
 
     /** Frees $bytes of the result budget, because the engine has those results or they are not needed any more. */
     private function release(int $bytes): void
     {
         $this->settlementBytes -= $bytes;
-        $this->workshop->budget->release($bytes);
+        $this->runner->budget->release($bytes);
     }
 
     /** Ends the running jobs of a lost lease, before another agent runs them. */
@@ -755,21 +755,21 @@ final class AgentLease
         foreach ($this->jobs as $job) {
             $job->cancel();
         }
-        $this->end();
+        $this->finish();
     }
 
     /** Waits until none of the jobs runs any more, at most for the margin. */
-    private function awaitEnd(): void
+    private function awaitRunningJobs(): void
     {
         for ($end = Clock::now() + $this->options->margin; $this->jobs !== [] && Clock::now() < $end;) {
             \Amp\delay(0.02);
         }
     }
 
-    private function end(): void
+    private function finish(): void
     {
-        $server = $this->server;
-        $this->server = null;
-        $server?->resume();
+        $suspension = $this->suspension;
+        $this->suspension = null;
+        $suspension?->resume();
     }
 }

@@ -12,7 +12,7 @@ use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobConflictException;
-use Spindle\Remote\Letter;
+use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\QueueFullException;
 use Spindle\Remote\RemoteOptions;
 
@@ -25,7 +25,7 @@ final class BrokerClient
     /** Largest number of jobs in one request. */
     private const MAX_JOBS_PER_REQUEST = 1000;
 
-    /** Seconds between lookups of jobs without an outcome, because letters may be lost. */
+    /** Seconds between lookups of jobs without an outcome, because messages may be lost. */
     private const LOOKUP_INTERVAL = 30.0;
 
     /** Seconds until a lookup without an answer is retried. */
@@ -40,32 +40,32 @@ final class BrokerClient
 
     public readonly string $mailbox;
 
-    /** Process id. A fork uses its own client, so that it does not read letters of this one. */
+    /** Process id. A fork uses its own client, so that it does not read messages of this one. */
     private readonly int $process;
 
     /** @var array<string, array<string, OutcomeReceiver>> by queue and id */
     private array $waiters = [];
 
     /** @var array<string, list<string>> ids of jobs whose outcomes were read, by queue */
-    private array $read = [];
+    private array $readOutcomes = [];
 
     /** @var array<string, non-empty-list<string>> ids to look up at once, by queue */
-    private array $attached = [];
+    private array $idsToLookUp = [];
 
     /** @var list<array{string, string}> queues and ids of jobs whose outcomes are to be fetched */
-    private array $large = [];
+    private array $largeOutcomes = [];
 
     /** @var array<string, array<string, bool>> unsent withdrawals by queue and id; true includes claimed jobs */
-    private array $unsaid = [];
+    private array $pendingWithdrawals = [];
 
     /** @var array<string, array<array-key, mixed>> withdrawals that are sent and not answered, by queue and id */
-    private array $saying = [];
+    private array $sentWithdrawals = [];
 
     /** Bytes of the outcomes that were read, in all queues. */
-    private int $readSize = 0;
+    private int $readBytes = 0;
 
-    private int $waiting = 0;
-    private int $last = 0;
+    private int $waiterCount = 0;
+    private int $lastJobNumber = 0;
 
     /**
      * @var array<string, array<array-key, JobOutbox>> by queue and patience: jobs with a short patience must not
@@ -73,14 +73,14 @@ final class BrokerClient
      */
     private array $outboxes = [];
 
-    /** @var array<string, true> queues that letters may be about */
+    /** @var array<string, true> queues that messages may be about */
     private array $queues = [];
 
     /** @var (\Closure(): void)|null closes the mailbox */
-    private ?\Closure $close = null;
+    private ?\Closure $closeMailbox = null;
 
-    private ?string $keeper = null;
-    private ?string $looksAgain = null;
+    private ?string $lookupTimer = null;
+    private ?string $retryTimer = null;
 
     private function __construct(private readonly Broker $broker)
     {
@@ -90,10 +90,10 @@ final class BrokerClient
 
     public function __destruct()
     {
-        if ($this->close !== null) {
-            ($this->close)();
+        if ($this->closeMailbox !== null) {
+            ($this->closeMailbox)();
         }
-        foreach ([$this->keeper, $this->looksAgain] as $timer) {
+        foreach ([$this->lookupTimer, $this->retryTimer] as $timer) {
             if ($timer !== null) {
                 EventLoop::cancel($timer);
             }
@@ -120,7 +120,7 @@ final class BrokerClient
     /** Returns a new unique job id. */
     public function id(): string
     {
-        return $this->mailbox . '-' . base_convert((string) ++$this->last, 10, 36);
+        return $this->mailbox . '-' . base_convert((string) ++$this->lastJobNumber, 10, 36);
     }
 
     /** Returns whether the id was made here for {@see submit()}, so that no other process knows it. */
@@ -141,17 +141,17 @@ final class BrokerClient
      */
     public function submit(string $queue, RemoteOptions $options, array $jobs, OutcomeReceiver $waiter): int
     {
-        $this->open();
+        $this->openMailbox();
         foreach ($jobs as $job) {
             $this->waiters[$queue][$job->id] = $waiter;
         }
-        $this->wait(\count($jobs));
+        $this->addWaiters(\count($jobs));
         $accepted = 0;
         try {
             $accepted = $this->outbox($queue, $options->patience)->send($options->backlog, $jobs, false);
         } finally {
             for ($i = $accepted; $i < \count($jobs); ++$i) {
-                $this->forget($queue, $jobs[$i]->id);
+                $this->removeWaiter($queue, $jobs[$i]->id);
             }
         }
 
@@ -168,27 +168,27 @@ final class BrokerClient
      */
     public function dispatch(string $queue, RemoteOptions $options, Job $job): int
     {
-        unset($this->unsaid[$queue][$job->id]); // the job is wanted again
+        unset($this->pendingWithdrawals[$queue][$job->id]); // the job is wanted again
         return $this->outbox($queue, $options->patience)->send($options->backlog, [$job], true);
     }
 
     /** Adds a waiter for a job that was submitted before. */
     public function attach(string $queue, string $id, OutcomeReceiver $waiter): void
     {
-        $this->open();
+        $this->openMailbox();
         $this->queues[$queue] = true;
-        unset($this->unsaid[$queue][$id]);
+        unset($this->pendingWithdrawals[$queue][$id]);
         $earlier = $this->waiters[$queue][$id] ?? null;
         $this->waiters[$queue][$id] = $earlier === null ? $waiter : new SharedReceiver($earlier, $waiter);
-        $this->wait($earlier === null ? 1 : 0);
-        $this->lookSoon($queue, $id);
+        $this->addWaiters($earlier === null ? 1 : 0);
+        $this->lookUpSoon($queue, $id);
     }
 
-    private function lookSoon(string $queue, string $id): void
+    private function lookUpSoon(string $queue, string $id): void
     {
-        $this->attached[$queue][] = $id;
-        if (\count($this->attached[$queue]) === 1) {
-            EventLoop::queue($this->lookForAttached(...), $queue);
+        $this->idsToLookUp[$queue][] = $id;
+        if (\count($this->idsToLookUp[$queue]) === 1) {
+            EventLoop::queue($this->lookUpAttached(...), $queue);
         }
     }
 
@@ -202,33 +202,33 @@ final class BrokerClient
     public function withdraw(string $queue, array $ids, bool $claimed): void
     {
         foreach ($ids as $id) {
-            $this->unsaid[$queue][$id] = $claimed || ($this->unsaid[$queue][$id] ?? false);
+            $this->pendingWithdrawals[$queue][$id] = $claimed || ($this->pendingWithdrawals[$queue][$id] ?? false);
         }
-        if ($this->looksAgain === null) {
-            $this->sayUnsaid();
+        if ($this->retryTimer === null) {
+            $this->sendWithdrawals();
         }
     }
 
     /** Returns whether the engine has not yet confirmed the withdrawal of the job. */
-    public function isUnsaid(string $queue, string $id): bool
+    public function isWithdrawalPending(string $queue, string $id): bool
     {
-        return isset($this->unsaid[$queue][$id]) || isset($this->saying[$queue][$id]);
+        return isset($this->pendingWithdrawals[$queue][$id]) || isset($this->sentWithdrawals[$queue][$id]);
     }
 
     /** @return bool false when the engine is not available */
-    private function sayUnsaid(): bool
+    private function sendWithdrawals(): bool
     {
-        foreach ($this->unsaid as $queue => $ids) {
+        foreach ($this->pendingWithdrawals as $queue => $ids) {
             foreach ([true, false] as $claimed) {
                 foreach (array_chunk(array_keys($ids, $claimed, true), self::MAX_JOBS_PER_REQUEST) as $chunk) {
-                    $these = array_flip($chunk);
-                    $this->unsaid[$queue] = array_diff_key($this->unsaid[$queue], $these);
-                    $this->saying[$queue] = ($this->saying[$queue] ?? []) + $these;
-                    $isSaid = $this->sayUnwanted($queue, $chunk, $claimed);
-                    $this->saying[$queue] = array_diff_key($this->saying[$queue], $these);
-                    if (!$isSaid) {
-                        $this->unsaid[$queue] += array_fill_keys($chunk, $claimed);
-                        $this->lookAgain();
+                    $batch = array_flip($chunk);
+                    $this->pendingWithdrawals[$queue] = array_diff_key($this->pendingWithdrawals[$queue], $batch);
+                    $this->sentWithdrawals[$queue] = ($this->sentWithdrawals[$queue] ?? []) + $batch;
+                    $isSent = $this->sendWithdrawalBatch($queue, $chunk, $claimed);
+                    $this->sentWithdrawals[$queue] = array_diff_key($this->sentWithdrawals[$queue], $batch);
+                    if (!$isSent) {
+                        $this->pendingWithdrawals[$queue] += array_fill_keys($chunk, $claimed);
+                        $this->lookUpAgain();
 
                         return false;
                     }
@@ -244,11 +244,11 @@ final class BrokerClient
      *
      * @return bool false when the engine is not available
      */
-    private function sayUnwanted(string $queue, array $ids, bool $claimed): bool
+    private function sendWithdrawalBatch(string $queue, array $ids, bool $claimed): bool
     {
         try {
-            foreach ($claimed ? $this->broker->withdraw($queue, $ids) : $this->broker->recall($queue, $ids) as $id) {
-                $this->lost($queue, $id);
+            foreach ($claimed ? $this->broker->withdraw($queue, $ids) : $this->broker->withdrawUnclaimed($queue, $ids) as $id) {
+                $this->reportUnknown($queue, $id);
             }
         } catch (BrokerUnavailableException) {
             return false;
@@ -260,7 +260,7 @@ final class BrokerClient
     }
 
     /** Replaces a waiter of a job. */
-    public function waitAs(string $queue, string $id, OutcomeReceiver $before, OutcomeReceiver $after): void
+    public function replaceWaiter(string $queue, string $id, OutcomeReceiver $before, OutcomeReceiver $after): void
     {
         $waiter = $this->waiters[$queue][$id] ?? null;
         if ($waiter !== null) {
@@ -280,18 +280,18 @@ final class BrokerClient
     /** @return list<string> */
     public function takeItems(string $queue, RemoteOptions $options, string $id, int $from, int $most): array
     {
-        return ReconnectBackoff::ask(
+        return ReconnectBackoff::retry(
             $options->patience,
             fn(): array => $this->broker->takeItems($queue, $id, $from, $most),
         );
     }
 
     /** Removes the waiters of a job. */
-    public function forget(string $queue, string $id): void
+    public function removeWaiter(string $queue, string $id): void
     {
         if (isset($this->waiters[$queue][$id])) {
             unset($this->waiters[$queue][$id]);
-            $this->wait(-1);
+            $this->addWaiters(-1);
         }
     }
 
@@ -308,10 +308,10 @@ final class BrokerClient
     }
 
     /** Returns whether the submission of a job is not answered yet. */
-    private function isOnItsWay(string $queue, string $id): bool
+    private function isBeingSubmitted(string $queue, string $id): bool
     {
         foreach ($this->outboxes[$queue] ?? [] as $outbox) {
-            if ($outbox->has($id)) {
+            if ($outbox->isPending($id)) {
                 return true;
             }
         }
@@ -319,25 +319,25 @@ final class BrokerClient
         return false;
     }
 
-    private function open(): void
+    private function openMailbox(): void
     {
-        if ($this->close !== null) {
+        if ($this->closeMailbox !== null) {
             return;
         }
         $weak = \WeakReference::create($this);
-        $this->close = $this->broker->openMailbox(
+        $this->closeMailbox = $this->broker->openMailbox(
             $this->mailbox,
-            static fn(Letter $letter) => $weak->get()?->read($letter),
-            static fn() => $weak->get()?->look(),
+            static fn(MailboxMessage $message) => $weak->get()?->onMessage($message),
+            static fn() => $weak->get()?->lookUpAll(),
         );
     }
 
-    private function read(Letter $letter): void
+    private function onMessage(MailboxMessage $message): void
     {
-        foreach ($letter->outcomes as $id => $frame) {
+        foreach ($message->outcomes as $id => $frame) {
             foreach ($this->waiters as $queue => $waiters) {
                 if (isset($waiters[$id]) && $this->isAmbiguous($id)) {
-                    $this->lookSoon($queue, $id);
+                    $this->lookUpSoon($queue, $id);
                 } elseif (isset($waiters[$id])) {
                     $frame === '' && $waiters[$id]->wantsOutcome()
                         ? $this->fetch($queue, $id)
@@ -345,29 +345,29 @@ final class BrokerClient
                 }
             }
         }
-        foreach ($letter->items as $id) {
+        foreach ($message->items as $id) {
             foreach ($this->waiters as $queue => $waiters) {
                 if (isset($waiters[$id]) && $this->isAmbiguous($id) && !$waiters[$id] instanceof StreamedSubmission) {
-                    EventLoop::queue($this->lookForItems(...), $queue, $id);
+                    EventLoop::queue($this->checkForItems(...), $queue, $id);
                 } else {
                     ($waiters[$id] ?? null)?->items($id);
                 }
             }
         }
-        foreach ($letter->reports as $id => $frame) {
+        foreach ($message->reports as $id => $frame) {
             foreach ($this->waiters as $waiters) {
                 ($waiters[$id] ?? null)?->report($id, $frame);
             }
         }
     }
 
-    /** Returns whether jobs of several queues may have this id. Letters name no queue, and callers choose ids. */
+    /** Returns whether jobs of several queues may have this id. Messages name no queue, and callers choose ids. */
     private function isAmbiguous(string $id): bool
     {
         return \count($this->queues) > 1 && !$this->isOwn($id);
     }
 
-    private function lookForItems(string $queue, string $id): void
+    private function checkForItems(string $queue, string $id): void
     {
         try {
             $frames = $this->broker->takeItems($queue, $id, 0, 1);
@@ -380,18 +380,18 @@ final class BrokerClient
     }
 
     /**
-     * Fetches an outcome that is too large for a letter. Outcomes are fetched one by one, because there may be many.
+     * Fetches an outcome that is too large for a message. Outcomes are fetched one by one, because there may be many.
      */
     private function fetch(string $queue, string $id): void
     {
-        $this->large[] = [$queue, $id];
-        if (\count($this->large) === 1) {
+        $this->largeOutcomes[] = [$queue, $id];
+        if (\count($this->largeOutcomes) === 1) {
             EventLoop::queue(function (): void {
-                for (; $this->large !== []; array_shift($this->large)) {
-                    [$queue, $id] = $this->large[0];
+                for (; $this->largeOutcomes !== []; array_shift($this->largeOutcomes)) {
+                    [$queue, $id] = $this->largeOutcomes[0];
                     $waiter = $this->waiters[$queue][$id] ?? null;
                     if ($waiter?->wantsOutcome() === true) {
-                        $this->lookFor($queue, [$id]);
+                        $this->lookUp($queue, [$id]);
                     } elseif ($waiter !== null) {
                         $this->deliver($queue, $id, '');
                     }
@@ -404,64 +404,64 @@ final class BrokerClient
     {
         $waiter = $this->waiters[$queue][$id];
         unset($this->waiters[$queue][$id]);
-        $this->wait(-1);
+        $this->addWaiters(-1);
         if ($this->isOwn($id)) {
-            $this->read[$queue][] = $id;
-            $this->readSize += \strlen($frame);
-            if (\count($this->read[$queue]) >= self::MAX_READ_OUTCOMES || $this->readSize >= self::MAX_READ_BYTES) {
-                $this->readSize = 0;
-                array_map($this->forgetRead(...), array_keys($this->read));
+            $this->readOutcomes[$queue][] = $id;
+            $this->readBytes += \strlen($frame);
+            if (\count($this->readOutcomes[$queue]) >= self::MAX_READ_OUTCOMES || $this->readBytes >= self::MAX_READ_BYTES) {
+                $this->readBytes = 0;
+                array_map($this->dropReadOutcomes(...), array_keys($this->readOutcomes));
             }
         }
         $waiter->outcome($id, $frame);
     }
 
     /** Asks the engine to drop the outcomes that were read. */
-    private function forgetRead(string $queue): void
+    private function dropReadOutcomes(string $queue): void
     {
-        [$broker, $ids] = [$this->broker, $this->read[$queue]];
-        unset($this->read[$queue]);
+        [$broker, $ids] = [$this->broker, $this->readOutcomes[$queue]];
+        unset($this->readOutcomes[$queue]);
         EventLoop::queue(static function () use ($broker, $queue, $ids): void {
             try {
-                $broker->forget($queue, $ids);
+                $broker->dropOutcomes($queue, $ids);
             } catch (BrokerException) {
                 // The outcomes expire after their retention.
             }
         });
     }
 
-    private function lost(string $queue, string $id): void
+    private function reportUnknown(string $queue, string $id): void
     {
         $waiter = $this->waiters[$queue][$id] ?? null;
-        $this->forget($queue, $id);
+        $this->removeWaiter($queue, $id);
         $waiter?->unknown($id);
     }
 
     /** Looks up all jobs with waiters, after the unsent withdrawals are sent. */
-    private function look(): void
+    private function lookUpAll(): void
     {
-        if ($this->looksAgain !== null) {
-            EventLoop::cancel($this->looksAgain);
-            $this->looksAgain = null;
+        if ($this->retryTimer !== null) {
+            EventLoop::cancel($this->retryTimer);
+            $this->retryTimer = null;
         }
-        if (!$this->isOfThisProcess() || !$this->sayUnsaid()) {
+        if (!$this->isOfThisProcess() || !$this->sendWithdrawals()) {
             return;
         }
         foreach ($this->waiters as $queue => $waiters) {
             foreach (array_chunk(array_keys($waiters), self::MAX_JOBS_PER_REQUEST) as $ids) {
-                if (!$this->lookFor($queue, $ids)) {
+                if (!$this->lookUp($queue, $ids)) {
                     return;
                 }
             }
         }
     }
 
-    private function lookForAttached(string $queue): void
+    private function lookUpAttached(string $queue): void
     {
-        $ids = $this->attached[$queue];
-        unset($this->attached[$queue]);
+        $ids = $this->idsToLookUp[$queue];
+        unset($this->idsToLookUp[$queue]);
         foreach (array_chunk($ids, self::MAX_JOBS_PER_REQUEST) as $chunk) {
-            $this->lookFor($queue, $chunk);
+            $this->lookUp($queue, $chunk);
         }
     }
 
@@ -470,19 +470,19 @@ final class BrokerClient
      *
      * @return bool false when the engine is not available
      */
-    private function lookFor(string $queue, array $ids): bool
+    private function lookUp(string $queue, array $ids): bool
     {
         try {
-            $states = $this->broker->look($queue, $ids, $this->mailbox);
+            $states = $this->broker->states($queue, $ids, $this->mailbox);
         } catch (BrokerUnavailableException) {
-            $this->lookAgain();
+            $this->lookUpAgain();
 
             return false;
         } catch (BrokerRefusedException $refused) {
             foreach ($ids as $id) {
                 $waiter = $this->waiters[$queue][$id] ?? null;
-                if ($waiter !== null && !$this->isOnItsWay($queue, $id)) {
-                    $this->forget($queue, $id);
+                if ($waiter !== null && !$this->isBeingSubmitted($queue, $id)) {
+                    $this->removeWaiter($queue, $id);
                     $waiter->refused($id, $refused);
                 }
             }
@@ -490,31 +490,31 @@ final class BrokerClient
             return true;
         }
         foreach ($states as $id => $state) {
-            if (!isset($this->waiters[$queue][$id]) || $this->isOnItsWay($queue, $id)) {
+            if (!isset($this->waiters[$queue][$id]) || $this->isBeingSubmitted($queue, $id)) {
                 continue;
             }
             if ($state->outcome !== null) {
                 $this->deliver($queue, $id, $state->outcome);
-            } elseif ($state->over) {
+            } elseif ($state->hasOutcome) {
                 $this->fetch($queue, $id);
             } elseif (!$state->known) {
-                $this->lost($queue, $id);
+                $this->reportUnknown($queue, $id);
             }
         }
 
         return true;
     }
 
-    /** Schedules one lookup of all jobs after a request without an answer, because letters may have been lost too. */
-    private function lookAgain(): void
+    /** Schedules one lookup of all jobs after a request without an answer, because messages may have been lost too. */
+    private function lookUpAgain(): void
     {
-        if ($this->looksAgain === null) {
-            $this->looksAgain = WeakTimer::after(
+        if ($this->retryTimer === null) {
+            $this->retryTimer = WeakTimer::after(
                 self::LOOKUP_RETRY_SECONDS,
                 $this,
                 static function (self $client): void {
-                    $client->looksAgain = null;
-                    $client->look();
+                    $client->retryTimer = null;
+                    $client->lookUpAll();
                 },
             );
         }
@@ -524,14 +524,14 @@ final class BrokerClient
      * Updates the number of waiters. While it is not 0, a timer keeps the loop running and references this client,
      * because a waiting fiber may be referenced by nothing else.
      */
-    private function wait(int $more): void
+    private function addWaiters(int $more): void
     {
-        $this->waiting += $more;
-        if ($this->waiting > 0 && $this->keeper === null) {
-            $this->keeper = EventLoop::repeat(self::LOOKUP_INTERVAL, $this->look(...));
-        } elseif ($this->waiting === 0 && $this->keeper !== null) {
-            EventLoop::cancel($this->keeper);
-            $this->keeper = null;
+        $this->waiterCount += $more;
+        if ($this->waiterCount > 0 && $this->lookupTimer === null) {
+            $this->lookupTimer = EventLoop::repeat(self::LOOKUP_INTERVAL, $this->lookUpAll(...));
+        } elseif ($this->waiterCount === 0 && $this->lookupTimer !== null) {
+            EventLoop::cancel($this->lookupTimer);
+            $this->lookupTimer = null;
         }
     }
 }

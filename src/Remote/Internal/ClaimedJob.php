@@ -26,23 +26,23 @@ final class ClaimedJob implements Cancellation
     public ?int $items = null;
 
     /** Whether the task has exceeded its time limit. */
-    public bool $late = false;
+    public bool $isTimedOut = false;
 
     /** Whether the task was ended so that another agent runs it. */
     public bool $isGivenBack = false;
 
     private readonly DeferredCancellation $cancellation;
-    private ?string $timer = null;
-    private bool $watched = false;
+    private ?string $timeLimit = null;
+    private bool $isRunning = false;
 
-    /** Whether {@see tell()} was called since the last {@see awaitNews()}. */
-    private bool $told = false;
-
-    /** @var Suspension<null>|null */
-    private ?Suspension $reader = null;
+    /** Whether {@see notify()} was called since the last {@see awaitNotification()}. */
+    private bool $isNotified = false;
 
     /** @var Suspension<null>|null */
-    private ?Suspension $over = null;
+    private ?Suspension $waiter = null;
+
+    /** @var Suspension<null>|null */
+    private ?Suspension $endWaiter = null;
 
     /** @param int $number of the claim, among those of the owner */
     public function __construct(
@@ -56,7 +56,7 @@ final class ClaimedJob implements Cancellation
     /** Returns the number of this attempt, 1 for the first. Claims that were given back do not count. */
     public function attempt(): int
     {
-        return $this->delivery->crashes + $this->delivery->fails + 1;
+        return $this->delivery->crashes + $this->delivery->failures + 1;
     }
 
     /** Whether a reader may have seen items, so that the task must not run again. */
@@ -67,17 +67,17 @@ final class ClaimedJob implements Cancellation
 
     public function subscribe(\Closure $callback): string
     {
-        $this->watched = true;
+        $this->isRunning = true;
 
         return $this->cancellation->getCancellation()->subscribe($callback);
     }
 
     public function unsubscribe(string $id): void
     {
-        $this->watched = false;
+        $this->isRunning = false;
         $this->cancellation->getCancellation()->unsubscribe($id);
-        $this->over?->resume();
-        $this->over = null;
+        $this->endWaiter?->resume();
+        $this->endWaiter = null;
     }
 
     public function isRequested(): bool
@@ -91,12 +91,12 @@ final class ClaimedJob implements Cancellation
     }
 
     /** Waits until the task has ended. Cancels a generator that does not end by itself in time. */
-    public function awaitOver(): void
+    public function awaitEnd(): void
     {
-        if ($this->watched) {
-            $this->over = EventLoop::getSuspension();
+        if ($this->isRunning) {
+            $this->endWaiter = EventLoop::getSuspension();
             $timer = EventLoop::delay(self::GENERATOR_END_TIMEOUT, $this->cancel(...));
-            $this->over->suspend();
+            $this->endWaiter->suspend();
             EventLoop::cancel($timer);
         }
     }
@@ -104,7 +104,7 @@ final class ClaimedJob implements Cancellation
     public function cancel(): void
     {
         $this->cancellation->cancel();
-        $this->tell();
+        $this->notify();
     }
 
     public function giveBack(): void
@@ -115,42 +115,42 @@ final class ClaimedJob implements Cancellation
         }
     }
 
-    /** Wakes {@see awaitNews()}: items were taken, or no more are wanted. */
-    public function tell(): void
+    /** Wakes {@see awaitNotification()}: items were taken, or no more are wanted. */
+    public function notify(): void
     {
-        $this->told = true;
-        $reader = $this->reader;
-        $this->reader = null;
-        $reader?->resume();
+        $this->isNotified = true;
+        $waiter = $this->waiter;
+        $this->waiter = null;
+        $waiter?->resume();
     }
 
-    /** Waits until {@see tell()} is called, or was called since the last wait; at most $seconds. */
-    public function awaitNews(float $seconds): void
+    /** Waits until {@see notify()} is called, or was called since the last wait; at most $seconds. */
+    public function awaitNotification(float $seconds): void
     {
-        if (!$this->told) {
-            $this->reader = EventLoop::getSuspension();
-            $timer = EventLoop::delay($seconds, $this->tell(...));
-            $this->reader->suspend();
+        if (!$this->isNotified) {
+            $this->waiter = EventLoop::getSuspension();
+            $timer = EventLoop::delay($seconds, $this->notify(...));
+            $this->waiter->suspend();
             EventLoop::cancel($timer);
         }
-        $this->told = false;
+        $this->isNotified = false;
     }
 
     /** Starts the time limit, because the task runs now. */
-    public function started(): void
+    public function startTimeLimit(): void
     {
-        if ($this->body->timeout !== null && $this->timer === null) {
-            $this->timer = WeakTimer::after($this->body->timeout, $this, static function (self $job): void {
-                $job->late = true;
+        if ($this->body->timeout !== null && $this->timeLimit === null) {
+            $this->timeLimit = WeakTimer::after($this->body->timeout, $this, static function (self $job): void {
+                $job->isTimedOut = true;
                 $job->cancel();
             });
         }
     }
 
-    public function ended(): void
+    public function stopTimeLimit(): void
     {
-        if ($this->timer !== null) {
-            EventLoop::cancel($this->timer);
+        if ($this->timeLimit !== null) {
+            EventLoop::cancel($this->timeLimit);
         }
     }
 }

@@ -7,11 +7,11 @@ namespace Spindle\Remote\Internal;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\JobLostException;
 
-/** Passes letters to an {@see ItemStream} as long as it is referenced. */
+/** Passes messages to an {@see ItemStream} as long as it is referenced. */
 final class ItemReceiver implements OutcomeReceiver
 {
     /** @param \WeakReference<ItemStream> $stream */
-    public function __construct(private readonly JobFactory $sender, private readonly \WeakReference $stream) {}
+    public function __construct(private readonly QueueClient $client, private readonly \WeakReference $stream) {}
 
     public function wantsOutcome(): bool
     {
@@ -20,12 +20,12 @@ final class ItemReceiver implements OutcomeReceiver
 
     public function outcome(string $id, string $frame): void
     {
-        $this->stream->get()?->ended($frame);
+        $this->stream->get()?->onOutcome($frame);
     }
 
     public function unknown(string $id): void
     {
-        $this->stream->get()?->fail(JobLostException::unknown($id, $this->sender->queue));
+        $this->stream->get()?->fail(JobLostException::unknown($id, $this->client->queue));
     }
 
     public function refused(string $id, BrokerRefusedException $refused): void
@@ -35,11 +35,11 @@ final class ItemReceiver implements OutcomeReceiver
 
     public function items(string $id): void
     {
-        $this->stream->get()?->more();
+        $this->stream->get()?->onItems();
     }
 
     public function report(string $id, string $frame): void
     {
-        $this->sender->report($id, $frame);
+        $this->client->report($id, $frame);
     }
 }

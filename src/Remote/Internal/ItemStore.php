@@ -12,7 +12,7 @@ use Spindle\Worker\ResultBudget;
 /** Stores the items of a generator task, ahead of the reader by a limited window. */
 final class ItemStore
 {
-    /** Most stored items that are not taken; seconds between checks in case a letter about taken ones is lost. */
+    /** Most stored items that are not taken; seconds between checks in case a message about taken ones is lost. */
     private const MAX_UNTAKEN_ITEMS = 32;
     private const CHECK_INTERVAL = 1.0;
 
@@ -27,7 +27,7 @@ final class ItemStore
         private readonly string $queue,
         private readonly string $owner,
         private readonly ClaimedJob $job,
-        private readonly JobSettlement $verdicts,
+        private readonly JobSettlement $settlements,
         private readonly float $retention,
         private readonly ResultBudget $budget,
     ) {
@@ -42,34 +42,34 @@ final class ItemStore
     public function send(): string
     {
         try {
-            $result = $this->sendAll();
+            $result = $this->sendItems();
         } catch (\Throwable $failure) { // not finally, because a fiber that is destroyed can't wait
-            $this->letGo();
+            $this->endTask();
 
             throw $failure;
         }
-        $this->letGo();
+        $this->endTask();
 
         return $result;
     }
 
-    private function letGo(): void
+    private function endTask(): void
     {
         $this->items = null;
-        $this->job->awaitOver();
+        $this->job->awaitEnd();
     }
 
-    private function sendAll(): string
+    private function sendItems(): string
     {
         $this->put([]);
         foreach ($this->references() as &$item) {
             $untaken = $this->putItem(\is_string($item) ? $item : '');
             $item = null; // frees it in the generator, too
-            for ($late = Clock::now() + $this->retention; $untaken >= self::MAX_UNTAKEN_ITEMS; $untaken = $this->put([])) {
-                if (Clock::now() > $late) {
+            for ($deadline = Clock::now() + $this->retention; $untaken >= self::MAX_UNTAKEN_ITEMS; $untaken = $this->put([])) {
+                if (Clock::now() > $deadline) {
                     throw new CancelledException();
                 }
-                $this->job->awaitNews(self::CHECK_INTERVAL);
+                $this->job->awaitNotification(self::CHECK_INTERVAL);
             }
         }
         $result = $this->items?->getReturn();
@@ -98,7 +98,7 @@ final class ItemStore
         $size = \strlen($item);
         $this->budget->occupy($size);
         try {
-            return $this->put([$this->verdicts->item($this->job->delivery, $this->job->items ?? 0, $item)]);
+            return $this->put([$this->settlements->item($this->job->delivery, $this->job->items ?? 0, $item)]);
         } finally {
             $this->budget->release($size);
         }
@@ -107,14 +107,14 @@ final class ItemStore
     /**
      * Stores frames. While the engine is not available, this retries as long as the lease lasts.
      *
-     * @param list<string> $frames empty to announce items again, because the letter about them may have been lost
+     * @param list<string> $frames empty to announce items again, because the message about them may have been lost
      *
      * @return int number of stored items that are not taken
      */
     private function put(array $frames): int
     {
         $first = $frames === [] ? 0 : $this->job->items ?? 0;
-        $untaken = ReconnectBackoff::ask(\INF, function () use ($first, $frames): ?int {
+        $untaken = ReconnectBackoff::retry(\INF, function () use ($first, $frames): ?int {
             $this->job->throwIfRequested();
 
             return $this->broker->putItems(

@@ -19,11 +19,11 @@ final class ItemStream
     /** Items in one request. */
     private const MAX_ITEMS_PER_REQUEST = 32;
 
-    private int $taken = 0;
+    private int $takenCount = 0;
 
     /** Whether the engine may have items that were not fetched. */
-    private bool $more = true;
-    private bool $over = false;
+    private bool $mayHaveMore = true;
+    private bool $isFinished = false;
 
     private ?string $outcome = null;
     private ?\Throwable $failure = null;
@@ -32,7 +32,7 @@ final class ItemStream
     private ?Suspension $reader = null;
 
     public function __construct(
-        private readonly JobFactory $sender,
+        private readonly QueueClient $client,
         private readonly string $id,
         private readonly mixed $key,
     ) {}
@@ -40,47 +40,47 @@ final class ItemStream
     public function __destruct()
     {
         // otherwise another process may read the items
-        if (!$this->over && $this->outcome === null && ($this->taken > 0 || $this->sender->isOwn($this->id))) {
-            [$sender, $id] = [$this->sender, $this->id];
-            EventLoop::queue(static fn() => $sender->leaveItems($id));
+        if (!$this->isFinished && $this->outcome === null && ($this->takenCount > 0 || $this->client->isOwn($this->id))) {
+            [$client, $id] = [$this->client, $this->id];
+            EventLoop::queue(static fn() => $client->leaveItems($id));
         }
     }
 
     /** Returns a waiter with only a weak reference to this stream. */
     public function waiter(): OutcomeReceiver
     {
-        return new ItemReceiver($this->sender, \WeakReference::create($this));
+        return new ItemReceiver($this->client, \WeakReference::create($this));
     }
 
     /** @return \Generator<mixed, mixed, mixed, mixed> */
     public function items(): \Generator
     {
         while (true) {
-            if ($this->more) {
-                $this->more = false;
-                $frames = $this->sender->takeItems($this->id, $this->taken, self::MAX_ITEMS_PER_REQUEST);
+            if ($this->mayHaveMore) {
+                $this->mayHaveMore = false;
+                $frames = $this->client->takeItems($this->id, $this->takenCount, self::MAX_ITEMS_PER_REQUEST);
                 if (\count($frames) === self::MAX_ITEMS_PER_REQUEST) {
-                    $this->more = true;
+                    $this->mayHaveMore = true;
                 }
                 foreach ($frames as $frame) {
                     try {
-                        [$key, $item] = $this->sender->item($this->id, $frame, $this->taken, $this->key);
+                        [$key, $item] = $this->client->item($this->id, $frame, $this->takenCount, $this->key);
                     } catch (JobLostException $gone) {
-                        $this->over = true; // another reader has them, and may want the others
+                        $this->isFinished = true; // another reader has them, and may want the others
 
                         throw $gone;
                     }
-                    ++$this->taken;
+                    ++$this->takenCount;
                     OneWayGenerator::refuse(yield $key => $item);
                 }
             } elseif ($this->failure !== null) {
-                $this->over = true;
+                $this->isFinished = true;
 
                 throw $this->failure;
             } elseif ($this->outcome !== null) {
-                $this->over = true;
+                $this->isFinished = true;
 
-                return $this->sender->returned($this->id, $this->outcome, $this->key, $this->taken);
+                return $this->client->generatorReturn($this->id, $this->outcome, $this->key, $this->takenCount);
             } else {
                 self::$awaited[spl_object_id($this)] = $this;
                 $this->reader = EventLoop::getSuspension();
@@ -93,17 +93,17 @@ final class ItemStream
         }
     }
 
-    public function more(): void
+    public function onItems(): void
     {
-        $this->more = true;
+        $this->mayHaveMore = true;
         $this->wake();
     }
 
     /** Records the outcome. All items are stored before it, and the remaining ones are fetched first. */
-    public function ended(string $outcome): void
+    public function onOutcome(string $outcome): void
     {
         $this->outcome = $outcome;
-        $this->more();
+        $this->onItems();
     }
 
     public function fail(\Throwable $failure): void

@@ -20,10 +20,10 @@ final class JobOutbox
     private const MAX_BATCH_BYTES = 4 << 20;
 
     /** @var list<array{int, list<Job>, bool, Suspension<int>}> */
-    private array $parcels = [];
+    private array $submissions = [];
 
     /** @var array<string, true> ids of jobs whose submission is not answered */
-    private array $open = [];
+    private array $unanswered = [];
 
     private bool $sending = false;
 
@@ -35,9 +35,9 @@ final class JobOutbox
         private readonly float $patience,
     ) {}
 
-    public function has(string $id): bool
+    public function isPending(string $id): bool
     {
-        return isset($this->open[$id]);
+        return isset($this->unanswered[$id]);
     }
 
     /**
@@ -48,12 +48,12 @@ final class JobOutbox
      * @throws CannotWaitException
      * @throws JobConflictException
      */
-    public function send(int $limit, array $jobs, bool $maybeKnown): int
+    public function send(int $backlog, array $jobs, bool $maybeKnown): int
     {
         $suspension = EventLoop::getSuspension();
-        $this->parcels[] = [$limit, $jobs, $maybeKnown, $suspension];
+        $this->submissions[] = [$backlog, $jobs, $maybeKnown, $suspension];
         foreach ($jobs as $job) {
-            $this->open[$job->id] = true;
+            $this->unanswered[$job->id] = true;
         }
         if (!$this->sending) {
             $this->sending = true;
@@ -63,41 +63,41 @@ final class JobOutbox
             /** @var int */
             return Fibers::suspend($suspension);
         } catch (CannotWaitException $blocked) {
-            array_pop($this->parcels); // the loop has not run since
+            array_pop($this->submissions); // the loop has not run since
 
             throw $blocked;
         } finally {
             foreach ($jobs as $job) {
-                unset($this->open[$job->id]);
+                unset($this->unanswered[$job->id]);
             }
         }
     }
 
     private function sendAll(): void
     {
-        while ($this->parcels !== []) {
-            [$limit, , $maybeKnown] = $this->parcels[0];
-            $jobs = $taken = [];
+        while ($this->submissions !== []) {
+            [$backlog, , $maybeKnown] = $this->submissions[0];
+            $jobs = $batch = [];
             $size = 0;
-            foreach ($this->parcels as $i => [$itsLimit, $more, $known]) {
+            foreach ($this->submissions as $i => [$otherBacklog, $more, $otherMaybeKnown]) {
                 if (
                     $i > 0
-                    && (\count($jobs) >= self::MAX_BATCH_JOBS || $size >= self::MAX_BATCH_BYTES || $itsLimit !== $limit)
+                    && (\count($jobs) >= self::MAX_BATCH_JOBS || $size >= self::MAX_BATCH_BYTES || $otherBacklog !== $backlog)
                 ) {
                     break;
                 }
-                $maybeKnown = $maybeKnown || $known;
-                $taken[] = $this->parcels[$i];
+                $maybeKnown = $maybeKnown || $otherMaybeKnown;
+                $batch[] = $this->submissions[$i];
                 foreach ($more as $job) {
                     $jobs[] = $job;
                     $size += \strlen($job->frame);
                 }
             }
-            $this->parcels = \array_slice($this->parcels, \count($taken));
+            $this->submissions = \array_slice($this->submissions, \count($batch));
             try {
-                $result = $this->submit($jobs, $limit, $maybeKnown);
+                $result = $this->submit($jobs, $backlog, $maybeKnown);
             } catch (\Throwable $failure) {
-                foreach ($taken as [, , , $suspension]) {
+                foreach ($batch as [, , , $suspension]) {
                     $suspension->throw($failure);
                 }
 
@@ -105,24 +105,24 @@ final class JobOutbox
             }
             $conflicts = array_flip($result->conflicts);
             $first = 0;
-            foreach ($taken as [, $its, , $suspension]) {
+            foreach ($batch as [, $own, , $suspension]) {
                 // only dispatched jobs, which are parcels of one, can have the id of another job
                 isset($conflicts[$first])
-                    ? $suspension->throw(JobConflictException::of($this->queue, Job::givenId($its[0]->id)))
-                    : $suspension->resume(max(0, min(\count($its), $result->accepted - $first)));
-                $first += \count($its);
+                    ? $suspension->throw(JobConflictException::of($this->queue, Job::givenId($own[0]->id)))
+                    : $suspension->resume(max(0, min(\count($own), $result->accepted - $first)));
+                $first += \count($own);
             }
         }
         $this->sending = false;
     }
 
     /** @param list<Job> $jobs */
-    private function submit(array $jobs, int $limit, bool $maybeKnown): SubmitResult
+    private function submit(array $jobs, int $backlog, bool $maybeKnown): SubmitResult
     {
-        return ReconnectBackoff::ask(
+        return ReconnectBackoff::retry(
             $this->patience,
             fn(bool $again): SubmitResult
-                => $this->broker->submit($this->queue, $jobs, $limit, $this->mailbox, $maybeKnown || $again),
+                => $this->broker->submit($this->queue, $jobs, $backlog, $this->mailbox, $maybeKnown || $again),
         );
     }
 }

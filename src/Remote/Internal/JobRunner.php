@@ -24,8 +24,8 @@ final class JobRunner
         'crashed_total' => 0,
     ];
 
-    /** @var array<string, int> from {@see \Spindle\Remote\Broker::figures()}; empty before the first request */
-    public array $queue = [];
+    /** @var array<string, int> from {@see \Spindle\Remote\Broker::statistics()}; empty before the first request */
+    public array $queueStatistics = [];
 
     /** @var (\Closure(mixed): void)|null receives the reports of tasks */
     public ?\Closure $onReport = null;
@@ -35,34 +35,34 @@ final class JobRunner
     private ?CommandPool $commands = null;
 
     /**
-     * @param \Closure(\Closure(mixed): void): Executor $make
+     * @param \Closure(\Closure(mixed): void): Executor $createPool
      * @param int                                        $workers commands that run at once
      * @param float                                      $grace   seconds that a command has to end
      * @param ResultBudget                               $budget  for results that the engine does not have yet
-     * @param bool                                       $guarded whether a {@see LeaseGuard} kills what outlives the
+     * @param bool                                       $isGuarded whether a {@see LeaseGuard} kills what outlives the
      *                                                            lease
      */
     public function __construct(
-        private readonly \Closure $make,
+        private readonly \Closure $createPool,
         private readonly int $workers,
         private readonly float $grace,
         public readonly ResultBudget $budget,
-        private readonly bool $guarded,
+        private readonly bool $isGuarded,
     ) {
         $this->guard = new LeaseGuard();
     }
 
     /** @param float $until time of a monotonic clock at which the guard kills what runs here; INF for never */
-    public function permit(float $until): void
+    public function extend(float $until): void
     {
-        $this->guard->permit($until);
+        $this->guard->extend($until);
     }
 
     public function pool(): Executor
     {
-        $this->watch();
+        $this->startGuard();
 
-        return $this->pool ??= ($this->make)(function (mixed $report): void {
+        return $this->pool ??= ($this->createPool)(function (mixed $report): void {
             if ($this->onReport !== null) {
                 ($this->onReport)($report);
             }
@@ -72,7 +72,7 @@ final class JobRunner
     /** Returns the command pool. Its launcher starts with the first command. */
     public function commands(): CommandPool
     {
-        $this->watch();
+        $this->startGuard();
 
         return $this->commands ??= new CommandPool(
             $this->workers,
@@ -82,7 +82,7 @@ final class JobRunner
     }
 
     /** Makes the next task create a new pool. The old pool ends when its tasks have ended. */
-    public function renew(): void
+    public function replacePool(): void
     {
         $this->pool = null;
     }
@@ -99,9 +99,9 @@ final class JobRunner
         $this->guard->close();
     }
 
-    private function watch(): void
+    private function startGuard(): void
     {
-        if ($this->guarded) {
+        if ($this->isGuarded) {
             $this->guard->start();
         }
     }

@@ -64,7 +64,7 @@ final class JobSettlement
     }
 
     /** Returns the settlement of a job that must not run again; null for others. */
-    public function beforehand(ClaimedJob $job): ?Settlement
+    public function withoutRun(ClaimedJob $job): ?Settlement
     {
         $delivery = $job->delivery;
 
@@ -85,34 +85,34 @@ final class JobSettlement
      */
     public function refused(Delivery $delivery, TamperedFrameException $refused): Settlement
     {
-        $policy = new JobRetryPolicy(tries: self::MAX_REFUSALS, delay: 0.2);
-        $fails = $delivery->fails + 1;
-        $kind = $fails < $policy->tries ? SettlementKind::Refused : SettlementKind::Dead;
+        $policy = new JobRetryPolicy(attempts: self::MAX_REFUSALS, delay: 0.2);
+        $failures = $delivery->failures + 1;
+        $kind = $failures < $policy->attempts ? SettlementKind::Refused : SettlementKind::Dead;
 
         return $this->settlement(
             $delivery,
             $kind,
             $delivery->crashes,
-            $fails,
-            $policy->delayAfter($fails),
-            outcome: Outcomes::refused($refused),
-            why: $this->why($refused->getMessage(), 0),
+            $failures,
+            $policy->delayAfter($failures),
+            outcome: OutcomeBody::refused($refused),
+            reason: $this->reasonJson($refused->getMessage(), 0),
         );
     }
 
     public function cancelled(Delivery $delivery): Settlement
     {
-        return $this->settlement($delivery, SettlementKind::Cancelled, outcome: Outcomes::cancelled());
+        return $this->settlement($delivery, SettlementKind::Cancelled, outcome: OutcomeBody::cancelled());
     }
 
     /** @param float $delay seconds until an agent may claim the job */
     public function released(Delivery $delivery, float $delay = 0.0): Settlement
     {
-        return $this->settlement($delivery, SettlementKind::Release, $delivery->crashes, $delivery->fails, $delay);
+        return $this->settlement($delivery, SettlementKind::Release, $delivery->crashes, $delivery->failures, $delay);
     }
 
     /** @param string $outcome as {@see PortableTask} returns it */
-    public function returned(ClaimedJob $job, string $outcome): Settlement
+    public function ofTask(ClaimedJob $job, string $outcome): Settlement
     {
         $size = PortableOutcome::excessSize($outcome);
         if ($size !== null) {
@@ -125,7 +125,7 @@ final class JobSettlement
             return $this->settlement(
                 $job->delivery,
                 SettlementKind::Done,
-                outcome: Outcomes::ofTask($job->attempt(), $job->items, $outcome),
+                outcome: OutcomeBody::ofTask($job->attempt(), $job->items, $outcome),
             );
         }
         $thrown = PortableOutcome::thrown($outcome);
@@ -134,10 +134,10 @@ final class JobSettlement
             && preg_match(self::MISSING_CODE_PATTERN, $thrown->message) === 1
             && ($thrown->isA(\Error::class) || PortableOutcome::isUnreadable($outcome))
         ) {
-            return $this->missing($job, $outcome, $thrown);
+            return $this->missingCode($job, $outcome, $thrown);
         }
 
-        return $this->failedTry(
+        return $this->failedAttempt(
             $job,
             $outcome,
             $thrown !== null && !$thrown->isA(NoRetry::class),
@@ -148,7 +148,7 @@ final class JobSettlement
     }
 
     /** Returns the settlement of a command that has a result, whatever its exit status. */
-    public function ran(ClaimedJob $job, CommandResult $result): Settlement
+    public function ofCommand(ClaimedJob $job, CommandResult $result): Settlement
     {
         if ($job->isGivenBack && $result->cancelled) {
             return $this->released($job->delivery);
@@ -157,16 +157,16 @@ final class JobSettlement
         return $this->settlement(
             $job->delivery,
             $result->cancelled && $result->error !== null ? SettlementKind::Cancelled : SettlementKind::Done,
-            outcome: Outcomes::ofCommand($job->attempt(), PortableCommand::outcome($result, $this->maxResult)),
+            outcome: OutcomeBody::ofCommand($job->attempt(), PortableCommand::outcome($result, $this->maxResult)),
         );
     }
 
     /** @return Settlement|null null for a failure that the task did not cause */
-    public function failed(ClaimedJob $job, \Throwable $failure): ?Settlement
+    public function ofFailure(ClaimedJob $job, \Throwable $failure): ?Settlement
     {
         return match (true) {
             $job->isGivenBack => $this->released($job->delivery),
-            $job->late => $this->failedTry(
+            $job->isTimedOut => $this->failedAttempt(
                 $job,
                 PortableOutcome::failed(
                     TaskTimeoutException::after($job->body->timeout ?? 0.0, 1, null),
@@ -176,7 +176,7 @@ final class JobSettlement
                 'it ran for too long',
             ),
             $failure instanceof UnserializableException
-                => $this->failedTry($job, PortableOutcome::refused($failure), false, $failure->getMessage()),
+                => $this->failedAttempt($job, PortableOutcome::refused($failure), false, $failure->getMessage()),
             $failure instanceof CancelledException => $this->cancelled($job->delivery),
             $job->body->isCommand() && !$failure instanceof LauncherException => $this->lost(
                 $job,
@@ -222,27 +222,27 @@ final class JobSettlement
             $job->delivery,
             SettlementKind::Retry,
             $job->delivery->crashes + 1,
-            $job->delivery->fails,
+            $job->delivery->failures,
         );
     }
 
-    private function lost(ClaimedJob $job, int $attempts, string $why): Settlement
+    private function lost(ClaimedJob $job, int $attempts, string $reason): Settlement
     {
         return $job->body->isCommand()
             ? $this->settlement(
                 $job->delivery,
                 SettlementKind::Dead,
-                outcome: Outcomes::ofCommand($attempts, PortableCommand::lost($why)),
-                why: $this->why($why, $attempts),
+                outcome: OutcomeBody::ofCommand($attempts, PortableCommand::lost($reason)),
+                reason: $this->reasonJson($reason, $attempts),
             )
             : $this->dead(
                 $job,
                 $attempts,
                 PortableOutcome::failed(
-                    WorkerCrashedException::died(null, null, $why, false, '', 0, $attempts, null),
+                    WorkerCrashedException::died(null, null, $reason, false, '', 0, $attempts, null),
                     null,
                 ),
-                $why,
+                $reason,
             );
     }
 
@@ -251,42 +251,42 @@ final class JobSettlement
         return $this->settlement(
             $job->delivery,
             SettlementKind::Dead,
-            outcome: Outcomes::refused($tooLarge),
-            why: $this->why($tooLarge->getMessage(), $job->attempt()),
+            outcome: OutcomeBody::refused($tooLarge),
+            reason: $this->reasonJson($tooLarge->getMessage(), $job->attempt()),
         );
     }
 
-    private function failedTry(ClaimedJob $job, string $outcome, bool $mayHelp, string $why): Settlement
+    private function failedAttempt(ClaimedJob $job, string $outcome, bool $isRetryable, string $reason): Settlement
     {
-        $fails = $job->delivery->fails + 1;
+        $failures = $job->delivery->failures + 1;
 
-        return $mayHelp && !$job->hasItems() && $fails < $job->body->policy->tries
+        return $isRetryable && !$job->hasItems() && $failures < $job->body->policy->attempts
             ? $this->settlement(
                 $job->delivery,
                 SettlementKind::Retry,
                 $job->delivery->crashes,
-                $fails,
-                $job->body->policy->delayAfter($fails),
+                $failures,
+                $job->body->policy->delayAfter($failures),
             )
-            : $this->dead($job, $job->attempt(), $outcome, $why);
+            : $this->dead($job, $job->attempt(), $outcome, $reason);
     }
 
     /** Retries a job on another agent, because a class or function is missing here. */
-    private function missing(ClaimedJob $job, string $outcome, Thrown $thrown): Settlement
+    private function missingCode(ClaimedJob $job, string $outcome, Thrown $thrown): Settlement
     {
         $policy = $job->body->policy;
-        $fails = $job->delivery->fails + 1;
-        $tries = PortableOutcome::isUnreadable($outcome)
-            ? max(self::MIN_UNREADABLE_ATTEMPTS, $policy->tries)
-            : $policy->tries;
+        $failures = $job->delivery->failures + 1;
+        $attempts = PortableOutcome::isUnreadable($outcome)
+            ? max(self::MIN_UNREADABLE_ATTEMPTS, $policy->attempts)
+            : $policy->attempts;
 
-        return !$job->hasItems() && $fails < $tries
+        return !$job->hasItems() && $failures < $attempts
             ? $this->settlement(
                 $job->delivery,
                 SettlementKind::Elsewhere,
                 $job->delivery->crashes,
-                $fails,
-                $policy->delayAfter($fails),
+                $failures,
+                $policy->delayAfter($failures),
             )
             : $this->dead(
                 $job,
@@ -296,20 +296,20 @@ final class JobSettlement
             );
     }
 
-    private function dead(ClaimedJob $job, int $attempts, string $outcome, string $why): Settlement
+    private function dead(ClaimedJob $job, int $attempts, string $outcome, string $reason): Settlement
     {
         return $this->settlement(
             $job->delivery,
             SettlementKind::Dead,
-            outcome: Outcomes::ofTask($attempts, $job->items, $outcome),
-            why: $this->why($why, $attempts),
+            outcome: OutcomeBody::ofTask($attempts, $job->items, $outcome),
+            reason: $this->reasonJson($reason, $attempts),
         );
     }
 
-    private function why(string $why, int $attempts): string
+    private function reasonJson(string $reason, int $attempts): string
     {
         return json_encode(
-            ['why' => $why, 'attempts' => $attempts, 'owner' => $this->owner],
+            ['why' => $reason, 'attempts' => $attempts, 'owner' => $this->owner],
             \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_THROW_ON_ERROR,
         );
     }
@@ -318,15 +318,15 @@ final class JobSettlement
         Delivery $delivery,
         SettlementKind $kind,
         int $crashes = 0,
-        int $fails = 0,
+        int $failures = 0,
         float $delay = 0.0,
         ?string $outcome = null,
-        string $why = '',
+        string $reason = '',
     ): Settlement {
         $frame = $outcome === null
             ? ''
             : Frame::seal($this->keys, Frame::OUTCOME, $this->queue, $delivery->id, $delivery->number, $outcome);
 
-        return new Settlement($delivery->id, $delivery->number, $kind, $crashes, $fails, $delay, $frame, $why);
+        return new Settlement($delivery->id, $delivery->number, $kind, $crashes, $failures, $delay, $frame, $reason);
     }
 }

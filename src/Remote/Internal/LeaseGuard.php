@@ -51,11 +51,11 @@ final class LeaseGuard
         }
         stream_set_blocking($pipes[0], false);
         [$this->process, $this->pipe] = [$process, $pipes[0]];
-        $this->permit($this->until);
+        $this->extend($this->until);
     }
 
     /** @param float $until in seconds of {@see Clock::now()}; INF while nothing runs */
-    public function permit(float $until): void
+    public function extend(float $until): void
     {
         $this->until = $until;
         if ($this->pipe === null) {

@@ -23,21 +23,21 @@ final class OutcomeFile
             return null;
         }
         $this->file = $file;
-        $place = [$this->end, \strlen($bytes)];
+        $range = [$this->end, \strlen($bytes)];
         $this->end += \strlen($bytes);
         ++$this->unread;
 
-        return $place;
+        return $range;
     }
 
     /**
      * Returns what was written. Each place can be read once.
      *
-     * @param array{int, int} $place
+     * @param array{int, int} $range
      */
-    public function read(array $place): string
+    public function read(array $range): string
     {
-        $bytes = $this->file === null ? '' : (string) stream_get_contents($this->file, $place[1], $place[0]);
+        $bytes = $this->file === null ? '' : (string) stream_get_contents($this->file, $range[1], $range[0]);
         if (--$this->unread === 0 && $this->file !== null) {
             ftruncate($this->file, 0);
             $this->end = 0;

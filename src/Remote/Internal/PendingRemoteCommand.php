@@ -26,7 +26,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
     /** Seconds until a full queue is retried. */
     private const FULL_QUEUE_PAUSE_SECONDS = 0.1;
 
-    /** Seconds until a withdrawal is repeated, because the letter to the agent may have been lost. */
+    /** Seconds until a withdrawal is repeated, because the message to the agent may have been lost. */
     private const WITHDRAWAL_INTERVAL = 1.0;
 
     /** Seconds in which the engine must confirm a cancellation; otherwise the command counts as abandoned. */
@@ -38,9 +38,9 @@ final class PendingRemoteCommand implements OutcomeReceiver
     /** @var DeferredFuture<string> */
     private readonly DeferredFuture $deferred;
 
-    private bool $wanted = true;
+    private bool $isWanted = true;
 
-    public function __construct(private readonly JobFactory $sender, private readonly Job $job)
+    public function __construct(private readonly QueueClient $client, private readonly Job $job)
     {
         $this->deferred = new DeferredFuture();
     }
@@ -68,7 +68,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
     private function isAccepted(Cancellation $cancellation): bool
     {
         /** @var Future<int> $sending */
-        $sending = async($this->sender->send(...), $this->job, $this);
+        $sending = async($this->client->send(...), $this->job, $this);
         try {
             try {
                 return $sending->await($cancellation) > 0;
@@ -79,7 +79,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
             return false;
         } catch (CancelledException) {
             $this->abandon();
-            $sending->map(fn() => $this->sender->withdraw([$this->job->id]))->ignore();
+            $sending->map(fn() => $this->client->withdraw([$this->job->id]))->ignore();
 
             return true;
         }
@@ -96,7 +96,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
             return;
         }
         try {
-            $outcome = $this->sender->result($id, $frame, null);
+            $outcome = $this->client->result($id, $frame, null);
             $this->deferred->complete(\is_string($outcome) ? $outcome : '');
         } catch (\Throwable $failure) {
             $this->deferred->error($failure);
@@ -106,12 +106,12 @@ final class PendingRemoteCommand implements OutcomeReceiver
     /** Fails the command: it was withdrawn before an agent had it, or the engine does not know it. */
     public function unknown(string $id): void
     {
-        $this->fail($this->wanted ? JobLostException::unknown($id, $this->sender->queue) : new CancelledException());
+        $this->fail($this->isWanted ? JobLostException::unknown($id, $this->client->queue) : new CancelledException());
     }
 
     public function refused(string $id, BrokerRefusedException $refused): void
     {
-        $this->fail($this->wanted ? $refused : new CancelledException());
+        $this->fail($this->isWanted ? $refused : new CancelledException());
     }
 
     public function items(string $id): void {}
@@ -120,26 +120,26 @@ final class PendingRemoteCommand implements OutcomeReceiver
 
     private function recall(): void
     {
-        $this->wanted = false;
-        $this->sender->recall($this->job->id);
+        $this->isWanted = false;
+        $this->client->withdrawUnclaimed($this->job->id);
     }
 
     private function end(): void
     {
-        $this->wanted = false;
-        $patience = $this->sender->options->patience;
+        $this->isWanted = false;
+        $patience = $this->client->options->patience;
         $timer = EventLoop::delay(self::CONFIRMATION_TIMEOUT, $this->abandonUnlessConfirmed(...));
-        for ($late = Clock::now() + $patience; !$this->isOver();) {
-            $this->sender->withdraw([$this->job->id]);
+        for ($deadline = Clock::now() + $patience; !$this->isOver();) {
+            $this->client->withdraw([$this->job->id]);
             $this->abandonUnlessConfirmed();
             try {
                 $this->deferred->getFuture()->await(new TimeoutCancellation(self::WITHDRAWAL_INTERVAL));
             } catch (\Throwable) {
                 // The failure is thrown in run(), or the wait has timed out.
             }
-            if (!$this->isOver() && Clock::now() > $late) {
-                $this->sender->forget($this->job->id);
-                $this->fail(JobLostException::unanswered($this->job->id, $this->sender->queue, $patience));
+            if (!$this->isOver() && Clock::now() > $deadline) {
+                $this->client->removeWaiter($this->job->id);
+                $this->fail(JobLostException::unanswered($this->job->id, $this->client->queue, $patience));
             }
         }
         EventLoop::cancel($timer);
@@ -148,7 +148,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
     /** Stops waiting for an engine that is not available. The withdrawal is sent when the engine is back. */
     private function abandonUnlessConfirmed(): void
     {
-        if ($this->sender->isUnsaid($this->job->id)) {
+        if ($this->client->isWithdrawalPending($this->job->id)) {
             $this->abandon();
         }
     }

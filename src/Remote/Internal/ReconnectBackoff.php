@@ -15,19 +15,19 @@ final class ReconnectBackoff
      * @template T
      *
      * @param float             $seconds  for which the request is retried
-     * @param \Closure(bool): T $question the request; gets true if an earlier one may have been done
+     * @param \Closure(bool): T $request the request; gets true if an earlier one may have been done
      *
      * @return T
      *
      * @throws BrokerUnavailableException of the last request
      */
-    public static function ask(float $seconds, \Closure $question): mixed
+    public static function retry(float $seconds, \Closure $request): mixed
     {
         $backoff = new Backoff(0.05, 2.0, 2.0, 0.5);
         $end = Clock::now() + $seconds;
         for ($attempt = 1;; ++$attempt) {
             try {
-                return $question($attempt > 1);
+                return $request($attempt > 1);
             } catch (BrokerUnavailableException $failure) {
                 $delay = $backoff->after($attempt);
                 if (Clock::now() + $delay > $end) {

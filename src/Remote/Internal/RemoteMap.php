@@ -34,40 +34,40 @@ final class RemoteMap implements OutcomeReceiver
     private const FULL_QUEUE_PAUSE_SECONDS = 0.1;
 
     /** @var array<string, array{int, mixed, int}> number, key and bytes of jobs without an outcome, by id */
-    private array $open = [];
+    private array $pending = [];
 
     /**
      * @var array<int, array{string|array{int, int}|\Generator<mixed, mixed, mixed, mixed>|null, mixed, string}> outcome
      *     or its place in the file, key and id, by number, or in order of arrival
      */
-    private array $done = [];
+    private array $arrived = [];
 
     /** @var list<\Spindle\Remote\Job> pulled from the input and not sent */
-    private array $gathered = [];
+    private array $batch = [];
 
     /** @var list<\Spindle\Remote\Job> sent and not confirmed by the engine */
     private array $sending = [];
 
-    private ?string $givesUp = null;
+    private ?string $patienceTimer = null;
 
     private int $bytes = 0;
 
     /** Bytes of outcomes in memory. */
-    private int $held = 0;
+    private int $heldBytes = 0;
 
-    private readonly OutcomeFile $spill;
-    private int $pulled = 0;
-    private int $next = 0;
-    private int $came = 0;
+    private readonly OutcomeFile $file;
+    private int $pulledCount = 0;
+    private int $nextNumber = 0;
+    private int $arrivedCount = 0;
     private bool $pulling = false;
     private bool $exhausted = false;
-    private bool $left = false;
+    private bool $isAbandoned = false;
     private ?\Throwable $failure = null;
 
     private ?BrokerRefusedException $refused = null;
 
     /** Reason of an abort. It is thrown when all open jobs have ended; no further outcomes are delivered. */
-    private ?\Throwable $aborted = null;
+    private ?\Throwable $abortReason = null;
 
     /** @var Suspension<null>|null */
     private ?Suspension $consumer = null;
@@ -79,13 +79,13 @@ final class RemoteMap implements OutcomeReceiver
 
     /** @param iterable<mixed, mixed> $input */
     public function __construct(
-        private readonly JobFactory $sender,
+        private readonly QueueClient $client,
         iterable $input,
         string $code,
         private readonly bool $inOrder,
     ) {
-        $this->spill = new OutcomeFile();
-        $this->head = $sender->head($code);
+        $this->file = new OutcomeFile();
+        $this->head = $client->head($code);
         $this->items = (static function () use ($input): \Generator {
             foreach ($input as $key => $value) {
                 yield [$key, $value];
@@ -98,26 +98,26 @@ final class RemoteMap implements OutcomeReceiver
     {
         $cancellation?->throwIfRequested();
         $subscription = $cancellation?->subscribe(function (CancelledException $cancelled): void {
-            if ($this->left) {
+            if ($this->isAbandoned) {
                 return;
             }
-            $this->aborted = $cancelled;
-            $this->leave();
+            $this->abortReason = $cancelled;
+            $this->abandon();
             $this->wake();
-            $this->givesUp = $this->sender->afterPatience($this, static fn(self $map) => $map->giveUp());
+            $this->patienceTimer = $this->client->afterPatience($this, static fn(self $map) => $map->giveUp());
         });
         try {
-            $this->pullSoon();
-            while (($done = $this->shift()) !== null) {
-                [$outcome, $key, $id] = $done;
-                $done = null;
+            $this->schedulePull();
+            while (($arrived = $this->takeNext()) !== null) {
+                [$outcome, $key, $id] = $arrived;
+                $arrived = null;
                 if ($outcome instanceof \Generator) {
-                    yield from self::once($key, $outcome);
+                    yield from self::yieldOnce($key, $outcome);
                     yield from OneWayGenerator::release(); // without a reader, the task of the yielded stream ends now
                 } else {
-                    yield $key => $this->sender->result(
+                    yield $key => $this->client->result(
                         $id,
-                        $outcome ?? throw $this->refused ?? JobLostException::unknown($id, $this->sender->queue),
+                        $outcome ?? throw $this->refused ?? JobLostException::unknown($id, $this->client->queue),
                         $key,
                     );
                 }
@@ -127,11 +127,11 @@ final class RemoteMap implements OutcomeReceiver
             if ($cancellation !== null && $subscription !== null) {
                 $cancellation->unsubscribe($subscription);
             }
-            if ($this->givesUp !== null) {
-                EventLoop::cancel($this->givesUp);
+            if ($this->patienceTimer !== null) {
+                EventLoop::cancel($this->patienceTimer);
             }
-            $this->leave();
-            array_map($this->sender->forget(...), array_keys($this->open));
+            $this->abandon();
+            array_map($this->client->removeWaiter(...), array_keys($this->pending));
         }
     }
 
@@ -142,7 +142,7 @@ final class RemoteMap implements OutcomeReceiver
      *
      * @return \Generator<mixed, mixed>
      */
-    private static function once(mixed $key, ?\Generator &$items): \Generator
+    private static function yieldOnce(mixed $key, ?\Generator &$items): \Generator
     {
         [$only, $items] = [$items, null];
         yield $key => $only;
@@ -150,87 +150,87 @@ final class RemoteMap implements OutcomeReceiver
 
     public function wantsOutcome(): bool
     {
-        return !$this->left;
+        return !$this->isAbandoned;
     }
 
     public function outcome(string $id, string $frame): void
     {
-        $this->settle($id, $frame);
+        $this->addOutcome($id, $frame);
     }
 
     public function unknown(string $id): void
     {
-        $this->settle($id, null);
+        $this->addOutcome($id, null);
     }
 
     public function refused(string $id, BrokerRefusedException $refused): void
     {
         $this->refused ??= $refused;
-        $this->settle($id, null);
+        $this->addOutcome($id, null);
     }
 
     public function items(string $id): void
     {
-        $stream = new ItemStream($this->sender, $id, $this->open[$id][1] ?? null);
-        $this->sender->waitAs($id, $this, $stream->waiter());
-        $this->settle($id, $stream->items());
+        $stream = new ItemStream($this->client, $id, $this->pending[$id][1] ?? null);
+        $this->client->replaceWaiter($id, $this, $stream->waiter());
+        $this->addOutcome($id, $stream->items());
     }
 
     public function report(string $id, string $frame): void
     {
-        $this->sender->report($id, $frame);
+        $this->client->report($id, $frame);
     }
 
     /** @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome a frame, items, or null if lost */
-    private function settle(string $id, string|\Generator|null $outcome): void
+    private function addOutcome(string $id, string|\Generator|null $outcome): void
     {
-        [$number, $key, $bytes] = $this->open[$id] ?? [-1, null, 0];
+        [$number, $key, $bytes] = $this->pending[$id] ?? [-1, null, 0];
         if ($number === -1) {
             return;
         }
-        unset($this->open[$id]);
+        unset($this->pending[$id]);
         $this->bytes -= $bytes;
-        if (!$this->left) {
+        if (!$this->isAbandoned) {
             $size = \is_string($outcome) ? \strlen($outcome) : 0;
-            if (\is_string($outcome) && $this->held > 0 && $this->held + $size > self::MAX_BYTES) {
-                $outcome = $this->spill->write($outcome) ?? $outcome;
+            if (\is_string($outcome) && $this->heldBytes > 0 && $this->heldBytes + $size > self::MAX_BYTES) {
+                $outcome = $this->file->write($outcome) ?? $outcome;
             }
-            $this->done[$this->inOrder ? $number : $this->came++] = [$outcome, $key, $id];
-            $this->held += \is_string($outcome) ? $size : 0;
+            $this->arrived[$this->inOrder ? $number : $this->arrivedCount++] = [$outcome, $key, $id];
+            $this->heldBytes += \is_string($outcome) ? $size : 0;
             $this->bytes += $size;
         }
-        if ($this->left || isset($this->done[$this->next])) {
+        if ($this->isAbandoned || isset($this->arrived[$this->nextNumber])) {
             $this->wake();
         }
     }
 
     /** @return array{string|\Generator<mixed, mixed, mixed, mixed>|null, mixed, string}|null next result */
-    private function shift(): ?array
+    private function takeNext(): ?array
     {
         while (true) {
-            if ($this->aborted !== null) {
-                if ($this->open === []) {
-                    throw $this->aborted;
+            if ($this->abortReason !== null) {
+                if ($this->pending === []) {
+                    throw $this->abortReason;
                 }
-            } elseif (isset($this->done[$this->next])) {
-                $done = $this->done[$this->next];
-                unset($this->done[$this->next]);
-                ++$this->next;
-                if (\is_array($done[0])) {
-                    $done[0] = $this->spill->read($done[0]);
+            } elseif (isset($this->arrived[$this->nextNumber])) {
+                $arrived = $this->arrived[$this->nextNumber];
+                unset($this->arrived[$this->nextNumber]);
+                ++$this->nextNumber;
+                if (\is_array($arrived[0])) {
+                    $arrived[0] = $this->file->read($arrived[0]);
                 } else {
-                    $this->held -= \is_string($done[0]) ? \strlen($done[0]) : 0;
+                    $this->heldBytes -= \is_string($arrived[0]) ? \strlen($arrived[0]) : 0;
                 }
-                $this->bytes -= \is_string($done[0]) ? \strlen($done[0]) : 0;
-                if (\count($this->open) + \count($this->done) <= self::MAX_WINDOW_TASKS - self::MAX_BATCH_TASKS) {
-                    $this->pullSoon();
+                $this->bytes -= \is_string($arrived[0]) ? \strlen($arrived[0]) : 0;
+                if (\count($this->pending) + \count($this->arrived) <= self::MAX_WINDOW_TASKS - self::MAX_BATCH_TASKS) {
+                    $this->schedulePull();
                 }
 
-                return $done;
-            } elseif ($this->exhausted && $this->open === [] && !$this->pulling) {
+                return $arrived;
+            } elseif ($this->exhausted && $this->pending === [] && !$this->pulling) {
                 return $this->failure === null ? null : throw $this->failure;
             }
-            $this->pullSoon();
+            $this->schedulePull();
             $this->consumer = EventLoop::getSuspension();
             try {
                 Fibers::suspend($this->consumer);
@@ -240,7 +240,7 @@ final class RemoteMap implements OutcomeReceiver
         }
     }
 
-    private function pullSoon(): void
+    private function schedulePull(): void
     {
         if (!$this->pulling && $this->hasRoom()) {
             $this->pulling = true;
@@ -252,8 +252,8 @@ final class RemoteMap implements OutcomeReceiver
     {
         try {
             while ($this->hasRoom()) {
-                $this->gather();
-                $this->flush();
+                $this->fillBatch();
+                $this->sendBatch();
             }
         } finally {
             $this->pulling = false;
@@ -263,23 +263,23 @@ final class RemoteMap implements OutcomeReceiver
 
     private function hasRoom(): bool
     {
-        return !$this->left
+        return !$this->isAbandoned
             && !$this->exhausted
-            && \count($this->open) + \count($this->done) < self::MAX_WINDOW_TASKS
+            && \count($this->pending) + \count($this->arrived) < self::MAX_WINDOW_TASKS
             && $this->bytes < self::MAX_BYTES;
     }
 
     /** Pulls the input until a batch is complete or GATHER_SECONDS is over. */
-    private function gather(): void
+    private function fillBatch(): void
     {
-        $late = Clock::now() + self::GATHER_SECONDS;
+        $deadline = Clock::now() + self::GATHER_SECONDS;
         try {
             while (
-                \count($this->gathered) < self::MAX_BATCH_TASKS
+                \count($this->batch) < self::MAX_BATCH_TASKS
                 && $this->bytes < self::MAX_BYTES
-                && Clock::now() < $late
+                && Clock::now() < $deadline
             ) {
-                if ($this->pulled > 0) {
+                if ($this->pulledCount > 0) {
                     $this->items?->next();
                 }
                 if ($this->items?->valid() !== true) {
@@ -301,20 +301,20 @@ final class RemoteMap implements OutcomeReceiver
 
     private function add(mixed $key, mixed $value): void
     {
-        $number = $this->pulled++;
-        $job = $this->sender->job($this->head, PortableTask::encodeArgument($value, $key));
-        $this->open[$job->id] = [$number, $key, \strlen($job->frame)];
+        $number = $this->pulledCount++;
+        $job = $this->client->job($this->head, PortableTask::encodeArgument($value, $key));
+        $this->pending[$job->id] = [$number, $key, \strlen($job->frame)];
         $this->bytes += \strlen($job->frame);
-        if ($this->gathered === []) {
-            EventLoop::queue($this->flush(...)); // in case the input suspends
+        if ($this->batch === []) {
+            EventLoop::queue($this->sendBatch(...)); // in case the input suspends
         }
-        $this->gathered[] = $job;
+        $this->batch[] = $job;
     }
 
-    private function flush(): void
+    private function sendBatch(): void
     {
-        $jobs = $this->gathered;
-        $this->gathered = [];
+        $jobs = $this->batch;
+        $this->batch = [];
         try {
             $this->send($jobs);
         } catch (\Throwable $failure) {
@@ -331,28 +331,28 @@ final class RemoteMap implements OutcomeReceiver
      */
     private function send(array $jobs): void
     {
-        while ($jobs !== [] && !$this->left) {
+        while ($jobs !== [] && !$this->isAbandoned) {
             try {
                 $this->sending = $jobs;
-                $accepted = $this->sender->sendAll($jobs, $this);
+                $accepted = $this->client->sendAll($jobs, $this);
             } catch (QueueFullException) {
                 $accepted = 0; // the engine is out of memory
             } catch (\Throwable $failure) {
                 foreach ($jobs as $job) {
-                    unset($this->open[$job->id]);
+                    unset($this->pending[$job->id]);
                 }
 
                 throw $failure;
             } finally {
                 $this->sending = [];
             }
-            if ($this->isLeft()) { // left while waiting
+            if ($this->isAbandoned()) { // left while waiting
                 foreach (\array_slice($jobs, $accepted) as $refused) {
-                    unset($this->open[$refused->id]);
+                    unset($this->pending[$refused->id]);
                 }
-                $this->sender->withdraw(array_column($jobs, 'id'));
-                if ($this->aborted === null) {
-                    array_map($this->sender->forget(...), array_column($jobs, 'id'));
+                $this->client->withdraw(array_column($jobs, 'id'));
+                if ($this->abortReason === null) {
+                    array_map($this->client->removeWaiter(...), array_column($jobs, 'id'));
                 }
                 $this->wake();
 
@@ -364,30 +364,30 @@ final class RemoteMap implements OutcomeReceiver
             }
         }
         foreach ($jobs as $job) {
-            unset($this->open[$job->id]);
+            unset($this->pending[$job->id]);
         }
-        if ($this->left) {
+        if ($this->isAbandoned) {
             $this->wake();
         }
     }
 
-    private function isLeft(): bool
+    private function isAbandoned(): bool
     {
-        return $this->left;
+        return $this->isAbandoned;
     }
 
-    private function leave(): void
+    private function abandon(): void
     {
-        if ($this->left) {
+        if ($this->isAbandoned) {
             return;
         }
-        $this->left = true;
+        $this->isAbandoned = true;
         $this->items = null;
-        $this->done = [];
-        if ($this->open !== []) {
-            $ids = array_keys($this->open);
+        $this->arrived = [];
+        if ($this->pending !== []) {
+            $ids = array_keys($this->pending);
             EventLoop::queue(function () use ($ids): void {
-                $this->sender->withdraw($ids);
+                $this->client->withdraw($ids);
             });
         }
     }
@@ -397,9 +397,9 @@ final class RemoteMap implements OutcomeReceiver
     {
         foreach ([
             ...array_column($this->sending, 'id'),
-            ...array_filter(array_keys($this->open), $this->sender->isUnsaid(...)),
+            ...array_filter(array_keys($this->pending), $this->client->isWithdrawalPending(...)),
         ] as $id) {
-            unset($this->open[$id]);
+            unset($this->pending[$id]);
         }
         $this->wake();
     }

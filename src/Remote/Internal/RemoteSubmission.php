@@ -24,11 +24,11 @@ final class RemoteSubmission implements OutcomeReceiver
     private ?CancelledException $cancelled = null;
 
     /** @var (\Closure(): void)|null */
-    private ?\Closure $unwatch = null;
+    private ?\Closure $unsubscribe = null;
 
-    private ?string $givesUp = null;
+    private ?string $patienceTimer = null;
 
-    public function __construct(private readonly JobFactory $sender, private readonly string $id)
+    public function __construct(private readonly QueueClient $client, private readonly string $id)
     {
         $this->deferred = new DeferredFuture();
         $this->future = $this->deferred->getFuture();
@@ -44,11 +44,11 @@ final class RemoteSubmission implements OutcomeReceiver
     }
 
     /** Withdraws the job when $cancellation is requested. The job is confirmed by then. */
-    public function watch(Cancellation $cancellation): void
+    public function cancelOn(Cancellation $cancellation): void
     {
         $weak = \WeakReference::create($this);
         $id = $cancellation->subscribe(static fn(CancelledException $cancelled) => $weak->get()?->cancel($cancelled));
-        $this->unwatch = static fn() => $cancellation->unsubscribe($id);
+        $this->unsubscribe = static fn() => $cancellation->unsubscribe($id);
     }
 
     public function wantsOutcome(): bool
@@ -59,9 +59,9 @@ final class RemoteSubmission implements OutcomeReceiver
     public function outcome(string $id, string $frame): void
     {
         $deferred = $this->deferred;
-        $this->end();
+        $this->finish();
         try {
-            $result = $this->cancelled === null ? $this->sender->result($id, $frame, null) : throw $this->cancelled;
+            $result = $this->cancelled === null ? $this->client->result($id, $frame, null) : throw $this->cancelled;
         } catch (\Throwable $failure) {
             $deferred?->error($failure);
 
@@ -72,27 +72,27 @@ final class RemoteSubmission implements OutcomeReceiver
 
     public function unknown(string $id): void
     {
-        $this->deferred?->error($this->cancelled ?? JobLostException::unknown($id, $this->sender->queue));
-        $this->end();
+        $this->deferred?->error($this->cancelled ?? JobLostException::unknown($id, $this->client->queue));
+        $this->finish();
     }
 
     public function refused(string $id, BrokerRefusedException $refused): void
     {
         $this->deferred?->error($this->cancelled ?? $refused);
-        $this->end();
+        $this->finish();
     }
 
     public function items(string $id): void
     {
-        $stream = new ItemStream($this->sender, $id, null);
-        $this->sender->waitAs($id, $this, new StreamedSubmission($this, $stream->waiter()));
+        $stream = new ItemStream($this->client, $id, null);
+        $this->client->replaceWaiter($id, $this, new StreamedSubmission($this, $stream->waiter()));
         $this->deferred?->complete($stream->items());
         $this->deferred = null;
     }
 
     public function report(string $id, string $frame): void
     {
-        $this->sender->report($id, $frame);
+        $this->client->report($id, $frame);
     }
 
     /** Fails the future; later outcomes are ignored. */
@@ -100,19 +100,19 @@ final class RemoteSubmission implements OutcomeReceiver
     {
         $this->cancelled ??= $cancelled;
         $this->deferred?->error($this->cancelled);
-        $this->end();
+        $this->finish();
     }
 
-    public function end(): void
+    public function finish(): void
     {
         $this->deferred = null;
-        if ($this->givesUp !== null) {
-            EventLoop::cancel($this->givesUp);
-            $this->givesUp = null;
+        if ($this->patienceTimer !== null) {
+            EventLoop::cancel($this->patienceTimer);
+            $this->patienceTimer = null;
         }
-        if ($this->unwatch !== null) {
-            ($this->unwatch)();
-            $this->unwatch = null;
+        if ($this->unsubscribe !== null) {
+            ($this->unsubscribe)();
+            $this->unsubscribe = null;
         }
     }
 
@@ -122,16 +122,16 @@ final class RemoteSubmission implements OutcomeReceiver
             return;
         }
         $this->cancelled = $cancelled;
-        $this->givesUp = $this->deferred === null
+        $this->patienceTimer = $this->deferred === null
             ? null
-            : $this->sender->afterPatience($this, static fn(self $submission) => $submission->giveUp($cancelled));
-        $this->sender->withdraw([$this->id]);
+            : $this->client->afterPatience($this, static fn(self $submission) => $submission->giveUp($cancelled));
+        $this->client->withdraw([$this->id]);
     }
 
     /** Stops waiting if the engine has not confirmed the withdrawal, because it may be away for ever. */
     private function giveUp(CancelledException $cancelled): void
     {
-        if ($this->sender->isUnsaid($this->id)) {
+        if ($this->client->isWithdrawalPending($this->id)) {
             $this->fail($cancelled);
         }
     }

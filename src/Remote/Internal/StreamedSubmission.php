@@ -21,19 +21,19 @@ final class StreamedSubmission implements OutcomeReceiver
 
     public function outcome(string $id, string $frame): void
     {
-        $this->submission->end();
+        $this->submission->finish();
         $this->items->outcome($id, $frame);
     }
 
     public function unknown(string $id): void
     {
-        $this->submission->end();
+        $this->submission->finish();
         $this->items->unknown($id);
     }
 
     public function refused(string $id, BrokerRefusedException $refused): void
     {
-        $this->submission->end();
+        $this->submission->finish();
         $this->items->refused($id, $refused);
     }
 

@@ -37,7 +37,7 @@ final class TaskBody
     {
         return pack(
             'vveeeeeV',
-            $policy->tries,
+            $policy->attempts,
             $policy->crashes,
             $policy->delay,
             $policy->factor,

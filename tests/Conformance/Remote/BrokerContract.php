@@ -10,7 +10,7 @@ use Spindle\Remote\Broker;
 use Spindle\Remote\Delivery;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobStatus;
-use Spindle\Remote\Letter;
+use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
 use Spindle\Tests\EndsInTime;
@@ -30,7 +30,7 @@ abstract class BrokerContract extends TestCase
     use Contract\DelaysJobs;
     use Contract\WithdrawsJobs;
     use Contract\KeepsLeases;
-    use Contract\SendsLetters;
+    use Contract\SendsMessages;
     use Contract\CarriesItems;
     use Contract\IsLookedAt;
 
@@ -139,7 +139,7 @@ abstract class BrokerContract extends TestCase
     ): void {
         self::assertSame(
             [],
-            $this->settle($owner, new Settlement($delivery->id, $delivery->number, $kind, frame: $frame, why: $why)),
+            $this->settle($owner, new Settlement($delivery->id, $delivery->number, $kind, frame: $frame, reason: $why)),
         );
     }
 
@@ -161,7 +161,7 @@ abstract class BrokerContract extends TestCase
     /** Returns the outcome of a job; null while it has none, and false when it is unknown. */
     protected function outcome(string $id): string|false|null
     {
-        $state = $this->broker()->look($this->queue(), [$id], 'client')[$id];
+        $state = $this->broker()->states($this->queue(), [$id], 'client')[$id];
 
         return $state->known ? $state->outcome : false;
     }
@@ -172,19 +172,19 @@ abstract class BrokerContract extends TestCase
         return array_map(strval(...), array_keys($this->broker()->list($this->queue(), $status, 1000)));
     }
 
-    protected function figure(string $name): int
+    protected function statistic(string $name): int
     {
-        return $this->broker()->figures($this->queue())[$name];
+        return $this->broker()->statistics($this->queue())[$name];
     }
 
     /** Opens a mailbox, and waits until it is open. */
-    protected function post(string $mailbox = 'client'): Post
+    protected function post(string $mailbox = 'client'): ReceivedMessages
     {
-        $post = new Post();
+        $received = new ReceivedMessages();
         $isOpen = false;
         $this->mailboxes[] = $this->broker()->openMailbox(
             $mailbox,
-            static fn(Letter $letter) => $post->add($letter),
+            static fn(MailboxMessage $message) => $received->add($message),
             static function () use (&$isOpen): void {
                 $isOpen = true;
             },
@@ -193,7 +193,7 @@ abstract class BrokerContract extends TestCase
             return $isOpen;
         }, "the mailbox {$mailbox} is open");
 
-        return $post;
+        return $received;
     }
 
     /**

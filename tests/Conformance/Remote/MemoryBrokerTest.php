@@ -7,7 +7,7 @@ namespace Spindle\Tests\Conformance\Remote;
 use PHPUnit\Framework\Attributes\After;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Job;
-use Spindle\Remote\Letter;
+use Spindle\Remote\MailboxMessage;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Remote\MemoryBroker;
 use Spindle\Tests\Remote\MemoryEngine;
@@ -41,25 +41,25 @@ final class MemoryBrokerTest extends BrokerContract
     {
         $this->submit('one');
         $cut = $this->connect();
-        $letters = $opened = 0;
-        $close = $cut->openMailbox('client', static function (Letter $letter) use (&$letters): void {
-            ++$letters;
+        $messages = $opened = 0;
+        $close = $cut->openMailbox('client', static function (MailboxMessage $message) use (&$messages): void {
+            ++$messages;
         }, static function () use (&$opened): void {
             ++$opened;
         });
-        $post = $this->post();
+        $received = $this->post();
         $cut->cut();
 
         self::thrown(BrokerUnavailableException::class, $cut->tier(...));
-        self::thrown(BrokerUnavailableException::class, fn() => $cut->figures($this->queue()));
+        self::thrown(BrokerUnavailableException::class, fn() => $cut->statistics($this->queue()));
         $this->end($this->join('a'), $this->claimOne('a'));
-        Eventually::holds(static fn(): bool => $post->outcomes !== [], 'the others have their letter');
-        self::assertSame([0, 1], [$letters, $opened]);
+        Eventually::holds(static fn(): bool => $received->outcomes !== [], 'the others have their message');
+        self::assertSame([0, 1], [$messages, $opened]);
         $cut->restore();
         Eventually::holds(static function () use (&$opened): bool {
             return $opened === 2;
         }, 'its mailbox is open again');
-        self::assertSame(1, $cut->figures($this->queue())['done_total']);
+        self::assertSame(1, $cut->statistics($this->queue())['done_total']);
         $close();
     }
 

@@ -81,7 +81,7 @@ class RedisBrokerTest extends BrokerContract
         $broker = $this->connect();
 
         self::assertSame(Tier::Fast, $broker->tier());
-        self::assertSame(0, $broker->figures($this->queue())['waiting']);
+        self::assertSame(0, $broker->statistics($this->queue())['waiting']);
     }
 
     public function testLargeJobsAreClaimedOneAfterTheOtherAndSmallOnesTogether(): void
@@ -273,12 +273,12 @@ class RedisBrokerTest extends BrokerContract
 
         self::assertSame($lost, $this->broker()->repair($this->queue()));
         self::assertSame(0, $this->broker()->repair($this->queue()));
-        self::assertSame($lost, $this->figure('repaired_total'));
+        self::assertSame($lost, $this->statistic('repaired_total'));
         $this->end('a', $runs);
         $claimed = self::ids($this->claim('a', 2000));
         self::assertCount(701, array_unique($claimed));
         self::assertCount(701, $claimed);
-        self::assertSame([0, 1], [$this->figure('waiting'), $this->figure('delayed')]);
+        self::assertSame([0, 1], [$this->statistic('waiting'), $this->statistic('delayed')]);
     }
 
     /** @return iterable<string, array{string, list<'urgent'|'ready'>}> */
@@ -368,7 +368,7 @@ class RedisBrokerTest extends BrokerContract
             ['blocked' => [0, false], 'keyed' => [1, true], 'one' => [1, true], 'two' => [1, true]],
             $claimed,
         );
-        self::assertSame([0, 0, 0], [$this->figure('running'), $this->figure('waiting'), $this->figure('blocked')]);
+        self::assertSame([0, 0, 0], [$this->statistic('running'), $this->statistic('waiting'), $this->statistic('blocked')]);
     }
 
     /** @return iterable<string, array{list<string>, bool}> */
@@ -447,14 +447,14 @@ class RedisBrokerTest extends BrokerContract
         );
         self::assertSame('1', $submit(2));
         $this->end($this->join('a'), $this->claimOne('a'));
-        $this->broker()->forget($this->queue(), ['job']);
+        $this->broker()->dropOutcomes($this->queue(), ['job']);
 
         self::assertSame('late', $submit(1));
         self::assertSame([], $this->claim('a'));
-        self::assertSame(1, $this->figure('submitted_total'));
+        self::assertSame(1, $this->statistic('submitted_total'));
     }
 
-    /** held() runs often, and many jobs may be withdrawn. */
+    /** claimedJobs() runs often, and many jobs may be withdrawn. */
     public function testALookAtTheFiguresPassesNoMoreThanSomeEntriesOfJobsThatAreGone(): void
     {
         $ids = array_map(static fn(int $i): string => "job-{$i}", range(1, 900));
@@ -463,7 +463,7 @@ class RedisBrokerTest extends BrokerContract
             $this->broker()->withdraw($this->queue(), $ids);
         }
 
-        self::assertSame([0, 0], [$this->figure('waiting'), $this->figure('oldest_ms')]);
+        self::assertSame([0, 0], [$this->statistic('waiting'), $this->statistic('oldest_ms')]);
         $left = $this->shared()->command('XLEN', "spindle:{{$this->queue()}}:ready");
         self::assertGreaterThan(1000, $left);
         self::assertLessThan(2700, $left);
@@ -471,14 +471,14 @@ class RedisBrokerTest extends BrokerContract
 
     public function testAClaimHasNoMoreBytesThanAnAnswerMayHave(): void
     {
-        $post = $this->post('a');
+        $received = $this->post('a');
         $this->submit(
             ...array_map(static fn(int $i): Job => new Job("job-{$i}", str_repeat('x', 200_000)), range(1, 60)),
         );
         $claimed = \count($this->claim($this->join('a'), 100));
 
         self::assertSame(20, $claimed);
-        Eventually::holds(static fn(): bool => $post->work > 0, 'it is told to come again');
+        Eventually::holds(static fn(): bool => $received->jobsAvailable > 0, 'it is told to come again');
         self::assertCount(60 - $claimed, [...$this->claim('a', 100), ...$this->claim('a', 100)]);
     }
 
@@ -492,7 +492,7 @@ class RedisBrokerTest extends BrokerContract
         self::assertCount(
             1,
             array_filter(
-                $this->broker()->look($this->queue(), ['one', 'two', 'three'], 'client'),
+                $this->broker()->states($this->queue(), ['one', 'two', 'three'], 'client'),
                 static fn(JobState $state): bool => $state->outcome !== null,
             ),
         );
@@ -522,29 +522,29 @@ class RedisBrokerTest extends BrokerContract
         [$step, $cursor] = ['check', ''];
         for (; $step !== 'ok'; ++$steps) {
             [, $step, $cursor] = [
-                ...explode(' ', $engine->run('audit', $this->queue(), $step, $cursor, 'auditor'), 3),
+                ...explode(' ', $engine->run('repair', $this->queue(), $step, $cursor, 'auditor'), 3),
                 '',
             ];
         }
 
         self::assertGreaterThan(10, $steps);
-        self::assertSame(200, $this->figure('waiting'));
+        self::assertSame(200, $this->statistic('waiting'));
     }
 
     public function testWhatIsBlockedIsCountedAnewWhenAnOperatorHasDeletedTheFigures(): void
     {
         $this->submit(...array_map(static fn(int $i): Job => new Job("job-{$i}", 'frame', 'key'), range(1, 5)));
         $first = $this->claimOne($this->join('a'));
-        self::assertSame(4, $this->figure('blocked'));
+        self::assertSame(4, $this->statistic('blocked'));
         $this->shared()->command('DEL', "spindle:{{$this->queue()}}:meta");
         $this->broker()->repair($this->queue());
-        self::assertSame(4, $this->figure('blocked'));
+        self::assertSame(4, $this->statistic('blocked'));
         $this->end('a', $first);
         for ($i = 0; $i < 4; ++$i) {
             $this->end('a', $this->claimOne('a'));
         }
 
-        self::assertSame([0, 0], [$this->figure('blocked'), $this->figure('waiting')]);
+        self::assertSame([0, 0], [$this->statistic('blocked'), $this->statistic('waiting')]);
     }
 
     /** An auditor that was paused for too long must not repair anything. */
@@ -553,8 +553,8 @@ class RedisBrokerTest extends BrokerContract
         $this->submit('one', 'two', 'three');
         $engine = new Engine(Address::parse($this->shared()->address()), null, 5.0);
 
-        self::assertSame('0 ok', $engine->run('audit', $this->queue(), 'jobs', '0', 'one of before'));
-        self::assertSame(0, $this->figure('repaired_total'));
+        self::assertSame('0 ok', $engine->run('repair', $this->queue(), 'jobs', '0', 'one of before'));
+        self::assertSame(0, $this->statistic('repaired_total'));
         self::assertSame(3, $this->shared()->command('XLEN', "spindle:{{$this->queue()}}:ready"));
         self::assertSame(0, $this->shared()->command('XLEN', "spindle:{{$this->queue()}}:urgent"));
     }
@@ -581,7 +581,7 @@ class RedisBrokerTest extends BrokerContract
         $this->engine('XTRIM', 'ready', 'MAXLEN', '0');
 
         self::assertSame(1, $this->broker()->repair($this->queue()));
-        self::assertSame(1, $this->figure('blocked'));
+        self::assertSame(1, $this->statistic('blocked'));
         $this->end('a', $delivery);
         self::assertSame(['lost', 'two'], self::sorted(...self::ids($this->claim('a'))));
     }
@@ -600,7 +600,7 @@ class RedisBrokerTest extends BrokerContract
             new Job('unwanted', 'frame', 'key'),
             new Job('delayed', 'frame', delay: 60.0),
         );
-        $this->broker()->look(
+        $this->broker()->states(
             $this->queue(),
             ['done', 'dead', 'revived', 'retried', 'withdrawn', 'keyed', 'next', 'unwanted', 'delayed'],
             'other',
@@ -624,7 +624,7 @@ class RedisBrokerTest extends BrokerContract
         $this->broker()->renew($this->queue(), 'b', self::LONG, true, '{}');
 
         self::assertSame([], $this->left());
-        self::assertSame([0, 0], [$this->figure('waiting'), $this->figure('blocked')]);
+        self::assertSame([0, 0], [$this->statistic('waiting'), $this->statistic('blocked')]);
     }
 
     public function testAnEngineWithoutRoomTakesNothingInAndIsEmptiedAllTheSame(): void
@@ -672,7 +672,7 @@ class RedisBrokerTest extends BrokerContract
     public function testAServerThatIsKilledLosesNothingThatItHasConfirmed(): void
     {
         $this->redis = $this->start(['appendfsync' => 'always']);
-        $post = $this->post();
+        $received = $this->post();
         $this->submit(...array_map(static fn(int $i): string => "job-{$i}", range(1, 100)));
         $this->submit(new Job('delayed', 'frame', delay: 60.0), new Job('keyed', 'frame', 'key'));
         $deliveries = $this->claim($this->join('a'), 10);
@@ -680,10 +680,10 @@ class RedisBrokerTest extends BrokerContract
             $this->end('a', $delivery);
         }
         $this->end('a', $deliveries[3], SettlementKind::Dead);
-        $before = array_diff_key($this->broker()->figures($this->queue()), ['oldest_ms' => 0]);
+        $before = array_diff_key($this->broker()->statistics($this->queue()), ['oldest_ms' => 0]);
         $this->redis->kill();
 
-        self::thrown(BrokerUnavailableException::class, fn() => $this->figure('running'));
+        self::thrown(BrokerUnavailableException::class, fn() => $this->statistic('running'));
         $this->redis->restart();
         Eventually::holds(function (): bool {
             try {
@@ -692,13 +692,13 @@ class RedisBrokerTest extends BrokerContract
                 return false;
             }
         }, 'it is reached again');
-        self::assertSame($before, array_diff_key($this->broker()->figures($this->queue()), ['oldest_ms' => 0]));
+        self::assertSame($before, array_diff_key($this->broker()->statistics($this->queue()), ['oldest_ms' => 0]));
         self::assertSame(['outcome', null], [$this->outcome('job-1'), $this->outcome('job-5')]);
-        self::assertCount(6, $this->broker()->held($this->queue(), 'a', []));
-        Eventually::holds(function () use ($post): bool {
+        self::assertCount(6, $this->broker()->claimedJobs($this->queue(), 'a', []));
+        Eventually::holds(function () use ($received): bool {
             $this->broker()->report($this->queue(), 'a', 'job-5', 1, 'report');
 
-            return $post->reports !== [];
+            return $received->reports !== [];
         }, 'the mailbox is open again');
         $this->end('a', $deliveries[4]);
         self::assertCount(91, $this->claim('a', 200));

@@ -64,13 +64,13 @@ final class AgentDeathsTest extends TestCase
         $late = $this->path('late');
         $executor = $this->executor();
         $stopped = $this->agent($this->queue(), 4, ...$options);
-        $items = $executor->dispatch(static fn(): \Generator => Trials::count($log, 1));
+        $items = $executor->dispatch(static fn(): \Generator => LoggedTasks::count($log, 1));
         $taken = $executor->attach($items)->await();
         self::assertInstanceOf(\Generator::class, $taken);
         self::assertSame(0, $taken->current());
-        $ended = $executor->submit(static fn(): int => Trials::runUntil($log, 2, $file));
-        $running = $executor->submit(static fn(): int => Trials::runUntil($log, 3, $late));
-        Eventually::holds(static fn(): bool => \count(Trials::started($log)) === 3, 'they run');
+        $ended = $executor->submit(static fn(): int => LoggedTasks::runUntil($log, 2, $file));
+        $running = $executor->submit(static fn(): int => LoggedTasks::runUntil($log, 3, $late));
+        Eventually::holds(static fn(): bool => \count(LoggedTasks::started($log)) === 3, 'they run');
         $stopped->signal(\SIGSTOP);
         $since = microtime(true);
         touch($file); // the worker may finish this task, but its result is lost
@@ -79,7 +79,7 @@ final class AgentDeathsTest extends TestCase
 
         self::assertSame(2, $ended->await());
         await($others);
-        Eventually::holds(static fn(): bool => (Trials::started($log)[3] ?? 0) === 2, 'another runs what it runs');
+        Eventually::holds(static fn(): bool => (LoggedTasks::started($log)[3] ?? 0) === 2, 'another runs what it runs');
         try {
             foreach ($taken as $item) {
                 self::assertIsInt($item);
@@ -94,17 +94,17 @@ final class AgentDeathsTest extends TestCase
         }
         $before = $this->itemsOf($items);
         $stopped->signal(\SIGCONT);
-        Eventually::holds(fn(): bool => $this->figures()['agents'] === 2, 'it has a new lease', 10.0);
+        Eventually::holds(fn(): bool => $this->statistics()['agents'] === 2, 'it has a new lease', 10.0);
         touch($late);
         self::assertSame(3, $running->await());
         $this->stop($other);
         self::assertSame(100, $executor->submit(static fn(): int => 100)->await(), 'it goes on');
 
-        $figures = $this->figures();
-        self::assertSame([2 + \count($others) + 1, 1], [$figures['done_total'], $figures['died_total']]);
-        self::assertSame($figures['submitted_total'], $figures['done_total'] + $figures['died_total']);
+        $statistics = $this->statistics();
+        self::assertSame([2 + \count($others) + 1, 1], [$statistics['done_total'], $statistics['died_total']]);
+        self::assertSame($statistics['submitted_total'], $statistics['done_total'] + $statistics['died_total']);
         self::assertSame($before, $this->itemsOf($items), 'it stores nothing');
-        self::assertSame(1, Trials::ended($log)[3] ?? 0, 'what it ran has been ended');
+        self::assertSame(1, LoggedTasks::ended($log)[3] ?? 0, 'what it ran has been ended');
     }
 
     public function testWhatAStoppedAgentRunsHasEndedBeforeAnotherRunsIt(): void
@@ -115,7 +115,7 @@ final class AgentDeathsTest extends TestCase
         foreach (['one', 'two'] as $name) {
             $directories[$name] = $directory = $this->path($name);
             mkdir($directory);
-            $ids[] = $executor->dispatch(static fn(): int => Work::tick($directory, 1, 60.0), key: "key of {$name}");
+            $ids[] = $executor->dispatch(static fn(): int => CountedTasks::tick($directory, 1, 60.0), key: "key of {$name}");
         }
         foreach ($directories as $directory) {
             Eventually::holds(static fn(): bool => is_file("{$directory}/1.ran"), 'it runs', 10.0);
@@ -132,7 +132,7 @@ final class AgentDeathsTest extends TestCase
             );
         }
         $stopped->signal(\SIGCONT);
-        Eventually::holds(fn(): bool => $this->figures()['agents'] === 2, 'it has a new lease', 10.0);
+        Eventually::holds(fn(): bool => $this->statistics()['agents'] === 2, 'it has a new lease', 10.0);
         self::assertSame(7, $executor->submit(static fn(): int => 7)->await());
     }
 
@@ -141,15 +141,15 @@ final class AgentDeathsTest extends TestCase
         [$proxy, $agent, $future, $log] = $this->heldUp();
         $proxy->swallow();
         touch($this->path('open'));
-        Eventually::holds(static fn(): bool => Trials::ended($log) !== [], 'it has ended');
+        Eventually::holds(static fn(): bool => LoggedTasks::ended($log) !== [], 'it has ended');
         $this->kill($agent);
         $this->agent($this->queue(), 2, ...self::SHORT);
 
         self::assertSame(7, $future->await());
-        self::assertSame([7 => 2], Trials::ended($log));
+        self::assertSame([7 => 2], LoggedTasks::ended($log));
         self::assertSame(
             [1, 1, 1],
-            [$this->figures()['submitted_total'], $this->figures()['done_total'], $this->figures()['lost_total']],
+            [$this->statistics()['submitted_total'], $this->statistics()['done_total'], $this->statistics()['lost_total']],
         );
         $proxy->stop();
     }
@@ -159,7 +159,7 @@ final class AgentDeathsTest extends TestCase
         [$proxy, $agent, $future, $log] = $this->heldUp();
         $proxy->mute();
         touch($this->path('open'));
-        Eventually::holds(fn(): bool => $this->figures()['done_total'] === 1, 'the engine knows');
+        Eventually::holds(fn(): bool => $this->statistics()['done_total'] === 1, 'the engine knows');
         $this->kill($agent);
         $this->agent($this->queue(), 2, ...self::SHORT);
         $next = $this->executor()->submit(static fn(): int => 8);
@@ -170,8 +170,8 @@ final class AgentDeathsTest extends TestCase
             'what it had is given to others',
         );
         self::assertSame(9, $this->executor()->submit(static fn(): int => 9)->await());
-        self::assertSame([7 => 1], Trials::ended($log));
-        self::assertSame([3, 0], [$this->figures()['done_total'], $this->figures()['lost_total']]);
+        self::assertSame([7 => 1], LoggedTasks::ended($log));
+        self::assertSame([3, 0], [$this->statistics()['done_total'], $this->statistics()['lost_total']]);
         $proxy->stop();
     }
 
@@ -183,22 +183,22 @@ final class AgentDeathsTest extends TestCase
         $proxy = $this->proxy();
         $this->agentAt($this->addressAt($proxy), $this->queue(), 1);
         $future = $this->executor()->submit(static function () use ($log, $open): int {
-            Trials::runUntil($log, 1, $open);
+            LoggedTasks::runUntil($log, 1, $open);
             $attempt = TaskContext::current()->attempt;
 
-            return $attempt > 1 ? $attempt : Trials::die('once');
+            return $attempt > 1 ? $attempt : LoggedTasks::die('once');
         });
-        Eventually::holds(static fn(): bool => Trials::started($log) === [1 => 1], 'it runs');
+        Eventually::holds(static fn(): bool => LoggedTasks::started($log) === [1 => 1], 'it runs');
         $proxy->mute();
         touch($open);
-        Eventually::holds(fn(): bool => $this->figures()['retried_total'] === 1, 'the engine knows');
+        Eventually::holds(fn(): bool => $this->statistics()['retried_total'] === 1, 'the engine knows');
         $proxy->close();
         $proxy->resume();
 
         self::assertSame(2, $future->await());
         self::assertSame(
             [1, 0, 0],
-            [$this->figures()['done_total'], $this->figures()['lost_total'], $this->figures()['running']],
+            [$this->statistics()['done_total'], $this->statistics()['lost_total'], $this->statistics()['running']],
         );
         $this->stopAgents();
         $proxy->stop();
@@ -219,14 +219,14 @@ final class AgentDeathsTest extends TestCase
             0.02,
             static fn() => $proxy->closeAfter($random->getInt($least, $least + 15_000), Direction::ToClient),
         );
-        $results = iterator_to_array($executor->mapUnordered(range(1, $tasks), Trials::writer($log)));
+        $results = iterator_to_array($executor->mapUnordered(range(1, $tasks), LoggedTasks::writer($log)));
         EventLoop::cancel($cutting);
         fprintf(\STDERR, "%d connections for %d tasks\n", $proxy->connections, $tasks);
 
         self::assertCount($tasks, $results);
-        self::assertCount($tasks, Trials::started($log));
-        self::assertSame($tasks, array_sum(Trials::started($log)));
-        self::assertSame(0, $this->figures()['lost_total']);
+        self::assertCount($tasks, LoggedTasks::started($log));
+        self::assertSame($tasks, array_sum(LoggedTasks::started($log)));
+        self::assertSame(0, $this->statistics()['lost_total']);
         $proxy->cutNone();
         $this->stopAgents();
         $proxy->stop();
@@ -239,8 +239,8 @@ final class AgentDeathsTest extends TestCase
         $agent = $this->agentAt($this->addressAt($proxy), $this->queue(), 2, 10.0, 1.0, 3.0);
         for ($i = 1; $i <= Scale::of(20); ++$i) {
             $open = $this->path("open-{$i}");
-            $future = $this->executor()->submit(static fn(): int => Trials::runUntil($log, $i, $open));
-            Eventually::holds(static fn(): bool => (Trials::started($log)[$i] ?? 0) === 1, 'it runs', 20.0);
+            $future = $this->executor()->submit(static fn(): int => LoggedTasks::runUntil($log, $i, $open));
+            Eventually::holds(static fn(): bool => (LoggedTasks::started($log)[$i] ?? 0) === 1, 'it runs', 20.0);
             $proxy->swallowOpen();
             $before = $proxy->connections;
             Eventually::holds(static fn(): bool => $proxy->connections > $before, 'it connects anew', 20.0);
@@ -248,8 +248,8 @@ final class AgentDeathsTest extends TestCase
 
             self::assertSame($i, $future->await());
         }
-        self::assertSame([1], array_unique(array_values(Trials::started($log))));
-        self::assertSame([0, 0], [$this->figures()['lost_total'], $this->figures()['retried_total']]);
+        self::assertSame([1], array_unique(array_values(LoggedTasks::started($log))));
+        self::assertSame([0, 0], [$this->statistics()['lost_total'], $this->statistics()['retried_total']]);
         $this->stop($agent);
         $proxy->stop();
     }
@@ -271,12 +271,12 @@ final class AgentDeathsTest extends TestCase
         );
         $proxy = $this->proxy();
         $broker = new RedisBroker($this->addressAt($proxy), timeout: 2.0);
-        $broker->figures($this->queue());
+        $broker->statistics($this->queue());
         $proxy->slice(1 << 15);
         $proxy->delay(0.015);
         $begin = microtime(true);
 
-        self::assertSame($large, $broker->look($this->queue(), ['large'], 'nobody')['large']->outcome);
+        self::assertSame($large, $broker->states($this->queue(), ['large'], 'nobody')['large']->outcome);
         self::assertGreaterThan(2.5, microtime(true) - $begin);
     }
 
@@ -312,9 +312,9 @@ final class AgentDeathsTest extends TestCase
         $log = $this->path('log');
         $open = $this->path('open');
         $executor = $this->executor();
-        $futures = [$executor->submit(static fn(): int => Trials::runUntil($log, 1, $open))];
-        $futures[] = $executor->submit(static fn(): int => Trials::runUntil($log, 2, $open));
-        Eventually::holds(static fn(): bool => \count(Trials::started($log)) === 2, 'each runs one', 10.0);
+        $futures = [$executor->submit(static fn(): int => LoggedTasks::runUntil($log, 1, $open))];
+        $futures[] = $executor->submit(static fn(): int => LoggedTasks::runUntil($log, 2, $open));
+        Eventually::holds(static fn(): bool => \count(LoggedTasks::started($log)) === 2, 'each runs one', 10.0);
         $owners = array_column($this->broker()->list($this->queue(), JobStatus::Running, 10), 'owner');
         $names = array_map(
             static fn(mixed $owner): string => (string) preg_replace('/[^:]*$/', '', (string) $owner),
@@ -325,13 +325,13 @@ final class AgentDeathsTest extends TestCase
 
         $this->kill($clones[0]);
         Eventually::holds(
-            fn(): bool => $this->figures()['agents'] === 1 && $this->figures()['lost_total'] === 1,
+            fn(): bool => $this->statistics()['agents'] === 1 && $this->statistics()['lost_total'] === 1,
             'one lease has ended',
         );
         touch($open);
 
         self::assertSame([1, 2], [$futures[0]->await(), $futures[1]->await()]);
-        self::assertSame([1, 2], self::sorted(Trials::started($log)), 'only one of them ran again');
+        self::assertSame([1, 2], self::sorted(LoggedTasks::started($log)), 'only one of them ran again');
         $this->kill($clones[1]);
     }
 
@@ -340,7 +340,7 @@ final class AgentDeathsTest extends TestCase
         $executor = $this->executor();
         $log = $this->path('log');
         $this->agent($this->queue());
-        $poison = $executor->dispatch(static fn() => Trials::die('the last words'));
+        $poison = $executor->dispatch(static fn() => LoggedTasks::die('the last words'));
         $others = self::submitMany($executor, $log, 100);
         try {
             $executor->attach($poison)->await();
@@ -367,8 +367,8 @@ final class AgentDeathsTest extends TestCase
         $file = $this->path('open');
         $proxy = $this->proxy();
         $agent = $this->agentAt($this->addressAt($proxy), $this->queue(), 2, ...self::SHORT);
-        $future = $this->executor()->submit(static fn(): int => Trials::runUntil($log, 7, $file));
-        Eventually::holds(static fn(): bool => Trials::started($log) !== [], 'it runs');
+        $future = $this->executor()->submit(static fn(): int => LoggedTasks::runUntil($log, 7, $file));
+        Eventually::holds(static fn(): bool => LoggedTasks::started($log) !== [], 'it runs');
 
         return [$proxy, $agent, $future, $log];
     }
@@ -394,7 +394,7 @@ final class AgentDeathsTest extends TestCase
     /** @return \Closure(): int */
     private static function numbered(string $log, int $number): \Closure
     {
-        return static fn(): int => Trials::run($log, 1000 + $number) - 1000;
+        return static fn(): int => LoggedTasks::run($log, 1000 + $number) - 1000;
     }
 
     /**
@@ -441,8 +441,8 @@ final class AgentDeathsTest extends TestCase
     }
 
     /** @return array<string, int> */
-    private function figures(): array
+    private function statistics(): array
     {
-        return $this->broker()->figures($this->queue());
+        return $this->broker()->statistics($this->queue());
     }
 }

@@ -48,12 +48,12 @@ final class AgentFaultsTest extends TestCase
         $this->agent($this->queue());
         for ($i = 1; $i <= Scale::of(200); ++$i) {
             $directory = $this->directory("worker{$i}");
-            $future = $executor->submit(static fn(): int => Deeds::linger($directory));
+            $future = $executor->submit(static fn(): int => RecordedTasks::linger($directory));
             posix_kill($this->started($directory, 1), \SIGKILL);
 
             self::assertSame(2, $future->await());
         }
-        self::assertSame(0, $this->figures()['died_total']);
+        self::assertSame(0, $this->statistics()['died_total']);
     }
 
     public function testAnAgentOutlivesLargeResultsOfAllItsWorkersTogether(): void
@@ -88,7 +88,7 @@ final class AgentFaultsTest extends TestCase
             self::assertStringContainsString((string) ((40 << 20) + 1), $tooLarge->getMessage());
         }
         self::assertSame('small', $innocent->await());
-        self::assertSame([9, 0], [$this->figures()['done_total'], $this->figures()['lost_total']]);
+        self::assertSame([9, 0], [$this->statistics()['done_total'], $this->statistics()['lost_total']]);
         $this->stop($agent);
     }
 
@@ -127,7 +127,7 @@ final class AgentFaultsTest extends TestCase
             self::assertSame(array_fill(0, 2, \chr(65 + $i) . (12 << 20)), $reader->await());
         }
         self::assertSame('reported', $reports->await());
-        self::assertSame([8, 0], [$this->figures()['done_total'], $this->figures()['lost_total']]);
+        self::assertSame([8, 0], [$this->statistics()['done_total'], $this->statistics()['lost_total']]);
         $this->stop($agent);
     }
 
@@ -137,7 +137,7 @@ final class AgentFaultsTest extends TestCase
         for ($i = 1; $i <= Scale::of(20); ++$i) {
             $directory = $this->directory("agent{$i}");
             $agent = $this->agent($this->queue(), 2, ...self::SHORT);
-            $future = $executor->submit(static fn(): int => Deeds::linger($directory));
+            $future = $executor->submit(static fn(): int => RecordedTasks::linger($directory));
             $this->started($directory, 1);
             $agent->signal(\SIGKILL);
             $other = $this->agent($this->queue(), 2, ...self::SHORT);
@@ -145,7 +145,7 @@ final class AgentFaultsTest extends TestCase
             self::assertSame(2, $future->await());
             $this->stop($other);
         }
-        self::assertSame(Scale::of(20), $this->figures()['lost_total']);
+        self::assertSame(Scale::of(20), $this->statistics()['lost_total']);
     }
 
     public function testAnAgentThatWasStoppedForLongSettlesNothingAndGoesOn(): void
@@ -154,7 +154,7 @@ final class AgentFaultsTest extends TestCase
         $directory = $this->directory('stopped');
         $stopped = $this->agent($this->queue(), 2, ...self::SHORT);
         // the worker finishes it during that time
-        $future = $executor->submit(static fn(): int => Deeds::linger($directory, 1, 0.5));
+        $future = $executor->submit(static fn(): int => RecordedTasks::linger($directory, 1, 0.5));
         $this->started($directory, 1);
         $stopped->signal(\SIGSTOP);
         $other = $this->agent($this->queue(), 2, ...self::SHORT);
@@ -163,7 +163,7 @@ final class AgentFaultsTest extends TestCase
         $this->stop($other);
         $stopped->signal(\SIGCONT);
         self::assertSame(7, $executor->submit(static fn(): int => 7)->await());
-        self::assertSame(2, $this->figures()['done_total']);
+        self::assertSame(2, $this->statistics()['done_total']);
     }
 
     public function testAnAgentThatStopsFinishesWhatRunsAndGivesBackTheRest(): void
@@ -172,10 +172,10 @@ final class AgentFaultsTest extends TestCase
         $first = $this->directory('first');
         $second = $this->directory('second');
         $agent = $this->agent($this->queue(), 1);
-        $running = $executor->submit(static fn(): int => Deeds::linger($first, 1, 0.5));
+        $running = $executor->submit(static fn(): int => RecordedTasks::linger($first, 1, 0.5));
         $this->started($first, 1);
         $agent->signal(\SIGTERM);
-        $waiting = $executor->submit(static fn(): int => Deeds::linger($second, 0));
+        $waiting = $executor->submit(static fn(): int => RecordedTasks::linger($second, 0));
 
         self::assertSame(1, $running->await());
         Eventually::holds(static fn(): bool => !$agent->isRunning(), 'it has ended');
@@ -187,7 +187,7 @@ final class AgentFaultsTest extends TestCase
     {
         $executor = $this->executor();
         $this->agent($this->queue());
-        $poison = $executor->dispatch([Deeds::class, 'die']);
+        $poison = $executor->dispatch([RecordedTasks::class, 'die']);
         $count = Scale::of(10_000);
 
         self::assertSame(
@@ -257,7 +257,7 @@ final class AgentFaultsTest extends TestCase
         self::assertIsString($another);
         $frame[60] = $frame[60] ^ "\1";
         $redis->command('HSET', $jobs, $ids['flipped'], $frame);
-        $redis->command('HSET', $jobs, $ids['unsigned'], substr($frame, 0, 42) . serialize(new Gadget($file)));
+        $redis->command('HSET', $jobs, $ids['unsigned'], substr($frame, 0, 42) . serialize(new UnserializableEffect($file)));
         $redis->command('HSET', $jobs, $ids['of another'], $another);
         $this->agent($this->queue());
         foreach ($ids as $how => $id) {
@@ -270,7 +270,7 @@ final class AgentFaultsTest extends TestCase
         }
 
         self::assertFileDoesNotExist($file);
-        self::assertSame(3, $this->figures()['dead']);
+        self::assertSame(3, $this->statistics()['dead']);
     }
 
     public function testAnOutcomeThatIsSignedWithAnotherKeyIsRefused(): void
@@ -303,9 +303,9 @@ final class AgentFaultsTest extends TestCase
     }
 
     /** @return array<string, int> */
-    private function figures(): array
+    private function statistics(): array
     {
-        return (new RedisBroker(Redis::shared()->address()))->figures($this->queue());
+        return (new RedisBroker(Redis::shared()->address()))->statistics($this->queue());
     }
 
     private function directory(string $name): string

@@ -26,7 +26,7 @@ final class CallerProgram
             new RedisBroker($address),
             $queue,
             new Keys([AgentProgram::KEY]),
-            new JobRetryPolicy(tries: 1),
+            new JobRetryPolicy(attempts: 1),
             new RemoteOptions(timeout: 0.5),
         );
         $time = microtime(true);

@@ -70,7 +70,7 @@ final class Callers
     /** @return \Closure(): int */
     private static function task(string $log, int $number): \Closure
     {
-        return static fn(): int => Trials::run($log, $number);
+        return static fn(): int => LoggedTasks::run($log, $number);
     }
 
     private static function executor(string $address, string $queue): RemoteExecutor
@@ -126,7 +126,7 @@ final class Callers
         ) : $executor->mapUnordered(range(1, $tasks), $task) as $result) {
             if ($taken === []) {
                 Eventually::holds(
-                    static fn(): bool => $broker->figures($queue)['done_total'] === $tasks,
+                    static fn(): bool => $broker->statistics($queue)['done_total'] === $tasks,
                     'all is done',
                     30.0,
                 );

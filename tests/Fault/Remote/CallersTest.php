@@ -51,8 +51,8 @@ final class CallersTest extends TestCase
         $this->agent($queue);
 
         self::assertSame([0, 0, 0, 0, 20], Host::call(Callers::class . '::fork', [Redis::shared()->address(), $queue]));
-        $figures = (new RedisBroker(Redis::shared()->address()))->figures($queue);
-        self::assertSame([101, 101], [$figures['submitted_total'], $figures['done_total']]);
+        $statistics = (new RedisBroker(Redis::shared()->address()))->statistics($queue);
+        self::assertSame([101, 101], [$statistics['submitted_total'], $statistics['done_total']]);
     }
 
     public function testAGeneratorWhoseReaderIsKilledKeepsItsWorkerForTenSecondsMore(): void
@@ -68,7 +68,7 @@ final class CallersTest extends TestCase
         $executor = new RemoteExecutor(new RedisBroker(Redis::shared()->address()), $queue, self::keys());
 
         self::assertSame(7, $executor->submit(static fn(): int => 7)->await(new TimeoutCancellation(40.0)));
-        self::assertSame(1, (new RedisBroker(Redis::shared()->address()))->figures($queue)['cancelled_total']);
+        self::assertSame(1, (new RedisBroker(Redis::shared()->address()))->statistics($queue)['cancelled_total']);
     }
 
     public function testCallersThatAreKilledAreReplacedAndHaveEveryOutcome(): void
@@ -82,7 +82,7 @@ final class CallersTest extends TestCase
             $moment = $random->getInt(1, $tasks);
             $caller = Host::start(Callers::class . '::dispatch', [Redis::shared()->address(), $queue, $tasks, $log]);
             Eventually::holds(
-                static fn(): bool => $broker->figures($queue)['submitted_total'] >= $moment || !$caller->isRunning(),
+                static fn(): bool => $broker->statistics($queue)['submitted_total'] >= $moment || !$caller->isRunning(),
                 'it submits',
                 20.0,
             );
@@ -105,9 +105,9 @@ final class CallersTest extends TestCase
             intdiv($tasks * ($tasks + 1), 2),
             Host::call(Callers::class . '::attach', [Redis::shared()->address(), $queue, $tasks]),
         );
-        self::assertCount($tasks, Trials::ended($log));
-        self::assertSame($tasks, array_sum(Trials::ended($log)), 'each was run once, however often it was dispatched');
-        self::assertSame($tasks, $broker->figures($queue)['submitted_total']);
+        self::assertCount($tasks, LoggedTasks::ended($log));
+        self::assertSame($tasks, array_sum(LoggedTasks::ended($log)), 'each was run once, however often it was dispatched');
+        self::assertSame($tasks, $broker->statistics($queue)['submitted_total']);
     }
 
     public function testManyWhoWaitAskNothingAndNeedLittle(): void
@@ -233,13 +233,13 @@ final class CallersTest extends TestCase
         );
         $file = $this->path('open');
         $log = $this->path('log');
-        $future = $executor->submit(static fn(): int => Trials::runUntil($log, 7, $file));
-        Eventually::holds(static fn(): bool => Trials::started($log) !== [], 'it runs');
+        $future = $executor->submit(static fn(): int => LoggedTasks::runUntil($log, 7, $file));
+        Eventually::holds(static fn(): bool => LoggedTasks::started($log) !== [], 'it runs');
         $proxy->refuse();
         $proxy->close();
         touch($file);
         $broker = new RedisBroker($redis->address());
-        Eventually::holds(static fn(): bool => $broker->figures($queue)['done_total'] === 1, 'it is done');
+        Eventually::holds(static fn(): bool => $broker->statistics($queue)['done_total'] === 1, 'it is done');
         $proxy->resume();
         Eventually::holds(static fn(): bool => $future->isComplete(), 'it is told', 10.0);
 

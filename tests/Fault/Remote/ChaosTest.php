@@ -95,7 +95,7 @@ final class ChaosTest extends TestCase
         $poison = new RemoteExecutor($broker, $this->queue, self::keys(), new JobRetryPolicy(delay: 0.05));
         $dead = [];
         for ($i = 0; $i < Scale::of(20); ++$i) {
-            $dead[] = $poison->dispatch(static fn() => Trials::die('poison'));
+            $dead[] = $poison->dispatch(static fn() => LoggedTasks::die('poison'));
         }
         $executor = new RemoteExecutor($broker, $this->queue, self::keys(), new JobRetryPolicy(crashes: 100));
         $jobs = self::jobs();
@@ -106,7 +106,7 @@ final class ChaosTest extends TestCase
         $seen = $twice = [];
         foreach ($executor->mapUnordered(
             range(1, $jobs),
-            static fn(int $number): int => Trials::run($log, $number, $seed, $oneIn, $takes),
+            static fn(int $number): int => LoggedTasks::run($log, $number, $seed, $oneIn, $takes),
         ) as $key => $number) {
             self::assertSame($key + 1, $number);
             if (isset($seen[$key])) {
@@ -132,9 +132,9 @@ final class ChaosTest extends TestCase
             self::assertTrue($agent->isRunning(), "{$place}: what comes back goes on");
         }
         $this->stopAgents();
-        $figures = $broker->figures($this->queue);
-        $started = Trials::started($log);
-        $ended = Trials::ended($log);
+        $statistics = $broker->statistics($this->queue);
+        $started = LoggedTasks::started($log);
+        $ended = LoggedTasks::ended($log);
         $again = array_sum($ended) - \count($ended);
         fprintf(
             \STDERR,
@@ -146,24 +146,24 @@ final class ChaosTest extends TestCase
             Scale::of(5),
             $obstacle ?? Scale::of(5) . ' cut off',
             array_sum($started) - array_sum($ended),
-            $figures['done_total'],
-            $figures['died_total'],
+            $statistics['done_total'],
+            $statistics['died_total'],
             array_sum($started),
             array_sum($started) - array_sum($ended),
             $again,
             100 * $again / $jobs,
-            $figures['stale_total'],
+            $statistics['stale_total'],
         );
 
         self::assertSame([], $twice, 'no result comes twice');
         self::assertCount($jobs, $seen, 'none is lost');
         self::assertCount($jobs, $ended);
         self::assertSame(\count($dead), $crashed);
-        self::assertSame([$jobs, \count($dead)], [$figures['done_total'], $figures['died_total']]);
-        self::assertSame($figures['submitted_total'], $figures['done_total'] + $figures['died_total']);
+        self::assertSame([$jobs, \count($dead)], [$statistics['done_total'], $statistics['died_total']]);
+        self::assertSame($statistics['submitted_total'], $statistics['done_total'] + $statistics['died_total']);
         self::assertSame(
             [0, 0, 0, 0],
-            [$figures['waiting'], $figures['running'], $figures['delayed'], $figures['blocked']],
+            [$statistics['waiting'], $statistics['running'], $statistics['delayed'], $statistics['blocked']],
         );
         self::assertLessThanOrEqual(Scale::isFull() ? self::TWICE * $jobs : self::TWICE_EACH * \count($faults), $again);
         $redis->stop();

@@ -32,7 +32,7 @@ final class ClockTest extends TestCase
         $executor = $this->executor(new RedisBroker($address));
         $long = $this->directory('long');
         $this->agentWithin([], self::wrongBy($agents), $address, $this->queue(), 2, ...self::SHORT);
-        $lasting = $executor->submit(static fn(): int => Work::tick($long, 1, 3.0)); // longer than the lease
+        $lasting = $executor->submit(static fn(): int => CountedTasks::tick($long, 1, 3.0)); // longer than the lease
         $this->waitForFile("{$long}/1.began");
         $this->agentWithin([], self::wrongBy($callers), $address, $this->queue(), 2, ...self::SHORT);
         /** @var array{float, int, string, float, string, float} $outcome */
@@ -55,7 +55,7 @@ final class ClockTest extends TestCase
         self::assertGreaterThan(self::HOUR - 30, $kept);
         self::assertLessThanOrEqual(self::HOUR, $kept);
         self::assertSame(1, $lasting->await());
-        self::assertSame(0, $this->figures()['lost_total'], 'no lease has ended');
+        self::assertSame(0, $this->statistics()['lost_total'], 'no lease has ended');
     }
 
     public function testALeaseThatEndsDoesSoByTheEngineSClock(): void
@@ -65,10 +65,10 @@ final class ClockTest extends TestCase
         $executor = $this->executor(new RedisBroker($address));
         $directory = $this->directory('runs');
         $agent = $this->agentWithin([], self::wrongBy($dying), $address, $this->queue(), 1, ...self::SHORT);
-        $future = $executor->submit(static fn(): int => Work::tick($directory, 1, 60.0));
+        $future = $executor->submit(static fn(): int => CountedTasks::tick($directory, 1, 60.0));
         $this->waitForFile("{$directory}/1.began");
         $other = $this->agentWithin([], self::wrongBy($living), $address, $this->queue(), 1, ...self::SHORT);
-        Eventually::holds(fn(): bool => $this->figures()['agents'] === 2, 'both serve');
+        Eventually::holds(fn(): bool => $this->statistics()['agents'] === 2, 'both serve');
         $killed = hrtime(true) / 1e9;
         $agent->signal(\SIGKILL);
 

@@ -60,10 +60,10 @@ final class CommandFaultsTest extends TestCase
             self::assertFalse(Processes::isAlive($first), 'what ran there has ended with its agent');
             $this->stop($other);
         }
-        $figures = $this->figures();
+        $statistics = $this->statistics();
         self::assertSame(
             [Scale::of(10), Scale::of(10), 0],
-            [$figures['lost_total'], $figures['done_total'], $figures['dead']],
+            [$statistics['lost_total'], $statistics['done_total'], $statistics['dead']],
         );
     }
 
@@ -97,7 +97,7 @@ final class CommandFaultsTest extends TestCase
         posix_kill($launchers[0], \SIGKILL);
 
         self::assertSame("again\n", $run->await()->stdout());
-        self::assertSame([0, 0], [$this->figures()['lost_total'], $this->figures()['retried_total']]);
+        self::assertSame([0, 0], [$this->statistics()['lost_total'], $this->statistics()['retried_total']]);
     }
 
     public function testAnAgentThatStopsFinishesTheCommandThatRuns(): void
@@ -116,7 +116,7 @@ final class CommandFaultsTest extends TestCase
         $results = $run->await();
 
         self::assertSame(["finished\n", "waited\n"], [$results[0]->stdout(), $results[1]->stdout()]);
-        self::assertSame(0, $this->figures()['lost_total']);
+        self::assertSame(0, $this->statistics()['lost_total']);
     }
 
     public function testACommandThatNobodyCanEndIsGivenUpWhenPatienceIsOver(): void
@@ -139,7 +139,7 @@ final class CommandFaultsTest extends TestCase
         $run = Async::run(
             static fn(): array => iterator_to_array($pool->run(array_fill(0, 10, Command::of('echo', 'x')))),
         );
-        Eventually::holds(fn(): bool => $this->figures()['waiting'] === 2, 'it is full');
+        Eventually::holds(fn(): bool => $this->statistics()['waiting'] === 2, 'it is full');
         $this->agent($this->queue());
 
         self::assertCount(10, $run->await());
@@ -154,7 +154,7 @@ final class CommandFaultsTest extends TestCase
         } catch (PayloadTooLargeException $refused) {
             self::assertStringContainsString('1000 at most', $refused->getMessage());
         }
-        self::assertSame(0, $this->figures()['waiting']);
+        self::assertSame(0, $this->statistics()['waiting']);
     }
 
     public function testOutputBeyondTheLimitOfItsAgentIsAnErrorOfItsCommandAlone(): void
@@ -232,9 +232,9 @@ final class CommandFaultsTest extends TestCase
     }
 
     /** @return array<string, int> */
-    private function figures(): array
+    private function statistics(): array
     {
-        return $this->broker()->figures($this->queue());
+        return $this->broker()->statistics($this->queue());
     }
 
     /** Returns a command that takes long in its first run. */

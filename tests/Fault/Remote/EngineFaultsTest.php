@@ -48,7 +48,7 @@ final class EngineFaultsTest extends TestCase
         $impatient = $this->executor(patience: 0.0);
         $patient = $this->executor();
         $log = $this->file('log', '');
-        $task = static fn(): int => Work::note($log);
+        $task = static fn(): int => CountedTasks::note($log);
         $waiting = $ids = [];
         for ($round = 1; $round <= Scale::of(30); ++$round) {
             $waiting[] = $patient->submit($task);
@@ -71,7 +71,7 @@ final class EngineFaultsTest extends TestCase
             Future\await($submitting);
             $before = \count($ids) - \count($failed);
             $redis->restart();
-            $there = $this->figures()['submitted_total'] - $round;
+            $there = $this->statistics()['submitted_total'] - $round;
             self::assertGreaterThanOrEqual($before, $there);
             self::assertLessThanOrEqual(\count($ids), $there);
             foreach ($failed as $id) {
@@ -85,8 +85,8 @@ final class EngineFaultsTest extends TestCase
         $count = \count($outcomes);
         self::assertCount($count, array_unique(Text::lines($log)));
         self::assertCount($count, Text::lines($log));
-        $figures = $this->figures();
-        self::assertSame([$count, $count, 0], [$figures['submitted_total'], $figures['done_total'], $figures['dead']]);
+        $statistics = $this->statistics();
+        self::assertSame([$count, $count, 0], [$statistics['submitted_total'], $statistics['done_total'], $statistics['dead']]);
     }
 
     public function testOfAnEngineThatIsStartedEmptyAllThatIsWaitedForIsToldAsLostAndWhatComesAfterIsServed(): void
@@ -95,16 +95,16 @@ final class EngineFaultsTest extends TestCase
         $executor = $this->executor();
         $directory = $this->directory('runs');
         $agent = $this->agentAt($redis->address(), $this->queue(), 1, ...self::SHORT);
-        $lost = ['running' => $executor->submit(static fn(): int => Deeds::linger($directory, 9))];
+        $lost = ['running' => $executor->submit(static fn(): int => RecordedTasks::linger($directory, 9))];
         $this->waitForFile("{$directory}/1");
         $lost['waiting'] = $executor->submit(static fn(): int => 1);
         $lost['attached'] = $executor->attach($executor->dispatch(static fn(): int => 1, 'own', delay: 60.0));
         $lost['mapped'] = async(static fn(): array => iterator_to_array($executor->map([1, 2], abs(...))));
-        Eventually::holds(fn(): bool => $this->figures()['submitted_total'] === 5, 'all are there');
+        Eventually::holds(fn(): bool => $this->statistics()['submitted_total'] === 5, 'all are there');
         $redis->kill();
         exec('rm -rf ' . escapeshellarg("{$redis->directory}/data") . '/*');
         $late = self::later($executor, 6);
-        $this->waitForCallsInVain('submit');
+        $this->waitForUnansweredCalls('submit');
         $redis->restart();
         $began = hrtime(true);
         foreach ($lost as $which => $future) {
@@ -135,7 +135,7 @@ final class EngineFaultsTest extends TestCase
         $this->agentAt($redis->address(), $this->queue());
         self::assertSame(1, $executor->submit(static fn(): int => 1)->await());
         $directory = $this->directory('runs');
-        $running = $executor->submit(static fn(): int => Work::tick($directory, 1, 0.5));
+        $running = $executor->submit(static fn(): int => CountedTasks::tick($directory, 1, 0.5));
         $this->waitForFile("{$directory}/1.began");
         $waiting = $executor->dispatch(static fn(): int => 2, delay: 0.2);
         $connections = $this->engineSays('total_connections_received');
@@ -148,7 +148,7 @@ final class EngineFaultsTest extends TestCase
                 $others[] = self::later($caller, 3);
             }
         }
-        $this->waitForCallsInVain('submit', 2);
+        $this->waitForUnansweredCalls('submit', 2);
         self::assertTrue($this->isLoading());
         try {
             (new RedisBroker($redis->address()))->tier();
@@ -159,8 +159,8 @@ final class EngineFaultsTest extends TestCase
 
         self::assertEquals(array_fill(0, 14, 3), Future\await($others));
         self::assertSame([1, 2], [$running->await(), $executor->attach($waiting)->await()]);
-        $figures = $this->figures();
-        self::assertSame([17, 0, 0], [$figures['done_total'], $figures['lost_total'], $figures['dead']]);
+        $statistics = $this->statistics();
+        self::assertSame([17, 0, 0], [$statistics['done_total'], $statistics['lost_total'], $statistics['dead']]);
         self::assertLessThan(self::CALM, $this->engineSays('total_connections_received') - $connections - $this->looks);
         fclose($doing);
     }
@@ -176,8 +176,8 @@ final class EngineFaultsTest extends TestCase
         }
         $running = $this->directory('runs');
         $this->agentAt($redis->address(), $this->queue(), 2, ...self::SHORT);
-        $long = $executor->submit(static fn(): int => Work::tick($running, 1, 2.5)); // longer than a lease
-        $items = $executor->submit(static fn(): \Generator => Work::count(20, 0.05))->await();
+        $long = $executor->submit(static fn(): int => CountedTasks::tick($running, 1, 2.5)); // longer than a lease
+        $items = $executor->submit(static fn(): \Generator => CountedTasks::count(20, 0.05))->await();
         self::assertSame(1, $items->current());
         $redis->command('CONFIG', 'SET', 'maxmemory', '1mb');
 
@@ -198,8 +198,8 @@ final class EngineFaultsTest extends TestCase
         $redis->command('CONFIG', 'SET', 'maxmemory', '0');
         self::assertSame([5], $late->await());
         self::assertSame(range(1, 20), iterator_to_array($items, false));
-        $figures = $this->figures();
-        self::assertSame([23, 0, 0], [$figures['done_total'], $figures['lost_total'], $figures['dead']]);
+        $statistics = $this->statistics();
+        self::assertSame([23, 0, 0], [$statistics['done_total'], $statistics['lost_total'], $statistics['dead']]);
         self::assertLessThan(self::CALM, $this->engineSays('total_connections_received') - $this->looks);
     }
 
@@ -222,7 +222,7 @@ final class EngineFaultsTest extends TestCase
         $ids = [];
         while ($failure === null) {
             try {
-                $ids[] = $executor->dispatch(static fn(): int => \strlen($ballast) * Work::note($log));
+                $ids[] = $executor->dispatch(static fn(): int => \strlen($ballast) * CountedTasks::note($log));
             } catch (BrokerUnavailableException $failure) {
                 self::assertGreaterThan(5, \count($ids));
             }
@@ -264,7 +264,7 @@ final class EngineFaultsTest extends TestCase
         $executor = $this->executor();
         $this->agentAt($redis->address(), $this->queue());
         $directory = $this->directory('runs');
-        $running = $executor->submit(static fn(): int => Work::tick($directory, 1, 0.5));
+        $running = $executor->submit(static fn(): int => CountedTasks::tick($directory, 1, 0.5));
         $this->waitForFile("{$directory}/1.began");
         $redis->command('REPLICAOF', '127.0.0.1', '1');
         self::assertGreaterThan(
@@ -287,8 +287,8 @@ final class EngineFaultsTest extends TestCase
 
         self::assertSame([1, 2], [$running->await(), $late->await()]);
         self::assertSame(3, $executor->submit(static fn(): int => 3)->await());
-        $figures = $this->figures();
-        self::assertSame([3, 0, 0], [$figures['done_total'], $figures['lost_total'], $figures['dead']]);
+        $statistics = $this->statistics();
+        self::assertSame([3, 0, 0], [$statistics['done_total'], $statistics['lost_total'], $statistics['dead']]);
         self::assertLessThan(self::CALM, $this->engineSays('total_connections_received') - $connections);
     }
 

@@ -54,7 +54,7 @@ final class EngineOutagesTest extends TestCase
         $redis = $this->engine(['appendfsync' => 'always']);
         $executor = $this->executor();
         $this->agentAt($redis->address(), $this->queue());
-        $items = $executor->submit(static fn(): \Generator => Work::count(100, 0.002))->await();
+        $items = $executor->submit(static fn(): \Generator => CountedTasks::count(100, 0.002))->await();
         $got = [];
         $restarted = null;
         foreach ($items as $item) {
@@ -66,7 +66,7 @@ final class EngineOutagesTest extends TestCase
             if ($item === 60) {
                 $redis->kill();
                 $restarted = async(function () use ($redis): void {
-                    $this->waitForCallsInVain('takeItems');
+                    $this->waitForUnansweredCalls('takeItems');
                     $redis->restart();
                 });
             }
@@ -74,8 +74,8 @@ final class EngineOutagesTest extends TestCase
         $restarted?->await();
 
         self::assertSame(range(1, 100), $got);
-        $figures = $this->figures();
-        self::assertSame([1, 0, 0], [$figures['done_total'], $figures['lost_total'], $figures['dead']]);
+        $statistics = $this->statistics();
+        self::assertSame([1, 0, 0], [$statistics['done_total'], $statistics['lost_total'], $statistics['dead']]);
     }
 
     /** Jobs that an agent ends because the engine is away have not crashed, however often that happens. */
@@ -88,12 +88,12 @@ final class EngineOutagesTest extends TestCase
         $futures = [];
         for ($i = 1; $i <= 2; ++$i) {
             $this->agentAt($redis->address(), $this->queue(), 1, 1.0, 0.1, 0.4);
-            $futures[] = $executor->submit(static fn(): int => Trials::runUntil($log, $i, $open));
+            $futures[] = $executor->submit(static fn(): int => LoggedTasks::runUntil($log, $i, $open));
         }
         for ($outage = 1; $outage <= 3; ++$outage) {
             Eventually::holds(
                 static fn(): bool
-                    => \count(array_filter(Trials::started($log), static fn(int $n): bool => $n >= $outage)) === 2,
+                    => \count(array_filter(LoggedTasks::started($log), static fn(int $n): bool => $n >= $outage)) === 2,
                 'both run again',
                 20.0,
             );
@@ -104,8 +104,8 @@ final class EngineOutagesTest extends TestCase
         touch($open);
 
         self::assertEqualsCanonicalizing([1, 2], Future\await($futures, new TimeoutCancellation(20.0)));
-        $figures = $this->figures();
-        self::assertSame([2, 0], [$figures['done_total'], $figures['dead']]);
+        $statistics = $this->statistics();
+        self::assertSame([2, 0], [$statistics['done_total'], $statistics['dead']]);
     }
 
     public function testATaskThatIsCancelledWhileTheEngineIsAwayEndsWhenItIsBack(): void
@@ -115,13 +115,13 @@ final class EngineOutagesTest extends TestCase
         $this->agentAt($redis->address(), $this->queue(), 1);
         $cancellation = new DeferredCancellation();
         $future = $this->executor()->submit(
-            static fn(): int => Deeds::linger($directory, 9),
+            static fn(): int => RecordedTasks::linger($directory, 9),
             $cancellation->getCancellation(),
         );
         $this->waitForFile("{$directory}/1");
         $redis->kill();
         $cancellation->cancel();
-        $this->waitForCallsInVain('withdraw');
+        $this->waitForUnansweredCalls('withdraw');
         $redis->restart();
         $began = hrtime(true);
         try {
@@ -133,7 +133,7 @@ final class EngineOutagesTest extends TestCase
         $worker = (int) file_get_contents("{$directory}/1");
         Eventually::holds(static fn(): bool => !Processes::isAlive($worker), 'it runs no more');
 
-        self::assertSame(1, $this->figures()['cancelled_total']);
+        self::assertSame(1, $this->statistics()['cancelled_total']);
     }
 
     /** All cancellations are sent in batches when the engine is back. */
@@ -147,7 +147,7 @@ final class EngineOutagesTest extends TestCase
             $cancellations[] = $cancellation = new DeferredCancellation();
             $futures[] = $executor->attach("id-{$i}", $cancellation->getCancellation());
         }
-        self::assertSame(200, $this->figures()['delayed']);
+        self::assertSame(200, $this->statistics()['delayed']);
         $redis->kill();
         $tries = 0;
         $port = $redis->port;
@@ -168,7 +168,7 @@ final class EngineOutagesTest extends TestCase
         foreach (\array_slice($futures, 1) as $future) {
             self::assertCancelled($future);
         }
-        self::assertSame(1, $this->figures()['delayed']);
+        self::assertSame(1, $this->statistics()['delayed']);
         $cancellation = new DeferredCancellation();
         $again = $executor->attach('id-1', $cancellation->getCancellation());
         $cancellation->cancel();
@@ -202,7 +202,7 @@ final class EngineOutagesTest extends TestCase
         $redis->restart();
 
         self::assertSame('patient', $waiting->await());
-        self::assertSame(1, $this->figures()['waiting']);
+        self::assertSame(1, $this->statistics()['waiting']);
     }
 
     public function testWhatIsCancelledDoesNotWaitForAnEngineThatIsAway(): void
@@ -214,12 +214,12 @@ final class EngineOutagesTest extends TestCase
         $cancellation = new DeferredCancellation();
         $executor = $this->executor(patience: 1.0);
         $patient = $this->executor(patience: 60.0);
-        $task = static fn(int $number): int => Trials::runUntil($log, $number, $open);
+        $task = static fn(int $number): int => LoggedTasks::runUntil($log, $number, $open);
         $submitted = $executor->submit(static fn(): int => $task(1), $cancellation->getCancellation());
         $map = static fn(Cancellation $cancellation): array
             => iterator_to_array($executor->map([2], $task, $cancellation));
         $mapped = async($map, $cancellation->getCancellation());
-        Eventually::holds(static fn(): bool => \count(Trials::started($log)) === 2, 'both run', 20.0);
+        Eventually::holds(static fn(): bool => \count(LoggedTasks::started($log)) === 2, 'both run', 20.0);
         posix_kill((int) $redis->pid(), \SIGSTOP);
         $cancellation->cancel();
         $began = hrtime(true);
@@ -239,11 +239,11 @@ final class EngineOutagesTest extends TestCase
 
         self::assertEquals([5, 5], Future\await($answers), 'what was submitted before is in the queue or refused');
         Eventually::holds(
-            fn(): bool => $this->figures()['waiting'] + $this->figures()['running'] === 0,
+            fn(): bool => $this->statistics()['waiting'] + $this->statistics()['running'] === 0,
             'all is withdrawn',
             20.0,
         );
-        self::assertSame(2, $this->figures()['done_total']);
+        self::assertSame(2, $this->statistics()['done_total']);
         self::assertNull($executor->status('none'), 'its answer comes after those of what was withdrawn');
         self::assertNull($patient->status('none'));
     }
@@ -269,7 +269,7 @@ final class EngineOutagesTest extends TestCase
 
         self::assertSame('order', $dispatch(10.0));
         self::assertSame(JobStatus::Waiting, $executor->status('order', new TimeoutCancellation(10.0)));
-        self::assertSame([1, 1], [$this->figures()['waiting'], $this->figures()['submitted_total']]);
+        self::assertSame([1, 1], [$this->statistics()['waiting'], $this->statistics()['submitted_total']]);
         $cancelled = new DeferredCancellation();
         $cancelled->cancel();
         self::assertCancelled(async(
@@ -314,7 +314,7 @@ final class EngineOutagesTest extends TestCase
 
         Eventually::holds(static fn(): bool => !Processes::isAlive($process), 'the command has ended', 20.0);
         Eventually::holds(
-            fn(): bool => $this->figures()['waiting'] + $this->figures()['running'] === 0,
+            fn(): bool => $this->statistics()['waiting'] + $this->statistics()['running'] === 0,
             'the queue is empty',
             20.0,
         );
@@ -353,7 +353,7 @@ final class EngineOutagesTest extends TestCase
         $this->agentAt($redis->address(), $this->queue(), 1);
         $cancellation = new DeferredCancellation();
         $future = $this->executor()->submit(
-            static fn(): int => Deeds::linger($directory, 9),
+            static fn(): int => RecordedTasks::linger($directory, 9),
             $cancellation->getCancellation(),
         );
         $this->waitForFile("{$directory}/1");

@@ -39,18 +39,18 @@ final class IdleAgentsTest extends TestCase
         [$long, $short] = [[], []];
         for ($i = 1; $i <= 200; ++$i) {
             if ($i === 120 || $i === 121) {
-                $long[] = async(self::outcome(...), $executor, static fn(): int => Trials::runUntil($log, $i, $open));
+                $long[] = async(self::outcome(...), $executor, static fn(): int => LoggedTasks::runUntil($log, $i, $open));
             } else {
                 $short[] = async(
                     self::outcome(...),
                     $executor,
-                    static fn(): int => Trials::run($log, 1000 + $i, microseconds: 20_000),
+                    static fn(): int => LoggedTasks::run($log, 1000 + $i, microseconds: 20_000),
                 );
             }
         }
         $this->agent($queue, 2, ...self::LEASE);
         Eventually::holds(
-            static fn(): bool => \count(array_intersect_key(Trials::started($log), [120 => 1, 121 => 1])) === 2,
+            static fn(): bool => \count(array_intersect_key(LoggedTasks::started($log), [120 => 1, 121 => 1])) === 2,
             'the long ones run',
             20.0,
         );

@@ -37,7 +37,7 @@ final class MixedVersionsTest extends TestCase
 
     public function testWhatAnAgentHasNoClassForIsDoneByOneThatHasIt(): void
     {
-        $executor = $this->executor(new JobRetryPolicy(tries: 100, delay: 0.02, maxDelay: 0.1));
+        $executor = $this->executor(new JobRetryPolicy(attempts: 100, delay: 0.02, maxDelay: 0.1));
         $this->agent($this->queue(), 1);
         $this->agentWith('public static function price(int $number): int { return 2 * $number; }');
         $price = self::shop();
@@ -51,16 +51,16 @@ final class MixedVersionsTest extends TestCase
         }
 
         self::assertSame(20 * 21 + 2000, array_sum(await($futures)));
-        self::assertSame([0, 40], [$this->figures()['dead'], $this->figures()['done_total']]);
+        self::assertSame([0, 40], [$this->statistics()['dead'], $this->statistics()['done_total']]);
     }
 
     public function testAMissingClassDoesNotUseUpAllTriesWhereAnotherAgentHasIt(): void
     {
-        $executor = $this->executor(new JobRetryPolicy(tries: 3, delay: 0.02));
+        $executor = $this->executor(new JobRetryPolicy(attempts: 3, delay: 0.02));
         $this->agent($this->queue(), 4);
         $this->agentWith('public static function price(int $number): int { return 2 * $number; }');
         self::assertSame(8, $executor->submit(static fn(): int => 8)->await());
-        Eventually::holds(fn(): bool => $this->figures()['agents'] === 2, 'both are there');
+        Eventually::holds(fn(): bool => $this->statistics()['agents'] === 2, 'both are there');
         $class = __NAMESPACE__ . '\Shop\Order';
         $futures = [];
         for ($i = 1; $i <= 20; ++$i) {
@@ -68,12 +68,12 @@ final class MixedVersionsTest extends TestCase
         }
 
         self::assertSame(20 * 21, array_sum(await($futures)));
-        self::assertSame(0, $this->figures()['dead']);
+        self::assertSame(0, $this->statistics()['dead']);
     }
 
     public function testWhatNoAgentHasAClassForIsADeadLetterThatNamesItAndIsDoneOnceItIsThere(): void
     {
-        $executor = $this->executor(new JobRetryPolicy(tries: 3, delay: 0.02));
+        $executor = $this->executor(new JobRetryPolicy(attempts: 3, delay: 0.02));
         $old = $this->agent($this->queue());
         $id = Host::call(
             self::class . '::order',
@@ -151,7 +151,7 @@ final class MixedVersionsTest extends TestCase
         require $code;
         $task = [new $class(77), 'number'];
         $broker = new RedisBroker($address);
-        $executor = new RemoteExecutor($broker, $queue, self::keys(), new JobRetryPolicy(tries: 3, delay: 0.02));
+        $executor = new RemoteExecutor($broker, $queue, self::keys(), new JobRetryPolicy(attempts: 3, delay: 0.02));
 
         return \is_callable($task) ? $executor->dispatch($task) : '';
     }
@@ -164,7 +164,7 @@ final class MixedVersionsTest extends TestCase
     private function agentWith(string $method): Process
     {
         return $this->agents[] = Host::start(
-            OddAgent::class . '::run',
+            AgentWithOtherCode::class . '::run',
             [Redis::shared()->address(), $this->queue(), $this->code($method)],
         );
     }
@@ -200,8 +200,8 @@ final class MixedVersionsTest extends TestCase
     }
 
     /** @return array<string, int> */
-    private function figures(): array
+    private function statistics(): array
     {
-        return $this->broker()->figures($this->queue());
+        return $this->broker()->statistics($this->queue());
     }
 }

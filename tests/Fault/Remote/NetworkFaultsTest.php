@@ -39,7 +39,7 @@ final class NetworkFaultsTest extends TestCase
     {
         $log = $this->file('log', '');
         $executor = $this->executor(new RedisBroker($this->engine()->address(), timeout: 0.5), patience: 0.0);
-        $task = static fn(): int => Work::note($log);
+        $task = static fn(): int => CountedTasks::note($log);
         $executor->dispatch($task, 'first');
         $this->loseReplies();
         try {
@@ -48,13 +48,13 @@ final class NetworkFaultsTest extends TestCase
         } catch (BrokerUnavailableException $failure) {
             self::assertStringContainsString('no answer within 0.5 seconds', $failure->getMessage());
         }
-        self::assertSame(2, $this->figures()['submitted_total'], 'it was done');
+        self::assertSame(2, $this->statistics()['submitted_total'], 'it was done');
         $this->passReplies();
         $executor->dispatch($task, 'second');
         $this->agentAt($this->engine()->socketAddress(), $this->queue());
 
         self::assertSame([1, 1], [$executor->attach('first')->await(), $executor->attach('second')->await()]);
-        self::assertSame(2, $this->figures()['submitted_total']);
+        self::assertSame(2, $this->statistics()['submitted_total']);
         self::assertEqualsCanonicalizing(['first', 'second'], Text::lines($log));
     }
 
@@ -78,7 +78,7 @@ final class NetworkFaultsTest extends TestCase
                 'it never runs twice at once',
             );
         }
-        self::assertSame([2, 0], [$this->figures()['done_total'], $this->figures()['dead']]);
+        self::assertSame([2, 0], [$this->statistics()['done_total'], $this->statistics()['dead']]);
         self::assertLessThan(30, $this->engineSays('total_connections_received'), 'it asks less and less often');
         $this->passReplies();
         self::assertTrue($deaf->isRunning());
@@ -109,7 +109,7 @@ final class NetworkFaultsTest extends TestCase
         $this->reconnect($machine);
 
         self::assertSame(7, $executor->submit(static fn(): int => 7)->await());
-        self::assertSame([3, 0], [$this->figures()['done_total'], $this->figures()['dead']]);
+        self::assertSame([3, 0], [$this->statistics()['done_total'], $this->statistics()['dead']]);
     }
 
     public function testTheTasksOfAMachineThatDiesRunElsewhereWithin15Seconds(): void
@@ -158,7 +158,7 @@ final class NetworkFaultsTest extends TestCase
     {
         $outcomes = [];
         foreach ($directories as $directory) {
-            $outcomes[] = $executor->submit(static fn(): int => Work::tick($directory, 1, 120.0));
+            $outcomes[] = $executor->submit(static fn(): int => CountedTasks::tick($directory, 1, 120.0));
         }
         foreach ($directories as $directory) {
             $this->waitForFile("{$directory}/1.began");

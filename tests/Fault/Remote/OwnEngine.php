@@ -30,7 +30,7 @@ trait OwnEngine
     private string $queue = '';
 
     /** @var array<string, array<int, true>> brokers of this process, by id, whose call found no engine, by method */
-    private array $inVain = [];
+    private array $unanswered = [];
 
     /** @param array<string, string|int|bool> $settings */
     private function engine(array $settings = [], ?TemporaryRedisOptions $options = null): TemporaryRedis
@@ -65,19 +65,19 @@ trait OwnEngine
     }
 
     /** Returns once a call of each of `$executors` executors of this process has found no engine that serves it. */
-    private function waitForCallsInVain(string $method, int $executors = 1): void
+    private function waitForUnansweredCalls(string $method, int $executors = 1): void
     {
-        $this->inVain = [];
+        $this->unanswered = [];
         Eventually::holds(
-            fn(): bool => $this->callsInVain($method) >= $executors,
+            fn(): bool => $this->unansweredCalls($method) >= $executors,
             "{$method}() has found no engine that serves it",
         );
     }
 
     /** Number of executors that made such a call. */
-    private function callsInVain(string $method): int
+    private function unansweredCalls(string $method): int
     {
-        return \count($this->inVain[$method] ?? []);
+        return \count($this->unanswered[$method] ?? []);
     }
 
     private function observed(RedisBroker $real): Broker
@@ -91,7 +91,7 @@ trait OwnEngine
                     try {
                         return $call(...$arguments);
                     } catch (BrokerUnavailableException $failure) {
-                        $this->inVain[$method][$id] = true;
+                        $this->unanswered[$method][$id] = true;
 
                         throw $failure;
                     }
@@ -103,9 +103,9 @@ trait OwnEngine
     }
 
     /** @return array<string, int> */
-    private function figures(): array
+    private function statistics(): array
     {
-        return (new RedisBroker($this->engine()->socketAddress()))->figures($this->queue());
+        return (new RedisBroker($this->engine()->socketAddress()))->statistics($this->queue());
     }
 
     /** Returns a number from INFO. */

@@ -39,16 +39,16 @@ final class SimulationTest extends TestCase
          * } $seen
          */
         $seen = Host::call(Program::class . '::run', $arguments, timeout: $this->deadline());
-        $figures = $seen['figures'];
+        $statistics = $seen['figures'];
 
         self::assertSame([], $seen['faults']);
         self::assertSame($jobs, $seen['results']);
-        self::assertSame($figures['submitted_total'], $figures['done_total'] + $figures['died_total']);
-        self::assertSame($seen['failures'], $figures['died_total']);
-        self::assertGreaterThan(0, $figures['lost_total']);
-        self::assertGreaterThan(0, $figures['stale_total']);
+        self::assertSame($statistics['submitted_total'], $statistics['done_total'] + $statistics['died_total']);
+        self::assertSame($seen['failures'], $statistics['died_total']);
+        self::assertGreaterThan(0, $statistics['lost_total']);
+        self::assertGreaterThan(0, $statistics['stale_total']);
         foreach (['waiting', 'running', 'delayed', 'blocked'] as $rest) {
-            self::assertSame(0, $figures[$rest], $rest);
+            self::assertSame(0, $statistics[$rest], $rest);
         }
     }
 

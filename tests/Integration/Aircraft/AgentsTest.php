@@ -75,6 +75,6 @@ final class AgentsTest extends TestCase
 
     private static function rendered(): int
     {
-        return (new RedisBroker(Redis::shared()->address()))->figures('certificates')['done_total'];
+        return (new RedisBroker(Redis::shared()->address()))->statistics('certificates')['done_total'];
     }
 }

@@ -171,7 +171,7 @@ final class DispatchedTasksTest extends TestCase
     public function testATaskReadsItsAttemptAndAKeyThatIsTheSameForEachAttempt(): void
     {
         $gate = new Gate($this->path('gate'));
-        $executor = $this->executor(new JobRetryPolicy(tries: 3, delay: 0.01));
+        $executor = $this->executor(new JobRetryPolicy(attempts: 3, delay: 0.01));
         $this->agent($this->queue);
         $id = $executor->dispatch(static function () use ($gate): string {
             $context = TaskContext::current();
@@ -314,8 +314,8 @@ final class DispatchedTasksTest extends TestCase
         $broker = new RedisBroker(Redis::shared()->address());
         (new Agent($broker, $this->queue, 2, self::keys(), logger: $logger))->run($stop->getCancellation());
 
-        $figures = $broker->figures($this->queue);
-        self::assertSame([3, 2, 0], [$figures['waiting'], $figures['released_total'], $figures['done_total']]);
+        $statistics = $broker->statistics($this->queue);
+        self::assertSame([3, 2, 0], [$statistics['waiting'], $statistics['released_total'], $statistics['done_total']]);
         self::assertFileDoesNotExist($file);
     }
 
@@ -336,7 +336,7 @@ final class DispatchedTasksTest extends TestCase
 
         self::assertSame(1, $executor->submit(static fn(): int => 1)->await());
         Eventually::holds(
-            fn(): bool => $broker->figures($this->queue)['dead'] === 2,
+            fn(): bool => $broker->statistics($this->queue)['dead'] === 2,
             'no other agent can read them',
             20.0,
         );
@@ -434,7 +434,7 @@ final class DispatchedTasksTest extends TestCase
             return 'end';
         });
         $this->agent($this->queue);
-        Eventually::holds(fn(): bool => $this->figure('done_total') === 1, 'it is over');
+        Eventually::holds(fn(): bool => $this->statistic('done_total') === 1, 'it is over');
         $items = $this->executor()->attach($id)->await();
         self::assertInstanceOf(\Generator::class, $items);
 
@@ -511,7 +511,7 @@ final class DispatchedTasksTest extends TestCase
         $items = $future->await();
         self::assertSame(1, $items->current());
         $gate->open();
-        Eventually::holds(fn(): bool => $this->figure('done_total') === 1, 'it is over');
+        Eventually::holds(fn(): bool => $this->statistic('done_total') === 1, 'it is over');
         foreach ((array) Redis::shared()->command('KEYS', "spindle:{{$this->queue}}:items:*") as $key) {
             Redis::shared()->command('DEL', \is_string($key) ? $key : '');
         }
@@ -536,7 +536,7 @@ final class DispatchedTasksTest extends TestCase
         );
 
         self::assertSame(42, $executor->attach($after)->await());
-        self::assertSame([1, 1], [$this->figure('cancelled_total'), $this->figure('done_total')]);
+        self::assertSame([1, 1], [$this->statistic('cancelled_total'), $this->statistic('done_total')]);
         $stop->cancel();
         $agent->await();
         $this->expectException(CancelledException::class);
@@ -554,14 +554,14 @@ final class DispatchedTasksTest extends TestCase
             self::assertStringContainsString('takes 1000 at most', $tooLarge->getMessage());
         }
         Eventually::holds(
-            fn(): bool => (new RedisBroker(Redis::shared()->address()))->figures($this->queue)['waiting'] === 0,
+            fn(): bool => (new RedisBroker(Redis::shared()->address()))->statistics($this->queue)['waiting'] === 0,
             'nothing is there',
         );
     }
 
-    private function figure(string $name): int
+    private function statistic(string $name): int
     {
-        return (new RedisBroker(Redis::shared()->address()))->figures($this->queue)[$name];
+        return (new RedisBroker(Redis::shared()->address()))->statistics($this->queue)[$name];
     }
 
     private static function assertItemsAreGone(mixed $items): void

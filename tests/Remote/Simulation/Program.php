@@ -104,14 +104,14 @@ final class Program
         foreach ($agents as [$broker]) {
             $broker->calmDown();
         }
-        $figures = $engine->queue(self::QUEUE)->figures();
+        $statistics = $engine->queue(self::QUEUE)->statistics();
         $this->seen = [
             'results' => $seen,
             'failures' => $failed,
             'faults' => $world->faults,
             'runs' => $world->runs,
             'seconds' => $driver->time(),
-            'figures' => $figures,
+            'figures' => $statistics,
         ];
     }
 

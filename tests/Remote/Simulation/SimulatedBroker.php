@@ -67,19 +67,19 @@ final class SimulatedBroker implements Broker
         return $this->ask(fn(): Tier => $this->broker->tier());
     }
 
-    public function submit(string $queue, array $jobs, int $limit, string $mailbox, bool $maybeKnown): SubmitResult
+    public function submit(string $queue, array $jobs, int $backlog, string $mailbox, bool $maybeKnown): SubmitResult
     {
-        return $this->ask(fn(): SubmitResult => $this->broker->submit($queue, $jobs, $limit, $mailbox, $maybeKnown));
+        return $this->ask(fn(): SubmitResult => $this->broker->submit($queue, $jobs, $backlog, $mailbox, $maybeKnown));
     }
 
-    public function look(string $queue, array $ids, string $mailbox): array
+    public function states(string $queue, array $ids, string $mailbox): array
     {
-        return $this->ask(fn(): array => $this->broker->look($queue, $ids, $mailbox));
+        return $this->ask(fn(): array => $this->broker->states($queue, $ids, $mailbox));
     }
 
-    public function forget(string $queue, array $ids): void
+    public function dropOutcomes(string $queue, array $ids): void
     {
-        $this->ask(fn() => $this->broker->forget($queue, $ids));
+        $this->ask(fn() => $this->broker->dropOutcomes($queue, $ids));
     }
 
     public function withdraw(string $queue, array $ids): array
@@ -87,27 +87,27 @@ final class SimulatedBroker implements Broker
         return $this->ask(fn(): array => $this->broker->withdraw($queue, $ids));
     }
 
-    public function recall(string $queue, array $ids): array
+    public function withdrawUnclaimed(string $queue, array $ids): array
     {
-        return $this->ask(fn(): array => $this->broker->recall($queue, $ids));
+        return $this->ask(fn(): array => $this->broker->withdrawUnclaimed($queue, $ids));
     }
 
-    public function openMailbox(string $mailbox, \Closure $letter, \Closure $open): \Closure
+    public function openMailbox(string $mailbox, \Closure $onMessage, \Closure $onOpen): \Closure
     {
-        return $this->broker->openMailbox($mailbox, $letter, $open);
+        return $this->broker->openMailbox($mailbox, $onMessage, $onOpen);
     }
 
     public function renew(
         string $queue,
         string $owner,
         float $lease,
-        bool $joins,
-        string $about,
-        int $mostDead = \PHP_INT_MAX,
-        float $oldestDead = \INF,
+        bool $isNew,
+        string $description,
+        int $maxDead = \PHP_INT_MAX,
+        float $deadRetention = \INF,
     ): ?float {
         return $this->ask(
-            fn(): ?float => $this->broker->renew($queue, $owner, $lease, $joins, $about, $mostDead, $oldestDead),
+            fn(): ?float => $this->broker->renew($queue, $owner, $lease, $isNew, $description, $maxDead, $deadRetention),
         );
     }
 
@@ -115,29 +115,29 @@ final class SimulatedBroker implements Broker
         string $queue,
         string $owner,
         array $settlements,
-        int $want,
+        int $maxClaims,
         float $retention,
-        int $first = 0,
-        ?int $begun = null,
+        int $firstNumber = 0,
+        ?int $lastBegun = null,
     ): Claim {
         return $this->ask(
-            fn(): Claim => $this->broker->settle($queue, $owner, $settlements, $want, $retention, $first, $begun),
+            fn(): Claim => $this->broker->settle($queue, $owner, $settlements, $maxClaims, $retention, $firstNumber, $lastBegun),
         );
     }
 
-    public function held(string $queue, string $owner, array $known): array
+    public function claimedJobs(string $queue, string $owner, array $known): array
     {
-        return $this->ask(fn(): array => $this->broker->held($queue, $owner, $known));
+        return $this->ask(fn(): array => $this->broker->claimedJobs($queue, $owner, $known));
     }
 
-    public function putItems(string $queue, string $owner, string $id, int $number, int $first, array $frames): ?int
+    public function putItems(string $queue, string $owner, string $id, int $number, int $offset, array $frames): ?int
     {
-        return $this->ask(fn(): ?int => $this->broker->putItems($queue, $owner, $id, $number, $first, $frames));
+        return $this->ask(fn(): ?int => $this->broker->putItems($queue, $owner, $id, $number, $offset, $frames));
     }
 
-    public function takeItems(string $queue, string $id, int $from, int $most): array
+    public function takeItems(string $queue, string $id, int $offset, int $limit): array
     {
-        return $this->ask(fn(): array => $this->broker->takeItems($queue, $id, $from, $most));
+        return $this->ask(fn(): array => $this->broker->takeItems($queue, $id, $offset, $limit));
     }
 
     public function leaveItems(string $queue, string $id): void
@@ -150,14 +150,14 @@ final class SimulatedBroker implements Broker
         $this->broker->report($queue, $owner, $id, $number, $frame);
     }
 
-    public function figures(string $queue): array
+    public function statistics(string $queue): array
     {
-        return $this->ask(fn(): array => $this->broker->figures($queue));
+        return $this->ask(fn(): array => $this->broker->statistics($queue));
     }
 
-    public function list(string $queue, JobStatus $status, int $most): array
+    public function list(string $queue, JobStatus $status, int $limit): array
     {
-        return $this->ask(fn(): array => $this->broker->list($queue, $status, $most));
+        return $this->ask(fn(): array => $this->broker->list($queue, $status, $limit));
     }
 
     public function status(string $queue, string $id): ?JobStatus

@@ -114,10 +114,10 @@ final class AgentTest extends TestCase
             self::assertStringContainsString('could verify none', $failure->getMessage());
         }
 
-        $figures = $engine->queue('queue')->figures();
+        $statistics = $engine->queue('queue')->statistics();
         self::assertSame(
             [100, 0, 0],
-            [$figures['waiting'] + $figures['delayed'], $figures['dead'], $figures['running']],
+            [$statistics['waiting'] + $statistics['delayed'], $statistics['dead'], $statistics['running']],
         );
         self::assertEqualsWithDelta(15.0, $this->now() - $begin, 1.0, 'it claims less and less often');
         self::assertSame(0, $this->started);
@@ -135,15 +135,15 @@ final class AgentTest extends TestCase
             delay: 3600.0,
         );
         $names = ['waiting', 'delayed', 'blocked', 'dead', 'agents', 'oldest_seconds'];
-        $figures = static fn(): array => array_intersect_key($agent->statistics(), array_flip($names));
+        $statistics = static fn(): array => array_intersect_key($agent->statistics(), array_flip($names));
         delay(10.0);
-        self::assertSame(array_combine($names, [0, 1, 0, 0, 1, 0]), $figures());
+        self::assertSame(array_combine($names, [0, 1, 0, 0, 1, 0]), $statistics());
         $broker->cut();
         delay(20.0);
-        self::assertSame([], $figures(), 'they would be as they were when the engine was last there');
+        self::assertSame([], $statistics(), 'they would be as they were when the engine was last there');
         $broker->restore();
         delay(20.0);
-        self::assertSame(1, $figures()['delayed'] ?? null);
+        self::assertSame(1, $statistics()['delayed'] ?? null);
         $stop->cancel();
         $ended->await();
     }
@@ -182,7 +182,7 @@ final class AgentTest extends TestCase
             self::assertStringContainsString($tampered, $refused->getMessage());
         }
         await($futures);
-        self::assertSame(1, $engine->queue('queue')->figures()['dead']);
+        self::assertSame(1, $engine->queue('queue')->statistics()['dead']);
         $stop->cancel();
         await($agents);
     }
@@ -212,7 +212,7 @@ final class AgentTest extends TestCase
             }
 
             $queue = $engine->queue('queue');
-            self::assertSame([6, 0], [$queue->figures()['waiting'], $queue->figures()['running']]);
+            self::assertSame([6, 0], [$queue->statistics()['waiting'], $queue->statistics()['running']]);
             $claim = (new MemoryBroker($engine))->settle('queue', self::joined($engine), [], 6, 1.0);
             self::assertSame(array_fill(0, 6, 0), array_column($claim->deliveries, 'crashes'));
             $queue->leave('another');

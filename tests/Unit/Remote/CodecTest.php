@@ -9,7 +9,7 @@ use Spindle\Remote\Delivery;
 use Spindle\Remote\Internal\Redis\Codec;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobState;
-use Spindle\Remote\Letter;
+use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
 use Spindle\Tests\EndsInTime;
@@ -141,21 +141,21 @@ final class CodecTest extends TestCase
         $pairs = self::named('a') . self::string(self::BYTES) . self::named('b') . self::string('');
         $both = ['a' => self::BYTES, 'b' => ''];
 
-        self::assertEquals(new Letter(work: true), Codec::letter('w'));
-        self::assertEquals(new Letter(outcomes: $both), Codec::letter("r{$pairs}"));
+        self::assertEquals(new MailboxMessage(jobsAvailable: true), Codec::message('w'));
+        self::assertEquals(new MailboxMessage(outcomes: $both), Codec::message("r{$pairs}"));
         self::assertEquals(
-            new Letter(unwanted: ['a' => 0xffffffff]),
-            Codec::letter('c' . self::named('a') . pack('V', 0xffffffff)),
+            new MailboxMessage(withdrawn: ['a' => 0xffffffff]),
+            Codec::message('c' . self::named('a') . pack('V', 0xffffffff)),
         );
-        self::assertEquals(new Letter(items: ['a']), Codec::letter('i' . self::named('a')));
-        self::assertEquals(new Letter(taken: ['a']), Codec::letter('t' . self::named('a')));
-        self::assertEquals(new Letter(reports: $both), Codec::letter("p{$pairs}"));
+        self::assertEquals(new MailboxMessage(items: ['a']), Codec::message('i' . self::named('a')));
+        self::assertEquals(new MailboxMessage(taken: ['a']), Codec::message('t' . self::named('a')));
+        self::assertEquals(new MailboxMessage(reports: $both), Codec::message("p{$pairs}"));
     }
 
     public function testALetterOfALaterVersionIsLeftAlone(): void
     {
-        self::assertNull(Codec::letter('z' . self::named('a')));
-        self::assertNull(Codec::letter(''));
+        self::assertNull(Codec::message('z' . self::named('a')));
+        self::assertNull(Codec::message(''));
     }
 
     public function testWhatIsKnownOfJobsComesBack(): void
@@ -167,7 +167,7 @@ final class CodecTest extends TestCase
 
         self::assertSame(
             ['a' => ['owner' => 'o', 'since' => 1_700_000_000_123, 'share' => 0.5], 'b' => []],
-            Codec::known($packed),
+            Codec::details($packed),
         );
     }
 

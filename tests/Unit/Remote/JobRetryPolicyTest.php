@@ -19,12 +19,12 @@ final class JobRetryPolicyTest extends TestCase
     {
         $policy = new JobRetryPolicy();
 
-        self::assertSame([5, 3], [$policy->tries, $policy->crashes]);
+        self::assertSame([5, 3], [$policy->attempts, $policy->crashes]);
     }
 
     public function testNoneIsOneTry(): void
     {
-        self::assertSame([1, 1], [JobRetryPolicy::none()->tries, JobRetryPolicy::none()->crashes]);
+        self::assertSame([1, 1], [JobRetryPolicy::none()->attempts, JobRetryPolicy::none()->crashes]);
     }
 
     public function testTheDelayGrowsWithTheFailuresUpToItsMost(): void
@@ -55,8 +55,8 @@ final class JobRetryPolicyTest extends TestCase
     /** @return iterable<string, array{\Closure(): JobRetryPolicy}> */
     public static function outOfRange(): iterable
     {
-        yield 'no try' => [static fn() => new JobRetryPolicy(tries: 0)];
-        yield 'too many tries' => [static fn() => new JobRetryPolicy(tries: 1001)];
+        yield 'no try' => [static fn() => new JobRetryPolicy(attempts: 0)];
+        yield 'too many tries' => [static fn() => new JobRetryPolicy(attempts: 1001)];
         yield 'no crash' => [static fn() => new JobRetryPolicy(crashes: 0)];
         yield 'too many crashes' => [static fn() => new JobRetryPolicy(crashes: 1001)];
         yield 'a delay below nothing' => [static fn() => new JobRetryPolicy(delay: -1.0)];

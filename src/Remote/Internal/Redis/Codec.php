@@ -7,7 +7,7 @@ namespace Spindle\Remote\Internal\Redis;
 use Spindle\Remote\Delivery;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobState;
-use Spindle\Remote\Letter;
+use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\Settlement;
 
 /**
@@ -44,11 +44,11 @@ final class Codec
                     $settlement->number,
                     $settlement->kind->value,
                     $settlement->crashes,
-                    $settlement->fails,
+                    $settlement->failures,
                     round($settlement->delay * 1000),
                     \strlen($settlement->frame),
                 )
-                . $settlement->frame . pack('V', \strlen($settlement->why)) . $settlement->why;
+                . $settlement->frame . pack('V', \strlen($settlement->reason)) . $settlement->reason;
         }
 
         return $packed;
@@ -89,7 +89,7 @@ final class Codec
     }
 
     /** @return array<string, array<string, int|float|string>> */
-    public static function known(string $packed): array
+    public static function details(string $packed): array
     {
         $known = [];
         foreach (self::outcomes($packed, 0) as $id => $json) {
@@ -143,33 +143,33 @@ final class Codec
         return $deliveries;
     }
 
-    /** @return Letter|null null for a kind of letter that only a later version knows */
-    public static function letter(string $packed): ?Letter
+    /** @return MailboxMessage|null null for a kind of message that only a later version knows */
+    public static function message(string $packed): ?MailboxMessage
     {
         switch ($packed[0] ?? '') {
             case 'w':
-                return new Letter(work: true);
+                return new MailboxMessage(jobsAvailable: true);
             case 'd':
                 $at = 1;
 
-                return new Letter(due: self::integer($packed, $at) / 1000);
+                return new MailboxMessage(nextDueIn: self::integer($packed, $at) / 1000);
             case 'r':
-                return new Letter(outcomes: self::outcomes($packed, 1));
+                return new MailboxMessage(outcomes: self::outcomes($packed, 1));
             case 'c':
                 $at = 1;
                 $id = self::name($packed, $at);
 
-                return new Letter(unwanted: [$id => self::integer($packed, $at)]);
+                return new MailboxMessage(withdrawn: [$id => self::integer($packed, $at)]);
             case 'i':
                 $at = 1;
 
-                return new Letter(items: [self::name($packed, $at)]);
+                return new MailboxMessage(items: [self::name($packed, $at)]);
             case 't':
                 $at = 1;
 
-                return new Letter(taken: [self::name($packed, $at)]);
+                return new MailboxMessage(taken: [self::name($packed, $at)]);
             case 'p':
-                return new Letter(reports: self::outcomes($packed, 1));
+                return new MailboxMessage(reports: self::outcomes($packed, 1));
             default:
                 return null;
         }

@@ -34,27 +34,27 @@ final class Engine
      * Scripts that an engine without free memory refuses. The others run even then, because they end jobs and so free
      * memory. Each script runs completely or not at all.
      */
-    private const SCRIPTS_NEEDING_MEMORY = ['submit', 'put'];
+    private const SCRIPTS_NEEDING_MEMORY = ['submit', 'put-items'];
     private const SETTINGS = ['appendonly', 'appendfsync', 'no-appendfsync-on-rewrite', 'maxmemory-policy'];
     private const SCRIPT_NAMES = [
         'submit',
         'settle',
-        'beat',
-        'look',
-        'forget',
+        'renew',
+        'states',
+        'drop-outcomes',
         'withdraw',
-        'held',
+        'claimed-jobs',
         'leave',
-        'put',
-        'take',
-        'unwanted',
+        'put-items',
+        'take-items',
+        'leave-items',
         'report',
-        'figures',
+        'statistics',
         'list',
         'status',
         'revive',
         'delete',
-        'audit',
+        'repair',
     ];
 
     /** @var array<string, array{string, string}> */
@@ -63,10 +63,10 @@ final class Engine
     /** Id of the process that opened the connection. */
     private int $process;
 
-    private ?RedisConnection $link = null;
+    private ?RedisConnection $connection = null;
 
     /** Number of connections that were opened for scripts. */
-    private int $connections = 0;
+    private int $connectionCount = 0;
 
     private ?Tier $tier = null;
 
@@ -77,7 +77,7 @@ final class Engine
     private ?Future $opening = null;
 
     /** @var array<int, Mailbox> mailboxes that were not tried yet or that the engine refuses, by object id */
-    private array $doubted = [];
+    private array $unverified = [];
 
     public function __construct(
         public readonly Address $address,
@@ -104,10 +104,10 @@ final class Engine
      */
     public function tier(): Tier
     {
-        $link = $this->link();
+        $connection = $this->connection();
         if (!$this->loadsScripts) {
             $this->loadsScripts = true;
-            self::load($link);
+            self::load($connection);
         }
 
         return $this->tier ?? throw new \LogicException('It is known when there is a connection');
@@ -118,22 +118,22 @@ final class Engine
      *
      * @throws BrokerException
      */
-    public function connection(): int
+    public function connectionNumber(): int
     {
-        $this->link();
+        $this->connection();
 
-        return $this->connections;
+        return $this->connectionCount;
     }
 
     /** Makes {@see run()} wait for the first attempt to open this mailbox, and fail while it is refused. */
-    public function doubt(Mailbox $mailbox): void
+    public function addUnverified(Mailbox $mailbox): void
     {
-        $this->doubted[spl_object_id($mailbox)] = $mailbox;
+        $this->unverified[spl_object_id($mailbox)] = $mailbox;
     }
 
-    public function trust(Mailbox $mailbox): void
+    public function removeUnverified(Mailbox $mailbox): void
     {
-        unset($this->doubted[spl_object_id($mailbox)]);
+        unset($this->unverified[spl_object_id($mailbox)]);
     }
 
     /**
@@ -157,18 +157,18 @@ final class Engine
     {
         [$source, $hash] = self::scripts()[$script];
         $rest = ['1', "spindle:{{$queue}}:", ...array_values($arguments)];
-        $link = $this->link();
-        foreach ($this->doubted as $mailbox) {
+        $connection = $this->connection();
+        foreach ($this->unverified as $mailbox) {
             $mailbox->check();
         }
         try {
             try {
-                $answer = $link->call('EVALSHA', [$hash, ...$rest]);
+                $answer = $connection->call('EVALSHA', [$hash, ...$rest]);
             } catch (EngineError $error) {
                 if ($error->kind !== 'NOSCRIPT') {
                     throw $error;
                 }
-                $answer = $link->call('EVAL', [$source, ...$rest]);
+                $answer = $connection->call('EVAL', [$source, ...$rest]);
             }
         } catch (EngineError $error) {
             throw BrokerUnavailableException::at((string) $this->address, $error->getMessage(), $error);
@@ -183,46 +183,46 @@ final class Engine
     }
 
     /**
-     * Runs a script that may run twice, as {@see run()} does. When no answer arrives within `$patience` seconds, it is
+     * Runs a script that may run twice, as {@see run()} does. When no answer arrives within `$seconds` seconds, it is
      * also sent on a new connection, because a network may drop a connection silently. The first answer counts, and a
      * connection that stays silent is closed.
      *
      * @throws BrokerException
      */
-    public function runInTime(float $patience, string $script, string $queue, string ...$arguments): string
+    public function runHedged(float $seconds, string $script, string $queue, string ...$arguments): string
     {
-        $link = $this->link();
-        $asked = Clock::now();
+        $connection = $this->connection();
+        $sentAt = Clock::now();
         $run = fn(): string => $this->run($script, $queue, ...$arguments);
         /** @var Future<string> $first */
         $first = async($run);
         $first->ignore();
         try {
-            return $first->await(new TimeoutCancellation($patience));
+            return $first->await(new TimeoutCancellation($seconds));
         } catch (CancelledException) {
             // The connection is silent or slow.
         }
-        if ($this->link !== $link || $link->isBroken()) {
+        if ($this->connection !== $connection || $connection->isBroken()) {
             return $first->await();
         }
-        $this->link = null;
+        $this->connection = null;
         /** @var string $answer */
         $answer = awaitFirst([$first, async($run)]);
-        if (!$first->isComplete() && $link->isSilentSince($asked)) {
-            $link->close('it is silent, while another connection is answered');
+        if (!$first->isComplete() && $connection->isSilentSince($sentAt)) {
+            $connection->close('it is silent, while another connection is answered');
         }
 
         return $answer;
     }
 
     /** @throws BrokerException */
-    private function link(): RedisConnection
+    private function connection(): RedisConnection
     {
         if ($this->process !== getmypid()) {
-            $this->leaveToOtherProcess();
+            $this->forgetConnection();
         }
-        if ($this->link !== null && !$this->link->isBroken()) {
-            return $this->link;
+        if ($this->connection !== null && !$this->connection->isBroken()) {
+            return $this->connection;
         }
         if ($this->opening !== null) {
             return $this->opening->await();
@@ -232,16 +232,16 @@ final class Engine
         $this->opening = $deferred->getFuture();
         $this->opening->ignore();
         try {
-            $link = $this->open();
-            $this->tier = $this->check($link);
+            $connection = $this->open();
+            $this->tier = $this->checkSettings($connection);
             if ($this->loadsScripts) {
-                self::load($link);
+                self::load($connection);
             }
-            $this->link = $link;
-            ++$this->connections;
-            $deferred->complete($link);
+            $this->connection = $connection;
+            ++$this->connectionCount;
+            $deferred->complete($connection);
 
-            return $link;
+            return $connection;
         } catch (\Throwable $failure) {
             if ($failure instanceof EngineError) { // for example, too many clients
                 $failure = BrokerUnavailableException::at((string) $this->address, $failure->getMessage(), $failure);
@@ -262,14 +262,14 @@ final class Engine
      *
      * @throws BrokerException
      */
-    private static function load(RedisConnection $link): void
+    private static function load(RedisConnection $connection): void
     {
         $scripts = array_values(self::scripts());
         try {
-            $known = $link->call('SCRIPT', ['EXISTS', ...array_column($scripts, 1)]);
+            $known = $connection->call('SCRIPT', ['EXISTS', ...array_column($scripts, 1)]);
             foreach ($scripts as $i => [$source]) {
                 if (!\is_array($known) || ($known[$i] ?? 0) !== 1) {
-                    $link->call('SCRIPT', ['LOAD', $source]);
+                    $connection->call('SCRIPT', ['LOAD', $source]);
                 }
             }
         } catch (EngineError) {
@@ -278,12 +278,12 @@ final class Engine
     }
 
     /** Forgets the connection in a fork, so that this process opens its own. */
-    private function leaveToOtherProcess(): void
+    private function forgetConnection(): void
     {
-        $this->link?->keep(); // closing it would end the other process's TLS session
+        $this->connection?->keepUntilExit(); // closing it would end the other process's TLS session
         $this->process = (int) getmypid();
-        $this->link = $this->opening = null;
-        $this->doubted = [];
+        $this->connection = $this->opening = null;
+        $this->unverified = [];
     }
 
     /**
@@ -291,11 +291,11 @@ final class Engine
      *
      * @throws BrokerException
      */
-    private function check(RedisConnection $link): Tier
+    private function checkSettings(RedisConnection $connection): Tier
     {
         $where = (string) $this->address;
-        $info = self::info($link, 'server', 'persistence');
-        $settings = $this->settings($link);
+        $info = self::info($connection, 'server', 'persistence');
+        $settings = $this->settings($connection);
         if (version_compare($info['redis_version'] ?? '0', '7.0.0', '<')) {
             throw BrokerRefusedException::at(
                 $where,
@@ -307,7 +307,7 @@ final class Engine
             throw BrokerUnavailableException::at($where, 'it is loading its data');
         }
         if ($settings === []) {
-            $policy = self::info($link, 'memory')['maxmemory_policy'] ?? '';
+            $policy = self::info($connection, 'memory')['maxmemory_policy'] ?? '';
             $settings = [
                 'appendonly' => ($info['aof_enabled'] ?? '0') === '1' ? 'yes' : 'no',
                 'maxmemory-policy' => $policy,
@@ -345,9 +345,9 @@ final class Engine
      *
      * @throws BrokerException
      */
-    private static function info(RedisConnection $link, string ...$sections): array
+    private static function info(RedisConnection $connection, string ...$sections): array
     {
-        $answer = $link->call('INFO', array_values($sections));
+        $answer = $connection->call('INFO', array_values($sections));
         preg_match_all('/^(\w+):(.*?)\r?$/m', \is_string($answer) ? $answer : '', $lines);
 
         return array_combine($lines[1], $lines[2]);
@@ -358,10 +358,10 @@ final class Engine
      *
      * @throws BrokerException
      */
-    private function settings(RedisConnection $link): array
+    private function settings(RedisConnection $connection): array
     {
         try {
-            $answer = $link->call('CONFIG', ['GET', ...self::SETTINGS]);
+            $answer = $connection->call('CONFIG', ['GET', ...self::SETTINGS]);
         } catch (BrokerRefusedException|EngineError) {
             return [];
         }

@@ -30,7 +30,7 @@ final class EngineError extends \RuntimeException
         $this->kind = explode(' ', $message, 2)[0];
     }
 
-    public function passes(): bool
+    public function isTemporary(): bool
     {
         return \array_key_exists($this->kind, self::TEMPORARY_ERRORS);
     }

@@ -30,7 +30,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     private string $buffer = '';
 
     /** Read offset into the buffer. */
-    private int $at = 0;
+    private int $offset = 0;
 
     private string $unsent = '';
 
@@ -40,7 +40,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     private ?string $failure = null;
 
     /** Time of {@see Clock::now()} at which the engine last sent bytes, or accepted buffered bytes. */
-    private float $active;
+    private float $lastProgress;
 
     /** Process id. A fork shares the socket, and must not read or write. */
     private readonly int $process;
@@ -55,12 +55,12 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     public function __construct($socket)
     {
         $this->socket = $socket;
-        $this->active = Clock::now();
+        $this->lastProgress = Clock::now();
         $this->process = (int) getmypid();
         stream_set_read_buffer($socket, 0);
         $weak = \WeakReference::create($this);
-        $this->readable = EventLoop::disable(EventLoop::onReadable($socket, static fn() => $weak->get()?->wake()));
-        $this->writable = EventLoop::disable(EventLoop::onWritable($socket, static fn() => $weak->get()?->flushOn()));
+        $this->readable = EventLoop::disable(EventLoop::onReadable($socket, static fn() => $weak->get()?->onReadable()));
+        $this->writable = EventLoop::disable(EventLoop::onWritable($socket, static fn() => $weak->get()?->onWritable()));
     }
 
     public function __destruct()
@@ -90,7 +90,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /** Whether the engine has sent or accepted nothing since that time of {@see Clock::now()}. */
     public function isSilentSince(float $time): bool
     {
-        return $this->active <= $time;
+        return $this->lastProgress <= $time;
     }
 
     /** Closes the stream. The reader gets $reason. */
@@ -110,12 +110,12 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     public function read(int $length): string
     {
         if ($length === -1) {
-            $length = $this->line();
-        } elseif ($this->at === \strlen($this->buffer)) {
-            $this->fill();
+            $length = $this->awaitLine();
+        } elseif ($this->offset === \strlen($this->buffer)) {
+            $this->awaitBytes();
         }
-        $bytes = substr($this->buffer, $this->at, $length);
-        $this->at += \strlen($bytes);
+        $bytes = substr($this->buffer, $this->offset, $length);
+        $this->offset += \strlen($bytes);
 
         return $bytes;
     }
@@ -147,7 +147,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
 
     public function eof(): bool
     {
-        return $this->socket === null && $this->at === \strlen($this->buffer);
+        return $this->socket === null && $this->offset === \strlen($this->buffer);
     }
 
     public function isReadable(): bool
@@ -182,22 +182,22 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
 
     public function tell(): int
     {
-        throw self::cannot();
+        throw self::unsupported();
     }
 
     public function seek(int $offset, int $whence = \SEEK_SET): void
     {
-        throw self::cannot();
+        throw self::unsupported();
     }
 
     public function rewind(): void
     {
-        throw self::cannot();
+        throw self::unsupported();
     }
 
     public function getContents(): string
     {
-        throw self::cannot();
+        throw self::unsupported();
     }
 
     public function __toString(): string
@@ -206,23 +206,23 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     }
 
     /** Waits for the next line and returns its length. */
-    private function line(): int
+    private function awaitLine(): int
     {
-        for ($from = $this->at;;) {
+        for ($from = $this->offset;;) {
             $end = strpos($this->buffer, "\n", $from);
             if ($end !== false) {
-                return $end + 1 - $this->at;
+                return $end + 1 - $this->offset;
             }
-            $from = \strlen($this->buffer) - $this->at; // the unread rest moves to the start in fill()
-            $this->fill();
+            $from = \strlen($this->buffer) - $this->offset; // the unread rest moves to the start in awaitBytes()
+            $this->awaitBytes();
         }
     }
 
     /** Waits for more bytes. */
-    private function fill(): void
+    private function awaitBytes(): void
     {
-        $this->buffer = $this->at === \strlen($this->buffer) ? '' : substr($this->buffer, $this->at);
-        $this->at = 0;
+        $this->buffer = $this->offset === \strlen($this->buffer) ? '' : substr($this->buffer, $this->offset);
+        $this->offset = 0;
         while (true) {
             if ($this->socket === null) {
                 throw new \RuntimeException($this->failure(), self::BROKEN_CONNECTION_CODE);
@@ -231,7 +231,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
             $bytes = @fread($socket, self::READ_BYTES);
             if ($bytes !== false && $bytes !== '') {
                 $this->buffer .= $bytes;
-                $this->active = Clock::now();
+                $this->lastProgress = Clock::now();
 
                 return;
             }
@@ -246,7 +246,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         }
     }
 
-    private function wake(): void
+    private function onReadable(): void
     {
         EventLoop::disable($this->readable);
         if ($this->isOfThisProcess()) {
@@ -261,7 +261,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         $reader?->resume();
     }
 
-    private function flushOn(): void
+    private function onWritable(): void
     {
         if (!$this->isOfThisProcess()) {
             EventLoop::disable($this->writable);
@@ -271,7 +271,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         $before = \strlen($this->unsent);
         $this->flush();
         if (\strlen($this->unsent) < $before) {
-            $this->active = Clock::now();
+            $this->lastProgress = Clock::now();
         }
     }
 
@@ -293,7 +293,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         $this->unsent === '' ? EventLoop::disable($this->writable) : EventLoop::enable($this->writable);
     }
 
-    private static function cannot(): \RuntimeException
+    private static function unsupported(): \RuntimeException
     {
         return new \RuntimeException('A connection has no position');
     }

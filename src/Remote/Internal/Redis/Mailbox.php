@@ -10,7 +10,7 @@ use Spindle\Internal\Backoff;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
-use Spindle\Remote\Letter;
+use Spindle\Remote\MailboxMessage;
 
 /** A subscription to a channel, which reconnects until it is closed. */
 final class Mailbox
@@ -21,7 +21,7 @@ final class Mailbox
     /** Seconds until an engine that refuses is tried again. */
     private const REFUSED_PAUSE_SECONDS = 30.0;
 
-    private ?RedisConnection $link = null;
+    private ?RedisConnection $connection = null;
     private bool $closed = false;
     private int $failures = 0;
 
@@ -33,24 +33,24 @@ final class Mailbox
     private readonly string $pinger;
 
     /** @var DeferredFuture<null>|null until the first attempt has ended */
-    private ?DeferredFuture $first;
+    private ?DeferredFuture $firstAttempt;
 
     private ?BrokerRefusedException $refused = null;
 
     /**
-     * @param \Closure(Letter): void $letter
-     * @param \Closure(): void       $open
+     * @param \Closure(MailboxMessage): void $onMessage
+     * @param \Closure(): void       $onOpen
      */
     public function __construct(
         private readonly Engine $engine,
         private readonly string $mailbox,
-        private readonly \Closure $letter,
-        private readonly \Closure $open,
+        private readonly \Closure $onMessage,
+        private readonly \Closure $onOpen,
     ) {
         $this->process = (int) getmypid();
         $this->backoff = new Backoff(0.05, 2.0, 2.0, 0.5);
-        $this->first = new DeferredFuture();
-        $this->engine->doubt($this);
+        $this->firstAttempt = new DeferredFuture();
+        $this->engine->addUnverified($this);
         $this->pinger = EventLoop::unreference(EventLoop::repeat(self::PING_INTERVAL, $this->ping(...)));
         EventLoop::queue($this->subscribe(...));
     }
@@ -62,7 +62,7 @@ final class Mailbox
      */
     public function check(): void
     {
-        $this->first?->getFuture()->await();
+        $this->firstAttempt?->getFuture()->await();
         if ($this->refused !== null) {
             throw $this->refused;
         }
@@ -71,14 +71,14 @@ final class Mailbox
     public function close(): void
     {
         $this->closed = true;
-        $this->tried(null);
+        $this->attemptEnded(null);
         EventLoop::cancel($this->pinger);
         if ($this->timer !== null) {
             EventLoop::cancel($this->timer);
         }
-        $link = $this->link;
-        $this->link = null;
-        $link?->close('the mailbox was closed');
+        $connection = $this->connection;
+        $this->connection = null;
+        $connection?->close('the mailbox was closed');
     }
 
     private function subscribe(): void
@@ -87,29 +87,29 @@ final class Mailbox
             return; // or this is a fork, and the mailbox is the other process's
         }
         try {
-            $link = $this->engine->open();
-            $link->call('SUBSCRIBE', ["spindle:to:{$this->mailbox}"]);
+            $connection = $this->engine->open();
+            $connection->call('SUBSCRIBE', ["spindle:to:{$this->mailbox}"]);
         } catch (BrokerRefusedException $refused) {
-            $this->tried($refused);
-            $this->later(self::REFUSED_PAUSE_SECONDS);
+            $this->attemptEnded($refused);
+            $this->retryIn(self::REFUSED_PAUSE_SECONDS);
 
             return;
         } catch (BrokerException|EngineError) {
-            $this->tried(null); // other requests report the reason
-            $this->later($this->backoff->after(++$this->failures));
+            $this->attemptEnded(null); // other requests report the reason
+            $this->retryIn($this->backoff->after(++$this->failures));
 
             return;
         }
         if ($this->isClosed()) { // closed while connecting
-            $link->close('the mailbox was closed');
+            $connection->close('the mailbox was closed');
 
             return;
         }
-        $this->link = $link;
+        $this->connection = $connection;
         $this->failures = 0;
-        $this->tried(null);
-        $link->listen($this->heard(...));
-        ($this->open)();
+        $this->attemptEnded(null);
+        $connection->listen($this->onData(...));
+        ($this->onOpen)();
     }
 
     private function isClosed(): bool
@@ -117,29 +117,29 @@ final class Mailbox
         return $this->closed;
     }
 
-    private function heard(mixed $message): void
+    private function onData(mixed $message): void
     {
         if (\is_array($message) && ($message[0] ?? null) === 'message' && \is_string($message[2] ?? null)) {
-            $letter = Codec::letter($message[2]);
-            if ($letter !== null) {
-                ($this->letter)($letter);
+            $parsed = Codec::message($message[2]);
+            if ($parsed !== null) {
+                ($this->onMessage)($parsed);
             }
-        } elseif ($message === null && $this->link !== null) {
-            $this->link = null;
-            $this->later($this->backoff->after(++$this->failures));
+        } elseif ($message === null && $this->connection !== null) {
+            $this->connection = null;
+            $this->retryIn($this->backoff->after(++$this->failures));
         }
     }
 
-    private function tried(?BrokerRefusedException $refused): void
+    private function attemptEnded(?BrokerRefusedException $refused): void
     {
         $this->refused = $refused;
-        $refused === null ? $this->engine->trust($this) : $this->engine->doubt($this);
-        $first = $this->first;
-        $this->first = null;
-        $first?->complete();
+        $refused === null ? $this->engine->removeUnverified($this) : $this->engine->addUnverified($this);
+        $firstAttempt = $this->firstAttempt;
+        $this->firstAttempt = null;
+        $firstAttempt?->complete();
     }
 
-    private function later(float $seconds): void
+    private function retryIn(float $seconds): void
     {
         $this->timer = WeakTimer::after(
             $seconds,
@@ -156,7 +156,7 @@ final class Mailbox
             return;
         }
         try {
-            $this->link?->call('PING', []);
+            $this->connection?->call('PING', []);
         } catch (BrokerException|EngineError) {
             // The link is broken then, and reopened.
         }

@@ -42,8 +42,8 @@ final class RedisConnection
     private \SplQueue $waiting;
 
     private bool $reading = false;
-    private bool $hasSpoken = false;
-    private ?string $broken = null;
+    private bool $hasAnswered = false;
+    private ?string $closeReason = null;
 
     private readonly string $watchdog;
 
@@ -62,7 +62,7 @@ final class RedisConnection
         $weak = \WeakReference::create($this);
         $this->watchdog = EventLoop::disable(EventLoop::unreference(EventLoop::repeat(
             self::CHECK_INTERVAL,
-            static fn() => $weak->get()?->look(),
+            static fn() => $weak->get()?->checkForTimeout(),
         )));
     }
 
@@ -125,14 +125,14 @@ final class RedisConnection
         }
         $stream = new EngineStream($resource);
         $connection = new StreamConnection(new Parameters(['scheme' => 'tcp', 'host' => $address->host]), $stream);
-        $link = new self($address, $socket, $stream, $connection, $timeout);
-        $link->introduce();
+        $self = new self($address, $socket, $stream, $connection, $timeout);
+        $self->authenticate();
 
-        return $link;
+        return $self;
     }
 
     /** @throws BrokerException also when the engine answers with an error about the connection */
-    public function introduce(): void
+    public function authenticate(): void
     {
         try {
             $password = $this->address->password?->getValue();
@@ -143,9 +143,9 @@ final class RedisConnection
                 $this->call('SELECT', [(string) $this->address->database]);
             }
         } catch (EngineError $error) {
-            $isOurs = preg_match('/DB index|SELECT is not allowed/', $error->getMessage()) === 1;
+            $isWrongDatabase = preg_match('/DB index|SELECT is not allowed/', $error->getMessage()) === 1;
 
-            throw $isOurs
+            throw $isWrongDatabase
                 ? BrokerRefusedException::at(
                     (string) $this->address,
                     $error->getMessage(),
@@ -158,7 +158,7 @@ final class RedisConnection
 
     public function isBroken(): bool
     {
-        return $this->broken !== null;
+        return $this->closeReason !== null;
     }
 
     /** Whether this process has opened the connection, and is not a fork. */
@@ -168,7 +168,7 @@ final class RedisConnection
     }
 
     /** Keeps a reference until the process ends. */
-    public function keep(): void
+    public function keepUntilExit(): void
     {
         self::$busy[spl_object_id($this)] = $this;
     }
@@ -190,8 +190,8 @@ final class RedisConnection
      */
     public function call(string $command, #[\SensitiveParameter] array $arguments): mixed
     {
-        if ($this->broken !== null) {
-            throw BrokerUnavailableException::at((string) $this->address, $this->broken);
+        if ($this->closeReason !== null) {
+            throw BrokerUnavailableException::at((string) $this->address, $this->closeReason);
         }
         $suspension = EventLoop::getSuspension();
         if ($this->waiting->isEmpty()) {
@@ -201,7 +201,7 @@ final class RedisConnection
         $this->waiting->enqueue([$suspension, Clock::now() + $this->timeout]);
         $this->stream->keepLoop(true);
         $this->connection->writeRequest(new RawCommand($command, $arguments));
-        $this->readOn();
+        $this->startReading();
         try {
             $answer = Fibers::suspend($suspension);
         } catch (CannotWaitException $blocked) {
@@ -215,7 +215,7 @@ final class RedisConnection
                 $this->close($error->explanation()); // the host name may resolve to another engine by now
             }
 
-            throw $this->explain($error);
+            throw $this->toException($error);
         }
 
         return $answer;
@@ -230,15 +230,15 @@ final class RedisConnection
     {
         $this->listener = $listener;
         $this->stream->keepLoop(false);
-        $this->readOn();
+        $this->startReading();
     }
 
     public function close(string $reason): void
     {
-        if ($this->broken !== null || !$this->isOfThisProcess()) {
+        if ($this->closeReason !== null || !$this->isOfThisProcess()) {
             return;
         }
-        $this->broken = $reason;
+        $this->closeReason = $reason;
         unset(self::$busy[spl_object_id($this)]);
         EventLoop::cancel($this->watchdog);
         $this->stream->fail($reason);
@@ -254,7 +254,7 @@ final class RedisConnection
         }
     }
 
-    private function readOn(): void
+    private function startReading(): void
     {
         if (!$this->reading) {
             $this->reading = true;
@@ -268,7 +268,7 @@ final class RedisConnection
         try {
             while ($this->listener !== null || !$this->waiting->isEmpty()) {
                 $answer = $this->connection->read();
-                $this->hasSpoken = true;
+                $this->hasAnswered = true;
                 if ($this->waiting->isEmpty() || \is_array($answer) && ($answer[0] ?? null) === 'message') {
                     if ($this->listener !== null) {
                         ($this->listener)($answer);
@@ -277,7 +277,7 @@ final class RedisConnection
                     continue;
                 }
                 [$suspension] = $this->waiting->dequeue();
-                if ($this->waiting->isEmpty() && $this->broken === null) {
+                if ($this->waiting->isEmpty() && $this->closeReason === null) {
                     EventLoop::disable($this->watchdog);
                     $this->stream->keepLoop(false);
                     unset(self::$busy[spl_object_id($this)]);
@@ -294,13 +294,13 @@ final class RedisConnection
             $this->close(
                 $isCut
                     ? $this->stream->failure()
-                    . ($this->hasSpoken ? '' : ' before its first answer: if it speaks only TLS, the address begins with rediss://')
+                    . ($this->hasAnswered ? '' : ' before its first answer: if it speaks only TLS, the address begins with rediss://')
                     : 'it does not speak the protocol of Redis, or only over TLS, for which an address begins with rediss://',
             );
         }
     }
 
-    private function look(): void
+    private function checkForTimeout(): void
     {
         if (!$this->isOfThisProcess()) {
             EventLoop::disable($this->watchdog);
@@ -313,7 +313,7 @@ final class RedisConnection
         }
     }
 
-    private function explain(EngineError $error): \RuntimeException
+    private function toException(EngineError $error): \RuntimeException
     {
         $where = (string) $this->address;
 
@@ -336,7 +336,7 @@ final class RedisConnection
                     'give the user the commands and keys that docs/reference/remote.md lists',
                     $error,
                 ),
-            $error->passes() => BrokerUnavailableException::at($where, $error->explanation(), $error),
+            $error->isTemporary() => BrokerUnavailableException::at($where, $error->explanation(), $error),
             default => $error,
         };
     }

@@ -77,30 +77,30 @@ trait CarriesItems
 
     public function testTheMailboxesAreToldOfItems(): void
     {
-        $post = $this->post();
+        $received = $this->post();
         $other = $this->post('other');
         $this->streamed();
         $this->put(0);
-        Eventually::holds(static fn(): bool => $post->items === ['job'], 'there is a letter');
-        $this->broker()->look($this->queue(), ['job'], 'other');
+        Eventually::holds(static fn(): bool => $received->items === ['job'], 'there is a message');
+        $this->broker()->states($this->queue(), ['job'], 'other');
         $this->put(0, 'a');
 
         Eventually::holds(
-            static fn(): bool => $post->items === ['job', 'job'] && $other->items === ['job'],
-            'there are letters',
+            static fn(): bool => $received->items === ['job', 'job'] && $other->items === ['job'],
+            'there are messages',
         );
     }
 
     public function testTheOwnerIsToldWhenItemsWereTaken(): void
     {
-        $post = $this->post('a');
+        $received = $this->post('a');
         $this->streamed();
         $this->put(0, 'a', 'b');
         $this->broker()->takeItems($this->queue(), 'job', 0, 10);
         $this->broker()->takeItems($this->queue(), 'job', 1, 10);
 
-        Eventually::holds(static fn(): bool => $post->taken !== [], 'there is a letter');
-        self::assertSame(['job'], $post->taken);
+        Eventually::holds(static fn(): bool => $received->taken !== [], 'there is a message');
+        self::assertSame(['job'], $received->taken);
     }
 
     public function testNobodyStoresItemsOfAJobThatIsNotItsOwn(): void
@@ -119,7 +119,7 @@ trait CarriesItems
     {
         $this->submit('job');
         $delivery = $this->claimOne($this->join('a', self::SHORT));
-        Eventually::holds(fn(): bool => $this->figure('agents') === 0, 'its lease has ended');
+        Eventually::holds(fn(): bool => $this->statistic('agents') === 0, 'its lease has ended');
 
         self::thrown(
             LeaseLostException::class,
@@ -140,14 +140,14 @@ trait CarriesItems
 
     public function testWhoStoresItemsThatNobodyTakesIsToldSoAndMayEndAllTheSame(): void
     {
-        $post = $this->post('a');
+        $received = $this->post('a');
         $delivery = $this->streamed();
         $this->put(0, 'a');
         $this->broker()->leaveItems($this->queue(), 'job');
         $this->broker()->leaveItems($this->queue(), 'unheard-of');
 
-        Eventually::holds(static fn(): bool => $post->taken === ['job'], 'there is a letter');
-        self::assertSame([], $post->unwanted);
+        Eventually::holds(static fn(): bool => $received->taken === ['job'], 'there is a message');
+        self::assertSame([], $received->withdrawn);
         self::assertNull($this->put(1, 'b'));
         $this->end('a', $delivery);
         self::assertSame('outcome', $this->outcome('job'));

@@ -34,7 +34,7 @@ trait DelaysJobs
         self::assertSame(['job'], $this->listed(JobStatus::Delayed));
         $delivery = $this->claimSoon('a');
 
-        self::assertSame([2, 1], [$delivery->number, $delivery->fails]);
+        self::assertSame([2, 1], [$delivery->number, $delivery->failures]);
     }
 
     public function testALongDelayIsNotOver(): void
@@ -42,7 +42,7 @@ trait DelaysJobs
         $this->submit(new Job('job', 'frame', delay: 3e7));
 
         self::assertSame([], $this->claim($this->join('a')));
-        self::assertSame([1, 0], [$this->figure('delayed'), $this->figure('waiting')]);
+        self::assertSame([1, 0], [$this->statistic('delayed'), $this->statistic('waiting')]);
         self::assertEqualsWithDelta(3e7, $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'), 60.0);
     }
 
@@ -61,7 +61,7 @@ trait DelaysJobs
         Eventually::holds(function (): bool {
             $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}');
 
-            return $this->figure('delayed') === 0;
+            return $this->statistic('delayed') === 0;
         }, 'its delay is over');
 
         $this->submit('later');

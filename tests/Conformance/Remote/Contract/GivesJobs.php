@@ -68,7 +68,7 @@ trait GivesJobs
             [
                 $delivery->number,
                 $delivery->crashes,
-                $delivery->fails,
+                $delivery->failures,
                 $delivery->cancelled,
                 $delivery->lost,
                 $delivery->streamed,
@@ -121,48 +121,48 @@ trait GivesJobs
 
     public function testWhoGotLessThanItWantedIsToldWhenThereIsMore(): void
     {
-        $post = $this->post('a');
+        $received = $this->post('a');
         $this->join('a');
         self::assertSame([], $this->claim('a'));
         $this->submit('job');
 
-        Eventually::holds(static fn(): bool => $post->work > 0, 'there is a letter');
+        Eventually::holds(static fn(): bool => $received->jobsAvailable > 0, 'there is a message');
     }
 
     public function testWhoIsIdleIsToldOfWhatAnotherGivesBack(): void
     {
-        $post = $this->post('b');
+        $received = $this->post('b');
         $this->submit('job');
         $delivery = $this->claimOne($this->join('a'));
         self::assertSame([], $this->claim($this->join('b')));
         $this->giveBack('a', $delivery);
 
-        Eventually::holds(static fn(): bool => $post->work > 0, 'there is a letter');
+        Eventually::holds(static fn(): bool => $received->jobsAvailable > 0, 'there is a message');
         self::assertSame(['job'], self::ids($this->claim('b')));
     }
 
     public function testWhoCanNotBeReachedIsNotTheOnlyOneWhoIsTold(): void
     {
-        $post = $this->post('b');
+        $received = $this->post('b');
         $this->join('a');
         $this->join('b');
         self::assertSame([], $this->claim('a', 20));
         self::assertSame([], $this->claim('b'));
         $this->submit('job');
 
-        Eventually::holds(static fn(): bool => $post->work > 0, 'there is a letter');
+        Eventually::holds(static fn(): bool => $received->jobsAvailable > 0, 'there is a message');
     }
 
     public function testWhatNobodyWantsAnyMoreIsNotInTheWay(): void
     {
-        $post = $this->post('a');
+        $received = $this->post('a');
         $ids = array_map(static fn(int $i): string => "unwanted-{$i}", range(1, 900));
         $this->submit(...[...$ids, 'job']);
         $this->broker()->withdraw($this->queue(), $ids);
         $claimed = self::ids($this->claim($this->join('a'), 2));
-        for ($letters = 0; $claimed === []; $claimed = self::ids($this->claim('a', 2))) {
-            Eventually::holds(static fn(): bool => $post->work > $letters, 'there is a letter');
-            $letters = $post->work;
+        for ($messages = 0; $claimed === []; $claimed = self::ids($this->claim('a', 2))) {
+            Eventually::holds(static fn(): bool => $received->jobsAvailable > $messages, 'there is a message');
+            $messages = $received->jobsAvailable;
         }
 
         self::assertSame(['job'], $claimed);
@@ -192,16 +192,16 @@ trait GivesJobs
         $this->giveBack('a', $this->claim('a', 1)[0], SettlementKind::Retry, 1, 2);
         $this->claim('a', 3);
         $this->claim($this->join('b'));
-        $held = $this->broker()->held($this->queue(), 'a', ['one' => 1, 'two' => 1, 'four' => 1, 'unheard-of' => 1]);
+        $held = $this->broker()->claimedJobs($this->queue(), 'a', ['one' => 1, 'two' => 1, 'four' => 1, 'unheard-of' => 1]);
         $byId = array_combine(self::ids($held), $held);
         ksort($byId);
 
         self::assertSame(['one', 'three'], array_keys($byId));
         self::assertSame(
             [2, 1, 2, 'do one'],
-            [$byId['one']->number, $byId['one']->crashes, $byId['one']->fails, $byId['one']->frame],
+            [$byId['one']->number, $byId['one']->crashes, $byId['one']->failures, $byId['one']->frame],
         );
-        self::assertSame([], $this->broker()->held($this->queue(), 'a', ['one' => 2, 'two' => 1, 'three' => 1]));
+        self::assertSame([], $this->broker()->claimedJobs($this->queue(), 'a', ['one' => 2, 'two' => 1, 'three' => 1]));
     }
 
     public function testAnOwnerIsToldWhatOfThatWhichItKnowsWasWithdrawn(): void
@@ -209,7 +209,7 @@ trait GivesJobs
         $this->submit('one', 'two');
         $this->claim($this->join('a'));
         $this->broker()->withdraw($this->queue(), ['two']);
-        $held = $this->broker()->held($this->queue(), 'a', ['one' => 1, 'two' => 1]);
+        $held = $this->broker()->claimedJobs($this->queue(), 'a', ['one' => 1, 'two' => 1]);
 
         self::assertSame(['two'], self::ids($held));
         self::assertSame([1, true], [$held[0]->number, $held[0]->cancelled]);
@@ -222,11 +222,11 @@ trait GivesJobs
         $this->end('a', $deliveries[0]);
         $this->giveBack('a', $deliveries[1]);
 
-        self::assertSame([], $this->broker()->held($this->queue(), 'a', []));
+        self::assertSame([], $this->broker()->claimedJobs($this->queue(), 'a', []));
     }
 
     public function testWhoHasNoLeaseHasNothing(): void
     {
-        self::thrown(LeaseLostException::class, fn() => $this->broker()->held($this->queue(), 'a', []));
+        self::thrown(LeaseLostException::class, fn() => $this->broker()->claimedJobs($this->queue(), 'a', []));
     }
 }

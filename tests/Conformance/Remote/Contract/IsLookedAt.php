@@ -21,13 +21,13 @@ trait IsLookedAt
 {
     public function testAnEmptyQueueHasNothing(): void
     {
-        $figures = $this->broker()->figures($this->queue());
-        self::assertSame([0], array_values(array_unique($figures)));
+        $statistics = $this->broker()->statistics($this->queue());
+        self::assertSame([0], array_values(array_unique($statistics)));
         self::assertSame(
             [],
             array_diff(
                 ['waiting', 'running', 'delayed', 'blocked', 'dead', 'agents', 'oldest_ms'],
-                array_keys($figures),
+                array_keys($statistics),
             ),
         );
 
@@ -53,30 +53,30 @@ trait IsLookedAt
         $this->end('a', $byId['dead'], SettlementKind::Dead);
         $this->giveBack('a', $byId['again'], SettlementKind::Retry, 0, 1);
         $this->submit('new');
-        $figures = $this->broker()->figures($this->queue());
+        $statistics = $this->broker()->statistics($this->queue());
 
         self::assertSame(
             ['waiting' => 2, 'running' => 2, 'delayed' => 1, 'blocked' => 1, 'dead' => 1, 'agents' => 1],
             array_intersect_key(
-                $figures,
+                $statistics,
                 ['waiting' => 0, 'running' => 0, 'delayed' => 0, 'blocked' => 0, 'dead' => 0, 'agents' => 0],
             ),
         );
         self::assertSame(
             [8, 1, 1, 1],
-            [$figures['submitted_total'], $figures['done_total'], $figures['died_total'], $figures['retried_total']],
+            [$statistics['submitted_total'], $statistics['done_total'], $statistics['died_total'], $statistics['retried_total']],
         );
     }
 
     public function testTheAgeOfTheOldestJobIsOfThoseThatMayBeClaimed(): void
     {
         $this->submit('one');
-        Eventually::holds(fn(): bool => $this->figure('oldest_ms') >= 50, 'it grows old');
+        Eventually::holds(fn(): bool => $this->statistic('oldest_ms') >= 50, 'it grows old');
         $this->claimOne($this->join('a'));
 
-        self::assertSame(0, $this->figure('oldest_ms'));
+        self::assertSame(0, $this->statistic('oldest_ms'));
         $this->submit('two');
-        Eventually::holds(fn(): bool => $this->figure('oldest_ms') > 0, 'another one grows old');
+        Eventually::holds(fn(): bool => $this->statistic('oldest_ms') > 0, 'another one grows old');
     }
 
     public function testThoseThatWaitAreListedInTheOrderInWhichTheyWillBeClaimed(): void
@@ -152,11 +152,11 @@ trait IsLookedAt
 
         self::assertSame(1, $this->broker()->revive($this->queue(), ['job', 'unheard-of', 'job']));
         self::assertNull($this->outcome('job'));
-        self::assertSame([0, 1, 1], [$this->figure('dead'), $this->figure('waiting'), $this->figure('revived_total')]);
+        self::assertSame([0, 1, 1], [$this->statistic('dead'), $this->statistic('waiting'), $this->statistic('revived_total')]);
         $delivery = $this->claimOne('a');
         self::assertSame(
             [1, 0, 0, false, 'do job'],
-            [$delivery->number, $delivery->crashes, $delivery->fails, $delivery->lost, $delivery->frame],
+            [$delivery->number, $delivery->crashes, $delivery->failures, $delivery->lost, $delivery->frame],
         );
         $this->end('a', $delivery);
         self::assertSame('outcome', $this->outcome('job'));
@@ -164,27 +164,27 @@ trait IsLookedAt
 
     public function testWhoIsIdleIsToldOfARevivedJob(): void
     {
-        $post = $this->post('a');
+        $received = $this->post('a');
         $this->submit('job');
         $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Dead);
         self::assertSame([], $this->claim('a'));
         $this->broker()->revive($this->queue(), ['job']);
 
-        Eventually::holds(static fn(): bool => $post->work > 0, 'there is a letter');
+        Eventually::holds(static fn(): bool => $received->jobsAvailable > 0, 'there is a message');
     }
 
     public function testWhoLooksForARevivedJobGetsItsOutcome(): void
     {
-        $post = $this->post();
+        $received = $this->post();
         $this->submit('job');
         $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Dead, 'first');
         $this->broker()->revive($this->queue(), ['job']);
-        $this->broker()->look($this->queue(), ['job'], 'client');
+        $this->broker()->states($this->queue(), ['job'], 'client');
         $this->end('a', $this->claimOne('a'), SettlementKind::Done, 'second');
 
         Eventually::holds(
-            static fn(): bool => $post->outcomes === [['job' => 'first'], ['job' => 'second']],
-            'there are letters',
+            static fn(): bool => $received->outcomes === [['job' => 'first'], ['job' => 'second']],
+            'there are messages',
         );
     }
 
@@ -198,7 +198,7 @@ trait IsLookedAt
         self::assertSame(1, $this->broker()->delete($this->queue(), ['one', 'runs', 'unheard-of']));
         self::assertSame(['two'], $this->listed(JobStatus::Dead));
         self::assertSame(0, $this->broker()->revive($this->queue(), ['one']));
-        self::assertSame([1, 1], [$this->figure('dead'), $this->figure('running')]);
+        self::assertSame([1, 1], [$this->statistic('dead'), $this->statistic('running')]);
     }
 
     public function testWhereNothingIsLostNothingIsRepaired(): void
@@ -222,7 +222,7 @@ trait IsLookedAt
 
     public function testTheStatusOfAJobIsToldAndNothingIsChanged(): void
     {
-        $post = $this->post('looks');
+        $received = $this->post('looks');
         $this->submit('waits', 'runs', 'done', 'dead', new Job('delayed', 'frame', delay: 60.0));
         $byId = array_column($this->claim($this->join('a'), 4), null, 'id');
         $this->giveBack('a', $byId['waits']);
@@ -236,7 +236,7 @@ trait IsLookedAt
         );
         $this->end('a', $byId['runs']);
         self::assertSame(JobStatus::Done, $status('runs'));
-        self::assertSame([], $post->outcomes);
+        self::assertSame([], $received->outcomes);
     }
 
     public function testOnlySoManyDeadLettersAreKeptAndOnlyForSoLong(): void
@@ -250,9 +250,9 @@ trait IsLookedAt
         Eventually::holds(function (): bool {
             $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}', 2, 1.0);
 
-            return $this->figure('dead') === 0;
+            return $this->statistic('dead') === 0;
         }, 'they are too old');
 
-        self::assertSame(3, $this->figure('forgotten_total'));
+        self::assertSame(3, $this->statistic('forgotten_total'));
     }
 }

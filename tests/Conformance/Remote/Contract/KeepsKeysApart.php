@@ -30,7 +30,7 @@ trait KeepsKeysApart
 
         self::assertSame(['one', 'other', 'none'], self::ids($this->claim('a')));
         self::assertSame([], $this->claim('b'));
-        self::assertSame([2, 0], [$this->figure('blocked'), $this->figure('waiting')]);
+        self::assertSame([2, 0], [$this->statistic('blocked'), $this->statistic('waiting')]);
     }
 
     public function testEachJobOfAKeyRunsInTheEnd(): void
@@ -48,7 +48,7 @@ trait KeepsKeysApart
         sort($ids);
 
         self::assertSame($ids, $seen);
-        self::assertSame([0, 0], [$this->figure('blocked'), $this->figure('waiting')]);
+        self::assertSame([0, 0], [$this->statistic('blocked'), $this->statistic('waiting')]);
     }
 
     public function testTheNextOfAKeyMayBeClaimedWhenTheOneBeforeHasItsOutcome(): void
@@ -110,7 +110,7 @@ trait KeepsKeysApart
         Eventually::holds(function (): bool {
             self::assertSame([], $this->claim('a'));
 
-            return $this->figure('delayed') === 0;
+            return $this->statistic('delayed') === 0;
         }, 'its delay is over');
         self::assertSame([], $this->claim('a'));
         $this->end('a', $delivery);
@@ -120,13 +120,13 @@ trait KeepsKeysApart
 
     public function testWhoIsIdleIsToldOfTheNextOfAKey(): void
     {
-        $post = $this->post('b');
+        $received = $this->post('b');
         $this->submit(self::keyed('one'), self::keyed('two'));
         $delivery = $this->claimOne($this->join('a'));
         self::assertSame([], $this->claim($this->join('b')));
         $this->end('a', $delivery);
 
-        Eventually::holds(static fn(): bool => $post->work > 0, 'there is a letter');
+        Eventually::holds(static fn(): bool => $received->jobsAvailable > 0, 'there is a message');
         self::assertSame('two', $this->claimOne('b')->id);
     }
 
@@ -145,10 +145,10 @@ trait KeepsKeysApart
         $delivery = $this->claimOne($this->join('a'));
 
         self::assertSame(['two'], $this->broker()->withdraw($this->queue(), ['two']));
-        self::assertSame([1, 0, 1], [$this->figure('blocked'), $this->figure('waiting'), $this->figure('running')]);
+        self::assertSame([1, 0, 1], [$this->statistic('blocked'), $this->statistic('waiting'), $this->statistic('running')]);
         $this->end('a', $delivery);
         self::assertSame('three', $this->claimOne('a')->id);
-        self::assertSame(0, $this->figure('blocked'));
+        self::assertSame(0, $this->statistic('blocked'));
     }
 
     public function testThoseOfAKeyGoOnWhenTheNextOneIsWithdrawn(): void

@@ -42,9 +42,9 @@ trait KeepsLeases
 
         self::assertSame(
             ['job', 2, 1, 0, true, 'do job'],
-            [$delivery->id, $delivery->number, $delivery->crashes, $delivery->fails, $delivery->lost, $delivery->frame],
+            [$delivery->id, $delivery->number, $delivery->crashes, $delivery->failures, $delivery->lost, $delivery->frame],
         );
-        self::assertSame(1, $this->figure('lost_total'));
+        self::assertSame(1, $this->statistic('lost_total'));
         $this->end('b', $delivery);
         self::assertSame('outcome', $this->outcome('job'));
     }
@@ -55,12 +55,12 @@ trait KeepsLeases
         $this->giveBack($this->join('x'), $this->claimOne('x'), SettlementKind::Retry, 1, 2);
         foreach (['a', 'b'] as $i => $owner) {
             $delivery = $this->claimSoon($this->join($owner, self::LONG));
-            self::assertSame([1 + $i, 2], [$delivery->crashes, $delivery->fails]);
+            self::assertSame([1 + $i, 2], [$delivery->crashes, $delivery->failures]);
             $this->broker()->renew($this->queue(), $owner, self::SHORT, false, '{}');
         }
         $delivery = $this->claimSoon($this->join('c'));
 
-        self::assertSame([3, 2, 4], [$delivery->crashes, $delivery->fails, $delivery->number]);
+        self::assertSame([3, 2, 4], [$delivery->crashes, $delivery->failures, $delivery->number]);
     }
 
     public function testOnlyWhatMayHaveBegunHasCrashedWithItsOwner(): void
@@ -89,13 +89,13 @@ trait KeepsLeases
     {
         $this->submit('job');
         $this->claimOne($this->join('a', self::SHORT));
-        Eventually::holds(fn(): bool => $this->figure('agents') === 0, 'its lease has ended');
+        Eventually::holds(fn(): bool => $this->statistic('agents') === 0, 'its lease has ended');
 
         self::thrown(
             LeaseLostException::class,
             fn() => $this->broker()->renew($this->queue(), 'a', self::LONG, false, '{}'),
         );
-        self::thrown(LeaseLostException::class, fn() => $this->broker()->held($this->queue(), 'a', []));
+        self::thrown(LeaseLostException::class, fn() => $this->broker()->claimedJobs($this->queue(), 'a', []));
         $this->claimSoon($this->join('b'));
         self::thrown(
             LeaseLostException::class,
@@ -124,7 +124,7 @@ trait KeepsLeases
         Eventually::holds(function (): bool {
             $this->broker()->renew($this->queue(), 'b', self::LONG, false, '{}');
 
-            return $this->figure('waiting') === 2;
+            return $this->statistic('waiting') === 2;
         }, 'it may be claimed again');
 
         self::assertSame(['old', 'new'], self::ids($this->claim('b')));
@@ -143,27 +143,27 @@ trait KeepsLeases
         Eventually::holds(function (): bool {
             $this->broker()->renew($this->queue(), 'b', self::LONG, false, '{}');
 
-            return $this->figure('waiting') === 500;
+            return $this->statistic('waiting') === 500;
         }, 'all may be claimed again');
         $deliveries = $this->claim('b', 1000);
 
         self::assertCount(500, array_unique(self::ids($deliveries)));
-        self::assertSame(1, $this->figure('agents'));
+        self::assertSame(1, $this->statistic('agents'));
     }
 
     public function testWhoIsIdleIsToldOfTheJobsOfALostOwner(): void
     {
-        $post = $this->post('b');
+        $received = $this->post('b');
         $this->submit('job');
         $this->claimOne($this->join('a', self::SHORT));
         $this->join('b');
         $this->claim('b');
 
-        Eventually::holds(function () use ($post): bool {
+        Eventually::holds(function () use ($received): bool {
             $this->broker()->renew($this->queue(), 'b', self::LONG, false, '{}');
 
-            return $post->work > 0;
-        }, 'there is a letter');
+            return $received->jobsAvailable > 0;
+        }, 'there is a message');
     }
 
     public function testWhatAnOwnerHasThatLeavesIsOthersAtOnce(): void
@@ -172,7 +172,7 @@ trait KeepsLeases
         $delivery = $this->claimOne($this->join('a'));
         $this->broker()->leave($this->queue(), 'a');
 
-        self::assertSame(0, $this->figure('agents'));
+        self::assertSame(0, $this->statistic('agents'));
         self::thrown(LeaseLostException::class, fn() => $this->end('a', $delivery));
         self::thrown(
             LeaseLostException::class,
@@ -190,7 +190,7 @@ trait KeepsLeases
         $this->claim($this->join('dead', self::SHORT), 1);
         delay(4 * self::SHORT);
         $this->join('a', 2 * self::SHORT);
-        self::assertSame(3, $this->figure('agents'));
+        self::assertSame(3, $this->statistic('agents'));
         $this->broker()->leave($this->queue(), 'lives');
         $lost = [];
         Eventually::holds(function () use (&$lost): bool {
@@ -223,7 +223,7 @@ trait KeepsLeases
     {
         $this->broker()->leave($this->queue(), 'a');
 
-        self::assertSame(0, $this->figure('agents'));
+        self::assertSame(0, $this->statistic('agents'));
     }
 
     public function testJobsBelongToAnOwnerWhateverTheConnection(): void
@@ -233,7 +233,7 @@ trait KeepsLeases
         $other = $this->connect();
         $other->renew($this->queue(), 'a', self::LONG, false, '{}');
 
-        self::assertSame(['job'], self::ids($other->held($this->queue(), 'a', [])));
+        self::assertSame(['job'], self::ids($other->claimedJobs($this->queue(), 'a', [])));
         self::assertSame(
             [],
             $other->settle(

@@ -27,7 +27,7 @@ trait SettlesJobs
 
         self::assertSame("\0outcome\xff", $this->outcome('job'));
         self::assertSame([], $this->claim('a'));
-        self::assertSame([1, 0, 0], [$this->figure('done_total'), $this->figure('running'), $this->figure('waiting')]);
+        self::assertSame([1, 0, 0], [$this->statistic('done_total'), $this->statistic('running'), $this->statistic('waiting')]);
     }
 
     public function testAnOutcomeMayBeEmpty(): void
@@ -62,13 +62,13 @@ trait SettlesJobs
         [$done, $dead] = $this->claim($this->join('a'), 3);
         $this->end('a', $done);
         $this->end('a', $dead, SettlementKind::Dead);
-        $this->broker()->forget($this->queue(), ['done', 'dead', 'runs', 'waits', 'unheard-of']);
+        $this->broker()->dropOutcomes($this->queue(), ['done', 'dead', 'runs', 'waits', 'unheard-of']);
 
         self::assertSame(
             [false, null, null],
             [$this->outcome('done'), $this->outcome('runs'), $this->outcome('waits')],
         );
-        self::assertSame([1, 1, 1], [$this->figure('dead'), $this->figure('running'), $this->figure('waiting')]);
+        self::assertSame([1, 1, 1], [$this->statistic('dead'), $this->statistic('running'), $this->statistic('waiting')]);
     }
 
     public function testAJobThatIsDeadHasItsOutcomeAndIsKeptWithItsReason(): void
@@ -85,7 +85,7 @@ trait SettlesJobs
 
         self::assertSame('outcome', $this->outcome('job'));
         self::assertSame(["caf\u{e9} \"1\"\n2", 3, 'a'], [$dead['why'], $dead['attempts'], $dead['owner']]);
-        self::assertSame([1, 1, 0], [$this->figure('dead'), $this->figure('died_total'), $this->figure('running')]);
+        self::assertSame([1, 1, 0], [$this->statistic('dead'), $this->statistic('died_total'), $this->statistic('running')]);
         self::assertSame([], $this->claim('a'));
     }
 
@@ -103,7 +103,7 @@ trait SettlesJobs
         $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Cancelled, 'cancelled');
 
         self::assertSame('cancelled', $this->outcome('job'));
-        self::assertSame([0, 1], [$this->figure('dead'), $this->figure('cancelled_total')]);
+        self::assertSame([0, 1], [$this->statistic('dead'), $this->statistic('cancelled_total')]);
         self::assertSame([], $this->claim('a'));
     }
 
@@ -114,8 +114,8 @@ trait SettlesJobs
         self::assertNull($this->outcome('job'));
         $delivery = $this->claimOne($this->join('b'));
 
-        self::assertSame([2, 1, 2, false], [$delivery->number, $delivery->crashes, $delivery->fails, $delivery->lost]);
-        self::assertSame(1, $this->figure('retried_total'));
+        self::assertSame([2, 1, 2, false], [$delivery->number, $delivery->crashes, $delivery->failures, $delivery->lost]);
+        self::assertSame(1, $this->statistic('retried_total'));
     }
 
     public function testAJobThatIsGivenBackHasNotFailed(): void
@@ -124,11 +124,11 @@ trait SettlesJobs
         $this->join('a');
         $this->giveBack('a', $this->claimOne('a'), SettlementKind::Retry, 1, 2);
         $delivery = $this->claimOne('a');
-        $this->giveBack('a', $delivery, SettlementKind::Release, $delivery->crashes, $delivery->fails);
+        $this->giveBack('a', $delivery, SettlementKind::Release, $delivery->crashes, $delivery->failures);
         $delivery = $this->claimOne($this->join('b'));
 
-        self::assertSame([3, 1, 2, false], [$delivery->number, $delivery->crashes, $delivery->fails, $delivery->lost]);
-        self::assertSame(1, $this->figure('released_total'));
+        self::assertSame([3, 1, 2, false], [$delivery->number, $delivery->crashes, $delivery->failures, $delivery->lost]);
+        self::assertSame(1, $this->statistic('released_total'));
     }
 
     public function testASecondSettlementOfAClaimDoesNotCount(): void
@@ -144,7 +144,7 @@ trait SettlesJobs
         self::assertSame(['job'], $this->settle('a', new Settlement('job', $delivery->number, SettlementKind::Retry)));
         self::assertSame('outcome', $this->outcome('job'));
         self::assertSame([], $this->claim('a'));
-        self::assertSame([1, 2], [$this->figure('done_total'), $this->figure('stale_total')]);
+        self::assertSame([1, 2], [$this->statistic('done_total'), $this->statistic('stale_total')]);
     }
 
     public function testOfTwoSettlementsAtOnceTheFirstCounts(): void
@@ -158,7 +158,7 @@ trait SettlesJobs
             new Settlement('job', $delivery->number, SettlementKind::Dead, frame: 'another'),
         ));
         self::assertSame('outcome', $this->outcome('job'));
-        self::assertSame([1, 0], [$this->figure('done_total'), $this->figure('dead')]);
+        self::assertSame([1, 0], [$this->statistic('done_total'), $this->statistic('dead')]);
     }
 
     public function testNobodySettlesWhatAnotherHas(): void
@@ -226,7 +226,7 @@ trait SettlesJobs
     {
         $this->submit('job');
         $delivery = $this->claimOne($this->join('a', self::SHORT));
-        Eventually::holds(fn(): bool => $this->figure('agents') === 0, 'its lease has ended');
+        Eventually::holds(fn(): bool => $this->statistic('agents') === 0, 'its lease has ended');
 
         self::thrown(LeaseLostException::class, fn() => $this->end('a', $delivery));
         self::assertNull($this->outcome('job'));
@@ -240,12 +240,12 @@ trait SettlesJobs
         $this->submit('job');
         $this->giveBack($this->join('a'), $this->claimOne('a'), SettlementKind::Refused);
         $this->giveBack('a', $this->claimOne('a'), SettlementKind::Refused); // no other agent exists
-        self::assertSame([1, 0, 2], [$this->figure('waiting'), $this->figure('dead'), $this->figure('released_total')]);
+        self::assertSame([1, 0, 2], [$this->statistic('waiting'), $this->statistic('dead'), $this->statistic('released_total')]);
         $this->join('b');
         $this->end('b', $this->claimOne('b'), SettlementKind::Refused, 'refused by two', '{"why":"refused"}');
 
         self::assertSame('refused by two', $this->outcome('job'));
-        self::assertSame([0, 1, 1], [$this->figure('waiting'), $this->figure('dead'), $this->figure('died_total')]);
+        self::assertSame([0, 1, 1], [$this->statistic('waiting'), $this->statistic('dead'), $this->statistic('died_total')]);
         self::assertSame('refused', $this->broker()->list($this->queue(), JobStatus::Dead, 1)['job']['why']);
     }
 
@@ -260,12 +260,12 @@ trait SettlesJobs
         $this->end('b', new Delivery('next', 2, 0, 0, false, false, false, ''));
         $delivery = $this->claimSoon('b');
 
-        self::assertSame(['job', 1], [$delivery->id, $delivery->fails]);
+        self::assertSame(['job', 1], [$delivery->id, $delivery->failures]);
         $this->giveBack('b', $delivery);
         self::assertSame([], $this->claim('a'), 'who refused it last does not get it, whoever had it meanwhile');
         $this->broker()->leave($this->queue(), 'b');
         self::assertSame('job', $this->claimSoon('a')->id, 'there is no other any more');
-        self::assertSame([1, 0], [$this->figure('retried_total'), $this->figure('dead')]);
+        self::assertSame([1, 0], [$this->statistic('retried_total'), $this->statistic('dead')]);
     }
 
     public function testManyJobsAreSettledAtOnce(): void
@@ -279,14 +279,14 @@ trait SettlesJobs
                 $delivery->number,
                 $i % 3 === 0 ? SettlementKind::Retry : ($i % 3 === 1 ? SettlementKind::Done : SettlementKind::Dead),
                 frame: 'outcome',
-                why: '{}',
+                reason: '{}',
             );
         }
 
         self::assertSame([], $this->settle('a', ...$settlements));
         self::assertSame(
             [300, 300, 300],
-            [$this->figure('waiting'), $this->figure('done_total'), $this->figure('dead')],
+            [$this->statistic('waiting'), $this->statistic('done_total'), $this->statistic('dead')],
         );
         self::assertCount(300, $this->claim('a', 1000));
     }

@@ -43,7 +43,7 @@ trait TakesJobsIn
         self::assertSame(2, $this->again('one', 'two'));
         self::assertSame(2, $this->again('two', 'two'));
         self::assertSame(['one', 'two'], self::ids($this->claim($this->join('a'))));
-        self::assertSame(2, $this->figure('submitted_total'));
+        self::assertSame(2, $this->statistic('submitted_total'));
     }
 
     public function testAJobThatIsSubmittedAgainKeepsItsFrame(): void
@@ -88,7 +88,7 @@ trait TakesJobsIn
 
         self::assertSame(1, $this->again('job'));
         self::assertSame([], $this->claim('a'));
-        self::assertSame(1, $this->figure('dead'));
+        self::assertSame(1, $this->statistic('dead'));
     }
 
     public function testAnIdOfAnotherJobIsAConflictWhateverHasBecomeOfThat(): void
@@ -126,7 +126,7 @@ trait TakesJobsIn
         self::assertEquals(new SubmitResult(8), $again($seal, 'do'));
         self::assertEquals(new SubmitResult(8), $again(str_repeat('t', 42), 'do'), 'another key has signed them');
         self::assertEquals(new SubmitResult(8, range(0, 7)), $again($seal, 'undo'));
-        $this->broker()->forget($this->queue(), ['done']);
+        $this->broker()->dropOutcomes($this->queue(), ['done']);
         self::assertSame([0, 1, 2, 3, 5, 6, 7], $again($seal, 'undo')->conflicts, 'a forgotten job has no id');
     }
 

@@ -23,7 +23,7 @@ trait WithdrawsJobs
         self::assertSame(['job'], $this->broker()->withdraw($this->queue(), ['job']));
         self::assertFalse($this->outcome('job'));
         self::assertSame(['other'], self::ids($this->claim($this->join('a'))));
-        self::assertSame(1, $this->figure('cancelled_total'));
+        self::assertSame(1, $this->statistic('cancelled_total'));
     }
 
     public function testAJobThatIsDelayedIsGone(): void
@@ -32,7 +32,7 @@ trait WithdrawsJobs
 
         self::assertSame(['job'], $this->broker()->withdraw($this->queue(), ['job']));
         self::assertFalse($this->outcome('job'));
-        self::assertSame(0, $this->figure('delayed'));
+        self::assertSame(0, $this->statistic('delayed'));
         self::assertNull($this->broker()->renew($this->queue(), 'a', self::LONG, true, '{}'));
     }
 
@@ -52,7 +52,7 @@ trait WithdrawsJobs
         $this->end('a', $first);
 
         self::assertSame(['next'], self::ids($this->claim('a')));
-        self::assertSame([1, 0], [$this->figure('delayed'), $this->figure('blocked')]);
+        self::assertSame([1, 0], [$this->statistic('delayed'), $this->statistic('blocked')]);
     }
 
     public function testAJobThatIsToBeTriedAgainIsGone(): void
@@ -64,7 +64,7 @@ trait WithdrawsJobs
 
         self::assertSame(['one', 'two'], $this->broker()->withdraw($this->queue(), ['one', 'two']));
         self::assertSame([], $this->claim('a'));
-        self::assertSame([0, 0], [$this->figure('delayed'), $this->figure('waiting')]);
+        self::assertSame([0, 0], [$this->statistic('delayed'), $this->statistic('waiting')]);
     }
 
     public function testWhatIsNotThereIsGoneUnlessItHasAnOutcome(): void
@@ -73,21 +73,21 @@ trait WithdrawsJobs
         $this->end($this->join('a'), $this->claimOne('a'));
 
         self::assertSame(['unheard-of'], $this->broker()->withdraw($this->queue(), ['unheard-of', 'job']));
-        self::assertSame(['unheard-of'], $this->broker()->recall($this->queue(), ['unheard-of', 'job']));
+        self::assertSame(['unheard-of'], $this->broker()->withdrawUnclaimed($this->queue(), ['unheard-of', 'job']));
         self::assertSame('outcome', $this->outcome('job'));
-        self::assertSame(0, $this->figure('cancelled_total'));
+        self::assertSame(0, $this->statistic('cancelled_total'));
     }
 
     public function testTheOwnerOfAJobThatRunsIsTold(): void
     {
-        $post = $this->post('a');
+        $received = $this->post('a');
         $this->submit('job');
         $this->giveBack($this->join('a'), $this->claimOne('a'));
         $delivery = $this->claimOne('a');
 
         self::assertSame([], $this->broker()->withdraw($this->queue(), ['job']));
-        Eventually::holds(static fn(): bool => $post->unwanted !== [], 'there is a letter');
-        self::assertSame(['job' => 2], $post->unwanted);
+        Eventually::holds(static fn(): bool => $received->withdrawn !== [], 'there is a message');
+        self::assertSame(['job' => 2], $received->withdrawn);
         self::assertNull($this->outcome('job'));
         $this->end('a', $delivery, SettlementKind::Cancelled, 'cancelled');
         self::assertSame('cancelled', $this->outcome('job'));
@@ -95,20 +95,20 @@ trait WithdrawsJobs
 
     public function testAJobThatIsRecalledIsGoneUnlessSomebodyHasIt(): void
     {
-        $post = $this->post('a');
+        $received = $this->post('a');
         $this->submit('claimed');
         $delivery = $this->claimOne($this->join('a'));
         $this->submit('waiting', new Job('delayed', 'frame', delay: 60.0));
 
         self::assertSame(
             ['waiting', 'delayed', 'unheard-of'],
-            $this->broker()->recall($this->queue(), ['claimed', 'waiting', 'delayed', 'unheard-of']),
+            $this->broker()->withdrawUnclaimed($this->queue(), ['claimed', 'waiting', 'delayed', 'unheard-of']),
         );
         self::assertSame([false, null], [$this->outcome('waiting'), $this->outcome('claimed')]);
         $this->end('a', $delivery);
         self::assertSame('outcome', $this->outcome('claimed'));
-        self::assertSame([], $post->unwanted);
-        self::assertSame(2, $this->figure('cancelled_total'));
+        self::assertSame([], $received->withdrawn);
+        self::assertSame(2, $this->statistic('cancelled_total'));
     }
 
     public function testAJobThatIsDoneAllTheSameHasItsOutcome(): void
@@ -161,6 +161,6 @@ trait WithdrawsJobs
         $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Dead);
         $this->broker()->withdraw($this->queue(), ['job']);
 
-        self::assertSame(1, $this->figure('dead'));
+        self::assertSame(1, $this->statistic('dead'));
     }
 }

@@ -38,7 +38,7 @@ elseif status == 'dead' then
   end
 elseif status == 'waiting' then
   for _, stream in ipairs({'u', 'r'}) do
-    eachWaiting(stream, 40 * PASSED, function(id, since)
+    eachWaiting(stream, 40 * MAX_SKIPPED, function(id, since)
       if #out < most then say(id, {since = since}) end
       return #out >= most
     end)

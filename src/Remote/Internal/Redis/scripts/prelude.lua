@@ -28,13 +28,13 @@ local JOBS, RUNNING, TRIED, META = P .. 'jobs', P .. 'running', P .. 'tried', P 
 local STREAMS = {u = P .. 'urgent', r = P .. 'ready'}
 -- BLOCKED: the job waits for its key; LEFT: its items are not taken any more
 local CANCELLED, LOST, STREAMED, BLOCKED, LEFT = 1, 2, 4, 8, 16
-local INLINE = 65536
-local SEAL = 42 -- bytes of a frame before its body, which depend on the signing key
-local ANSWER = 4194304 -- bytes after which no more is added to an answer
-local ROUND = 16 -- jobs that are claimed before their size is checked
-local PASSED = 500
-local UNHEARD = 10000 -- ms without a listener, after there was one, until items are not wanted any more
-local ELSEWHERE = 200 -- ms until a refused job is offered again
+local MAX_INLINE_BYTES = 65536
+local SIGNATURE_BYTES = 42 -- bytes of a frame before its body, which depend on the signing key
+local MAX_ANSWER_BYTES = 4194304 -- bytes after which no more is added to an answer
+local CLAIM_BATCH = 16 -- jobs that are claimed before their size is checked
+local MAX_SKIPPED = 500
+local LISTENER_TIMEOUT_MS = 10000 -- ms without a listener, after there was one, until items are not wanted any more
+local REFUSED_DELAY_MS = 200 -- ms until a refused job is offered again
 local call = redis.call
 
 local time = call('TIME')
@@ -53,7 +53,7 @@ local function saveCounts()
 end
 
 -- Calls a variadic command in parts that fit on Lua's stack.
-local function each(command, key, list)
+local function callInParts(command, key, list)
   for i = 1, #list, 4000 do
     call(command, key, unpack(list, i, math.min(i + 3999, #list)))
   end
@@ -69,7 +69,7 @@ local function hmget(key, list)
 end
 
 local auditing = nil
-local function put(stream, id, mailbox, key)
+local function enqueue(stream, id, mailbox, key)
   if key == '' then
     call('XADD', STREAMS[stream], '*', 'j', id, 'r', mailbox)
   else
@@ -90,7 +90,7 @@ local function hasFlag(record, flag)
 end
 
 local function digest(frame)
-  return redis.sha1hex(string.sub(frame, SEAL + 1))
+  return redis.sha1hex(string.sub(frame, SIGNATURE_BYTES + 1))
 end
 
 -- Calls f with each mailbox of a job; watchers are mailboxes that were added after the submission.
@@ -107,17 +107,17 @@ local function decoded(packed)
   return isRead and type(record) == 'table' and #record >= 5 and record or nil
 end
 
--- Sends a letter to all mailboxes of a running job. Returns the number of listeners.
-local function tellOf(id, record, letter)
+-- Sends a message to all mailboxes of a running job. Returns the number of listeners.
+local function notifyMailboxes(id, record, message)
   local listeners = 0
   eachMailbox(record, call('HGET', P .. 'watchers', id), function(mailbox)
-    listeners = listeners + call('PUBLISH', 'spindle:to:' .. mailbox, letter)
+    listeners = listeners + call('PUBLISH', 'spindle:to:' .. mailbox, message)
   end)
   return listeners
 end
 
 -- Notifies idle agents of N new jobs.
-local function wake(jobs)
+local function wakeAgents(jobs)
   while jobs > 0 do
     local most = call('ZPOPMAX', P .. 'idle')
     if #most == 0 then return end
@@ -125,9 +125,9 @@ local function wake(jobs)
   end
 end
 
--- Sends a letter about a delay that may be over before the agents' next beat, which returns later ones. The letter goes
+-- Sends a message about a delay that may be over before the agents' next beat, which returns later ones. The message goes
 -- to an idle agent, other than the owner if possible.
-local function tellOfDelay(delay, owner)
+local function notifyOfDelay(delay, owner)
   if delay >= 2000 then return end
   local idle = call('ZREVRANGE', P .. 'idle', 0, 1)
   local told = idle[1] == owner and idle[2] or idle[1] or owner
@@ -179,7 +179,7 @@ local function requeue(id, record, delay)
     call('ZADD', P .. 'delayed', now + delay, id)
     return 0
   end
-  put('u', id, record[4], record[5])
+  enqueue('u', id, record[4], record[5])
   return 1
 end
 
@@ -199,7 +199,7 @@ local function nextOf(key)
     if not record and call('HEXISTS', JOBS, waiting) == 1 then record = {0, 0, 0, '', key, BLOCKED, ''} end
     if record and hasFlag(record, BLOCKED) then -- otherwise the data were changed by hand
       unblock(waiting, record)
-      put('u', waiting, record[4], key)
+      enqueue('u', waiting, record[4], key)
       return 1
     end
   end
@@ -214,7 +214,7 @@ end
 
 -- Makes the job of a lost agent claimable again. The job has crashed unless the agent left in order
 -- or had not begun it.
-local function lose(id, record, hasLeft, begun)
+local function requeueLost(id, record, hasLeft, begun)
   if not hasLeft and (record[12] or 0) <= (begun or math.huge) then record[2] = record[2] + 1 end
   if not hasFlag(record, LOST) then record[6] = record[6] + LOST end
   call('HDEL', RUNNING, id)
@@ -222,16 +222,16 @@ local function lose(id, record, hasLeft, begun)
 end
 
 -- Makes a running job with an unreadable record claimable again. Its attempts and its key are lost.
-local function forsake(id)
+local function resetRunning(id)
   call('HDEL', RUNNING, id)
   call('HDEL', TRIED, id)
-  put('u', id, '', '')
+  enqueue('u', id, '', '')
   count('repaired', 1)
   return 1
 end
 
 -- Releases jobs of an agent that is gone, at most 1000. Returns the number of jobs that may be claimed again.
-local function bury(owner, hasLeft)
+local function reclaim(owner, hasLeft)
   local left, ready = 1000, 0
   local begun = tonumber(call('HGET', P .. 'begun', owner) or math.huge)
   for name, stream in pairs(STREAMS) do
@@ -244,7 +244,7 @@ local function bury(owner, hasLeft)
       local record = id and call('HGET', RUNNING, id)
       record = record and decoded(record)
       if record and record[7] == owner then
-        ready = ready + lose(id, record, hasLeft, begun)
+        ready = ready + requeueLost(id, record, hasLeft, begun)
         count('lost', 1)
       end
       table.insert(entries[name], pending[i][1])
@@ -268,13 +268,13 @@ end
 local function promote(most)
   local due = call('ZRANGEBYSCORE', P .. 'delayed', '-inf', now, 'LIMIT', 0, most)
   if #due == 0 then return 0 end
-  each('ZREM', P .. 'delayed', due)
+  callInParts('ZREM', P .. 'delayed', due)
   local records = hmget(TRIED, due)
   local promoted = 0
   for i = 1, #due do
     if call('HEXISTS', JOBS, due[i]) == 1 then
       local record = records[i] and decoded(records[i]) or {0, 0, 0, '', ''}
-      put('r', due[i], record[4], record[5])
+      enqueue('r', due[i], record[4], record[5])
       promoted = promoted + 1
     end
   end
@@ -295,17 +295,17 @@ local function delivery(id, record, frame)
   return struct.pack('<Bc0I4I4I4BI4c0', #id, id, record[1], record[2], record[3], record[6], #frame, frame)
 end
 
--- Claims `want` jobs for an owner, or as many as fit into an answer. In the latter case a letter asks the owner to
+-- Claims `want` jobs for an owner, or as many as fit into an answer. In the latter case a message asks the owner to
 -- claim again. The claims are numbered from `first`.
 local function claim(owner, want, out, first)
   local given, read, bytes, full = 0, 0, 0, false
   for _, stream in ipairs({'u', 'r'}) do
     while given < want and (stream == 'r' or call('XLEN', STREAMS.u) > 0) do
-      if read > want + PASSED or full then -- left side: too many entries were of jobs that are gone
+      if read > want + MAX_SKIPPED or full then -- left side: too many entries were of jobs that are gone
         call('PUBLISH', 'spindle:to:' .. owner, 'w')
         return given
       end
-      local entries = readGroup(stream, owner, math.min(want - given, ROUND))
+      local entries = readGroup(stream, owner, math.min(want - given, CLAIM_BATCH))
       if entries.err then return entries end
       if #entries == 0 then break end
       read = read + #entries
@@ -325,11 +325,11 @@ local function claim(owner, want, out, first)
         elseif record[7] == owner and call('ZCOUNT', P .. 'agents', '(' .. now, '+inf') > 1 then
           table.insert(useless[stream], entries[i][1]) -- the owner has refused this job, so another one gets it
           taken[id] = true
-          call('ZADD', P .. 'delayed', now + ELSEWHERE, id)
-        elseif bytes > 0 and bytes + #frames[i] > ANSWER then
+          call('ZADD', P .. 'delayed', now + REFUSED_DELAY_MS, id)
+        elseif bytes > 0 and bytes + #frames[i] > MAX_ANSWER_BYTES then
           table.insert(useless[stream], entries[i][1]) -- the job goes into the next answer
           taken[id], full = true, true
-          put('u', id, mailbox, key)
+          enqueue('u', id, mailbox, key)
         elseif record[5] ~= '' and call('HSETNX', P .. 'keys', record[5], id) == 0 and call('HGET', P .. 'keys', record[5]) ~= id then
           table.insert(useless[stream], entries[i][1])
           taken[id] = true
@@ -346,11 +346,11 @@ local function claim(owner, want, out, first)
           set[#set + 1] = cmsgpack.pack(record)
           out[#out + 1] = delivery(id, record, frames[i])
           bytes = bytes + #frames[i]
-          full = full or bytes >= ANSWER
+          full = full or bytes >= MAX_ANSWER_BYTES
           given = given + 1
         end
       end
-      each('HSET', RUNNING, set)
+      callInParts('HSET', RUNNING, set)
       drop(useless)
     end
   end

@@ -16,11 +16,11 @@ for i = 1, number do
       call('HDEL', P .. 'deadkeys', id)
       call('HSET', TRIED, id, cmsgpack.pack({0, 0, 0, '', key, 0}))
     end
-    put('u', id, '', key)
+    enqueue('u', id, '', key)
     count('revived', 1)
     revived = revived + 1
   end
 end
 saveCounts()
-wake(revived)
+wakeAgents(revived)
 return revived

@@ -19,19 +19,19 @@ local ready, stale, soonest = 0, {}, math.huge
 if number > 0 then
   local records = hmget(RUNNING, ids)
   local watchers = call('HLEN', P .. 'watchers') > 0 and hmget(P .. 'watchers', ids) or {}
-  local entries, gone, over, letters, seen = {u = {}, r = {}}, {}, {}, {}, {}
+  local entries, gone, over, messages, seen = {u = {}, r = {}}, {}, {}, {}, {}
   local function tell(mailbox, id, frame)
-    local letter = letters[mailbox]
-    if not letter then
-      letter = {}
-      letters[mailbox] = letter
+    local message = messages[mailbox]
+    if not message then
+      message = {}
+      messages[mailbox] = message
     end
-    letter[#letter + 1] = #frame <= INLINE and struct.pack('<Bc0I4c0', #id, id, #frame, frame) or struct.pack('<Bc0I4', #id, id, 0)
+    message[#message + 1] = #frame <= MAX_INLINE_BYTES and struct.pack('<Bc0I4c0', #id, id, #frame, frame) or struct.pack('<Bc0I4', #id, id, 0)
   end
   for i = 1, number do
     local id, settlement = ids[i], settlements[i]
     local record = records[i] and decoded(records[i])
-    if records[i] and not record then ready = ready + forsake(id) end
+    if records[i] and not record then ready = ready + resetRunning(id) end
     if not record or seen[id] or record[7] ~= owner or record[1] ~= settlement[1] then
       stale[#stale + 1] = struct.pack('<Bc0', #id, id)
     else
@@ -67,11 +67,11 @@ if number > 0 then
     end
   end
   drop(entries)
-  each('HDEL', RUNNING, gone)
-  each('HDEL', JOBS, over)
-  if call('HLEN', TRIED) > 0 then each('HDEL', TRIED, over) end
-  if #watchers > 0 then each('HDEL', P .. 'watchers', over) end
-  for mailbox, letter in pairs(letters) do call('PUBLISH', 'spindle:to:' .. mailbox, 'r' .. table.concat(letter)) end
+  callInParts('HDEL', RUNNING, gone)
+  callInParts('HDEL', JOBS, over)
+  if call('HLEN', TRIED) > 0 then callInParts('HDEL', TRIED, over) end
+  if #watchers > 0 then callInParts('HDEL', P .. 'watchers', over) end
+  for mailbox, message in pairs(messages) do call('PUBLISH', 'spindle:to:' .. mailbox, 'r' .. table.concat(message)) end
   count('stale', #stale)
 end
 
@@ -88,6 +88,6 @@ if want > 0 then
   end
 end
 saveCounts()
-wake(ready)
-tellOfDelay(soonest, owner)
+wakeAgents(ready)
+notifyOfDelay(soonest, owner)
 return table.concat(out)

@@ -11,7 +11,7 @@ room = room - call('HLEN', JOBS)
 -- Returns whether a job with the id is known, and whether it is a different job from this frame's.
 local function known(id, frame)
   local other = call('HGET', JOBS, id) or call('HGET', P .. 'dead', id)
-  if other then return true, string.sub(other, SEAL + 1) ~= string.sub(frame, SEAL + 1) end
+  if other then return true, string.sub(other, SIGNATURE_BYTES + 1) ~= string.sub(frame, SIGNATURE_BYTES + 1) end
   if call('EXISTS', P .. 'result:' .. id) == 0 then return false, false end
   local task = call('GET', P .. 'task:' .. id)
   return true, task and task ~= digest(frame)
@@ -25,7 +25,7 @@ for i = 1, number do
   local isKnown, isOther = false, false
   if maybeKnown then isKnown, isOther = known(id, frame) end
   if isKnown then
-    -- The job was added before; look.lua returns its outcome.
+    -- The job was added before; states.lua returns its outcome.
     if isOther then conflicts[#conflicts + 1] = ' ' .. (i - 1) end
   elseif room <= 0 then
     break
@@ -36,7 +36,7 @@ for i = 1, number do
       call('ZADD', P .. 'delayed', now + delay, id)
       soonest = math.min(soonest, delay)
     else
-      put('r', id, mailbox, key)
+      enqueue('r', id, mailbox, key)
       added = added + 1
     end
     count('submitted', 1)
@@ -45,6 +45,6 @@ for i = 1, number do
   accepted = i
 end
 saveCounts()
-wake(added)
-tellOfDelay(soonest)
+wakeAgents(added)
+notifyOfDelay(soonest)
 return accepted .. table.concat(conflicts)

@@ -34,5 +34,5 @@ for i = 1, number do
   end
 end
 saveCounts()
-wake(ready)
+wakeAgents(ready)
 return struct.pack('<I4', #gone) .. table.concat(gone)

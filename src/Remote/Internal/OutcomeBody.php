@@ -10,7 +10,7 @@ use Spindle\Remote\TamperedFrameException;
 use Spindle\Worker\PortableOutcome;
 
 /** Bodies of outcome frames: u8 kind, u32 attempts, for a generator u32 items, and the outcome's bytes. */
-final class Outcomes
+final class OutcomeBody
 {
     private const HEAD_BYTES = 5;
 

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Remote;
 
 /** A class with a harmful effect when it is unserialized. */
-final class Gadget
+final class UnserializableEffect
 {
     public function __construct(public string $file) {}
 

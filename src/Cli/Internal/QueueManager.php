@@ -9,7 +9,7 @@ use Spindle\Remote\BrokerException;
 use Spindle\Remote\JobStatus;
 
 /** An operator's actions on a queue, in batches so that other clients of the engine are not delayed. */
-final class QueueKeeper
+final class QueueManager
 {
     private const MAX_BATCH_JOBS = 500;
 
@@ -20,14 +20,14 @@ final class QueueKeeper
      *
      * @throws BrokerException
      */
-    public function report(array $statuses, int $most): QueueReport
+    public function report(array $statuses, int $limit): QueueReport
     {
         $jobs = [];
         foreach ($statuses as $status) {
-            $jobs[$status->value] = $this->broker->list($this->queue, $status, $most);
+            $jobs[$status->value] = $this->broker->list($this->queue, $status, $limit);
         }
 
-        return new QueueReport($this->queue, $this->broker->figures($this->queue), $jobs);
+        return new QueueReport($this->queue, $this->broker->statistics($this->queue), $jobs);
     }
 
     /**
@@ -39,7 +39,7 @@ final class QueueKeeper
      */
     public function retry(?array $ids): int
     {
-        return $this->ofDead($ids, fn(array $batch): int => $this->broker->revive($this->queue, $batch));
+        return $this->forDeadLetters($ids, fn(array $batch): int => $this->broker->revive($this->queue, $batch));
     }
 
     /**
@@ -51,7 +51,7 @@ final class QueueKeeper
      */
     public function delete(?array $ids): int
     {
-        return $this->ofDead($ids, fn(array $batch): int => $this->broker->delete($this->queue, $batch));
+        return $this->forDeadLetters($ids, fn(array $batch): int => $this->broker->delete($this->queue, $batch));
     }
 
     /**
@@ -64,7 +64,7 @@ final class QueueKeeper
     public function purge(): int
     {
         $gone = 0;
-        for ($left = $this->broker->figures($this->queue)['waiting'] ?? 0; $left > 0; $left -= \count($ids)) {
+        for ($left = $this->broker->statistics($this->queue)['waiting'] ?? 0; $left > 0; $left -= \count($ids)) {
             $ids = self::ids($this->broker->list($this->queue, JobStatus::Waiting, min($left, self::MAX_BATCH_JOBS)));
             if ($ids === []) {
                 break;
@@ -81,19 +81,19 @@ final class QueueKeeper
      *
      * @throws BrokerException
      */
-    private function ofDead(?array $ids, \Closure $do): int
+    private function forDeadLetters(?array $ids, \Closure $do): int
     {
         if ($ids !== null) {
             return array_sum(array_map($do, array_chunk($ids, self::MAX_BATCH_JOBS)));
         }
         [$done, $seen] = [0, []];
-        for ($most = self::MAX_BATCH_JOBS; ; $most += self::MAX_BATCH_JOBS * (int) ($new === [])) {
-            $dead = self::ids($this->broker->list($this->queue, JobStatus::Dead, $most));
+        for ($limit = self::MAX_BATCH_JOBS; ; $limit += self::MAX_BATCH_JOBS * (int) ($new === [])) {
+            $dead = self::ids($this->broker->list($this->queue, JobStatus::Dead, $limit));
             // a job that has died again since stays dead
             $new = array_values(array_filter($dead, static fn(string $id): bool => !isset($seen[$id])));
             $done += $new === [] ? 0 : $do($new);
             $seen += array_fill_keys($new, true);
-            if (\count($dead) < $most) {
+            if (\count($dead) < $limit) {
                 return $done;
             }
         }

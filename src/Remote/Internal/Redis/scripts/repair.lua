@@ -2,7 +2,7 @@
 -- deleted a consumer or a key, or the engine has lost data. ARGV: step, cursor, id of the auditor. Each step checks a
 -- limited number. Returns the number of repaired jobs, and the next step and cursor or 'ok'.
 --
--- During an audit, put() records new entries in the set "audit".
+-- During an audit, enqueue() records new entries in the set "audit".
 local step, cursor, auditor = ARGV[1], ARGV[2], ARGV[3]
 local SOME, HOUR = 500, 3600000
 local AUDIT = P .. 'audit'
@@ -28,7 +28,7 @@ local function buryStrangers()
   for _, stream in pairs(STREAMS) do
     local consumers = redis.pcall('XINFO', 'CONSUMERS', stream, 'agents')
     for _, consumer in ipairs(consumers.err and {} or consumers) do
-      if not call('ZSCORE', P .. 'agents', consumer[2]) then ready = ready + bury(consumer[2], false) end
+      if not call('ZSCORE', P .. 'agents', consumer[2]) then ready = ready + reclaim(consumer[2], false) end
     end
   end
   return ready
@@ -113,10 +113,10 @@ for i = 1, #part[2], 2 do
   if record then
     record = decoded(record)
     if not record then
-      ready = ready + forsake(id)
+      ready = ready + resetRunning(id)
     elseif not call('ZSCORE', P .. 'agents', record[7]) then -- the agent is gone, and its jobs could not be found
       drop({[record[8]] = {record[9]}})
-      ready = ready + lose(id, record)
+      ready = ready + requeueLost(id, record)
       count('repaired', 1)
     end
   elseif call('ZSCORE', P .. 'delayed', id) then
@@ -138,7 +138,7 @@ for i = 1, #part[2], 2 do
     if not isHeld or not isBlocked then
       if holder and not isHeld then call('HDEL', P .. 'keys', known[5]) end
       if isBlocked then unblock(id, known) end
-      put('u', id, known and known[4] or '', known and known[5] or '')
+      enqueue('u', id, known and known[4] or '', known and known[5] or '')
       ready = ready + 1
       count('repaired', 1)
     else
@@ -149,9 +149,9 @@ end
 local repaired = counts.repaired or 0
 if part[1] == '0' then ready = ready + buryStrangers() end
 saveCounts()
-wake(ready)
+wakeAgents(ready)
 if part[1] ~= '0' then
-  some = math.max(1, math.min(SOME, 2 * some, math.floor(ANSWER * #part[2] / 2 / math.max(1, bytes))))
+  some = math.max(1, math.min(SOME, 2 * some, math.floor(MAX_ANSWER_BYTES * #part[2] / 2 / math.max(1, bytes))))
   return repaired .. string.format(' jobs %s %d %d %d', part[1], some, blocked, blockedBefore)
 end
 local there = call('XLEN', STREAMS.u) + call('XLEN', STREAMS.r)

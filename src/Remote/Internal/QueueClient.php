@@ -27,12 +27,12 @@ use Spindle\Worker\PortableOutcome;
 use function Amp\async;
 
 /** Turns tasks and commands into jobs of one queue, and outcomes into results. */
-final class JobFactory
+final class QueueClient
 {
     /** Seconds to wait for the engine when a task is cancelled while it is sent, so that the task ends first. */
     private const CONFIRMATION_TIMEOUT = 1.0;
 
-    private BrokerClient $client;
+    private BrokerClient $brokerClient;
 
     public function __construct(
         private readonly Broker $broker,
@@ -41,13 +41,13 @@ final class JobFactory
         private readonly JobRetryPolicy $policy,
         public readonly RemoteOptions $options,
     ) {
-        $this->client = BrokerClient::of($broker);
+        $this->brokerClient = BrokerClient::of($broker);
     }
 
     /** Returns the part of the body that all tasks with this code share. */
     public function head(string $code): string
     {
-        $this->client = $this->client(); // once for all tasks, because asking for the process id takes time
+        $this->brokerClient = $this->brokerClient(); // once for all tasks, because asking for the process id takes time
 
         return TaskBody::head($this->policy, $this->options->timeout, $code);
     }
@@ -55,7 +55,7 @@ final class JobFactory
     /** @throws PayloadTooLargeException */
     public function job(string $head, ?string $argument): Job
     {
-        return $this->sealed($this->client->id(), TaskBody::withArgument($head, $argument), '', 0.0);
+        return $this->sealedJob($this->brokerClient->id(), TaskBody::withArgument($head, $argument), '', 0.0);
     }
 
     /**
@@ -67,8 +67,8 @@ final class JobFactory
      */
     public function dispatch(string $code, string $id, string $key, float $delay, ?Cancellation $cancellation): string
     {
-        $job = $this->sealed(Job::storedId($id), TaskBody::withArgument($this->head($code), null), $key, $delay);
-        $dispatch = fn(): int => $this->client()->dispatch($this->queue, $this->options, $job);
+        $job = $this->sealedJob(Job::storedId($id), TaskBody::withArgument($this->head($code), null), $key, $delay);
+        $dispatch = fn(): int => $this->brokerClient()->dispatch($this->queue, $this->options, $job);
         if (self::untilCancelled($dispatch, $cancellation) === 0) {
             throw QueueFullException::of($this->queue, $this->options->backlog);
         }
@@ -83,7 +83,7 @@ final class JobFactory
      */
     public function commandJob(#[\SensitiveParameter] string $code): Job
     {
-        return $this->sealed($this->client()->id(), TaskBody::command($this->head($code)), '', 0.0);
+        return $this->sealedJob($this->brokerClient()->id(), TaskBody::command($this->head($code)), '', 0.0);
     }
 
     /**
@@ -107,7 +107,7 @@ final class JobFactory
      */
     public function sendAll(array $jobs, OutcomeReceiver $waiter): int
     {
-        return $this->client()->submit($this->queue, $this->options, $jobs, $waiter);
+        return $this->brokerClient()->submit($this->queue, $this->options, $jobs, $waiter);
     }
 
     /**
@@ -159,9 +159,9 @@ final class JobFactory
     {
         $id = Job::storedId($id);
         $submission = new RemoteSubmission($this, $id);
-        $this->client()->attach($this->queue, $id, $submission);
+        $this->brokerClient()->attach($this->queue, $id, $submission);
         if ($cancellation !== null) {
-            $submission->watch($cancellation);
+            $submission->cancelOn($cancellation);
         }
 
         return $submission->future();
@@ -181,7 +181,7 @@ final class JobFactory
             return \Amp\async($cancellation->throwIfRequested(...));
         }
         $submission = new RemoteSubmission($this, $job->id);
-        if (($cancellation === null ? $this->send($job, $submission) : $this->sendUntil(
+        if (($cancellation === null ? $this->send($job, $submission) : $this->sendUntilCancelled(
             $job,
             $submission,
             $cancellation,
@@ -189,7 +189,7 @@ final class JobFactory
             throw QueueFullException::of($this->queue, $this->options->backlog);
         }
         if ($cancellation !== null) {
-            $submission->watch($cancellation);
+            $submission->cancelOn($cancellation);
         }
 
         return $submission->future();
@@ -203,7 +203,7 @@ final class JobFactory
      * @throws QueueFullException
      * @throws \Spindle\Remote\BrokerException
      */
-    private function sendUntil(Job $job, RemoteSubmission $submission, Cancellation $cancellation): ?int
+    private function sendUntilCancelled(Job $job, RemoteSubmission $submission, Cancellation $cancellation): ?int
     {
         /** @var Future<int> $sending */
         $sending = async($this->send(...), $job, $submission);
@@ -232,7 +232,7 @@ final class JobFactory
      */
     public function withdraw(array $ids): void
     {
-        $this->client()->withdraw($this->queue, $ids, true);
+        $this->brokerClient()->withdraw($this->queue, $ids, true);
     }
 
     /**
@@ -255,44 +255,44 @@ final class JobFactory
     }
 
     /** Returns whether the engine has not yet confirmed the withdrawal of the job. */
-    public function isUnsaid(string $id): bool
+    public function isWithdrawalPending(string $id): bool
     {
-        return $this->client()->isUnsaid($this->queue, $id);
+        return $this->brokerClient()->isWithdrawalPending($this->queue, $id);
     }
 
     /** Withdraws a job unless an agent has claimed it. */
-    public function recall(string $id): void
+    public function withdrawUnclaimed(string $id): void
     {
-        $this->client()->withdraw($this->queue, [$id], false);
+        $this->brokerClient()->withdraw($this->queue, [$id], false);
     }
 
     /** Removes the waiters of a job. */
-    public function forget(string $id): void
+    public function removeWaiter(string $id): void
     {
-        $this->client()->forget($this->queue, $id);
+        $this->brokerClient()->removeWaiter($this->queue, $id);
     }
 
     /** Replaces a waiter of the job. */
-    public function waitAs(string $id, OutcomeReceiver $before, OutcomeReceiver $after): void
+    public function replaceWaiter(string $id, OutcomeReceiver $before, OutcomeReceiver $after): void
     {
-        $this->client()->waitAs($this->queue, $id, $before, $after);
+        $this->brokerClient()->replaceWaiter($this->queue, $id, $before, $after);
     }
 
     /** Returns whether the job was submitted here, so that no other process knows its id. */
     public function isOwn(string $id): bool
     {
-        return $this->client->isOwn($id);
+        return $this->brokerClient->isOwn($id);
     }
 
     public function leaveItems(string $id): void
     {
-        $this->client()->leaveItems($this->queue, $id);
+        $this->brokerClient()->leaveItems($this->queue, $id);
     }
 
     /** @return list<string> frames */
     public function takeItems(string $id, int $from, int $most): array
     {
-        return $this->client()->takeItems($this->queue, $this->options, $id, $from, $most);
+        return $this->brokerClient()->takeItems($this->queue, $this->options, $id, $from, $most);
     }
 
     /**
@@ -344,11 +344,11 @@ final class JobFactory
     public function result(string $id, string $frame, mixed $key): mixed
     {
         $outcome = Frame::open($this->keys, Frame::OUTCOME, $this->queue, $id, $frame);
-        if (Outcomes::items($outcome) === null) {
-            return Outcomes::read($outcome, $key);
+        if (OutcomeBody::items($outcome) === null) {
+            return OutcomeBody::read($outcome, $key);
         }
         $stream = new ItemStream($this, $id, $key);
-        $stream->ended($frame);
+        $stream->onOutcome($frame);
 
         return $stream->items();
     }
@@ -363,24 +363,24 @@ final class JobFactory
      * @throws \Spindle\Worker\TaskException
      * @throws \Spindle\Worker\UnserializableException
      */
-    public function returned(string $id, string $frame, mixed $key, int $taken): mixed
+    public function generatorReturn(string $id, string $frame, mixed $key, int $taken): mixed
     {
         $outcome = Frame::open($this->keys, Frame::OUTCOME, $this->queue, $id, $frame);
-        $items = Outcomes::items($outcome) ?? 0;
+        $items = OutcomeBody::items($outcome) ?? 0;
 
         return $taken < $items
             ? throw JobLostException::items($id, $this->queue, $taken, $items)
-            : Outcomes::read($outcome, $key);
+            : OutcomeBody::read($outcome, $key);
     }
 
     /** Returns the client of this process, also in a fork. */
-    private function client(): BrokerClient
+    private function brokerClient(): BrokerClient
     {
-        return $this->client->isOfThisProcess() ? $this->client : $this->client = BrokerClient::of($this->broker);
+        return $this->brokerClient->isOfThisProcess() ? $this->brokerClient : $this->brokerClient = BrokerClient::of($this->broker);
     }
 
     /** @throws PayloadTooLargeException */
-    private function sealed(string $id, #[\SensitiveParameter] string $body, string $key, float $delay): Job
+    private function sealedJob(string $id, #[\SensitiveParameter] string $body, string $key, float $delay): Job
     {
         if (\strlen($body) > $this->options->maxPayload) {
             throw PayloadTooLargeException::of(\strlen($body), $this->options->maxPayload);

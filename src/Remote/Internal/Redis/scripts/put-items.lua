@@ -16,10 +16,10 @@ if #ARGV > 4 and not hasFlag(record, STREAMED) then
   call('HSET', RUNNING, id, cmsgpack.pack(record))
 end
 if #ARGV > 4 or first == 0 then
-  local listeners = tellOf(id, record, 'i' .. struct.pack('<Bc0', #id, id))
+  local listeners = notifyMailboxes(id, record, 'i' .. struct.pack('<Bc0', #id, id))
   local since = record[13] or ''
   -- the reader is gone for good
-  if since ~= '' and since > 0 and listeners == 0 and now - since >= UNHEARD then return -1 end
+  if since ~= '' and since > 0 and listeners == 0 and now - since >= LISTENER_TIMEOUT_MS then return -1 end
   local unheard = listeners > 0 and 0 or since == 0 and now or since
   if unheard ~= since then
     record[11], record[12], record[13] = record[11] or '', record[12] or 0, unheard

@@ -7,7 +7,7 @@ namespace Spindle\Tests\Fault\Remote;
 use Spindle\Worker\TaskContext;
 
 /** Tasks that are counted: each appends its progress to a file. */
-final class Trials
+final class LoggedTasks
 {
     private const STARTED = 's';
     private const ENDED = 'e';

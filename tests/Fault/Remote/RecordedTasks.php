@@ -7,7 +7,7 @@ namespace Spindle\Tests\Fault\Remote;
 use Spindle\Worker\TaskContext;
 
 /** Tasks of these tests, as static methods because they may not capture anything. */
-final class Deeds
+final class RecordedTasks
 {
     /**
      * Writes the worker's process id into a file of the attempt, and takes longer in the first attempts.

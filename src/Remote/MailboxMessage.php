@@ -5,24 +5,24 @@ declare(strict_types=1);
 namespace Spindle\Remote;
 
 /** A message to a mailbox. */
-final class Letter
+final class MailboxMessage
 {
     /**
-     * @param bool                  $work     whether jobs can be claimed
+     * @param bool                  $jobsAvailable     whether jobs can be claimed
      * @param array<string, string> $outcomes frames by job id; '' for one that must be fetched
-     * @param array<string, int>    $unwanted claim numbers by the ids of withdrawn jobs
+     * @param array<string, int>    $withdrawn claim numbers by the ids of withdrawn jobs
      * @param list<string>          $items    ids of jobs with new items
      * @param list<string>          $taken    ids of jobs whose items were taken
      * @param array<string, string> $reports  frames by job id
-     * @param float|null            $due      seconds until the delay of a job is over
+     * @param float|null            $nextDueIn      seconds until the delay of a job is over
      */
     public function __construct(
-        public readonly bool $work = false,
+        public readonly bool $jobsAvailable = false,
         public readonly array $outcomes = [],
-        public readonly array $unwanted = [],
+        public readonly array $withdrawn = [],
         public readonly array $items = [],
         public readonly array $taken = [],
         public readonly array $reports = [],
-        public readonly ?float $due = null,
+        public readonly ?float $nextDueIn = null,
     ) {}
 }

@@ -7,7 +7,7 @@ namespace Spindle\Tests\Fault\Remote;
 use Spindle\Worker\TaskContext;
 
 /** Tasks that record in files when and how often they ran. */
-final class Work
+final class CountedTasks
 {
     /** Records the run in a file. */
     public static function note(string $file): int

@@ -17,7 +17,7 @@ for _, stream in pairs(STREAMS) do
     local id = entry and entry[2][2]
     local record = id and call('HGET', RUNNING, id)
     record = record and decoded(record)
-    if record and record[7] == owner and (record[1] ~= known[id] or hasFlag(record, CANCELLED)) and bytes < ANSWER then
+    if record and record[7] == owner and (record[1] ~= known[id] or hasFlag(record, CANCELLED)) and bytes < MAX_ANSWER_BYTES then
       local frame = record[1] ~= known[id] and call('HGET', JOBS, id) or ''
       out[#out + 1] = delivery(id, record, frame)
       bytes = bytes + #frame

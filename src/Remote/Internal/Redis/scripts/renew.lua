@@ -1,5 +1,5 @@
 -- ARGV: owner, lease in ms, whether the owner is new, its description in JSON, dead letters to keep, their retention
-local SET_BACK = 10000 -- most delayed jobs whose times are changed at once
+local MAX_SET_BACK_JOBS = 10000 -- most delayed jobs whose times are changed at once
 local owner, lease, joins, about, mostDead, oldestDead = ARGV[1], tonumber(ARGV[2]), ARGV[3] == '1', ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
 
 -- When no agent was heard of for a whole lease, the engine was away. Then expired leases are extended once, so that
@@ -16,10 +16,10 @@ if heard > now then
         set[#set + 1] = scored[i]
       end
     end
-    each('ZADD', key, set)
+    callInParts('ZADD', key, set)
   end
   setBack(P .. 'agents', call('ZRANGE', P .. 'agents', 0, -1, 'WITHSCORES'))
-  setBack(P .. 'delayed', call('ZRANGE', P .. 'delayed', 0, SET_BACK - 1, 'WITHSCORES'))
+  setBack(P .. 'delayed', call('ZRANGE', P .. 'delayed', 0, MAX_SET_BACK_JOBS - 1, 'WITHSCORES'))
   call('HSET', META, 'heard', now)
 elseif now - heard >= lease then
   for _, other in ipairs(call('ZRANGEBYSCORE', P .. 'agents', heard, now)) do
@@ -34,19 +34,19 @@ call('HDEL', P .. 'spared', owner)
 
 local ready = promote(1000)
 local dead = call('ZRANGEBYSCORE', P .. 'agents', '-inf', now, 'WITHSCORES', 'LIMIT', 0, 4)
-for i = 1, #dead, 2 do ready = ready + bury(dead[i], dead[i + 1] == '0') end
+for i = 1, #dead, 2 do ready = ready + reclaim(dead[i], dead[i + 1] == '0') end
 local buried = call('ZRANGEBYSCORE', P .. 'died', '-inf', now - 1000 * oldestDead, 'LIMIT', 0, 1000)
 local surplus = call('ZCARD', P .. 'died') - mostDead
 if #buried == 0 and surplus > 0 then buried = call('ZRANGE', P .. 'died', 0, math.min(surplus, 1000) - 1) end
 if #buried > 0 then
-  each('HDEL', P .. 'dead', buried)
-  each('HDEL', P .. 'why', buried)
-  each('HDEL', P .. 'deadkeys', buried)
-  each('ZREM', P .. 'died', buried)
+  callInParts('HDEL', P .. 'dead', buried)
+  callInParts('HDEL', P .. 'why', buried)
+  callInParts('HDEL', P .. 'deadkeys', buried)
+  callInParts('ZREM', P .. 'died', buried)
   count('forgotten', #buried)
 end
 saveCounts()
-wake(ready)
+wakeAgents(ready)
 
 local due = call('ZRANGE', P .. 'delayed', 0, 0, 'WITHSCORES')
 return due[2] and math.max(0, due[2] - now) or -1

@@ -1,12 +1,12 @@
 -- Returns the states of jobs, and adds the mailbox to those that have no outcome. ARGV: ids, their number, mailbox.
-local WATCHERS = 1000 -- largest size of the mailbox names of one job, about 50 names
+local MAX_WATCHERS_BYTES = 1000 -- largest size of the mailbox names of one job, about 50 names
 local packed, number, mailbox = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local out, bytes, at = {}, 0, 1
 for i = 1, number do
   local id
   id, at = struct.unpack('<Bc0', packed, at)
   local outcome = call('GET', P .. 'result:' .. id)
-  if outcome and bytes + #outcome > ANSWER and bytes > 0 then
+  if outcome and bytes + #outcome > MAX_ANSWER_BYTES and bytes > 0 then
     out[#out + 1] = struct.pack('<BI4', 3, 0)
   elseif outcome then
     out[#out + 1] = struct.pack('<BI4c0', 2, #outcome, outcome)
@@ -15,7 +15,7 @@ for i = 1, number do
     local watchers = call('HGET', P .. 'watchers', id) or ''
     if not string.find(',' .. watchers .. ',', ',' .. mailbox .. ',', 1, true) then
       -- a dropped mailbox polls for the outcome
-      if #watchers > WATCHERS then watchers = string.match(watchers, ',(.*)$') end
+      if #watchers > MAX_WATCHERS_BYTES then watchers = string.match(watchers, ',(.*)$') end
       call('HSET', P .. 'watchers', id, watchers == '' and mailbox or watchers .. ',' .. mailbox)
     end
     out[#out + 1] = struct.pack('<BI4', 1, 0)

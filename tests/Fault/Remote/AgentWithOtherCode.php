@@ -13,7 +13,7 @@ use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Worker\WorkerPoolOptions;
 
 /** An agent whose workers have different code. */
-final class OddAgent
+final class AgentWithOtherCode
 {
     public static function run(string $address, string $queue, string $bootstrap): void
     {

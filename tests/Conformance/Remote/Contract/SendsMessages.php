@@ -4,22 +4,22 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Remote\Contract;
 
-use Spindle\Remote\Letter;
+use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
 use Spindle\Tests\Conformance\Remote\BrokerContract;
 use Spindle\Tests\Eventually;
 
 /**
- * Letters that arrive in mailboxes without a request.
+ * Messages that arrive in mailboxes without a request.
  *
  * @phpstan-require-extends BrokerContract
  */
-trait SendsLetters
+trait SendsMessages
 {
     public function testAnOutcomeComesToTheMailboxOfItsJob(): void
     {
-        $post = $this->post();
+        $received = $this->post();
         $other = $this->post('other');
         $this->submit('one', 'two', 'three', 'four');
         [$one, $two, $three, $four] = $this->claim($this->join('a'));
@@ -28,14 +28,14 @@ trait SendsLetters
         $this->end('a', $two, SettlementKind::Dead, '');
         $this->end('a', $three, SettlementKind::Cancelled, 'cancelled');
 
-        Eventually::holds(static fn(): bool => \count($post->outcomes) === 3, 'the letters are there');
-        self::assertSame([['one' => "\0done\xff"], ['two' => ''], ['three' => 'cancelled']], $post->outcomes);
+        Eventually::holds(static fn(): bool => \count($received->outcomes) === 3, 'the messages are there');
+        self::assertSame([['one' => "\0done\xff"], ['two' => ''], ['three' => 'cancelled']], $received->outcomes);
         self::assertSame([], $other->outcomes);
     }
 
     public function testOutcomesAtOnceAllCome(): void
     {
-        $post = $this->post();
+        $received = $this->post();
         $this->submit(...array_map(static fn(int $i): string => "job-{$i}", range(1, 500)));
         $settlements = $expected = [];
         foreach ($this->claim($this->join('a'), 500) as $delivery) {
@@ -49,33 +49,33 @@ trait SendsLetters
         }
         $this->settle('a', ...$settlements);
 
-        Eventually::holds(static fn(): bool => \count($post->outcomes) >= 500, 'the letters are there');
-        self::assertSame($expected, $post->outcomes);
+        Eventually::holds(static fn(): bool => \count($received->outcomes) >= 500, 'the messages are there');
+        self::assertSame($expected, $received->outcomes);
     }
 
     public function testAnOutcomeComesAfterTheJobWasTriedAgain(): void
     {
-        $post = $this->post();
+        $received = $this->post();
         $this->submit('job');
         $this->giveBack($this->join('a'), $this->claimOne('a'), SettlementKind::Retry, 0, 1, self::SHORT);
         $this->end('a', $this->claimSoon('a'));
 
-        Eventually::holds(static fn(): bool => $post->outcomes === [['job' => 'outcome']], 'there is a letter');
+        Eventually::holds(static fn(): bool => $received->outcomes === [['job' => 'outcome']], 'there is a message');
     }
 
     public function testAnOutcomeComesAfterAnOwnerWasLost(): void
     {
-        $post = $this->post();
+        $received = $this->post();
         $this->submit('job');
         $this->claimOne($this->join('a', self::SHORT));
         $this->end('b', $this->claimSoon($this->join('b')));
 
-        Eventually::holds(static fn(): bool => $post->outcomes === [['job' => 'outcome']], 'there is a letter');
+        Eventually::holds(static fn(): bool => $received->outcomes === [['job' => 'outcome']], 'there is a message');
     }
 
     public function testALargeOutcomeIsToBeLookedFor(): void
     {
-        $post = $this->post();
+        $received = $this->post();
         $large = random_bytes(1 << 20);
         $inline = random_bytes(65536);
         $this->submit('large', 'inline');
@@ -83,8 +83,8 @@ trait SendsLetters
         $this->end('a', $first, SettlementKind::Done, $large);
         $this->end('a', $second, SettlementKind::Done, $inline);
 
-        Eventually::holds(static fn(): bool => \count($post->outcomes) === 2, 'the letters are there');
-        self::assertTrue($post->outcomes === [['large' => ''], ['inline' => $inline]]);
+        Eventually::holds(static fn(): bool => \count($received->outcomes) === 2, 'the messages are there');
+        self::assertTrue($received->outcomes === [['large' => ''], ['inline' => $inline]]);
         self::assertTrue($this->outcome('large') === $large);
     }
 
@@ -93,7 +93,7 @@ trait SendsLetters
         $this->submit('waits', 'done');
         $done = $this->claim($this->join('a'))[1];
         $this->end('a', $done);
-        $states = $this->broker()->look($this->queue(), ['done', 'unheard-of', 'waits'], 'client');
+        $states = $this->broker()->states($this->queue(), ['done', 'unheard-of', 'waits'], 'client');
 
         self::assertSame(['done', 'unheard-of', 'waits'], array_keys($states));
         self::assertSame(
@@ -104,7 +104,7 @@ trait SendsLetters
             ['outcome', null, null],
             [$states['done']->outcome, $states['unheard-of']->outcome, $states['waits']->outcome],
         );
-        self::assertSame([], $this->broker()->look($this->queue(), [], 'client'));
+        self::assertSame([], $this->broker()->states($this->queue(), [], 'client'));
     }
 
     public function testOutcomesForWhichAnAnswerHasNoRoomAreAskedForByThemselves(): void
@@ -115,8 +115,8 @@ trait SendsLetters
             $this->end('a', $delivery, frame: $outcome);
         }
         $ids = ['one', 'two', 'three'];
-        foreach ($this->broker()->look($this->queue(), $ids, 'client') as $id => $state) {
-            self::assertSame([true, true], [$state->known, $state->over]);
+        foreach ($this->broker()->states($this->queue(), $ids, 'client') as $id => $state) {
+            self::assertSame([true, true], [$state->known, $state->hasOutcome]);
             self::assertContains($state->outcome, [null, $outcome]);
             self::assertTrue($this->outcome($id) === $outcome);
         }
@@ -128,16 +128,16 @@ trait SendsLetters
         $second = $this->post('second');
         $third = $this->post('third');
         $this->submit('waits', 'runs');
-        $this->broker()->look($this->queue(), ['waits', 'runs'], 'second');
+        $this->broker()->states($this->queue(), ['waits', 'runs'], 'second');
         [$waits, $runs] = $this->claim($this->join('a'));
-        $this->broker()->look($this->queue(), ['runs', 'waits'], 'third');
+        $this->broker()->states($this->queue(), ['runs', 'waits'], 'third');
         $this->end('a', $waits);
         $this->end('a', $runs);
 
-        foreach ([$client, $second, $third] as $post) {
+        foreach ([$client, $second, $third] as $received) {
             Eventually::holds(
-                static fn(): bool => $post->outcomes === [['waits' => 'outcome'], ['runs' => 'outcome']],
-                'the letters are there',
+                static fn(): bool => $received->outcomes === [['waits' => 'outcome'], ['runs' => 'outcome']],
+                'the messages are there',
             );
         }
     }
@@ -148,8 +148,8 @@ trait SendsLetters
         $other = $this->post('other');
         $this->submit('job', 'last');
         foreach ([1, 2] as $time) {
-            $this->broker()->look($this->queue(), ['job'], 'other');
-            $this->broker()->look($this->queue(), ['job'], 'client');
+            $this->broker()->states($this->queue(), ['job'], 'other');
+            $this->broker()->states($this->queue(), ['job'], 'client');
         }
         [$job, $last] = $this->claim($this->join('a'));
         $this->broker()->report($this->queue(), 'a', 'job', 1, 'report');
@@ -158,16 +158,16 @@ trait SendsLetters
             'the reports are there',
         );
         $this->end('a', $job);
-        $this->broker()->look($this->queue(), ['last'], 'other');
+        $this->broker()->states($this->queue(), ['last'], 'other');
         $this->end('a', $last);
 
-        foreach ([$client, $other] as $post) {
+        foreach ([$client, $other] as $received) {
             Eventually::holds(
-                static fn(): bool => \in_array(['last' => 'outcome'], $post->outcomes, true),
-                'the last letter is there',
+                static fn(): bool => \in_array(['last' => 'outcome'], $received->outcomes, true),
+                'the last message is there',
             );
-            self::assertSame([['job' => 'outcome'], ['last' => 'outcome']], $post->outcomes);
-            self::assertSame([['job' => 'report']], $post->reports);
+            self::assertSame([['job' => 'outcome'], ['last' => 'outcome']], $received->outcomes);
+            self::assertSame([['job' => 'report']], $received->reports);
         }
     }
 
@@ -184,12 +184,12 @@ trait SendsLetters
         }, 'it is open');
         $close();
         $close();
-        $post = $this->post();
+        $received = $this->post();
         $this->submit('job');
-        $this->broker()->look($this->queue(), ['job'], 'closed');
+        $this->broker()->states($this->queue(), ['job'], 'closed');
         $this->end($this->join('a'), $this->claimOne('a'));
 
-        Eventually::holds(static fn(): bool => $post->outcomes !== [], 'there is a letter');
+        Eventually::holds(static fn(): bool => $received->outcomes !== [], 'there is a message');
         self::assertSame([0, 1], [$heard, $opened]);
     }
 
@@ -198,7 +198,7 @@ trait SendsLetters
         $opened = 0;
         $close = $this->broker()->openMailbox(
             'closed',
-            static fn(Letter $letter) => null,
+            static fn(MailboxMessage $message) => null,
             static function () use (&$opened): void {
                 ++$opened;
             },
@@ -218,31 +218,31 @@ trait SendsLetters
 
         Eventually::holds(
             static fn(): bool => $first->outcomes !== [] && $second->outcomes !== [],
-            'there are letters',
+            'there are messages',
         );
     }
 
     public function testWhatATaskTellsComesToTheMailboxes(): void
     {
-        $post = $this->post();
+        $received = $this->post();
         $other = $this->post('other');
         $this->submit('job');
         $delivery = $this->claimOne($this->join('a'));
-        $this->broker()->look($this->queue(), ['job'], 'other');
+        $this->broker()->states($this->queue(), ['job'], 'other');
         $this->broker()->report($this->queue(), 'a', 'job', $delivery->number, "\0one");
         $this->broker()->report($this->queue(), 'a', 'job', $delivery->number, 'two');
 
-        foreach ([$post, $other] as $each) {
+        foreach ([$received, $other] as $each) {
             Eventually::holds(
                 static fn(): bool => $each->reports === [['job' => "\0one"], ['job' => 'two']],
-                'the letters are there',
+                'the messages are there',
             );
         }
     }
 
     public function testNobodyTellsOfAJobThatIsNotItsOwn(): void
     {
-        $post = $this->post();
+        $received = $this->post();
         $this->submit('job');
         $delivery = $this->claimOne($this->join('a'));
         $this->join('b');
@@ -251,7 +251,7 @@ trait SendsLetters
         $this->broker()->report($this->queue(), 'a', 'unheard-of', 1, 'of nothing');
         $this->broker()->report($this->queue(), 'a', 'job', $delivery->number, 'its own');
 
-        Eventually::holds(static fn(): bool => $post->reports !== [], 'there is a letter');
-        self::assertSame([['job' => 'its own']], $post->reports);
+        Eventually::holds(static fn(): bool => $received->reports !== [], 'there is a message');
+        self::assertSame([['job' => 'its own']], $received->reports);
     }
 }

@@ -11,7 +11,7 @@ say('dead', call('HLEN', P .. 'dead'))
 say('agents', call('ZCOUNT', P .. 'agents', '(' .. now, '+inf'))
 local oldest = nil
 for stream in pairs(STREAMS) do
-  eachWaiting(stream, PASSED, function(_, since)
+  eachWaiting(stream, MAX_SKIPPED, function(_, since)
     oldest = math.max(oldest or 0, now - since)
     return true
   end)

@@ -1,0 +1,43 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Conformance\Remote;
+
+use Spindle\Remote\MailboxMessage;
+
+/** All messages that a mailbox has received. */
+final class ReceivedMessages
+{
+    /** Number of messages about available jobs. */
+    public int $jobsAvailable = 0;
+
+    /** @var list<array<string, string>> */
+    public array $outcomes = [];
+
+    /** @var array<string, int> */
+    public array $withdrawn = [];
+
+    /** @var list<string> */
+    public array $items = [];
+
+    /** @var list<string> */
+    public array $taken = [];
+
+    /** @var list<array<string, string>> */
+    public array $reports = [];
+
+    public function add(MailboxMessage $message): void
+    {
+        $this->jobsAvailable += $message->jobsAvailable ? 1 : 0;
+        foreach ($message->outcomes as $id => $frame) {
+            $this->outcomes[] = [$id => $frame];
+        }
+        $this->withdrawn = [...$this->withdrawn, ...$message->withdrawn];
+        $this->items = [...$this->items, ...$message->items];
+        $this->taken = [...$this->taken, ...$message->taken];
+        foreach ($message->reports as $id => $frame) {
+            $this->reports[] = [$id => $frame];
+        }
+    }
+}
