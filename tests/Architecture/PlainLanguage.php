@@ -89,8 +89,9 @@ final class PlainLanguage
     {
         $names = [];
         foreach ($this->files() as $file) {
-            if (preg_match('~^src/(?:.*/)?[A-Z]\w*\.php$~D', $file) === 1) {
-                $names[basename($file, '.php')][] = $file;
+            $name = basename($file, '.php');
+            if (preg_match('~^src/(?:.*/)?[A-Z]\w*\.php$~D', $file) === 1 && $this->declares($file, $name)) {
+                $names[$name][] = $file;
             }
         }
 
@@ -239,8 +240,15 @@ final class PlainLanguage
         return trim((string) preg_replace('~\s+~', ' ', substr($text, $from, 90)));
     }
 
+    private function declares(string $file, string $name): bool
+    {
+        $text = (string) file_get_contents("{$this->root}/{$file}");
+
+        return preg_match("~^[a-z ]*(?:class|interface|enum|trait) {$name}\b~m", $text) === 1;
+    }
+
     /**
-     * Whether all files declare a class that implements the same interface or extends the same class.
+     * Returns whether all files declare a class that implements the same interface or extends the same class.
      *
      * @param list<string> $files
      */

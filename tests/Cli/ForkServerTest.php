@@ -26,7 +26,7 @@ final class ForkServerTest extends TestCase
             array_map(bin2hex(...), $argv), $argc, $argv === $_SERVER['argv'],
             getenv('GIVEN'), $_SERVER['GIVEN'], getenv('PATH'), getcwd(), __FILE__,
             array_keys($GLOBALS), $kind(STDIN), $kind(STDOUT), $kind(STDERR), md5(stream_get_contents(STDIN)),
-            ini_get('display_errors'), error_reporting(), class_exists('Spindle\Cli\Application', false),
+            ini_get('display_errors'), error_reporting(), class_exists('Spindle\Cli\ConsoleApplication', false),
         ]) . "\n");
         echo "echoed\n";
         echo getenv('GONE') === false ? "gone\n" : "there\n";

@@ -11,7 +11,7 @@ use Spindle\Cli\Internal\UsageException;
 use Spindle\LauncherException;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\SpindleException;
-use Symfony\Component\Console\Application as ConsoleApplication;
+use Symfony\Component\Console\Application;
 use Symfony\Component\Console\Command\HelpCommand;
 use Symfony\Component\Console\Command\ListCommand;
 use Symfony\Component\Console\Exception\ExceptionInterface;
@@ -23,7 +23,7 @@ use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 
 /** The command `spindle`. Every failure is reported in one line on standard error. */
-final class Application extends ConsoleApplication
+final class ConsoleApplication extends Application
 {
     /** Extra short options of commands whose options end at the first word. Symfony's definition can't have these. */
     private const EXTRA_SHORT_OPTIONS = ['run' => ['0' => 'null', 'P' => 'jobs']];
