@@ -10,8 +10,8 @@ declare(strict_types=1);
 
 use Aircraft\Fleet;
 use Aircraft\Http\Routes;
+use Aircraft\InvalidImportException;
 use Aircraft\Migrations;
-use Aircraft\RefusedImportException;
 use Aircraft\Settings;
 use Aircraft\Transfer;
 use Spindle\Postgres\PostgresConnection;
@@ -35,7 +35,7 @@ try {
     } else {
         Routes::compile();
     }
-} catch (RefusedImportException|PostgresException|ValueError $failure) {
+} catch (InvalidImportException|PostgresException|ValueError $failure) {
     fwrite(STDERR, "error: {$failure->getMessage()}\n");
     exit(1);
 }

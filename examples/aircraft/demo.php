@@ -69,7 +69,7 @@ const HELP = <<<'TEXT'
     TEXT;
 
 /** More requests to try: remark, method, target, body and type of the body. */
-const TRIES = [
+const EXAMPLE_REQUESTS = [
     ['ten statements of a second each, side by side', 'GET', '/sleep?n=10', '', ''],
     ['changes as they happen', 'GET', '/aircraft/events', '', ''],
     ['a document that is rendered by a worker', 'GET', '/aircraft/S-000000/certificate', '', ''],
@@ -114,7 +114,7 @@ function number(array $options, string $name, int $default): int
 
     return $number !== false
         ? $number
-        : throw new UnexpectedValueException("--{$name} takes a whole number from 1 to 1000000, not \"{$value}\"");
+        : throw new UnexpectedValueException("--{$name} needs a whole number from 1 to 1000000, not \"{$value}\"");
 }
 
 /** Fails early if the address is in use. */
@@ -233,7 +233,7 @@ function check(string $application, string $admin, int $aircraft, string $databa
     ] as $url) {
         ask($url);
     }
-    foreach (TRIES as [, $method, $target, $body, $type]) {
+    foreach (EXAMPLE_REQUESTS as [, $method, $target, $body, $type]) {
         $lines = substr_count(ask($application . $target, $method, $body, $type), "\n");
         if ($target === '/aircraft/export' && $lines !== $aircraft + 1) {
             throw new DemoException("The export has {$lines} lines for {$aircraft} aircraft");
@@ -256,7 +256,7 @@ try {
     $clients = number($options, 'clients', 30);
     $seconds = number($options, 'seconds', $isCheck ? 1 : 3);
 } catch (ExceptionInterface|UnexpectedValueException $bad) {
-    fwrite(STDERR, "error: {$bad->getMessage()}; ./demo aircraft --help tells what there is\n");
+    fwrite(STDERR, "error: {$bad->getMessage()}; ./demo aircraft --help lists the options\n");
     exit(64);
 }
 if ($options['help'] === true) {
@@ -344,9 +344,9 @@ try {
             $result['errors'],
         ),
         '',
-        'What else there is to try:',
+        'More requests to try:',
     ]);
-    foreach (TRIES as [$remark, $method, $target, $body, $type]) {
+    foreach (EXAMPLE_REQUESTS as [$remark, $method, $target, $body, $type]) {
         $output->writeln(OutputFormatter::escape(
             '  ' . curl("http://{$listen}{$target}", $method, $body, $type) . "   # {$remark}",
         ));
@@ -358,7 +358,9 @@ try {
         ), "\n";
     }
     if ($result['errors'] > 0 || $result['cycles'] === 0) {
-        throw new DemoException("The load went wrong {$result['errors']} times, at first: {$result['first_error']}");
+        throw new DemoException(
+            "{$result['errors']} requests of the load failed, the first one with: {$result['first_error']}",
+        );
     }
     if ($isCheck) {
         check("http://{$listen}", "http://{$admin}", $aircraft, $cluster->dsn());
@@ -367,7 +369,7 @@ try {
         $output->writeln(['', 'Ctrl-C stops all of this and removes the database.']);
         $server->await($stop->getCancellation());
 
-        throw new DemoException('The server has ended by itself');
+        throw new DemoException('The server ended unexpectedly');
     }
 } catch (Throwable $failure) {
     try {

@@ -19,7 +19,7 @@ return [
         '/aircraft/events' => [[['_route' => 'GET /aircraft/events', '_handler' => 'Aircraft\\Http\\FollowAircraft', '_pattern' => '/aircraft/events'], null, ['GET' => 0, 'HEAD' => 1], null, false, false, null]],
         '/reports' => [[['_route' => 'POST /reports', '_handler' => 'Aircraft\\Http\\MakeReport', '_pattern' => '/reports'], null, ['POST' => 0], null, false, false, null]],
         '/sleep' => [[['_route' => 'GET /sleep', '_handler' => 'Aircraft\\Http\\Sleep', '_pattern' => '/sleep'], null, ['GET' => 0, 'HEAD' => 1], null, false, false, null]],
-        '/openapi.json' => [[['_route' => 'GET /openapi.json', '_handler' => 'Aircraft\\Http\\Describe', '_pattern' => '/openapi.json'], null, ['GET' => 0, 'HEAD' => 1], null, false, false, null]],
+        '/openapi.json' => [[['_route' => 'GET /openapi.json', '_handler' => 'Aircraft\\Http\\DescribeApi', '_pattern' => '/openapi.json'], null, ['GET' => 0, 'HEAD' => 1], null, false, false, null]],
     ],
     [ // $regexpList
         0 => '{^(?'

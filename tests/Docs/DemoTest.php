@@ -101,7 +101,7 @@ final class DemoTest extends TestCase
     {
         foreach ([
             '--lisen=1' => 'The "--lisen" option does not exist',
-            '--clients=none' => '--clients takes a whole number from 1 to 1000000, not "none"',
+            '--clients=none' => '--clients needs a whole number from 1 to 1000000, not "none"',
             'more' => 'No arguments expected',
         ] as $argument => $message) {
             $process = $this->workplace->php(Workplace::project() . self::AIRCRAFT, $argument);

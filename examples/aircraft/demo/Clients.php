@@ -18,7 +18,7 @@ use function Amp\Socket\connect;
 final class Clients
 {
     /** Seconds to wait for an answer. */
-    private const PATIENCE = 15.0;
+    private const TIMEOUT = 15.0;
 
     /** @var list<float> duration of each cycle, in the order of completion */
     private array $milliseconds = [];
@@ -105,7 +105,7 @@ final class Clients
     {
         $cancellation = new CompositeCancellation(
             $cancellation,
-            new TimeoutCancellation(self::PATIENCE, 'The server did not answer within ' . self::PATIENCE . ' s'),
+            new TimeoutCancellation(self::TIMEOUT, 'The server did not answer within ' . self::TIMEOUT . ' s'),
         );
         $body = static fn(string $title): string => json_encode(
             ['number' => $number, 'title' => $title, 'serial_number' => 'MSN 4711', 'assembly_date' => '1998-04-30'],

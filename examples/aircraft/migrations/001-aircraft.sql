@@ -1,4 +1,4 @@
--- The same rules as in Number and Particulars, for what comes by COPY.
+-- The same rules as in Number and AircraftData, for what comes by COPY.
 CREATE TABLE aircraft (
     number        text PRIMARY KEY,
     title         text NOT NULL,

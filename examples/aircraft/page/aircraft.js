@@ -242,7 +242,7 @@ const openEditor = aircraft => {
 onSubmit(editorForm, async () => {
   const { number, title, serial_number: serial, assembly_date: date } = editorForm.elements;
   if (date.validity.badInput) {
-    throw new Problem('', 0, [{ field: 'assembly_date', detail: 'is no day of the calendar' }]);
+    throw new Problem('', 0, [{ field: 'assembly_date', detail: 'is not a valid date' }]);
   }
   const wasThere = edited;
   const particulars = { title: title.value, serial_number: serial.value, assembly_date: date.value === '' ? null : date.value };

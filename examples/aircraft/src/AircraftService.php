@@ -21,13 +21,13 @@ final readonly class AircraftService
     public function __construct(private PostgresLink $database, private Announcements $announcements) {}
 
     /** @throws DuplicateEntityException */
-    public function add(Number $number, Particulars $particulars, ?Cancellation $cancellation = null): Aircraft
+    public function add(Number $number, AircraftData $data, ?Cancellation $cancellation = null): Aircraft
     {
         try {
             $added = $this->database->query(
                 'INSERT INTO aircraft (number, title, serial_number, assembly_date) VALUES ($1, $2, $3, $4) RETURNING '
                     . self::ALL,
-                [$number, $particulars->title, $particulars->serialNumber, $particulars->assemblyDate],
+                [$number, $data->title, $data->serialNumber, $data->assemblyDate],
                 $cancellation,
             )->as(Aircraft::class)[0];
         } catch (UniqueViolationException $violation) {
@@ -53,11 +53,11 @@ final readonly class AircraftService
      * @param list<string>|null $versions accepted versions, see {@see Aircraft::version()}; null accepts any
      *
      * @throws UnknownAircraftException
-     * @throws ChangedMeanwhileException
+     * @throws VersionConflictException
      */
     public function update(
         Number $number,
-        Particulars $particulars,
+        AircraftData $data,
         ?array $versions = null,
         ?Cancellation $cancellation = null,
     ): Aircraft {
@@ -67,7 +67,7 @@ final readonly class AircraftService
             static fn(PostgresLink $database): ?Aircraft => $database->query(
                 'UPDATE aircraft SET title = $2, serial_number = $3, assembly_date = $4 WHERE number = $1 RETURNING '
                     . self::ALL,
-                [$number, $particulars->title, $particulars->serialNumber, $particulars->assemblyDate],
+                [$number, $data->title, $data->serialNumber, $data->assemblyDate],
                 $cancellation,
             )->as(Aircraft::class)[0] ?? null,
             $cancellation,
@@ -81,7 +81,7 @@ final readonly class AircraftService
      * @param list<string>|null $versions accepted versions; null accepts any
      *
      * @throws UnknownAircraftException
-     * @throws ChangedMeanwhileException
+     * @throws VersionConflictException
      */
     public function delete(Number $number, ?array $versions = null, ?Cancellation $cancellation = null): void
     {
@@ -144,7 +144,7 @@ final readonly class AircraftService
 
                 return \in_array($current->version(), $versions, true)
                     ? $change($transaction)
-                    : throw ChangedMeanwhileException::of($number);
+                    : throw VersionConflictException::of($number);
             },
             cancellation: $cancellation,
         );

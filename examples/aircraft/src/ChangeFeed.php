@@ -28,7 +28,7 @@ final class ChangeFeed
     /**
      * Yields changes as they are announced, without end; null where changes may have been missed.
      *
-     * @return \Generator<int, Announced|null>
+     * @return \Generator<int, AnnouncedChange|null>
      */
     public function follow(?Cancellation $cancellation = null): \Generator
     {
@@ -53,10 +53,12 @@ final class ChangeFeed
     private function listen(Cancellation $cancellation): void
     {
         try {
-            foreach ($this->database->listen(Announcements::CHANNEL, $cancellation) as $told) {
-                $announced = $told instanceof Notification ? Announced::all($told->payload) : [null];
+            foreach ($this->database->listen(Announcements::CHANNEL, $cancellation) as $notification) {
+                $announced = $notification instanceof Notification
+                    ? AnnouncedChange::all($notification->payload)
+                    : [null];
                 foreach ($this->followers as $follower) {
-                    $follower->tell($announced);
+                    $follower->add($announced);
                 }
             }
         } catch (CancelledException) {

@@ -11,10 +11,10 @@ use Amp\DeferredFuture;
 final class Follower
 {
     /** Number of unread changes of a slow follower above which they are replaced by null, for "some were missed". */
-    private const MOST = 1_000;
+    private const MAX_UNREAD = 1_000;
 
-    /** @var list<Announced|null> */
-    private array $waiting = [];
+    /** @var list<AnnouncedChange|null> */
+    private array $unread = [];
 
     /** @var DeferredFuture<null> complete as soon as a change is available */
     private DeferredFuture $arrival;
@@ -24,12 +24,12 @@ final class Follower
         $this->arrival = new DeferredFuture();
     }
 
-    /** @param list<Announced|null> $announced */
-    public function tell(array $announced): void
+    /** @param list<AnnouncedChange|null> $announced */
+    public function add(array $announced): void
     {
-        $this->waiting = \count($this->waiting) + \count($announced) > self::MOST
+        $this->unread = \count($this->unread) + \count($announced) > self::MAX_UNREAD
             ? [null]
-            : [...$this->waiting, ...$announced];
+            : [...$this->unread, ...$announced];
         if (!$this->arrival->isComplete()) {
             $this->arrival->complete();
         }
@@ -47,17 +47,17 @@ final class Follower
     /**
      * Suspends until changes are available, and returns them.
      *
-     * @return list<Announced|null>
+     * @return list<AnnouncedChange|null>
      *
      * @throws \Throwable the failure of the listener
      */
     public function take(?Cancellation $cancellation): array
     {
         $this->arrival->getFuture()->await($cancellation);
-        $taken = $this->waiting;
-        $this->waiting = [];
+        $unread = $this->unread;
+        $this->unread = [];
         $this->arrival = new DeferredFuture();
 
-        return $taken;
+        return $unread;
     }
 }

@@ -17,41 +17,41 @@ use Spindle\Postgres\PostgresLink;
 final class PostgresAnnouncements implements Announcements
 {
     /** Changes per notification, which has at most 8,000 bytes. */
-    private const TOGETHER = 150;
+    private const MAX_CHANGES = 150;
 
-    /** @var list<Announced> */
+    /** @var list<AnnouncedChange> */
     private array $announced = [];
 
     /**
-     * @param float $gather seconds in which changes are collected for one notification, in the background; 0 where the
+     * @param float $delay seconds in which changes are collected for one notification, in the background; 0 where the
      *                      process may end with the request
      */
     public function __construct(
         private readonly PostgresLink $database,
         private readonly LoggerInterface $logger,
-        private readonly float $gather,
+        private readonly float $delay,
     ) {}
 
     public function announce(Change $change, Number $number): void
     {
-        $this->announced[] = new Announced($change, (string) $number);
-        if ($this->gather === 0.0) {
-            $this->tell();
+        $this->announced[] = new AnnouncedChange($change, (string) $number);
+        if ($this->delay === 0.0) {
+            $this->notify();
         } elseif (\count($this->announced) === 1) {
-            EventLoop::delay($this->gather, $this->tell(...));
+            EventLoop::delay($this->delay, $this->notify(...));
         }
     }
 
-    private function tell(): void
+    private function notify(): void
     {
         $announced = $this->announced;
         $this->announced = [];
         try {
-            foreach (array_chunk($announced, self::TOGETHER) as $some) {
-                $this->database->execute('SELECT pg_notify($1, $2)', [self::CHANNEL, Announced::payload($some)]);
+            foreach (array_chunk($announced, self::MAX_CHANGES) as $chunk) {
+                $this->database->execute('SELECT pg_notify($1, $2)', [self::CHANNEL, AnnouncedChange::payload($chunk)]);
             }
         } catch (PostgresException $failure) {
-            $this->logger->warning('Changes could not be told of', ['exception' => $failure]);
+            $this->logger->warning('Changes could not be announced', ['exception' => $failure]);
         }
     }
 }

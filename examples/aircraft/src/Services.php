@@ -6,7 +6,7 @@ namespace Aircraft;
 
 use Aircraft\Http\AddAircraft;
 use Aircraft\Http\DeleteAircraft;
-use Aircraft\Http\Describe;
+use Aircraft\Http\DescribeApi;
 use Aircraft\Http\ExportAircraft;
 use Aircraft\Http\FollowAircraft;
 use Aircraft\Http\GetAircraft;
@@ -14,13 +14,13 @@ use Aircraft\Http\ImportAircraft;
 use Aircraft\Http\ListAircraft;
 use Aircraft\Http\MakeReport;
 use Aircraft\Http\NotFound;
-use Aircraft\Http\NotServedHere;
 use Aircraft\Http\Problems;
 use Aircraft\Http\RenderCertificate;
 use Aircraft\Http\Router;
 use Aircraft\Http\Routes;
 use Aircraft\Http\SecurityHeaders;
 use Aircraft\Http\Sleep;
+use Aircraft\Http\StreamingUnavailable;
 use Aircraft\Http\UpdateAircraft;
 use Pimple\Container;
 use Pimple\Psr11\Container as PsrContainer;
@@ -57,10 +57,10 @@ final class Services extends Container
     /** Largest file to import, in bytes. */
     private const MAX_IMPORT = 1 << 30;
 
-    private const FOR_COPIES = 'database for copies';
+    private const COPY_DATABASE = 'database for copies';
 
     /** Seconds in which changes are collected for one notification. */
-    private const GATHER = 0.02;
+    private const ANNOUNCEMENT_DELAY = 0.02;
 
     private const WORKERS = 2;
     private const COMMANDS = 4;
@@ -90,8 +90,9 @@ final class Services extends Container
         $services = new self($settings);
         $services[PostgresPool::class] = static fn(): PostgresPool
             => self::pool(self::databaseOptions($settings), $settings);
-        $services[self::FOR_COPIES] = static fn(self $it): PostgresPool => $it->database();
-        $services[Announcements::class] = static fn(self $it): Announcements => $it->announcements(self::GATHER);
+        $services[self::COPY_DATABASE] = static fn(self $it): PostgresPool => $it->database();
+        $services[Announcements::class] = static fn(self $it): Announcements
+            => $it->announcements(self::ANNOUNCEMENT_DELAY);
         $services[ChangeFeed::class] = static fn(self $it): ChangeFeed => new ChangeFeed($it->database());
         $services[FollowAircraft::class] = static fn(self $it): FollowAircraft
             => new FollowAircraft($it->one(ChangeFeed::class));
@@ -135,10 +136,10 @@ final class Services extends Container
             $settings,
         );
         // ext-pgsql has no streaming COPY.
-        $services[self::FOR_COPIES] = static fn(): PostgresPool
+        $services[self::COPY_DATABASE] = static fn(): PostgresPool
             => new PostgresPool(self::databaseOptions($settings), 1);
         $services[Announcements::class] = static fn(self $it): Announcements => $it->announcements(0.0);
-        $services[FollowAircraft::class] = static fn(): NotServedHere => new NotServedHere();
+        $services[FollowAircraft::class] = static fn(): StreamingUnavailable => new StreamingUnavailable();
         $services[Executor::class] = static fn(): Executor => new InlineExecutor();
 
         return $services;
@@ -185,7 +186,7 @@ final class Services extends Container
         $this[MakeReport::class] = static fn(self $it): RequestHandlerInterface
             => new MakeReport($it->one(Reports::class));
         $this[Sleep::class] = static fn(self $it): RequestHandlerInterface => new Sleep($it->database());
-        $this[Describe::class] = static fn(): RequestHandlerInterface => new Describe();
+        $this[DescribeApi::class] = static fn(): RequestHandlerInterface => new DescribeApi();
     }
 
     private function database(): PostgresPool
@@ -195,7 +196,7 @@ final class Services extends Container
 
     private function databaseForCopies(): PostgresPool
     {
-        $database = $this[self::FOR_COPIES];
+        $database = $this[self::COPY_DATABASE];
         \assert($database instanceof PostgresPool);
 
         return $database;
@@ -205,7 +206,7 @@ final class Services extends Container
     {
         return $this->settings->announces
             ? new PostgresAnnouncements($this->database(), $this->one(LoggerInterface::class), $gather)
-            : new Silence();
+            : new NoAnnouncements();
     }
 
     /**

@@ -21,7 +21,7 @@ final readonly class Transfer
         . 'assembly_date';
 
     /** Size of a piece in bytes. An export would take twice as long row by row. */
-    private const PIECE = 65_536;
+    private const PIECE_BYTES = 65_536;
 
     private const BYTE_ORDER_MARK = "\u{feff}";
 
@@ -34,7 +34,7 @@ final readonly class Transfer
      *
      * @return int number of added aircraft
      *
-     * @throws RefusedImportException
+     * @throws InvalidImportException
      */
     public function import(iterable $csv, ?Cancellation $cancellation = null): int
     {
@@ -45,7 +45,7 @@ final readonly class Transfer
                 $cancellation,
             );
         } catch (QueryException $refusal) {
-            throw RefusedImportException::of($refusal) ?? $refusal;
+            throw InvalidImportException::of($refusal) ?? $refusal;
         }
     }
 
@@ -58,7 +58,7 @@ final readonly class Transfer
             $cancellation,
         ) as $row) {
             $piece .= $row;
-            if (\strlen($piece) >= self::PIECE) {
+            if (\strlen($piece) >= self::PIECE_BYTES) {
                 yield $piece;
                 $piece = '';
             }
@@ -94,7 +94,7 @@ final readonly class Transfer
                 ];
             }
             if (preg_match('/[\r\n]\\\\\.[\r\n]/', $end . $piece, $mark, \PREG_OFFSET_CAPTURE) === 1) {
-                throw RefusedImportException::endMark(
+                throw InvalidImportException::endMark(
                     $lines + substr_count(substr($piece, 0, max(0, $mark[0][1] + 1 - \strlen($end))), "\n"),
                 );
             }
@@ -105,7 +105,7 @@ final readonly class Transfer
         if ($end === null) {
             yield $begin;
         } elseif (preg_match('/[\r\n]\\\\\.$/D', $end) === 1) {
-            throw RefusedImportException::endMark($lines);
+            throw InvalidImportException::endMark($lines);
         }
     }
 }

@@ -23,7 +23,7 @@ final class FpmTest extends HostContract
                 [
                     'title' => 'Length Required',
                     'status' => 411,
-                    'detail' => 'The length of the body must be told: send it with Content-Length',
+                    'detail' => 'The request needs a Content-Length field',
                 ],
             ],
             [$answer->status, $answer->json()],

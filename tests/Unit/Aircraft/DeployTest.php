@@ -45,7 +45,8 @@ final class DeployTest extends TestCase
         $dashboard = self::json('grafana/dashboards/aircraft.json');
         foreach (self::listOf($dashboard['panels'] ?? null) as $panel) {
             foreach (self::listOf($panel['targets'] ?? null) as $number => $target) {
-                yield 'panel ' . self::text($panel['title'] ?? null) . " {$number}" => [self::text($target['expr'] ?? null)];
+                $title = self::text($panel['title'] ?? null);
+                yield "panel {$title} {$number}" => [self::text($target['expr'] ?? null)];
             }
         }
         foreach (self::listOf(self::yaml('alerts.yml')['groups'] ?? null) as $group) {

@@ -4,11 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Aircraft;
 
+use Aircraft\AircraftData;
 use Aircraft\Http\JsonBody;
 use Aircraft\Http\WholeNumber;
 use Aircraft\InvalidInputException;
 use Aircraft\Number;
-use Aircraft\Particulars;
 use Aircraft\ReportBy;
 use Nyholm\Psr7\ServerRequest;
 use Nyholm\Psr7\Stream;
@@ -49,10 +49,10 @@ final class InputTest extends TestCase
 
     public function testParticularsAreTakenAsTheyAre(): void
     {
-        $some = Particulars::of(
+        $some = AircraftData::of(
             [...self::GOOD, 'title' => str_repeat('é', 200), 'serial_number' => " \u{a0}7", 'colour' => 'ignored'],
         );
-        $few = Particulars::of(['title' => "飛行機\u{1f468}\u{200d}\u{2708}\u{fe0f}", 'serial_number' => '0']);
+        $few = AircraftData::of(['title' => "飛行機\u{1f468}\u{200d}\u{2708}\u{fe0f}", 'serial_number' => '0']);
 
         self::assertSame(
             [str_repeat('é', 200), " \u{a0}7", '2010-04-30'],
@@ -82,11 +82,11 @@ final class InputTest extends TestCase
     {
         self::assertSame(
             ['title' => $fault],
-            self::faults(static fn() => Particulars::of(['title' => $text] + self::GOOD)),
+            self::faults(static fn() => AircraftData::of(['title' => $text] + self::GOOD)),
         );
         self::assertSame(
             ['serial_number' => $fault],
-            self::faults(static fn() => Particulars::of(['serial_number' => $text] + self::GOOD)),
+            self::faults(static fn() => AircraftData::of(['serial_number' => $text] + self::GOOD)),
         );
     }
 
@@ -96,12 +96,12 @@ final class InputTest extends TestCase
             ['title' => 'must have at most 200 characters', 'serial_number' => 'must have at most 64 characters'],
             self::faults(
                 static fn()
-                    => Particulars::of(['title' => str_repeat('é', 201), 'serial_number' => str_repeat('é', 65)]),
+                    => AircraftData::of(['title' => str_repeat('é', 201), 'serial_number' => str_repeat('é', 65)]),
             ),
         );
         self::assertSame(
             str_repeat('é', 64),
-            Particulars::of(['serial_number' => str_repeat('é', 64)] + self::GOOD)->serialNumber,
+            AircraftData::of(['serial_number' => str_repeat('é', 64)] + self::GOOD)->serialNumber,
         );
     }
 
@@ -111,13 +111,13 @@ final class InputTest extends TestCase
     #[TestWith([null])]
     public function testItIsADate(?string $date): void
     {
-        self::assertSame($date, Particulars::of(['assembly_date' => $date] + self::GOOD)->assemblyDate);
+        self::assertSame($date, AircraftData::of(['assembly_date' => $date] + self::GOOD)->assemblyDate);
     }
 
-    #[TestWith(['2023-02-29', 'is no day of the calendar'])]
-    #[TestWith(['2023-13-01', 'is no day of the calendar'])]
-    #[TestWith(['2023-00-00', 'is no day of the calendar'])]
-    #[TestWith(['0000-01-01', 'is no day of the calendar'])]
+    #[TestWith(['2023-02-29', 'is not a valid date'])]
+    #[TestWith(['2023-13-01', 'is not a valid date'])]
+    #[TestWith(['2023-00-00', 'is not a valid date'])]
+    #[TestWith(['0000-01-01', 'is not a valid date'])]
     #[TestWith(['10000-01-01'])]
     #[TestWith(["2023-01-01\n"])]
     #[TestWith(['infinity'])]
@@ -129,7 +129,7 @@ final class InputTest extends TestCase
     {
         self::assertSame(
             ['assembly_date' => $fault],
-            self::faults(static fn() => Particulars::of(['assembly_date' => $date] + self::GOOD)),
+            self::faults(static fn() => AircraftData::of(['assembly_date' => $date] + self::GOOD)),
         );
     }
 
@@ -138,15 +138,15 @@ final class InputTest extends TestCase
         $faults = [
             'title' => 'is missing',
             'serial_number' => 'must be a string',
-            'assembly_date' => 'is no day of the calendar',
+            'assembly_date' => 'is not a valid date',
         ];
         try {
-            Particulars::of(['serial_number' => 1, 'assembly_date' => '2023-02-30']);
+            AircraftData::of(['serial_number' => 1, 'assembly_date' => '2023-02-30']);
             self::fail('It is taken');
         } catch (InvalidInputException $invalid) {
             self::assertSame($faults, $invalid->faults);
             self::assertSame(
-                'title is missing; serial_number must be a string; assembly_date is no day of the calendar',
+                'title is missing; serial_number must be a string; assembly_date is not a valid date',
                 $invalid->getMessage(),
             );
         }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Aircraft;
 
-use Aircraft\RefusedImportException;
+use Aircraft\InvalidImportException;
 use Aircraft\Transfer;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
@@ -31,7 +31,7 @@ final class TransferTest extends TestCase
             try {
                 $this->sent($pieces);
                 self::fail('It is taken');
-            } catch (RefusedImportException $refusal) {
+            } catch (InvalidImportException $refusal) {
                 self::assertSame(
                     [$line, "Line {$line}: there is nothing but \\. in it; nothing was added"],
                     [$refusal->lineOfFile, $refusal->getMessage()],

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Aircraft\Http;
 
+use Aircraft\AircraftData;
 use Aircraft\AircraftService;
 use Aircraft\InvalidInputException;
 use Aircraft\Number;
-use Aircraft\Particulars;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
@@ -21,8 +21,8 @@ final readonly class AddAircraft implements RequestHandlerInterface
     public function handle(ServerRequestInterface $request): ResponseInterface
     {
         $fields = JsonBody::of($request);
-        [$number, $particulars] = self::checked($fields);
-        $added = $this->aircraft->add($number, $particulars);
+        [$number, $data] = self::checked($fields);
+        $added = $this->aircraft->add($number, $data);
 
         return Response::json($added, 201, ['Location' => "/aircraft/{$number}", 'ETag' => $added->version()]);
     }
@@ -30,7 +30,7 @@ final readonly class AddAircraft implements RequestHandlerInterface
     /**
      * @param array<array-key, mixed> $fields
      *
-     * @return array{Number, Particulars}
+     * @return array{Number, AircraftData}
      *
      * @throws InvalidInputException with all faults at once
      */
@@ -43,11 +43,11 @@ final readonly class AddAircraft implements RequestHandlerInterface
             $faults = $invalid->faults;
         }
         try {
-            $particulars = Particulars::of($fields);
+            $data = AircraftData::of($fields);
         } catch (InvalidInputException $invalid) {
             $faults += $invalid->faults;
         }
 
-        return isset($number, $particulars) ? [$number, $particulars] : throw new InvalidInputException($faults);
+        return isset($number, $data) ? [$number, $data] : throw new InvalidInputException($faults);
     }
 }

@@ -11,7 +11,7 @@ use Spindle\Http\HttpException;
 final class ContentType
 {
     private const CHARSET = '/;\s*charset\s*=\s*"?([^";\s]*)/i';
-    private const UNDERSTOOD = ['utf-8', 'us-ascii'];
+    private const SUPPORTED = ['utf-8', 'us-ascii'];
 
     private function __construct() {}
 
@@ -30,7 +30,7 @@ final class ContentType
         }
         if (
             preg_match(self::CHARSET, $type, $charset) === 1
-            && !\in_array(strtolower($charset[1]), self::UNDERSTOOD, true)
+            && !\in_array(strtolower($charset[1]), self::SUPPORTED, true)
         ) {
             throw new HttpException(415, "The body must be in UTF-8, not in {$charset[1]}");
         }

@@ -17,7 +17,7 @@ final readonly class ExportAircraft implements RequestHandlerInterface
 
     public function handle(ServerRequestInterface $request): ResponseInterface
     {
-        $csv = $this->transfer->export(Leaving::of($request));
+        $csv = $this->transfer->export(ClientDisconnect::of($request));
         $csv->current(); // a failure shows before the response begins
 
         return Response::stream(

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Aircraft\Http;
 
-use Aircraft\Announced;
+use Aircraft\AnnouncedChange;
 use Aircraft\ChangeFeed;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
@@ -27,8 +27,8 @@ final readonly class FollowAircraft implements RequestHandlerInterface
      */
     private function events(ServerRequestInterface $request): \Generator
     {
-        foreach ($this->changes->follow(Leaving::of($request)) as $announced) {
-            yield $announced instanceof Announced
+        foreach ($this->changes->follow(ClientDisconnect::of($request)) as $announced) {
+            yield $announced instanceof AnnouncedChange
                 ? new ServerSentEvent($announced->number, event: $announced->change->value)
                 : new ServerSentEvent('', event: 'missed');
         }

@@ -14,7 +14,7 @@ use Spindle\Http\Response;
 /** POST /aircraft/import: a CSV file, streamed into COPY. */
 final readonly class ImportAircraft implements RequestHandlerInterface
 {
-    private const PIECE = 65_536;
+    private const PIECE_BYTES = 65_536;
 
     public function __construct(private Transfer $transfer) {}
 
@@ -23,7 +23,7 @@ final readonly class ImportAircraft implements RequestHandlerInterface
         ContentType::ensure($request, 'text/csv', 'CSV', 'text/csv');
 
         return Response::json(
-            ['added' => $this->transfer->import(self::pieces($request->getBody()), Leaving::of($request))],
+            ['added' => $this->transfer->import(self::pieces($request->getBody()), ClientDisconnect::of($request))],
         );
     }
 
@@ -31,7 +31,7 @@ final readonly class ImportAircraft implements RequestHandlerInterface
     private static function pieces(StreamInterface $body): \Generator
     {
         while (!$body->eof()) {
-            yield $body->read(self::PIECE);
+            yield $body->read(self::PIECE_BYTES);
         }
     }
 }

@@ -10,10 +10,10 @@ use Spindle\Http\HttpException;
 
 final class JsonBody
 {
-    private const DEPTH = 8;
+    private const MAX_DEPTH = 8;
 
     /** Largest size, many times that of any object here. PHP would decode 8 MB of colliding keys for minutes. */
-    private const BYTES = 65_536;
+    private const MAX_BYTES = 65_536;
 
     private function __construct() {}
 
@@ -26,9 +26,13 @@ final class JsonBody
     {
         ContentType::ensure($request, 'application/(?:[\w.-]+\+)?json', 'JSON', 'application/json');
         try {
-            $fields = json_decode(self::text($request->getBody()), false, self::DEPTH, \JSON_THROW_ON_ERROR);
+            $fields = json_decode(self::text($request->getBody()), false, self::MAX_DEPTH, \JSON_THROW_ON_ERROR);
         } catch (\JsonException $malformed) {
-            throw new HttpException(400, "The body is no JSON: {$malformed->getMessage()}", previous: $malformed);
+            throw new HttpException(
+                400,
+                "The body is not valid JSON: {$malformed->getMessage()}",
+                previous: $malformed,
+            );
         }
         return $fields instanceof \stdClass
             ? (array) $fields
@@ -40,9 +44,9 @@ final class JsonBody
         $body->isSeekable() ? $body->rewind() : null;
         $text = '';
         while (!$body->eof()) {
-            $text .= $body->read(self::BYTES);
-            if (\strlen($text) > self::BYTES) {
-                throw new HttpException(413, 'The JSON is longer than ' . self::BYTES . ' bytes');
+            $text .= $body->read(self::MAX_BYTES);
+            if (\strlen($text) > self::MAX_BYTES) {
+                throw new HttpException(413, 'The JSON is longer than ' . self::MAX_BYTES . ' bytes');
             }
         }
 

@@ -14,19 +14,19 @@ use Spindle\Http\Response;
 /** GET /aircraft?after=D-AIMA&limit=50 */
 final readonly class ListAircraft implements RequestHandlerInterface
 {
-    private const LIMIT = 50;
-    private const MOST = 500;
+    private const DEFAULT_LIMIT = 50;
+    private const MAX_LIMIT = 500;
 
     public function __construct(private AircraftService $aircraft) {}
 
     public function handle(ServerRequestInterface $request): ResponseInterface
     {
         $query = $request->getQueryParams();
-        $limit = WholeNumber::of('limit', $query['limit'] ?? self::LIMIT, 1, self::MOST);
+        $limit = WholeNumber::of('limit', $query['limit'] ?? self::DEFAULT_LIMIT, 1, self::MAX_LIMIT);
         $page = $this->aircraft->list(
             isset($query['after']) ? Number::of($query['after'], 'after') : null,
             $limit,
-            Leaving::of($request),
+            ClientDisconnect::of($request),
         );
         $last = $page->hasMore ? $page->aircraft[\count($page->aircraft) - 1]->number : null;
 

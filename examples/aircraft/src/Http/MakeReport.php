@@ -15,8 +15,8 @@ use Spindle\Http\Response;
 /** POST /reports {"by": "title", "top": 10} */
 final readonly class MakeReport implements RequestHandlerInterface
 {
-    private const TOP = 10;
-    private const MOST = 1_000;
+    private const DEFAULT_TOP = 10;
+    private const MAX_TOP = 1_000;
 
     public function __construct(private Reports $reports) {}
 
@@ -28,7 +28,7 @@ final readonly class MakeReport implements RequestHandlerInterface
             ? ['by' => 'must be one of ' . implode(', ', array_column(ReportBy::cases(), 'value'))]
             : [];
         try {
-            $top = WholeNumber::of('top', $fields['top'] ?? self::TOP, 1, self::MOST);
+            $top = WholeNumber::of('top', $fields['top'] ?? self::DEFAULT_TOP, 1, self::MAX_TOP);
         } catch (InvalidInputException $invalid) {
             $faults += $invalid->faults;
         }
@@ -36,6 +36,8 @@ final readonly class MakeReport implements RequestHandlerInterface
             throw new InvalidInputException($faults);
         }
 
-        return Response::json(['by' => $by, 'counts' => $this->reports->count($by, $top, Leaving::of($request))]);
+        $counts = $this->reports->count($by, $top, ClientDisconnect::of($request));
+
+        return Response::json(['by' => $by, 'counts' => $counts]);
     }
 }

@@ -4,11 +4,11 @@ declare(strict_types=1);
 
 namespace Aircraft\Http;
 
-use Aircraft\ChangedMeanwhileException;
 use Aircraft\DuplicateEntityException;
+use Aircraft\InvalidImportException;
 use Aircraft\InvalidInputException;
-use Aircraft\RefusedImportException;
 use Aircraft\UnknownAircraftException;
+use Aircraft\VersionConflictException;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\MiddlewareInterface;
@@ -39,7 +39,7 @@ final readonly class Problems implements MiddlewareInterface
             return $handler->handle($request);
         } catch (InvalidInputException $invalid) {
             return Problem::of(422, $invalid->getMessage(), ['errors' => self::byField($invalid->faults)]);
-        } catch (RefusedImportException $refusal) {
+        } catch (InvalidImportException $refusal) {
             return Problem::of(
                 $refusal->isDuplicate ? 409 : 422,
                 $refusal->getMessage(),
@@ -51,7 +51,7 @@ final readonly class Problems implements MiddlewareInterface
                 $duplicate->getMessage(),
                 ['errors' => self::byField(['number' => 'is there already'])],
             );
-        } catch (ChangedMeanwhileException $changed) {
+        } catch (VersionConflictException $changed) {
             return Problem::of(412, $changed->getMessage());
         } catch (UnknownAircraftException $unknown) {
             return Problem::of(404, $unknown->getMessage());
@@ -68,7 +68,7 @@ final readonly class Problems implements MiddlewareInterface
         } catch (ConnectionLostException) {
             $consequence = \in_array($request->getMethod(), ['GET', 'HEAD'], true)
                 ? 'nothing was changed'
-                : 'nobody knows whether something was changed: look before you try again';
+                : 'the change may have been made: check before you try again';
 
             return Problem::of(
                 503,

@@ -20,7 +20,7 @@ final readonly class RenderCertificate implements RequestHandlerInterface
 
     public function handle(ServerRequestInterface $request): ResponseInterface
     {
-        $leaving = Leaving::of($request);
+        $leaving = ClientDisconnect::of($request);
         $aircraft = $this->aircraft->get(Number::of($request->getAttribute('number')), $leaving);
         $certificate = $this->executor->submit(new Certificate($aircraft), $leaving)->await();
 

@@ -25,7 +25,7 @@ final class Routes
         ['GET', '/aircraft/{number}/certificate', RenderCertificate::class],
         ['POST', '/reports', MakeReport::class],
         ['GET', '/sleep', Sleep::class],
-        ['GET', '/openapi.json', Describe::class],
+        ['GET', '/openapi.json', DescribeApi::class],
     ];
 
     /** Any segment except the names of other paths. Its handler checks whether it is a valid number. */

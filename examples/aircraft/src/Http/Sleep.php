@@ -20,14 +20,14 @@ use function Amp\Future\await;
  */
 final readonly class Sleep implements RequestHandlerInterface
 {
-    private const MOST = 100;
+    private const MAX_SLEEPS = 100;
 
     public function __construct(private PostgresLink $database) {}
 
     public function handle(ServerRequestInterface $request): ResponseInterface
     {
-        $count = WholeNumber::of('n', $request->getQueryParams()['n'] ?? 1, 1, self::MOST);
-        $leaving = Leaving::of($request);
+        $count = WholeNumber::of('n', $request->getQueryParams()['n'] ?? 1, 1, self::MAX_SLEEPS);
+        $leaving = ClientDisconnect::of($request);
         $sleep = function () use ($leaving): array {
             $affected = $this->database->execute('SELECT pg_sleep(1)', [], $leaving);
 

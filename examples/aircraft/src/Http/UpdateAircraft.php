@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Aircraft\Http;
 
+use Aircraft\AircraftData;
 use Aircraft\AircraftService;
 use Aircraft\InvalidInputException;
 use Aircraft\Number;
-use Aircraft\Particulars;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
@@ -26,11 +26,11 @@ final readonly class UpdateAircraft implements RequestHandlerInterface
             throw new InvalidInputException(
                 [
                     'number' => 'must be the one in the path, or left out: an aircraft keeps its number',
-                ] + Particulars::faults($fields),
+                ] + AircraftData::faults($fields),
             );
         }
 
-        $updated = $this->aircraft->update($number, Particulars::of($fields), Precondition::of($request));
+        $updated = $this->aircraft->update($number, AircraftData::of($fields), Precondition::of($request));
 
         return Response::json($updated, headers: ['ETag' => $updated->version()]);
     }

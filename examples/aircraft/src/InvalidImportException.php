@@ -10,7 +10,7 @@ use Spindle\Postgres\QueryException;
 use Spindle\Postgres\UniqueViolationException;
 
 /** A file is invalid. Nothing was added. */
-final class RefusedImportException extends \DomainException
+final class InvalidImportException extends \DomainException
 {
     /** PostgreSQL's error classes for data: malformed or of the wrong type, or violating a constraint. */
     private const OF_DATA = ['22', '23'];

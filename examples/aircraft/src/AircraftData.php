@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Aircraft;
 
 /** The validated data of an aircraft, without its number. */
-final readonly class Particulars
+final readonly class AircraftData
 {
     private const TITLE = 200;
     private const SERIAL_NUMBER = 64;
@@ -72,7 +72,7 @@ final readonly class Particulars
                 $date,
                 $part,
             ) !== 1 => 'must be a date such as "1998-04-30", or null',
-            !checkdate((int) $part[2], (int) $part[3], (int) $part[1]) => 'is no day of the calendar',
+            !checkdate((int) $part[2], (int) $part[3], (int) $part[1]) => 'is not a valid date',
             default => null,
         };
     }

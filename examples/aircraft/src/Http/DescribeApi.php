@@ -10,7 +10,7 @@ use Psr\Http\Server\RequestHandlerInterface;
 use Spindle\Http\Response;
 
 /** GET /openapi.json: the description of this interface. */
-final readonly class Describe implements RequestHandlerInterface
+final readonly class DescribeApi implements RequestHandlerInterface
 {
     private const FILE = __DIR__ . '/../../openapi.json';
 

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Aircraft;
 
 /** A change as listeners receive it. */
-final readonly class Announced implements \JsonSerializable
+final readonly class AnnouncedChange implements \JsonSerializable
 {
     public function __construct(public Change $change, public string $number) {}
 

@@ -9,7 +9,7 @@ use Psr\Http\Server\RequestHandlerInterface;
 use Spindle\Http\HttpException;
 
 /** Replaces handlers of endless responses where a process serves one request at a time and would serve no other. */
-final readonly class NotServedHere implements RequestHandlerInterface
+final readonly class StreamingUnavailable implements RequestHandlerInterface
 {
     public function handle(ServerRequestInterface $request): never
     {

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Aircraft;
 
 /** The aircraft changed after it was read. Nothing was written. */
-final class ChangedMeanwhileException extends \DomainException
+final class VersionConflictException extends \DomainException
 {
     public static function of(Number $number): self
     {

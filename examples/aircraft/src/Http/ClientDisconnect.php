@@ -8,7 +8,7 @@ use Amp\Cancellation;
 use Psr\Http\Message\ServerRequestInterface;
 
 /** Cancels work whose client has disconnected. */
-final class Leaving
+final class ClientDisconnect
 {
     private function __construct() {}
 
