@@ -20,36 +20,35 @@ use Symfony\Component\Console\Output\OutputInterface;
 final class QueueCommand extends Command
 {
     private const HELP = <<<'HELP'
-        Shows what is in a queue, and does something with it:
+        Shows the jobs of a queue, and retries or deletes them:
 
-          <info>spindle queue show thumbnails</info>                  how much waits, runs, is dead
+          <info>spindle queue show thumbnails</info>                  how many wait, run, are dead
           <info>spindle queue show thumbnails --status waiting --limit 10</info>
           <info>spindle queue show thumbnails --json</info>           for a program
-          <info>spindle queue retry thumbnails 3f9c-1 3f9c-8</info>   dead letters are jobs again
+          <info>spindle queue retry thumbnails 3f9c-1 3f9c-8</info>   run dead letters again
           <info>spindle queue retry thumbnails --all</info>
-          <info>spindle queue delete thumbnails --all</info>          dead letters are gone
-          <info>spindle queue purge thumbnails --yes</info>           what waits is gone
+          <info>spindle queue delete thumbnails --all</info>          remove dead letters
+          <info>spindle queue purge thumbnails --yes</info>           remove waiting jobs
 
-        The broker's address is that of --broker, else of --broker-file, else of
-        SPINDLE_BROKER. A password has no place in a command line. No key is needed:
-        what jobs are made of is not looked at.
+        The broker's address comes from --broker, --broker-file or SPINDLE_BROKER, in
+        this order. Never write a password in a command line. No key is needed,
+        because the contents of jobs are not read.
 
-        <comment>What is shown</comment>
-          waiting  may be claimed; the age is that of the oldest
-          running  an agent has it, the owner
-          delayed  may not be claimed yet, as it is to be tried again later
-          blocked  another job of its key runs
-          dead     it failed for good, and is kept until it is retried or deleted
-          Below that stand jobs, of each status those that --limit allows: the oldest
-          of those that wait, of dead letters the newest. Times are the broker's, in
-          UTC.
+        <comment>Output of show</comment>
+          waiting  jobs that may be claimed, and the age of the oldest
+          running  jobs that an agent has, the owner
+          delayed  jobs that wait for their delay or their next attempt
+          blocked  jobs that wait because another job of their key runs
+          dead     jobs that failed for good; kept until retried or deleted
+          Then up to --limit jobs of each status follow: the oldest waiting jobs, and
+          the newest dead letters. Times are the broker's, in UTC.
 
         <comment>Exit status</comment>
           0      done
           1      some of the ids are not among the dead letters
-          253    the broker refuses, or is set up so that it would lose jobs
+          253    the broker refuses the request, or its settings would lose jobs
           254    the broker can't be reached
-          255    bad options, or a broker file that can't be used
+          255    invalid options, or a broker file that can't be used
         HELP;
 
     public function __construct()
@@ -61,21 +60,21 @@ final class QueueCommand extends Command
     {
         [$value, $flag] = [InputOption::VALUE_REQUIRED, InputOption::VALUE_NONE];
         GivenQueue::addOptions($this
-            ->setDescription('Shows and manages what is in a queue')
+            ->setDescription('Shows, retries and deletes the jobs of a queue')
             ->setHelp(self::HELP)
             ->addUsage('show thumbnails')
             ->addArgument('action', InputArgument::REQUIRED, 'show, retry, delete or purge')
             ->addArgument('queue', InputArgument::REQUIRED, 'The name of the queue')
-            ->addArgument('id', InputArgument::IS_ARRAY, 'retry, delete: dead letters'))
+            ->addArgument('id', InputArgument::IS_ARRAY, 'retry, delete: ids of dead letters'))
             ->addOption(
                 'status',
                 null,
                 $value | InputOption::VALUE_IS_ARRAY,
                 "show: jobs that are waiting, running,\ndelayed or dead [default: all but waiting]\n",
             )
-            ->addOption('limit', null, $value, "show: so many jobs of each status at most\n[default: 50]")
+            ->addOption('limit', null, $value, "show: largest number of jobs of each status\n[default: 50]")
             ->addOption('all', null, $flag, 'retry, delete: all dead letters')
-            ->addOption('yes', null, $flag, 'purge: that is meant')
+            ->addOption('yes', null, $flag, 'purge: confirm the removal')
             ->addOption('json', null, $flag, 'Write a line of JSON');
     }
 

@@ -25,40 +25,41 @@ final class WorkCommand extends Command
 
           <info>export SPINDLE_KEY_FILE=/etc/app/spindle.key</info>
           <info>export SPINDLE_BROKER=redis://:password@host</info>
-          <info>spindle work --queue thumbnails</info>      a worker for each CPU
+          <info>spindle work --queue thumbnails</info>      one worker per CPU
           <info>spindle work --queue thumbnails --workers 16 --bootstrap app.php</info>
           <info>spindle work --queue thumbnails --broker-file /etc/app/broker</info>
           <info>spindle work --queue thumbnails --admin 127.0.0.1:9085</info>
 
         <comment>The broker</comment>
-          Redis 7 or newer, or Valkey, with an append-only file. Its address is that
-          of --broker, else of --broker-file, else of SPINDLE_BROKER. A password has
-          no place in a command line. While it can't be reached, this waits for it.
+          Redis 7 or newer, or Valkey, with an append-only file. Its address comes
+          from --broker, --broker-file or SPINDLE_BROKER, in this order. Never write
+          a password in a command line. While the broker can't be reached, the agent
+          waits for it.
 
         <comment>The keys</comment>
-          The file that SPINDLE_KEY_FILE names holds a secret of 32 bytes or more in
-          each line, and only its owner can read it. Tasks that were signed by none
-          of them do not run. To make one:
+          SPINDLE_KEY_FILE names a file with a secret of 32 bytes or more per line,
+          which only its owner can read. Jobs that no secret has signed do not run.
+          To create one:
             (umask 077; head -c 32 /dev/urandom | base64 > FILE)
 
         <comment>Signals</comment>
-          HUP        new tasks run in new workers, which load the code anew; those
-                     that run go on. As TERM when the terminal is gone that it was
-                     started at
-          INT, TERM  claim no more, finish what runs, give back what has not started,
-                     and end. What still runs after --stop-timeout, or at a second
-                     signal, is ended and given back: that counts neither as a try
-                     nor as a crash. A third signal ends this at once, and what ran
-                     is others' when the lease has ended
+          HUP        Run new tasks in new workers, which load the current code.
+                     Running tasks go on. Acts as TERM when the agent's terminal is
+                     gone.
+          INT, TERM  Claim no more jobs, finish the running ones, give back those that
+                     have not started, and exit. After --stop-timeout or a second
+                     signal, running jobs are ended and given back. That counts
+                     neither as an attempt nor as a crash. A third signal exits at
+                     once. Other agents then run the jobs when the lease has ended.
 
         <comment>Exit status</comment>
-          0      ended by INT or TERM, what ran is done or given back
+          0      ended by INT or TERM; all jobs are done or given back
           130    ended by a second INT
           143    ended by a second TERM
-          253    the broker refuses, or is set up so that it would lose jobs
-          254    no worker can be started, no job can be verified, or the admin
-                 address can't be used
-          255    bad options, a key file or broker file that can't be used, or root
+          253    the broker refuses the agent, or its settings would lose jobs
+          254    no worker can start, no job can be verified, or the admin address
+                 can't be used
+          255    invalid options, key file or broker file, or started as root
         HELP;
 
     public function __construct()
@@ -70,16 +71,16 @@ final class WorkCommand extends Command
     {
         [$value, $flag] = [InputOption::VALUE_REQUIRED, InputOption::VALUE_NONE];
         GivenQueue::addOptions($this
-            ->setDescription('Runs the tasks of a queue that other processes submit to')
+            ->setDescription('Runs the tasks and commands of a queue on this machine')
             ->setHelp(self::HELP)
             ->addUsage('--queue thumbnails [options]')
             ->addOption(
                 'queue',
                 null,
                 $value | InputOption::VALUE_IS_ARRAY,
-                "The name of the queue; several share the\nworkers, by weights such as NAME=3\n",
+                "Name of the queue. Several queues share the\nworkers by weights such as NAME=3\n",
             ))
-            ->addOption('workers', null, $value, "Tasks at once [default: as many as usable\nCPUs]")
+            ->addOption('workers', null, $value, "Tasks that run at once [default: one per\nusable CPU]")
             ->addOption('bootstrap', null, $value, "A PHP file that each worker loads before\nits first task")
             ->addOption(
                 'memory-limit',
@@ -91,39 +92,40 @@ final class WorkCommand extends Command
                 'lease',
                 null,
                 $value,
-                "Seconds after which its tasks are others',\nif it is not heard of [default: 10]",
+                "Seconds without a renewal after which other\nagents run its jobs [default: 10]",
             )
             ->addOption('beat', null, $value, "Seconds between two renewals of the lease\n[default: 1]")
             ->addOption(
                 'margin',
                 null,
                 $value,
-                "Seconds before the end of a lease that could\nnot be renewed at which tasks are ended\n[default: 3]",
+                "Seconds before the end of the lease at which\n"
+                    . "jobs are ended if the lease could not be\nrenewed [default: 3]",
             )
-            ->addOption('no-guard', null, $flag, "Start no process that ends tasks when this\none stands still")
-            ->addOption('retention', null, $value, "Seconds that outcomes are kept [default:\n3600]")
-            ->addOption('max-result', null, $value, "Bytes that a result may have [default:\n16777216]")
+            ->addOption('no-guard', null, $flag, "Start no process that ends the jobs when\nthe agent is stopped")
+            ->addOption('retention', null, $value, "Seconds for which outcomes are kept\n[default: 3600]")
+            ->addOption('max-result', null, $value, 'Largest result in bytes [default: 16777216]')
             ->addOption(
                 'max-dead',
                 null,
                 $value,
-                "Dead letters that the queue keeps; the\noldest of more are dropped [default: 100000]",
+                "Number of dead letters to keep; older ones\nare dropped [default: 100000]",
             )
-            ->addOption('dead-age', null, $value, "Seconds that it keeps them, or 30d\n[default: 30d]")
+            ->addOption('dead-age', null, $value, "How long to keep dead letters, in seconds\nor as 12h [default: 30d]")
             ->addOption(
                 'stop-timeout',
                 null,
                 $value,
-                "Seconds that tasks have to finish once it is\ntold to stop; what runs then is given back\n[default: 25]",
+                "Seconds for running jobs to finish after INT\nor TERM; then they are given back\n[default: 25]",
             )
-            ->addOption('admin', null, $value, "An address for /metrics, /healthz, /livez\nand a status page")
+            ->addOption('admin', null, $value, "Address that serves /metrics, /healthz,\n/livez and a status page")
             ->addOption(
                 'admin-host',
                 null,
                 $value | InputOption::VALUE_IS_ARRAY,
-                "A name by which it may be asked, beside IP\naddresses and localhost; * for any;\nseveral times",
+                "Host name to accept besides IP addresses\nand localhost; * for any\n",
             )
-            ->addOption('allow-root', null, $flag, 'Run as root, which is refused otherwise')
+            ->addOption('allow-root', null, $flag, 'Allow running as root')
             ->addOption('log-format', null, $value, "Lines on standard error: text or json\n[default: text]")
             ->addOption('quiet', null, $flag, 'Log warnings and errors only');
     }

@@ -116,7 +116,7 @@ final class Agent implements Statistics
     {
         if ($this->maxResult < min($this->options->maxResult, $this->options->pool->maxResult ?? \PHP_INT_MAX)) {
             $this->logger->warning(
-                'A result may have {bytes} bytes here, because of PHP\'s memory_limit of {limit}',
+                'Results are limited to {bytes} bytes, because PHP\'s memory_limit is {limit}',
                 ['bytes' => $this->maxResult, 'limit' => \ini_get('memory_limit')],
             );
         }
@@ -174,7 +174,8 @@ final class Agent implements Statistics
             );
             try {
                 if ($formerOwner !== null) {
-                    $this->broker->leave($this->queue, $formerOwner); // the jobs of that lease were ended and did not crash
+                    // the jobs of that lease were ended and did not crash
+                    $this->broker->leave($this->queue, $formerOwner);
                     $formerOwner = null;
                 }
                 $lease->start();

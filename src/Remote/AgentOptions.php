@@ -11,20 +11,22 @@ use Spindle\Worker\WorkerPoolOptions;
 final class AgentOptions
 {
     /**
-     * @param WorkerPoolOptions $pool options of the workers
-     * @param float $lease     seconds after a renewal at which other agents may claim the agent's jobs
-     * @param float $beat      seconds between two renewals
-     * @param float $margin    an agent that can't renew its lease ends its jobs this many seconds before its end
-     * @param float $retention seconds for which outcomes are kept
-     * @param int   $maxResult largest result of a task, and largest item of a generator, in bytes
-     * @param float|null $stopTimeout seconds that running tasks have to finish after a stop request. Then the agent
-     *                                gives them back, which counts neither as an attempt nor as a crash. Null for no
-     *                                limit
-     * @param int        $maxDead dead letters that the queue keeps; beyond that the oldest are dropped
-     * @param float      $deadRetention seconds for which the queue keeps dead letters
-     * @param bool       $guard whether a helper process kills everything that this process has started when half of the
-     *                          margin is left. A stopped process (SIGSTOP, a freezer, no memory) can't do that itself.
-     *                          The helper finds processes in /proc, so it works on Linux only
+     * @param WorkerPoolOptions $pool          options of the workers
+     * @param float             $lease         seconds after a renewal at which other agents may claim the agent's jobs
+     * @param float             $beat          seconds between two renewals
+     * @param float             $margin        an agent that can't renew its lease ends its jobs this many seconds
+     *                                         before its end
+     * @param float             $retention     seconds for which outcomes are kept
+     * @param int               $maxResult     largest result of a task, and largest item of a generator, in bytes
+     * @param float|null        $stopTimeout   seconds that running tasks have to finish after a stop request. Then the
+     *                                         agent gives them back, which counts neither as an attempt nor as a crash.
+     *                                         Null for no limit
+     * @param int               $maxDead       dead letters that the queue keeps; beyond that the oldest are dropped
+     * @param float             $deadRetention seconds for which the queue keeps dead letters
+     * @param bool              $guard         whether a helper process kills everything that this process has started
+     *                                         when half of the margin is left. A stopped process (SIGSTOP, a freezer,
+     *                                         no memory) can't do that itself. The helper finds processes in /proc, so
+     *                                         it works on Linux only
      *
      * @throws \ValueError
      */
@@ -47,12 +49,20 @@ final class AgentOptions
         NumberRange::seconds('The lease', $lease);
         NumberRange::seconds('The retention of outcomes', $retention);
         if ($maxDead < 1 || !($deadRetention >= 1)) {
-            throw new \ValueError('A queue keeps 1 dead letter or more, for a second or more');
+            throw new \ValueError('A queue must keep 1 dead letter or more, for 1 second or more');
         }
-        if (!($beat > 0 && $margin > 0 && $lease > $beat + $margin && $retention >= 1)) {
+        if (!($beat > 0 && $margin > 0)) {
+            throw new \ValueError("The beat and the margin must be more than 0 seconds, not {$beat} and {$margin}");
+        }
+        if (!($lease > $beat + $margin)) {
             throw new \ValueError(
-                'A lease is longer than the time between two renewals and the margin together, which are more than 0 seconds, and outcomes are kept for a second or more',
+                'The lease must be longer than the beat and the margin together, more than '
+                    . ($beat + $margin)
+                    . " seconds, not {$lease}",
             );
+        }
+        if (!($retention >= 1)) {
+            throw new \ValueError("The retention of outcomes must be 1 second or more, not {$retention}");
         }
     }
 

@@ -35,7 +35,7 @@ interface Broker
      * other job exists or its outcome is kept.
      *
      * @param list<Job> $jobs       at most 4,000
-     * @param int       $backlog      largest number of jobs in the queue, not counting dead letters
+     * @param int       $backlog    largest number of jobs in the queue, not counting dead letters
      * @param string    $mailbox    receives the outcomes
      * @param bool      $maybeKnown whether these jobs may have been submitted before; then each id is also searched
      *                              among outcomes and dead letters
@@ -93,7 +93,7 @@ interface Broker
      * reconnection, so that the caller can look up the jobs that it waits for.
      *
      * @param \Closure(MailboxMessage): void $onMessage
-     * @param \Closure(): void       $onOpen   called each time the mailbox is open, the first time included
+     * @param \Closure(): void               $onOpen    called each time the mailbox is open, the first time included
      *
      * @return \Closure(): void closes the mailbox
      */
@@ -106,10 +106,10 @@ interface Broker
      * When no agent has renewed for a whole lease, the engine was away. Expired leases are then extended by half a
      * lease, so that running agents can {@see leave()} them. Each is extended only once until its owner renews it.
      *
-     * @param float  $lease seconds
-     * @param bool   $isNew whether the owner is new
-     * @param string $description JSON that describes the agent to operators
-     * @param int    $maxDead   dead letters that are kept; beyond that the oldest are dropped
+     * @param float  $lease         seconds
+     * @param bool   $isNew         whether the owner is new
+     * @param string $description   JSON that describes the agent to operators
+     * @param int    $maxDead       dead letters that are kept; beyond that the oldest are dropped
      * @param float  $deadRetention seconds for which dead letters are kept
      *
      * @return float|null seconds until the delay of the next job is over; null without delayed jobs
@@ -128,14 +128,14 @@ interface Broker
     ): ?float;
 
     /**
-     * Settles jobs and claims others, the most urgent first. An owner that gets fewer than $maxClaims jobs receives a message
-     * when there are more.
+     * Settles jobs and claims others, the most urgent first. An owner that gets fewer than $maxClaims jobs receives a
+     * message when more jobs are available.
      *
      * @param list<Settlement> $settlements
-     * @param int              $maxClaims        jobs to claim, at most 4,000
+     * @param int              $maxClaims   jobs to claim, at most 4,000
      * @param float            $retention   seconds for which outcomes are kept
-     * @param int              $firstNumber       number of the first claimed job, in the order of this owner's claims
-     * @param int|null         $lastBegun       number of the last job that may have begun before the next call; null if
+     * @param int              $firstNumber number of the first claimed job, in the order of this owner's claims
+     * @param int|null         $lastBegun   number of the last job that may have begun before the next call; null if
      *                                      unchanged. If the owner is lost, only jobs up to this one count as crashed
      *
      * @throws LeaseLostException when the lease has ended: nothing was settled
@@ -169,7 +169,7 @@ interface Broker
      * effect.
      *
      * @param int          $number of the claim
-     * @param int          $offset  number of items before these
+     * @param int          $offset number of items before these
      * @param list<string> $frames empty to announce items, or to ask for the number of items that were not taken
      *
      * @return int|null number of stored items that were not taken; null when no items are wanted, such as when all

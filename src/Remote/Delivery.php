@@ -8,12 +8,12 @@ namespace Spindle\Remote;
 final class Delivery
 {
     /**
-     * @param int    $number    position of this claim among the claims of the job, from 1
-     * @param int    $crashes   workers or agents that crashed with this job before
-     * @param int    $failures     attempts that threw or exceeded the time limit
-     * @param bool   $cancelled whether the job was withdrawn
-     * @param bool   $lost      whether an agent that had the job was lost
-     * @param bool   $streamed  whether some of its items are stored already
+     * @param int  $number    position of this claim among the claims of the job, from 1
+     * @param int  $crashes   workers or agents that crashed with this job before
+     * @param int  $failures  attempts that threw or exceeded the time limit
+     * @param bool $cancelled whether the job was withdrawn
+     * @param bool $lost      whether an agent that had the job was lost
+     * @param bool $streamed  whether some of its items are stored already
      */
     public function __construct(
         public readonly string $id,

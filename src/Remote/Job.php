@@ -26,11 +26,11 @@ final class Job
     ) {
         self::checkId($id);
         if (\strlen($key) > self::MAX_NAME_BYTES) {
-            throw new \ValueError('The key of a job has at most ' . self::MAX_NAME_BYTES . ' bytes');
+            throw new \ValueError('The key of a job must have at most ' . self::MAX_NAME_BYTES . ' bytes');
         }
         if (!($delay >= 0 && $delay <= self::MAX_DELAY_SECONDS)) {
             throw new \ValueError(
-                "The delay of a job is from 0 to 31,622,400 seconds, which is a year of 366 days, not {$delay}",
+                "The delay of a job must be from 0 to 31,622,400 seconds (366 days), not {$delay}",
             );
         }
     }
@@ -70,9 +70,9 @@ final class Job
     {
         if (preg_match('/^(?!-?\d+$)[\x21-\x7e]{1,' . self::MAX_NAME_BYTES . '}$/D', $id) !== 1) {
             throw new \ValueError(
-                'The id of a job has 1 to '
+                'The id of a job must have 1 to '
                     . self::MAX_NAME_BYTES
-                    . ' printable characters of ASCII, not all of them digits',
+                    . ' printable ASCII characters, not all of them digits',
             );
         }
     }

@@ -18,7 +18,9 @@ final class JobConflictException extends \RuntimeException implements SpindleExc
     {
         return new self(
             $id,
-            "The queue {$queue} has a different task with the id {$id}, or keeps its outcome, so this one was not taken in: give it an id of its own. A task is the same if its code, its values, its retry policy and its timeout are",
+            "The task was not added: the queue {$queue} has a different task with the id {$id}, or its outcome. "
+                . 'Use another id. '
+                . 'Two tasks are the same if their code, values, retry policy and timeout are the same.',
         );
     }
 }

@@ -16,9 +16,9 @@ final class JobLostException extends \RuntimeException implements SpindleExcepti
     public static function unknown(string $id, string $queue): self
     {
         return new self(
-            "The queue {$queue} knows nothing of the job "
+            "The queue {$queue} does not have the job "
                 . Job::givenId($id)
-                . ': its outcome is gone, or there never was one',
+                . ' or its outcome: the job was never submitted, or its outcome was dropped after the retention',
         );
     }
 
@@ -30,7 +30,7 @@ final class JobLostException extends \RuntimeException implements SpindleExcepti
                 . ($next - 1)
                 . ' of the job '
                 . Job::givenId($id)
-                . " of the queue {$queue} are gone: they were not kept, or somebody else has taken them",
+                . " of the queue {$queue} are gone: another reader has taken them, or they have expired",
         );
     }
 
@@ -39,7 +39,8 @@ final class JobLostException extends \RuntimeException implements SpindleExcepti
         return new self(
             'The job '
                 . Job::givenId($id)
-                . " of the queue {$queue} was withdrawn, and after {$seconds} s nobody has said that it runs no more",
+                . " of the queue {$queue} was cancelled, but no agent has reported its end within {$seconds} s. "
+                . 'It may still run.',
         );
     }
 }

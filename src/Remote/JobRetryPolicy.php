@@ -12,7 +12,7 @@ final class JobRetryPolicy
     private readonly Backoff $backoff;
 
     /**
-     * @param int   $attempts    attempts that may throw or exceed the time limit; 1 for no retry
+     * @param int   $attempts attempts that may throw or exceed the time limit; 1 for no retry
      * @param int   $crashes  attempts in which the job's worker or agent may crash
      * @param float $delay    seconds before the second attempt
      * @param float $factor   by which each further delay is multiplied
@@ -30,7 +30,7 @@ final class JobRetryPolicy
         public readonly float $jitter = 0.5,
     ) {
         if ($attempts < 1 || $crashes < 1 || $attempts > 1000 || $crashes > 1000) {
-            throw new \ValueError('A job is tried 1 to 1,000 times, and may crash as often');
+            throw new \ValueError('The attempts and the crashes of a job must be from 1 to 1,000');
         }
         $this->backoff = new Backoff($delay, $factor, $maxDelay, $jitter);
     }

@@ -9,32 +9,34 @@ use Spindle\SpindleException;
 /** Thrown when no usable signing key is available. */
 final class KeyFileException extends \RuntimeException implements SpindleException
 {
-    private const ADVICE = 'make one with: (umask 077; head -c 32 /dev/urandom | base64 > spindle.key)';
+    private const ADVICE = 'Create one: (umask 077; head -c 32 /dev/urandom | base64 > spindle.key)';
 
     public static function unnamed(): self
     {
         return new self(
-            'SPINDLE_KEY_FILE does not name the file with the keys that sign what is sent to the broker; '
+            'No key file is given: set SPINDLE_KEY_FILE to the file with the keys that sign jobs and outcomes. '
                 . self::ADVICE,
         );
     }
 
     public static function unreadable(string $file): self
     {
-        return new self("The key file '{$file}' can't be read; " . self::ADVICE);
+        return new self("The key file '{$file}' can't be read. " . self::ADVICE);
     }
 
     public static function utf16(string $file): self
     {
         return new self(
-            "The key file '{$file}' is in UTF-16, so its keys differ from those of other machines: save it as ASCII or UTF-8",
+            "The key file '{$file}' is in UTF-16, so its keys differ from those of other machines. "
+                . 'Save it as ASCII or UTF-8.',
         );
     }
 
     public static function exposed(string $file, int $mode): self
     {
         return new self(\sprintf(
-            "Others than its owner can get at the key file '%s' (its mode is %04o): make new keys, and set the mode to 0600",
+            "Users other than the owner can access the key file '%s' (mode %04o). Create new keys, and set the mode to "
+                . '0600.',
             $file,
             $mode,
         ));
@@ -42,18 +44,18 @@ final class KeyFileException extends \RuntimeException implements SpindleExcepti
 
     public static function tooShort(int $bytes): self
     {
-        return new self("A key has less than {$bytes} bytes; " . self::ADVICE);
+        return new self("A key has less than {$bytes} bytes. " . self::ADVICE);
     }
 
     public static function notUsable(): self
     {
         return new self(
-            'Keys can\'t be used by this PHP, which is without ext-sodium: what is sent to the broker is signed with its BLAKE2b',
+            'ext-sodium is missing, which calculates the signatures of jobs and outcomes (BLAKE2b). Install it.',
         );
     }
 
     public static function none(): self
     {
-        return new self('There is no key; ' . self::ADVICE);
+        return new self('No key was found. ' . self::ADVICE);
     }
 }

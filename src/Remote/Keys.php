@@ -104,7 +104,7 @@ final class Keys
     /** @return array<string, mixed> */
     public function __serialize(): array
     {
-        throw new \LogicException('Keys are not sent anywhere');
+        throw new \LogicException('Keys can\'t be serialized, so that they are not sent anywhere');
     }
 
     /**

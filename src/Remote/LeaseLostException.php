@@ -12,7 +12,8 @@ final class LeaseLostException extends \RuntimeException implements SpindleExcep
     public static function of(string $owner): self
     {
         return new self(
-            "The lease of {$owner} has ended: it was cut off from the broker, or was stopped, for longer than that",
+            "The lease of the agent {$owner} has ended, because the agent did not reach the broker "
+                . 'or did not run in time. Its jobs run again on other agents.',
         );
     }
 }

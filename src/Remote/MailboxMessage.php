@@ -8,13 +8,13 @@ namespace Spindle\Remote;
 final class MailboxMessage
 {
     /**
-     * @param bool                  $jobsAvailable     whether jobs can be claimed
-     * @param array<string, string> $outcomes frames by job id; '' for one that must be fetched
-     * @param array<string, int>    $withdrawn claim numbers by the ids of withdrawn jobs
-     * @param list<string>          $items    ids of jobs with new items
-     * @param list<string>          $taken    ids of jobs whose items were taken
-     * @param array<string, string> $reports  frames by job id
-     * @param float|null            $nextDueIn      seconds until the delay of a job is over
+     * @param bool                  $jobsAvailable whether jobs can be claimed
+     * @param array<string, string> $outcomes      frames by job id; '' for one that must be fetched
+     * @param array<string, int>    $withdrawn     claim numbers by the ids of withdrawn jobs
+     * @param list<string>          $items         ids of jobs with new items
+     * @param list<string>          $taken         ids of jobs whose items were taken
+     * @param array<string, string> $reports       frames by job id
+     * @param float|null            $nextDueIn     seconds until the delay of a job is over
      */
     public function __construct(
         public readonly bool $jobsAvailable = false,

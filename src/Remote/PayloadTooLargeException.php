@@ -12,7 +12,8 @@ final class PayloadTooLargeException extends \RuntimeException implements Spindl
     public static function of(int $size, int $limit): self
     {
         return new self(
-            "A task with its argument, or a command with its input, has {$size} bytes, and a queue takes {$limit} at most: put the data where the agents can read it, and send its name",
+            "The task with its argument, or the command with its input, has {$size} bytes. The limit is {$limit} "
+                . '(RemoteOptions::$maxPayload). Store the data where the agents can read it, and send its name.',
         );
     }
 }

@@ -12,8 +12,9 @@ final class QueueFullException extends \RuntimeException implements SpindleExcep
     public static function of(string $queue, int $limit): self
     {
         return new self(
-            "The queue {$queue} was full: it had {$limit} jobs without an outcome, its limit (RemoteOptions::\$backlog). "
-                . 'The new job was not added. Start more agents, submit fewer jobs, or raise the limit. '
+            "The queue {$queue} was full: it had {$limit} jobs without an outcome, "
+                . 'its limit (RemoteOptions::$backlog). The new job was not added. '
+                . 'Start more agents, submit fewer jobs, or raise the limit. '
                 . "'spindle queue purge {$queue} --yes' removes the waiting jobs. Dead letters do not count.",
         );
     }

@@ -89,7 +89,7 @@ final class RedisBroker implements Broker
         if ($answer === 'late') {
             throw BrokerUnavailableException::at(
                 (string) $this->engine->address,
-                'another connection was made meanwhile',
+                'a newer connection of this process was opened meanwhile',
             );
         }
         $numbers = array_map(intval(...), explode(' ', $answer));

@@ -41,10 +41,12 @@ final class RemoteCommands implements CommandCarrier
         RemoteOptions $options = new RemoteOptions(),
     ) {
         if ($options->timeout !== null) {
-            throw new \ValueError('Each command has a time limit of its own: give it by Command::withTimeout()');
+            throw new \ValueError(
+                'RemoteOptions::$timeout is for tasks only. Use Command::withTimeout() for commands.',
+            );
         }
         if ($options->onReport !== null) {
-            throw new \ValueError('Commands report nothing: $onReport is for tasks');
+            throw new \ValueError('RemoteOptions::$onReport is for tasks only, because commands send no reports');
         }
         $this->client = new QueueClient(
             $broker,

@@ -35,7 +35,7 @@ final class RemoteOptions
             throw new \ValueError("The patience must be 0 or more seconds, not {$patience}");
         }
         if ($backlog < 1 || $maxPayload < 1) {
-            throw new \ValueError('A queue has room for 1 job or more, and a job for 1 byte or more');
+            throw new \ValueError('The backlog must be 1 job or more, and the largest payload 1 byte or more');
         }
     }
 }

@@ -12,7 +12,8 @@ final class ResultTooLargeException extends \RuntimeException implements Spindle
     public static function of(string $id, int $size, int $limit): self
     {
         return new self(
-            "The result of the job {$id} has {$size} bytes, and its agent passes on {$limit} at most: have the task put it where it is needed, and return its name",
+            "The result of the job {$id} has {$size} bytes. The limit of its agent is {$limit} "
+                . '(AgentOptions::$maxResult). Let the task store the result, and return its name.',
         );
     }
 

@@ -8,12 +8,12 @@ namespace Spindle\Remote;
 final class Settlement
 {
     /**
-     * @param int    $number  the claim's {@see Delivery::$number}
-     * @param int    $crashes number of crashes with which the next claim starts
-     * @param int    $failures   number of failed attempts with which the next claim starts
-     * @param float  $delay   seconds of the engine's clock before the next attempt
-     * @param string $frame   the outcome, signed
-     * @param string $reason     JSON with the reason, which is shown with dead letters
+     * @param int    $number   the claim's {@see Delivery::$number}
+     * @param int    $crashes  number of crashes with which the next claim starts
+     * @param int    $failures number of failed attempts with which the next claim starts
+     * @param float  $delay    seconds of the engine's clock before the next attempt
+     * @param string $frame    the outcome, signed
+     * @param string $reason   JSON with the reason, which is shown with dead letters
      */
     public function __construct(
         public readonly string $id,

@@ -11,14 +11,17 @@ final class TamperedFrameException extends \RuntimeException implements SpindleE
 {
     public static function of(string $id, string $why): self
     {
-        return new self("The frame of the job {$id} is refused: {$why}");
+        return new self("The frame of the job {$id} was refused: {$why}");
     }
 
     /** @internal */
     public static function never(string $queue, self $last): self
     {
         return new self(
-            "This agent was given jobs of the queue {$queue} again and again and could verify none, so it gave them back and stops. Give it the key that signs them, by SPINDLE_KEY_FILE, and the version of Spindle that submits them. The last refusal: {$last->getMessage()}",
+            "The agent could verify none of the jobs that it claimed from the queue {$queue}. "
+                . 'It has given them back and stops. '
+                . 'Add the key that signs the jobs to the file that SPINDLE_KEY_FILE names, '
+                . "and run the version of Spindle that submits them. The last failure: {$last->getMessage()}",
             0,
             $last,
         );

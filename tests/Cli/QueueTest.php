@@ -39,7 +39,7 @@ final class QueueTest extends TestCase
               delayed  1
               blocked  0
               dead  2
-              in all   7 submitted, 0 done, 2 died, 0 cancelled; 0 tried again, 0 lost with their agent
+              in all   7 submitted, 0 done, 2 died, 0 cancelled; 0 retried, 0 lost with their agent
             running
               id         owner              since                 crashes  fails
               running-1  host:1:\\\\033\[31mab  {$time}  0        0
@@ -213,7 +213,7 @@ final class QueueTest extends TestCase
             ['show', 'redis://:pAssw0rd@host'],
             "the name of the queue: 'redis://***@host' is not allowed; give 1 to 64 letters, digits, dots, hyphens and underscores",
         ];
-        yield 'ids to show' => [['show', 'q', 'x'], "argument 'x': spindle queue show takes a queue, and no ids"];
+        yield 'ids to show' => [['show', 'q', 'x'], "argument 'x': spindle queue show accepts a queue, but no ids"];
         yield 'nothing to retry' => [['retry', 'q'], 'spindle queue retry: give the ids of dead letters, or --all'];
         yield 'ids and all' => [
             ['delete', 'q', 'x', '--all'],
@@ -225,11 +225,11 @@ final class QueueTest extends TestCase
         ];
         yield 'a purge by accident' => [
             ['purge', 'q'],
-            'spindle queue purge: all that waits in the queue would be gone for good; give --yes if that is meant',
+            'spindle queue purge: this removes all waiting jobs for good; confirm it with --yes',
         ];
         yield 'an option of another' => [
             ['show', 'q', '--all'],
-            'option --all: it is not for spindle queue show, but for spindle queue retry',
+            'option --all: it is for spindle queue retry, not for spindle queue show',
         ];
         yield 'a status' => [
             ['show', 'q', '--status', 'done'],
@@ -241,7 +241,8 @@ final class QueueTest extends TestCase
         ];
         yield 'a password' => [
             ['show', 'q', '--broker', 'redis://:pAssw0rd@host'],
-            'option --broker: all users of this machine can read a password in a command line; give the address with the password in the environment as SPINDLE_BROKER, or in a file by --broker-file, and change the password',
+            'option --broker: all users of this machine can read a password in a command line; change the password,'
+            . ' and give the address in SPINDLE_BROKER or in the file of --broker-file',
         ];
     }
 

@@ -199,20 +199,19 @@ final class RemoteRunTest extends TestCase
         ];
         yield 'no broker' => [
             ['--queue', 'q'],
-            'there is no broker: give its address by --broker, by --broker-file,'
-            . " or in the environment's SPINDLE_BROKER (redis://:password@host:port)",
+            'no address of a broker is given; use --broker, --broker-file,'
+            . ' or the environment variable SPINDLE_BROKER (redis://:password@host:port)',
             ['SPINDLE_BROKER' => ''],
         ];
         yield 'a password' => [
             ['--queue', 'q', '--broker', 'redis://:pAssw0rd@host'],
             'option --broker: all users of this machine can read a password in a command line;'
-            . ' give the address with the password in the environment as SPINDLE_BROKER,'
-            . ' or in a file by --broker-file, and change the password',
+            . ' change the password, and give the address in SPINDLE_BROKER or in the file of --broker-file',
         ];
         yield 'no keys' => [
             ['--queue', 'q'],
-            'SPINDLE_KEY_FILE does not name the file with the keys that sign what is sent to the broker;'
-            . ' make one with: (umask 077; head -c 32 /dev/urandom | base64 > spindle.key)',
+            'No key file is given: set SPINDLE_KEY_FILE to the file with the keys that sign jobs and outcomes.'
+            . ' Create one: (umask 077; head -c 32 /dev/urandom | base64 > spindle.key)',
             ['SPINDLE_KEY_FILE' => ''],
         ];
         yield 'too many' => [

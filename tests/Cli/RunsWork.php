@@ -70,7 +70,7 @@ trait RunsWork
     private function work(
         string $queue,
         array $options = [],
-        string $serves = 'Serves the queue',
+        string $serves = 'Serving the queue',
         array $environment = [],
     ): Process {
         $this->works[] = $process = $this->remote(

@@ -136,7 +136,7 @@ final class WorkTest extends TestCase
         [$often, $seldom] = [self::newQueue(), self::newQueue()];
         $process = $this->work("{$often}=3", ['--queue', $seldom, '--workers', '4']);
         Eventually::holds(
-            static fn(): bool => substr_count($process->getErrorOutput(), 'Serves the queue') === 2,
+            static fn(): bool => substr_count($process->getErrorOutput(), 'Serving the queue') === 2,
             'both are served',
         );
         foreach ([$often => 3, $seldom => 1] as $queue => $workers) {
@@ -223,7 +223,7 @@ final class WorkTest extends TestCase
         Redis::shared()->command('DEL', "spindle:{{$lost}}:agents");
         Redis::shared()->command('SET', "spindle:{{$lost}}:agents", 'no lease can be renewed');
         $hasEnded = static fn(): bool
-            => preg_match('/has ended: it was cut off.*is not available/s', $process->getErrorOutput()) === 1;
+            => preg_match('/has ended, because the agent did not reach.*is not available/s', $process->getErrorOutput()) === 1;
         Eventually::holds($hasEnded, 'what it ran has ended, and another lease is asked for', 20.0);
         touch($open);
 
@@ -341,7 +341,7 @@ final class WorkTest extends TestCase
             $process->signal(\SIGTERM);
 
             self::assertSame(0, $process->wait(), $process->getErrorOutput());
-            self::assertStringContainsString('1 jobs that run are ended and given back', $process->getErrorOutput());
+            self::assertStringContainsString('Ending 1 running jobs and giving them back', $process->getErrorOutput());
             $statistics = (new RedisBroker(Redis::shared()->address()))->statistics($queue);
             self::assertSame(
                 [1, 0, 0, 0],
@@ -484,7 +484,7 @@ final class WorkTest extends TestCase
         );
         self::assertSame(['info', 'info', 'info'], array_column($entries, 'level'));
         self::assertIsString($entries[0]['message'] ?? null);
-        self::assertStringStartsWith('Serves the queue test-', $entries[0]['message']);
+        self::assertStringStartsWith('Serving the queue test-', $entries[0]['message']);
 
         $queue = self::newQueue();
         $quiet = $this->work($queue, ['--quiet'], '');
@@ -508,7 +508,7 @@ final class WorkTest extends TestCase
         foreach ([$work, $queue] as $process) {
             self::assertSame(253, $process->run());
             self::assertStringContainsString(
-                "The broker at 127.0.0.1:{$port} can't be used: it does not accept who asks",
+                "The broker at 127.0.0.1:{$port} can't be used: it does not accept the user or the password",
                 $process->getErrorOutput(),
             );
             self::assertStringNotContainsString(self::SECRET, $process->getErrorOutput() . $process->getOutput());
@@ -543,7 +543,7 @@ final class WorkTest extends TestCase
         $redis->restart();
 
         Eventually::holds(
-            static fn(): bool => str_contains($process->getErrorOutput(), "Serves the queue {$queue} as"),
+            static fn(): bool => str_contains($process->getErrorOutput(), "Serving the queue {$queue} as"),
             'it has found it',
             10.0,
         );
@@ -591,8 +591,11 @@ final class WorkTest extends TestCase
      */
     public static function mistakes(): iterable
     {
-        $advice = 'make one with: (umask 077; head -c 32 /dev/urandom | base64 > spindle.key)';
-        $password = 'option --broker: all users of this machine can read a password in a command line; give the address with the password in the environment as SPINDLE_BROKER, or in a file by --broker-file, and change the password';
+        $advice = 'Create one: (umask 077; head -c 32 /dev/urandom | base64 > spindle.key)';
+        $password = 'option --broker: all users of this machine can read a password in a command line; change the password,'
+            . ' and give the address in SPINDLE_BROKER or in the file of --broker-file';
+        $address = 'the address of a broker must be redis://:password@host:port/database, rediss:// for TLS,'
+            . ' or unix://:password@/path/of/the/socket, with special characters of the password percent-encoded';
         yield 'no queue' => [[], 'option --queue: give the name of the queue to serve (--queue thumbnails)'];
         yield 'a queue' => [
             ['--queue', 'a b'],
@@ -604,7 +607,8 @@ final class WorkTest extends TestCase
         ];
         yield 'no broker' => [
             ['--queue', 'q'],
-            "there is no broker: give its address by --broker, by --broker-file, or in the environment's SPINDLE_BROKER (redis://:password@host:port)",
+            'no address of a broker is given; use --broker, --broker-file, or the environment variable SPINDLE_BROKER'
+            . ' (redis://:password@host:port)',
             ['SPINDLE_BROKER' => ''],
         ];
         yield 'a password' => [['--queue', 'q', '--broker', 'redis://:' . self::SECRET . '@host'], $password];
@@ -622,34 +626,36 @@ final class WorkTest extends TestCase
         ];
         yield 'an address' => [
             ['--queue', 'q', '--broker', 'host:6379'],
-            "option --broker: the address of a broker is redis://:password@host:port/database, rediss:// for TLS, or unix://:password@/path/of/the/socket; a password's special characters are percent-encoded",
+            "option --broker: {$address}",
         ];
         yield 'an address in the environment' => [
             ['--queue', 'q'],
-            "SPINDLE_BROKER: the address of a broker is redis://:password@host:port/database, rediss:// for TLS, or unix://:password@/path/of/the/socket; a password's special characters are percent-encoded",
+            "SPINDLE_BROKER: {$address}",
             ['SPINDLE_BROKER' => 'http://:' . self::SECRET . '@host'],
         ];
         yield 'two brokers' => [
             ['--queue', 'q', '--broker', 'redis://host', '--broker-file', 'x'],
-            'option --broker-file: it is not allowed beside --broker; give one of them',
+            'option --broker-file: it is not allowed together with --broker; give one of them',
         ];
         yield 'no file' => [['--queue', 'q', '--broker-file', 'none'], "option --broker-file: 'none' can't be read"];
         yield 'a file that others can read' => [
             ['--queue', 'q', '--broker-file', 'exposed'],
-            "option --broker-file: others than its owner can get at 'exposed' (its mode is 0644); change the password in it, and set the mode to 0600",
+            "option --broker-file: users other than the owner can access 'exposed' (mode 0644); change the password in it,"
+            . ' and set the mode to 0600',
         ];
         yield 'a file without an address' => [
             ['--queue', 'q', '--broker-file', 'empty'],
-            "option --broker-file: there is no address in 'empty'; write one into it, such as redis://:password@host:port",
+            "option --broker-file: 'empty' contains no address; write one into it, such as redis://:password@host:port",
         ];
         yield 'no key file' => [
             ['--queue', 'q'],
-            "SPINDLE_KEY_FILE does not name the file with the keys that sign what is sent to the broker; {$advice}",
+            "No key file is given: set SPINDLE_KEY_FILE to the file with the keys that sign jobs and outcomes. {$advice}",
             ['SPINDLE_KEY_FILE' => ''],
         ];
         yield 'a key file that others can read' => [
             ['--queue', 'q'],
-            "Others than its owner can get at the key file 'exposed' (its mode is 0644): make new keys, and set the mode to 0600",
+            "Users other than the owner can access the key file 'exposed' (mode 0644)."
+            . ' Create new keys, and set the mode to 0600.',
             ['SPINDLE_KEY_FILE' => 'exposed'],
         ];
         yield 'workers' => [
@@ -667,7 +673,7 @@ final class WorkTest extends TestCase
         ];
         yield 'a bootstrap' => [
             ['--queue', 'q', '--bootstrap', 'none.php'],
-            "option --bootstrap: 'none.php' is not a file that can be read; give a PHP file that each worker is to load",
+            "option --bootstrap: 'none.php' is not a readable file; give a PHP file that each worker loads",
         ];
         yield 'memory' => [
             ['--queue', 'q', '--memory-limit', 'much'],
@@ -712,7 +718,8 @@ final class WorkTest extends TestCase
             255,
             '',
             $process,
-            "spindle: this is root, and whoever has a key could have anything run as root here; start it as a user of its own, or, where root is no more than that, as in a container, give --allow-root\n",
+            'spindle: spindle work runs as root, so anyone with a key could run any code as root; run it as another user,'
+            . " or, in a container where root has no more rights, give --allow-root\n",
         );
     }
 

@@ -190,7 +190,7 @@ final class AgentProcess
 
     private function stop(): void
     {
-        $this->log->info('Stopping: what runs may finish, and what has not started is given back');
+        $this->log->info('Stopping: running jobs finish, and jobs that have not started are given back');
         $this->server->kill(); // makes the readiness check fail
         $this->stop->cancel();
     }

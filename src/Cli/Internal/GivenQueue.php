@@ -30,7 +30,8 @@ final class GivenQueue
                 'broker',
                 null,
                 InputOption::VALUE_REQUIRED,
-                "The broker's address, without a password:\nredis://host:port/database, rediss:// for\nTLS, or unix:///path [default: that of\n--broker-file, or of SPINDLE_BROKER]",
+                "The broker's address, without a password:\nredis://host:port/database, rediss:// for\n"
+                    . "TLS, or unix:///path [default: that of\n--broker-file, or of SPINDLE_BROKER]",
             )
             ->addOption(
                 'broker-file',
@@ -67,9 +68,9 @@ final class GivenQueue
         );
         if ($missing !== []) {
             throw new UsageException(
-                'queues in Redis or Valkey take '
+                'queues in Redis or Valkey need '
                     . implode(' and ', self::PACKAGES)
-                    . '; add what is missing by: composer require '
+                    . '; install what is missing: composer require '
                     . implode(' ', $missing),
             );
         }
@@ -99,7 +100,9 @@ final class GivenQueue
     {
         [$address, $file, $variable] = [$given->text('broker'), $given->text('broker-file'), getenv(self::VARIABLE)];
         if ($address !== null && $file !== null) {
-            throw new UsageException('option --broker-file: it is not allowed beside --broker; give one of them');
+            throw new UsageException(
+                'option --broker-file: it is not allowed together with --broker; give one of them',
+            );
         }
         if ($address !== null) {
             return ['option --broker', self::withoutPassword($address)];
@@ -111,7 +114,7 @@ final class GivenQueue
         return $variable !== false && $variable !== ''
             ? [self::VARIABLE, $variable]
             : throw new UsageException(
-                "there is no broker: give its address by --broker, by --broker-file, or in the environment's "
+                'no address of a broker is given; use --broker, --broker-file, or the environment variable '
                     . self::VARIABLE
                     . ' (redis://:password@host:port)',
             );
@@ -122,9 +125,10 @@ final class GivenQueue
     {
         return str_contains($address, '@') && !str_starts_with(strtolower($address), 'unix:///')
             ? throw new UsageException(
-                'option --broker: all users of this machine can read a password in a command line; give the address with the password in the environment as '
+                'option --broker: all users of this machine can read a password in a command line; '
+                    . 'change the password, and give the address in '
                     . self::VARIABLE
-                    . ', or in a file by --broker-file, and change the password',
+                    . ' or in the file of --broker-file',
             )
             : $address;
     }
@@ -135,7 +139,8 @@ final class GivenQueue
         $mode = @fileperms($file);
         if ($mode !== false && ($mode & 0o077) !== 0) {
             throw new UsageException(\sprintf(
-                "option --broker-file: others than its owner can get at '%s' (its mode is %04o); change the password in it, and set the mode to 0600",
+                "option --broker-file: users other than the owner can access '%s' (mode %04o); "
+                    . 'change the password in it, and set the mode to 0600',
                 $file,
                 $mode & 0o777,
             ));
@@ -152,7 +157,8 @@ final class GivenQueue
         }
 
         throw new UsageException(
-            "option --broker-file: there is no address in '{$file}'; write one into it, such as redis://:password@host:port",
+            "option --broker-file: '{$file}' contains no address; write one into it, such as "
+                . 'redis://:password@host:port',
         );
     }
 }

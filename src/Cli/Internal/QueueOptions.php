@@ -77,14 +77,15 @@ final class QueueOptions
             foreach (array_diff($other->options(), $action->options()) as $name) {
                 if (!\in_array($input->getOption($name), [null, false, []], true)) {
                     throw new UsageException(
-                        "option --{$name}: it is not for spindle queue {$action->value}, but for spindle queue {$other->value}",
+                        "option --{$name}: it is for spindle queue {$other->value}, "
+                            . "not for spindle queue {$action->value}",
                     );
                 }
             }
         }
         if ($action === QueueAction::Purge && $input->getOption('yes') !== true) {
             throw new UsageException(
-                'spindle queue purge: all that waits in the queue would be gone for good; give --yes if that is meant',
+                'spindle queue purge: this removes all waiting jobs for good; confirm it with --yes',
             );
         }
     }
@@ -104,7 +105,7 @@ final class QueueOptions
                 : throw new UsageException(
                     "argument '"
                         . UsageException::withoutPassword($ids[0])
-                        . "': spindle queue {$action->value} takes a queue, and no ids",
+                        . "': spindle queue {$action->value} accepts a queue, but no ids",
                 );
         }
         if ($given->flag('all') === ($ids !== [])) {

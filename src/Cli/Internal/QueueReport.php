@@ -81,7 +81,9 @@ final class QueueReport
 
         return [
             ...$lines,
-            "  in all   {$number('submitted_total')} submitted, {$number('done_total')} done, {$number('died_total')} died, {$number('cancelled_total')} cancelled; {$number('retried_total')} tried again, {$number('lost_total')} lost with their agent",
+            "  in all   {$number('submitted_total')} submitted, {$number('done_total')} done, "
+                . "{$number('died_total')} died, {$number('cancelled_total')} cancelled; "
+                . "{$number('retried_total')} retried, {$number('lost_total')} lost with their agent",
         ];
     }
 

@@ -77,7 +77,8 @@ final class WorkOptions
             $name = GivenQueue::name('option --queue', $match[1] ?? $queue);
             if (isset($weights[$name])) {
                 throw new UsageException(
-                    "option --queue: '{$name}' is given twice; give a queue once, with a number after it for more workers (--queue {$name}=2)",
+                    "option --queue: '{$name}' is given twice; give each queue once, with a weight for more workers "
+                        . "(--queue {$name}=2)",
                 );
             }
             $weights[$name] = max(1, $weight);
@@ -99,7 +100,7 @@ final class WorkOptions
     {
         if ($workers < \count($weights)) {
             throw new UsageException(
-                'option --workers: ' . \count($weights) . " queues need as many workers at least, not {$workers}",
+                'option --workers: ' . \count($weights) . " queues need at least as many workers, not {$workers}",
             );
         }
         $shares = array_map(static fn(): int => 1, $weights);
@@ -119,7 +120,8 @@ final class WorkOptions
 
         return $isRoot && !$given->flag('allow-root')
             ? throw new UsageException(
-                'this is root, and whoever has a key could have anything run as root here; start it as a user of its own, or, where root is no more than that, as in a container, give --allow-root',
+                'spindle work runs as root, so anyone with a key could run any code as root; run it as another user, '
+                    . 'or, in a container where root has no more rights, give --allow-root',
             )
             : $broker;
     }
@@ -141,7 +143,7 @@ final class WorkOptions
         $bootstrap = $given->text('bootstrap');
         if ($bootstrap !== null && (!is_file($bootstrap) || !is_readable($bootstrap))) {
             throw new UsageException(
-                "option --bootstrap: '{$bootstrap}' is not a file that can be read; give a PHP file that each worker is to load",
+                "option --bootstrap: '{$bootstrap}' is not a readable file; give a PHP file that each worker loads",
             );
         }
         $memory = $given->text('memory-limit');

@@ -158,7 +158,7 @@ final class AgentLease
         $tier = $this->broker->tier();
         $this->renew(true);
         $this->logger->info(
-            'Serves the queue {queue} as {owner}; the tier is {tier}',
+            'Serving the queue {queue} as {owner}; the tier is {tier}',
             ['queue' => $this->queue, 'owner' => $this->owner, 'tier' => $tier->value],
         );
     }
@@ -230,7 +230,7 @@ final class AgentLease
         }
     }
 
-    /** Asks the broker for the owner's jobs after the mailbox was opened, because messages may have been lost before. */
+    /** Asks the broker for the owner's jobs, because messages may have been lost before the mailbox was open. */
     private function onMailboxOpen(): void
     {
         $this->mayHaveMissedMessages = true;
@@ -282,7 +282,7 @@ final class AgentLease
             return;
         }
         $this->retriesUntil = min($this->retriesUntil, Clock::now() + $this->options->margin);
-        $this->logger->warning('{count} jobs that run are ended and given back', ['count' => \count($this->jobs)]);
+        $this->logger->warning('Ending {count} running jobs and giving them back', ['count' => \count($this->jobs)]);
         foreach ($this->jobs as $job) {
             $job->giveBack();
         }
@@ -317,7 +317,8 @@ final class AgentLease
                 $repaired = $this->broker->repair($this->queue);
                 if ($repaired > 0) {
                     $this->logger->error(
-                        '{count} jobs were there that nobody could find, and are found: has somebody changed the queue by hand?',
+                        'Repaired the queue: {count} jobs could not be claimed, and can be claimed again. '
+                            . 'Was the data in the engine changed by hand?',
                         ['count' => $repaired],
                     );
                 }
@@ -346,7 +347,10 @@ final class AgentLease
 
                 return;
             } catch (BrokerUnavailableException $failure) {
-                $this->logger->warning('The lease was not renewed: {reason}', ['reason' => $failure->getMessage()]);
+                $this->logger->warning(
+                    'The lease could not be renewed: {reason}',
+                    ['reason' => $failure->getMessage()],
+                );
             }
             \Amp\delay($this->backoff->after($failures));
         }
@@ -578,8 +582,9 @@ final class AgentLease
 
                 continue;
             }
+            $isWithdrawn = ($this->withdrawn[$delivery->id] ?? 0) === $delivery->number;
             $settlement = match (true) {
-                ($this->withdrawn[$delivery->id] ?? 0) === $delivery->number => $this->settlements->cancelled($delivery),
+                $isWithdrawn => $this->settlements->cancelled($delivery),
                 $this->isStopping => $this->settlements->released($delivery),
                 default => $this->settlements->withoutRun($job),
             };
@@ -620,7 +625,8 @@ final class AgentLease
             return;
         }
         $this->logger->error(
-            'None of the jobs that were claimed could be verified: no more are claimed for {pause} s. Is the key that signs them in the key file?',
+            'None of the claimed jobs could be verified. The agent claims no jobs for {pause} s. '
+                . 'Does the key file have the key that signs them?',
             ['pause' => $pause],
         );
         $this->claimsPausedUntil = Clock::now() + $pause;
@@ -658,9 +664,13 @@ final class AgentLease
      */
     private function startJob(ClaimedJob $job): Future
     {
-        return $job->body->isCommand()
-            ? \Amp\async(fn() => $this->commandEnded($job, $job->body->asCommand()->runOn($this->runner->commands(), $job)))
-            : $this->runner
+        if ($job->body->isCommand()) {
+            $run = fn(): CommandResult => $job->body->asCommand()->runOn($this->runner->commands(), $job);
+
+            return \Amp\async(fn() => $this->commandEnded($job, $run()));
+        }
+
+        return $this->runner
             ->pool()
             ->submit($job->body->task($job->attempt(), $job->delivery->id, $this->maxResult), $job)
             ->map(fn(mixed $outcome) => $this->taskReturned($job, $outcome));

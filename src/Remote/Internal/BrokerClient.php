@@ -247,7 +247,10 @@ final class BrokerClient
     private function sendWithdrawalBatch(string $queue, array $ids, bool $claimed): bool
     {
         try {
-            foreach ($claimed ? $this->broker->withdraw($queue, $ids) : $this->broker->withdrawUnclaimed($queue, $ids) as $id) {
+            $removed = $claimed
+                ? $this->broker->withdraw($queue, $ids)
+                : $this->broker->withdrawUnclaimed($queue, $ids);
+            foreach ($removed as $id) {
                 $this->reportUnknown($queue, $id);
             }
         } catch (BrokerUnavailableException) {
@@ -408,7 +411,8 @@ final class BrokerClient
         if ($this->isOwn($id)) {
             $this->readOutcomes[$queue][] = $id;
             $this->readBytes += \strlen($frame);
-            if (\count($this->readOutcomes[$queue]) >= self::MAX_READ_OUTCOMES || $this->readBytes >= self::MAX_READ_BYTES) {
+            $isFull = \count($this->readOutcomes[$queue]) >= self::MAX_READ_OUTCOMES;
+            if ($isFull || $this->readBytes >= self::MAX_READ_BYTES) {
                 $this->readBytes = 0;
                 array_map($this->dropReadOutcomes(...), array_keys($this->readOutcomes));
             }

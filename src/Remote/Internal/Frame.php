@@ -45,7 +45,7 @@ final class Frame
         if (\ord($frame[0]) !== self::VERSION) {
             throw TamperedFrameException::of(
                 $id,
-                'it is of version ' . \ord($frame[0]) . ', and this is version ' . self::VERSION,
+                'it has format version ' . \ord($frame[0]) . ', and this process reads version ' . self::VERSION,
             );
         }
         $body = substr($frame, self::HEAD_BYTES);
@@ -60,7 +60,7 @@ final class Frame
         ) {
             throw TamperedFrameException::of(
                 $id,
-                'it is not signed with a key that is known here, for this job of this queue',
+                'it is not signed for this job and queue with a key of this process\'s key file',
             );
         }
 

@@ -65,7 +65,8 @@ final class ItemStore
         foreach ($this->references() as &$item) {
             $untaken = $this->putItem(\is_string($item) ? $item : '');
             $item = null; // frees it in the generator, too
-            for ($deadline = Clock::now() + $this->retention; $untaken >= self::MAX_UNTAKEN_ITEMS; $untaken = $this->put([])) {
+            $deadline = Clock::now() + $this->retention;
+            for (; $untaken >= self::MAX_UNTAKEN_ITEMS; $untaken = $this->put([])) {
                 if (Clock::now() > $deadline) {
                     throw new CancelledException();
                 }

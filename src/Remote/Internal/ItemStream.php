@@ -39,8 +39,8 @@ final class ItemStream
 
     public function __destruct()
     {
-        // otherwise another process may read the items
-        if (!$this->isFinished && $this->outcome === null && ($this->takenCount > 0 || $this->client->isOwn($this->id))) {
+        $isOnlyReader = $this->takenCount > 0 || $this->client->isOwn($this->id); // otherwise others may read the items
+        if (!$this->isFinished && $this->outcome === null && $isOnlyReader) {
             [$client, $id] = [$this->client, $this->id];
             EventLoop::queue(static fn() => $client->leaveItems($id));
         }

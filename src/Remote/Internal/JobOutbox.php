@@ -80,10 +80,8 @@ final class JobOutbox
             $jobs = $batch = [];
             $size = 0;
             foreach ($this->submissions as $i => [$otherBacklog, $more, $otherMaybeKnown]) {
-                if (
-                    $i > 0
-                    && (\count($jobs) >= self::MAX_BATCH_JOBS || $size >= self::MAX_BATCH_BYTES || $otherBacklog !== $backlog)
-                ) {
+                $isFull = \count($jobs) >= self::MAX_BATCH_JOBS || $size >= self::MAX_BATCH_BYTES;
+                if ($i > 0 && ($isFull || $otherBacklog !== $backlog)) {
                     break;
                 }
                 $maybeKnown = $maybeKnown || $otherMaybeKnown;

@@ -26,10 +26,11 @@ use Spindle\Worker\WorkerCrashedException;
 /** Makes settlements from the ends of runs: a job is done, is retried, is given back, or is dead. */
 final class JobSettlement
 {
-    private const LOST_REASON = 'each of the agents that had it was lost';
+    private const LOST_REASON = 'each agent that ran it was lost';
 
     /** Messages of PHP and {@see PortableTask} when an agent's code has no such class or function. */
-    private const MISSING_CODE_PATTERN = '/^(?:(?:Class|Interface|Trait|Enum) "[^"]+" not found|Call to undefined function |A worker has no )/';
+    private const MISSING_CODE_PATTERN = '/^(?:(?:Class|Interface|Trait|Enum) "[^"]+" not found'
+        . '|Call to undefined function |A worker has no )/';
 
     /** Attempts, at least, for a task that could not be decoded. It has not run, so another agent gets it. */
     private const MIN_UNREADABLE_ATTEMPTS = 2;
@@ -58,7 +59,8 @@ final class JobSettlement
         } catch (\ValueError $unknown) {
             throw TamperedFrameException::of(
                 $delivery->id,
-                "its body, though signed, can't be read here ({$unknown->getMessage()}): is it of another version of Spindle?",
+                "its body is signed, but can't be read ({$unknown->getMessage()}). "
+                    . 'Was it submitted by another version of Spindle?',
             );
         }
     }
@@ -142,7 +144,7 @@ final class JobSettlement
             $outcome,
             $thrown !== null && !$thrown->isA(NoRetry::class),
             $thrown === null
-                ? 'its result can\'t travel'
+                ? 'its result can\'t be serialized'
                 : "{$thrown->class}: {$thrown->message}\n{$thrown->traceAsString()}",
         );
     }
@@ -173,7 +175,7 @@ final class JobSettlement
                     $job->body->timeout,
                 ),
                 true,
-                'it ran for too long',
+                'it exceeded its time limit',
             ),
             $failure instanceof UnserializableException
                 => $this->failedAttempt($job, PortableOutcome::refused($failure), false, $failure->getMessage()),

@@ -218,7 +218,7 @@ final class QueueClient
 
                 return null;
             }
-        } catch (\FiberError $blocked) { // of the future, which does not wait with Fibers::suspend()
+        } catch (\FiberError $blocked) { // thrown by the future, which does not wait with Fibers::suspend()
             $sending->map(fn() => $this->withdraw([$job->id]))->ignore();
 
             throw CannotWaitException::because($blocked);
@@ -376,7 +376,11 @@ final class QueueClient
     /** Returns the client of this process, also in a fork. */
     private function brokerClient(): BrokerClient
     {
-        return $this->brokerClient->isOfThisProcess() ? $this->brokerClient : $this->brokerClient = BrokerClient::of($this->broker);
+        if (!$this->brokerClient->isOfThisProcess()) {
+            $this->brokerClient = BrokerClient::of($this->broker);
+        }
+
+        return $this->brokerClient;
     }
 
     /** @throws PayloadTooLargeException */

@@ -13,7 +13,7 @@ final class QueueName
         return preg_match('/^[A-Za-z0-9_.-]{1,64}$/D', $name) === 1
             ? $name
             : throw new \ValueError(
-                "The name of a queue has 1 to 64 letters, digits, dots, hyphens and underscores, unlike '{$name}'",
+                "The name of a queue must have 1 to 64 letters, digits, dots, hyphens and underscores, not '{$name}'",
             );
     }
 }

@@ -14,7 +14,7 @@ final class ReconnectBackoff
     /**
      * @template T
      *
-     * @param float             $seconds  for which the request is retried
+     * @param float             $seconds for which the request is retried
      * @param \Closure(bool): T $request the request; gets true if an earlier one may have been done
      *
      * @return T

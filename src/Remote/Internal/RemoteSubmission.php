@@ -37,7 +37,7 @@ final class RemoteSubmission implements OutcomeReceiver
     /** @return Future<mixed> for one call */
     public function future(): Future
     {
-        $future = $this->future ?? throw new \LogicException('It was given away');
+        $future = $this->future ?? throw new \LogicException('The future was returned before');
         $this->future = null;
 
         return $future;

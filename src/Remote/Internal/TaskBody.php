@@ -79,7 +79,7 @@ final class TaskBody
         $head = unpack(self::HEAD_FORMAT, $body);
         $end = self::HEAD_BYTES + $head['size'];
         if (\strlen($body) <= $end) {
-            throw new \ValueError('it ends before its code does');
+            throw new \ValueError('it ends within its code');
         }
 
         return new self(

@@ -28,7 +28,8 @@ final class RedisException extends \RuntimeException implements SpindleException
     {
         return new self(
             'No Redis server is installed: ' . implode(' or ', $names) . ' is in none of ' . implode(', ', $places)
-                . '. On Debian, install the package redis-server, or name the program by TemporaryRedisOptions(binary: ...)',
+                . '. On Debian, install the package redis-server, '
+                . 'or name the program by TemporaryRedisOptions(binary: ...)',
         );
     }
 

@@ -105,7 +105,8 @@ final class TemporaryRedis
     {
         return $this->tlsPort === null
             ? throw new \LogicException(
-                'This temporary Redis has no certificate: give it one by TemporaryRedisOptions(certificate: ..., key: ...)',
+                'This temporary Redis has no certificate: '
+                    . 'give it one by TemporaryRedisOptions(certificate: ..., key: ...)',
             )
             : "rediss://:{$this->password}@127.0.0.1:{$this->tlsPort}";
     }
@@ -142,7 +143,9 @@ final class TemporaryRedis
     public function log(): string
     {
         return RedisException::during(
-            fn(): string => $this->guardian->isDismissed() ? throw ServerException::noLog('the Redis was stopped') : $this->daemon->log(),
+            fn(): string => $this->guardian->isDismissed()
+                ? throw ServerException::noLog('the Redis was stopped')
+                : $this->daemon->log(),
         );
     }
 

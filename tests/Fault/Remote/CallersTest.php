@@ -169,7 +169,7 @@ final class CallersTest extends TestCase
 
         self::assertIsString($failure);
         self::assertStringStartsWith(BrokerUnavailableException::class . ': ', $failure);
-        self::assertStringContainsString('as many files open as it may', $failure);
+        self::assertStringContainsString('limit of open files', $failure);
     }
 
     public function testWhereNothingCanWaitItFailsWithTheReasonAndHarmsNothingElse(): void

@@ -113,12 +113,12 @@ final class ConnectionRefusalsTest extends TestCase
     {
         yield 'a wrong password' => [
             'wrong password',
-            ['does not accept who asks', 'put the user and the password into SPINDLE_BROKER'],
+            ['does not accept the user or the password', 'put the user and the password into SPINDLE_BROKER'],
         ];
-        yield 'a database that it has not' => ['database', ['DB index is out of range', 'the number of the database']];
+        yield 'a database that it has not' => ['database', ['DB index is out of range', 'the database number']];
         yield 'a certificate that is not trusted' => [
             'untrusted',
-            ['TLS fails', 'certificate verify failed', 'one that is trusted'],
+            ['TLS fails', 'certificate verify failed', 'that its certificate is trusted'],
         ];
         yield 'no scripts' => ['-evalsha', ['evalsha', 'docs/reference/remote.md']];
         yield 'no hashes' => ['-hset -get', ['docs/reference/remote.md']];
@@ -152,7 +152,7 @@ final class ConnectionRefusalsTest extends TestCase
     /** @return iterable<string, array{string, list<string>}> */
     public static function mismatches(): iterable
     {
-        yield 'without TLS where it is asked for' => ['plain peer', ['TLS, for which there is a port of its own']];
+        yield 'without TLS where it is asked for' => ['plain peer', ['TLS, which usually has its own port']];
         yield 'with TLS where it is not asked for' => ['plain caller', ['rediss://']];
     }
 
@@ -174,7 +174,7 @@ final class ConnectionRefusalsTest extends TestCase
         );
         $failure = self::thrown((new RedisBroker($address, $tls->withPeerName('redis.test')))->tier(...));
         self::assertInstanceOf(BrokerRefusedException::class, $failure);
-        self::assertSays(['redis.test', 'one that is trusted'], $failure->getMessage());
+        self::assertSays(['redis.test', 'that its certificate is trusted'], $failure->getMessage());
     }
 
     public function testAUserThatIsGivenWhatItLackedIsLetIn(): void

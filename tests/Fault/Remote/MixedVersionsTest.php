@@ -130,7 +130,7 @@ final class MixedVersionsTest extends TestCase
         $redis->command('HSET', "spindle:{{$this->queue()}}:jobs", $id, $newer);
         $this->agent($this->queue());
         self::assertSame(8, $executor->submit(static fn(): int => 8)->await());
-        $told = 'it is of version ' . ($version + 1) . ', and this is version ' . $version;
+        $told = 'it has format version ' . ($version + 1) . ', and this process reads version ' . $version;
         try {
             $executor->attach($id)->await();
             self::fail('Nobody here can read it');

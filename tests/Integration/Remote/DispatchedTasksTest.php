@@ -217,7 +217,7 @@ final class DispatchedTasksTest extends TestCase
     public function testAnIdThatIsNotThereIsTold(): void
     {
         $this->expectException(JobLostException::class);
-        $this->expectExceptionMessage('knows nothing of the job nobody');
+        $this->expectExceptionMessage('does not have the job nobody');
         $this->executor()->attach('nobody')->await();
     }
 
@@ -230,7 +230,7 @@ final class DispatchedTasksTest extends TestCase
             try {
                 $executor->attach($id);
             } catch (\ValueError $error) {
-                self::assertStringContainsString('The id of a job has', $error->getMessage());
+                self::assertStringContainsString('The id of a job must have', $error->getMessage());
                 ++$refused;
             }
         }
@@ -341,7 +341,7 @@ final class DispatchedTasksTest extends TestCase
             20.0,
         );
         $this->expectException(TamperedFrameException::class);
-        $this->expectExceptionMessage('is it of another version of Spindle?');
+        $this->expectExceptionMessage('Was it submitted by another version of Spindle?');
         $executor->attach('odd-1')->await();
     }
 
@@ -389,7 +389,7 @@ final class DispatchedTasksTest extends TestCase
         $result = $executor->submit(static fn(): string => str_repeat('x', 16 << 20))->await();
         self::assertTrue($result === str_repeat('x', 16 << 20), 'a result may have as many bytes as the limit');
         $this->expectException(ResultTooLargeException::class);
-        $this->expectExceptionMessage('has 16777217 bytes, and its agent passes on 16777216 at most');
+        $this->expectExceptionMessage('has 16777217 bytes. The limit of its agent is 16777216');
         $executor->submit(static fn(): string => str_repeat('x', (16 << 20) + 1))->await();
     }
 
@@ -404,7 +404,7 @@ final class DispatchedTasksTest extends TestCase
             $executor->submit(static fn(): string => str_repeat('x', 1 << 20))->await(new TimeoutCancellation(10));
             self::fail('It arrived');
         } catch (ResultTooLargeException $refused) {
-            self::assertStringContainsString('passes on 100000 at most', $refused->getMessage());
+            self::assertStringContainsString('The limit of its agent is 100000', $refused->getMessage());
         } finally {
             $stop->cancel();
             $running->await();
@@ -551,7 +551,7 @@ final class DispatchedTasksTest extends TestCase
             $executor->dispatch(static fn(): int => \strlen($text));
             self::fail('It is too large');
         } catch (PayloadTooLargeException $tooLarge) {
-            self::assertStringContainsString('takes 1000 at most', $tooLarge->getMessage());
+            self::assertStringContainsString('The limit is 1000 ', $tooLarge->getMessage());
         }
         Eventually::holds(
             fn(): bool => (new RedisBroker(Redis::shared()->address()))->statistics($this->queue)['waiting'] === 0,

@@ -46,7 +46,7 @@ final class AddressTest extends TestCase
     {
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessageMatches(
-            '/^(The address of a broker is|What follows the host in the address of a broker is) (?!.*s3cr3t)/',
+            '/^(The address of a broker must be|The path in the address of a broker must be) (?!.*s3cr3t)/',
         );
         Address::parse($text);
     }

@@ -88,7 +88,8 @@ final class FrameTest extends TestCase
     {
         $this->expectException(TamperedFrameException::class);
         $this->expectExceptionMessage(
-            'The frame of the job id is refused: it is not signed with a key that is known here, for this job of this queue',
+            'The frame of the job id was refused: '
+                . 'it is not signed for this job and queue with a key of this process\'s key file',
         );
         Frame::open(new Keys([str_repeat('other', 8)]), Frame::OUTCOME, 'queue', 'id', self::seal());
     }
@@ -132,7 +133,7 @@ final class FrameTest extends TestCase
         $frame[0] = "\2";
 
         $this->expectException(TamperedFrameException::class);
-        $this->expectExceptionMessage('it is of version 2, and this is version 1');
+        $this->expectExceptionMessage('it has format version 2, and this process reads version 1');
         Frame::open(self::keys(), Frame::OUTCOME, 'queue', 'id', $frame);
     }
 
@@ -147,7 +148,7 @@ final class FrameTest extends TestCase
             Frame::open(self::keys(), $kind, $queue, $id, $frame);
             self::fail("It is opened though {$why}");
         } catch (TamperedFrameException $refused) {
-            self::assertStringStartsWith("The frame of the job {$id} is refused: ", $refused->getMessage());
+            self::assertStringStartsWith("The frame of the job {$id} was refused: ", $refused->getMessage());
         }
     }
 

@@ -50,7 +50,7 @@ final class JobTest extends TestCase
     {
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage(
-            'The id of a job has 1 to 128 printable characters of ASCII, not all of them digits',
+            'The id of a job must have 1 to 128 printable ASCII characters, not all of them digits',
         );
         new Job($id, 'frame');
     }
@@ -77,7 +77,7 @@ final class JobTest extends TestCase
         self::assertSame(128, \strlen((new Job('id', 'frame', str_repeat("\0", 128)))->key));
 
         $this->expectException(\ValueError::class);
-        $this->expectExceptionMessage('The key of a job has at most 128 bytes');
+        $this->expectExceptionMessage('The key of a job must have at most 128 bytes');
         new Job('id', 'frame', str_repeat('a', 129));
     }
 
@@ -88,7 +88,7 @@ final class JobTest extends TestCase
 
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage(
-            'The delay of a job is from 0 to 31,622,400 seconds, which is a year of 366 days, not ',
+            'The delay of a job must be from 0 to 31,622,400 seconds (366 days), not ',
         );
         new Job('id', 'frame', delay: $delay);
     }

@@ -92,7 +92,8 @@ final class KeysTest extends TestCase
 
         $this->expectException(KeyFileException::class);
         $this->expectExceptionMessage(\sprintf(
-            "Others than its owner can get at the key file '%s' (its mode is %04o): make new keys, and set the mode to 0600",
+            "Users other than the owner can access the key file '%s' (mode %04o). "
+                . 'Create new keys, and set the mode to 0600.',
             $file,
             $mode,
         ));
@@ -111,7 +112,8 @@ final class KeysTest extends TestCase
     {
         $this->expectException(KeyFileException::class);
         $this->expectExceptionMessage(
-            "The key file '{$this->path('none')}' can't be read; make one with: (umask 077; head -c 32 /dev/urandom | base64 > spindle.key)",
+            "The key file '{$this->path('none')}' can't be read. "
+                . 'Create one: (umask 077; head -c 32 /dev/urandom | base64 > spindle.key)',
         );
         Keys::fromFile($this->path('none'));
     }
@@ -127,7 +129,7 @@ final class KeysTest extends TestCase
     public function testAFileWithoutASecretIsRefused(): void
     {
         $this->expectException(KeyFileException::class);
-        $this->expectExceptionMessage('There is no key; make one with:');
+        $this->expectExceptionMessage('No key was found. Create one:');
         Keys::fromFile($this->file('keys', "# soon\n\n   \n", 0o600));
     }
 
@@ -138,7 +140,7 @@ final class KeysTest extends TestCase
                 new Keys($secrets);
                 self::fail('It is taken');
             } catch (KeyFileException $refused) {
-                self::assertStringStartsWith('A key has less than 32 bytes; make one with:', $refused->getMessage());
+                self::assertStringStartsWith('A key has less than 32 bytes. Create one:', $refused->getMessage());
                 self::assertStringNotContainsString(
                     substr(self::ONE, 1),
                     $refused->getMessage() . $refused->getTraceAsString(),
@@ -149,7 +151,7 @@ final class KeysTest extends TestCase
 
     public function testTheAdviceMakesAFileThatIsTaken(): void
     {
-        self::assertSame(1, preg_match('/make one with: (\(.*\))$/D', KeyFileException::none()->getMessage(), $advice));
+        self::assertSame(1, preg_match('/Create one: (\(.*\))$/D', KeyFileException::none()->getMessage(), $advice));
         exec('cd ' . escapeshellarg($this->path()) . " && {$advice[1]}", result_code: $code);
 
         self::assertSame(0, $code);
@@ -172,7 +174,7 @@ final class KeysTest extends TestCase
 
         $this->expectException(KeyFileException::class);
         $this->expectExceptionMessage(
-            'SPINDLE_KEY_FILE does not name the file with the keys that sign what is sent to the broker; make one with:',
+            'No key file is given: set SPINDLE_KEY_FILE to the file with the keys that sign jobs and outcomes. Create one:',
         );
         Keys::fromEnvironment();
     }

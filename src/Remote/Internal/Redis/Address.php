@@ -40,11 +40,13 @@ final class Address
         };
         if (!$isAddress || isset($parts['query']) || isset($parts['fragment'])) {
             throw new \ValueError(
-                'The address of a broker is redis://:password@host:port/database, rediss:// for TLS, or unix://:password@/path/of/the/socket; a password\'s special characters are percent-encoded',
+                'The address of a broker must be redis://:password@host:port/database, rediss:// for TLS, '
+                    . 'or unix://:password@/path/of/the/socket, '
+                    . 'with special characters of the password percent-encoded',
             );
         }
         if ($scheme !== 'unix' && preg_match('~^(/\d*)?$~D', $path) !== 1) {
-            throw new \ValueError('What follows the host in the address of a broker is the number of a database');
+            throw new \ValueError('The path in the address of a broker must be a database number');
         }
 
         return new self(

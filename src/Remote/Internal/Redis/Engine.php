@@ -110,7 +110,7 @@ final class Engine
             self::load($connection);
         }
 
-        return $this->tier ?? throw new \LogicException('It is known when there is a connection');
+        return $this->tier ?? throw new \LogicException('The tier is known once a connection is open');
     }
 
     /**
@@ -245,7 +245,7 @@ final class Engine
         } catch (\Throwable $failure) {
             if ($failure instanceof EngineError) { // for example, too many clients
                 $failure = BrokerUnavailableException::at((string) $this->address, $failure->getMessage(), $failure);
-            } elseif ($failure instanceof \FiberError) { // of Amp, which opens the socket
+            } elseif ($failure instanceof \FiberError) { // thrown by Amp, which opens the socket
                 $failure = CannotWaitException::because($failure);
             }
             $deferred->error($failure);
@@ -316,7 +316,7 @@ final class Engine
         if (($settings['appendonly'] ?? '') !== 'yes') {
             throw BrokerRefusedException::at(
                 $where,
-                'it keeps no append-only file, so that a crash would lose jobs',
+                'it has no append-only file, so a crash would lose jobs',
                 'set "appendonly yes"',
             );
         }
@@ -324,7 +324,7 @@ final class Engine
         if ($policy !== 'noeviction') {
             throw BrokerRefusedException::at(
                 $where,
-                "its maxmemory-policy is {$policy}, so that it would throw jobs away when its memory is full",
+                "its maxmemory-policy is {$policy}, so it would drop jobs when its memory is full",
                 'set "maxmemory-policy noeviction"',
             );
         }
@@ -333,7 +333,7 @@ final class Engine
             'always' => ($settings['no-appendfsync-on-rewrite'] ?? '') === 'no' ? Tier::Durable : Tier::Fast,
             'no' => throw BrokerRefusedException::at(
                 $where,
-                'it leaves it to the system when jobs get to the disk',
+                'its appendfsync is no, so the system decides when jobs are written to disk',
                 'set "appendfsync everysec", or "appendfsync always" for the durable tier',
             ),
             default => Tier::Fast,

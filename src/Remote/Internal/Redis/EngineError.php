@@ -10,13 +10,13 @@ final class EngineError extends \RuntimeException
     /** Temporary errors, after which a retry may help. Values explain errors whose own text does not. */
     private const TEMPORARY_ERRORS = [
         'LOADING' => null,
-        'READONLY' => 'it is a replica, which takes nothing in',
+        'READONLY' => 'it is a replica, which accepts no jobs',
         'MASTERDOWN' => null,
         'CLUSTERDOWN' => null,
         'TRYAGAIN' => null,
         'BUSY' => null,
-        'OOM' => 'its memory is full: have more agents work, or raise its maxmemory',
-        'MISCONF' => 'it can\'t write to its disk: make room there',
+        'OOM' => 'its memory is full; start more agents, delete dead letters, or raise its maxmemory',
+        'MISCONF' => 'it can\'t write to its disk; free space there',
         'NOREPLICAS' => null,
         'UNBLOCKED' => null,
     ];

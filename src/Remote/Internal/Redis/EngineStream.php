@@ -59,8 +59,10 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         $this->process = (int) getmypid();
         stream_set_read_buffer($socket, 0);
         $weak = \WeakReference::create($this);
-        $this->readable = EventLoop::disable(EventLoop::onReadable($socket, static fn() => $weak->get()?->onReadable()));
-        $this->writable = EventLoop::disable(EventLoop::onWritable($socket, static fn() => $weak->get()?->onWritable()));
+        $onReadable = static fn() => $weak->get()?->onReadable();
+        $onWritable = static fn() => $weak->get()?->onWritable();
+        $this->readable = EventLoop::disable(EventLoop::onReadable($socket, $onReadable));
+        $this->writable = EventLoop::disable(EventLoop::onWritable($socket, $onWritable));
     }
 
     public function __destruct()
@@ -295,6 +297,6 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
 
     private static function unsupported(): \RuntimeException
     {
-        return new \RuntimeException('A connection has no position');
+        return new \RuntimeException('A connection can\'t be read as a whole and has no position');
     }
 }

@@ -39,7 +39,7 @@ final class Mailbox
 
     /**
      * @param \Closure(MailboxMessage): void $onMessage
-     * @param \Closure(): void       $onOpen
+     * @param \Closure(): void               $onOpen
      */
     public function __construct(
         private readonly Engine $engine,

@@ -32,7 +32,9 @@ final class RedisConnection
     /** Seconds between two checks for a late answer. */
     private const CHECK_INTERVAL = 0.5;
 
-    /** ECONNREFUSED. */
+    private const TLS_ADVICE = 'if it speaks only TLS, use an address that begins with rediss://';
+
+    /** Error number of a refused connection. */
     private const ECONNREFUSED = 111;
 
     /** @var array<int, self> connections with waiting fibers, which may be referenced by nothing else */
@@ -69,7 +71,7 @@ final class RedisConnection
     public function __destruct()
     {
         $this->waiting = new \SplQueue(); // waiting fibers reference this, so at the end of the process none is left
-        $this->close('the connection was let go');
+        $this->close('the connection was released');
     }
 
     /**
@@ -94,14 +96,14 @@ final class RedisConnection
                 throw new \LogicException('A socket of the system is a resource');
             }
             if ($address->tls) {
-                $late = 'no answer to TLS, for which there is a port of its own,';
+                $late = 'no answer to TLS, which usually has its own port,';
                 $socket->setupTls($deadline);
             }
         } catch (TlsException $failure) {
             throw BrokerRefusedException::at(
                 (string) $address,
                 'TLS fails: ' . preg_replace('/\s+/', ' ', $failure->getMessage()),
-                'check that the engine listens with TLS there, and that its certificate is one that is trusted',
+                'check that the engine listens with TLS there, and that its certificate is trusted',
                 $failure,
             );
         } catch (ConnectException $failure) {
@@ -111,7 +113,7 @@ final class RedisConnection
                 str_contains(
                     $failure->getMessage(),
                     'Unknown error',
-                ) => 'no socket can be made; does this process have as many files open as it may (ulimit -n)?',
+                ) => 'no socket could be created; has this process reached its limit of open files (ulimit -n)?',
                 default => $failure->getMessage(),
             };
 
@@ -149,7 +151,7 @@ final class RedisConnection
                 ? BrokerRefusedException::at(
                     (string) $this->address,
                     $error->getMessage(),
-                    'correct the number of the database in its address',
+                    'correct the database number in the address',
                     $error,
                 )
                 : BrokerUnavailableException::at((string) $this->address, $error->getMessage(), $error);
@@ -294,8 +296,8 @@ final class RedisConnection
             $this->close(
                 $isCut
                     ? $this->stream->failure()
-                    . ($this->hasAnswered ? '' : ' before its first answer: if it speaks only TLS, the address begins with rediss://')
-                    : 'it does not speak the protocol of Redis, or only over TLS, for which an address begins with rediss://',
+                    . ($this->hasAnswered ? '' : ' before its first answer; ' . self::TLS_ADVICE)
+                    : 'its answer is not in the protocol of Redis; ' . self::TLS_ADVICE,
             );
         }
     }
@@ -323,7 +325,7 @@ final class RedisConnection
                 || str_contains($error->getMessage(), 'AUTH <password>')
                 => BrokerRefusedException::at(
                     $where,
-                    "it does not accept who asks ({$error->getMessage()})",
+                    "it does not accept the user or the password ({$error->getMessage()})",
                     'put the user and the password into SPINDLE_BROKER, as redis://user:password@host',
                     $error,
                 ),

@@ -13,7 +13,8 @@ final class Configuration
 {
     /** Settings that Spindle sets itself. */
     public const ITS_OWN = [
-        'bind', 'daemonize', 'dir', 'logfile', 'pidfile', 'port', 'proc-title-template', 'requirepass', 'supervised', 'tls-cert-file',
+        'bind', 'daemonize', 'dir', 'logfile', 'pidfile', 'port', 'proc-title-template', 'requirepass', 'supervised',
+        'tls-cert-file',
         'tls-key-file', 'tls-port', 'unixsocket', 'unixsocketperm',
     ];
 
