@@ -24,6 +24,6 @@ final class AuthenticationException extends \RuntimeException implements Postgre
     /** @internal */
     public static function at(string $host, string $why, ?string $sqlState = null, ?\Throwable $previous = null): self
     {
-        return new self("PostgreSQL at {$host} was reached, but the login failed: {$why}", $sqlState, $previous);
+        return new self("Could not log in to PostgreSQL at {$host}: {$why}", $sqlState, $previous);
     }
 }

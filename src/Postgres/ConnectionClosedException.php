@@ -15,12 +15,12 @@ final class ConnectionClosedException extends \RuntimeException implements Postg
     /** @internal */
     public static function connection(): self
     {
-        return new self('The connection to PostgreSQL is closed; open another');
+        return new self('The connection to PostgreSQL is closed. Open another one');
     }
 
     /** @internal */
     public static function pool(): self
     {
-        return new self('The pool of connections to PostgreSQL is closed; create another');
+        return new self('The pool of PostgreSQL connections is closed. Create another one');
     }
 }

@@ -25,7 +25,7 @@ final class ConnectionFailedException extends \RuntimeException implements Postg
      */
     public static function everywhere(array $reasons, ?string $sqlState = null, ?\Throwable $previous = null): self
     {
-        return new self('No connection to PostgreSQL: ' . implode('; ', $reasons), $sqlState, $previous);
+        return new self('Could not connect to PostgreSQL: ' . implode('; ', $reasons), $sqlState, $previous);
     }
 
     /**
@@ -35,6 +35,6 @@ final class ConnectionFailedException extends \RuntimeException implements Postg
      */
     public static function cancelNotSent(string $why, ?\Throwable $previous = null): self
     {
-        return new self("PostgreSQL could not be asked to cancel the query: {$why}", null, $previous);
+        return new self("Could not send a cancel request to PostgreSQL: {$why}", null, $previous);
     }
 }

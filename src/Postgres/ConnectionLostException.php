@@ -20,8 +20,12 @@ class ConnectionLostException extends \RuntimeException implements PostgresExcep
      *
      * @param string $reason what happened, as a clause
      */
-    final public static function while(string $reason, ?\Throwable $previous = null, #[\SensitiveParameter] ?ServerError $error = null): self
-    {
+    final public static function while(
+        string $reason,
+        ?\Throwable $previous = null,
+        #[\SensitiveParameter]
+        ?ServerError $error = null,
+    ): self {
         return new self("The connection to PostgreSQL was lost: {$reason}", $error?->sqlState(), $previous);
     }
 
@@ -35,7 +39,7 @@ class ConnectionLostException extends \RuntimeException implements PostgresExcep
     final public static function committing(self|ConnectionClosedException $loss): CommitUnknownException
     {
         return new CommitUnknownException(
-            "Whether the transaction was committed is not known. {$loss->getMessage()}",
+            "It is unknown whether the transaction was committed. {$loss->getMessage()}",
             $loss instanceof self ? $loss->sqlState : null,
             $loss,
         );

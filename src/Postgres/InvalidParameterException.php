@@ -41,20 +41,21 @@ final class InvalidParameterException extends \InvalidArgumentException implemen
     /** @internal */
     public static function count(int $given, int $wanted): self
     {
-        return new self("The statement has {$wanted} parameters, and {$given} were given");
+        return new self("The statement needs {$wanted} parameters, but {$given} were given");
     }
 
     /** @internal */
     public static function columnCount(int $given, int $wanted): self
     {
-        return new self("A row has {$wanted} columns, and {$given} values were given");
+        return new self("A row needs {$wanted} values, but {$given} were given");
     }
 
     /** @internal */
     public static function tooLarge(int $bytes): self
     {
         return new self(
-            "The parameters take {$bytes} bytes, which is more than a message to PostgreSQL can have. Use COPY, or large objects",
+            "The parameters have {$bytes} bytes, more than fit into a message to PostgreSQL. "
+                . 'Use copyFrom() or large objects',
         );
     }
 

@@ -13,7 +13,7 @@ final readonly class JsonNumber implements \JsonSerializable, \Stringable
     public function __construct(public string $text)
     {
         if (preg_match('/^-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?$/D', $text) !== 1) {
-            throw new \ValueError('The text of a JsonNumber must be a number as JSON has them');
+            throw new \ValueError('The text of a JsonNumber must be a JSON number');
         }
     }
 

@@ -16,7 +16,8 @@ final class MultipleStatementsException extends \InvalidArgumentException implem
     public static function in(string $second, int $position): self
     {
         return new self(
-            "One statement is taken at a time; the second begins at character {$position}: {$second}. Use executeScript() for several",
+            "Only one statement can be executed at a time. A second one begins at character {$position}: {$second}. "
+                . 'Use executeScript() for several statements',
             $second,
         );
     }

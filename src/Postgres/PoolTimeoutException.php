@@ -23,7 +23,7 @@ final class PoolTimeoutException extends \RuntimeException implements PostgresEx
         if ($connections === 0 && $previous !== null) {
             return new self(
                 \sprintf(
-                    'No connection to PostgreSQL could be opened within %s s. The last attempt failed: %s',
+                    'Could not connect to PostgreSQL within %s s. The last attempt failed: %s',
                     round($seconds, 3),
                     $previous->getMessage(),
                 ),
@@ -33,24 +33,26 @@ final class PoolTimeoutException extends \RuntimeException implements PostgresEx
 
         if ($connections === 0) {
             return new self(\sprintf(
-                'No connection to PostgreSQL could be opened within %s s: no server has answered yet. Is it running, and can it be reached?',
+                'Could not connect to PostgreSQL within %s s: the server has not answered. '
+                    . 'Is it running, and can this machine reach it?',
                 round($seconds, 3),
             ));
         }
 
         return new self(\sprintf(
-            'No connection to PostgreSQL was free within %s s: all of %d are in use%s, %d more wait. Give connections back sooner, or raise maxConnections or acquireTimeout%s',
+            'No connection of the pool became free within %s s: all %d are in use%s, and %d other calls wait. '
+                . 'Release connections sooner, or raise maxConnections or acquireTimeout%s',
             round($seconds, 3),
             $connections,
-            $opening > 0 ? ", {$opening} are still being opened" : '',
+            $opening > 0 ? ", {$opening} are being opened" : '',
             $waiting,
-            $previous === null ? '' : "; the last that was tried could not be opened: {$previous->getMessage()}",
+            $previous === null ? '' : ". The last attempt to open another one failed: {$previous->getMessage()}",
         ), $previous);
     }
 
     /** @internal */
     public static function full(int $waiting): self
     {
-        return new self("{$waiting} wait for a connection to PostgreSQL already, which is as many as may (maxWaiting)");
+        return new self("{$waiting} calls wait for a connection of the pool already, and maxWaiting allows no more");
     }
 }

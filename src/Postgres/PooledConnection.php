@@ -46,7 +46,7 @@ final class PooledConnection implements PostgresLink
             $this->timer = WeakTimer::after(
                 $leakAfter,
                 $this,
-                static fn(self $self) => $self->report("has not been given back for {$leakAfter} s"),
+                static fn(self $self) => $self->report("was not released within {$leakAfter} s"),
             );
         }
     }
@@ -55,7 +55,7 @@ final class PooledConnection implements PostgresLink
     {
         if ($this->held !== null && $this->held->isOurs()) {
             try {
-                $this->report('was let go without release()');
+                $this->report('was dropped without release()');
             } finally {
                 $this->release();
             }
@@ -148,12 +148,13 @@ final class PooledConnection implements PostgresLink
 
     private function held(): ConnectionSession
     {
-        return $this->held ?? throw new \LogicException('The connection was given back to its pool; acquire() another');
+        return $this->held
+            ?? throw new \LogicException('The connection was released to its pool. Call acquire() for another one');
     }
 
     private function report(string $what): void
     {
-        ($this->warn)("A connection that was borrowed from the pool {$what}; it was borrowed at\n{$this->borrower}");
+        ($this->warn)("A connection that was borrowed from the pool {$what}. It was borrowed at\n{$this->borrower}");
     }
 
     /** Returns the stack trace of the caller of acquire(), without arguments. */

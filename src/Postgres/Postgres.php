@@ -22,7 +22,7 @@ final class Postgres
         return implode('.', array_map(static function (string $one): string {
             if ($one === '' || \strlen($one) > self::MAX_NAME_BYTES || str_contains($one, "\0")) {
                 throw new \ValueError(\sprintf(
-                    'A name in SQL has 1 to %d bytes and no NUL byte: %s',
+                    'An SQL identifier must have 1 to %d bytes and no NUL byte, not: %s',
                     self::MAX_NAME_BYTES,
                     json_encode($one, \JSON_INVALID_UTF8_SUBSTITUTE),
                 ));

@@ -28,18 +28,21 @@ final readonly class PostgresHost implements \Stringable
             || str_contains($host, "\0")
             || !$this->isSocket() && preg_match('~[\0-\x20\x7f]~', $host) === 1
         ) {
-            throw new \ValueError('A host of PostgreSQL must be a name, an IP address or a folder');
+            throw new \ValueError(
+                'The host of a PostgreSQL server must be a name, an IP address or the folder of a socket',
+            );
         }
         if (!$this->isSocket() && strpbrk($host, '@/?#[]') !== false) {
             throw new \ValueError(
-                "A host of PostgreSQL has no '@', '/', '?', '#' or bracket in it: in a URI the user, the password and the folder of a socket are percent-encoded",
+                "The host of a PostgreSQL server must not contain '@', '/', '?', '#' or a bracket. "
+                    . 'In a URI, percent-encode the user, the password and the folder of a socket',
             );
         }
         if ($port < 1 || $port > 65535) {
             throw new \ValueError("A port must be from 1 to 65535, not {$port}");
         }
         if ($address !== null && filter_var($address, \FILTER_VALIDATE_IP) === false) {
-            throw new \ValueError("'{$address}' is no IP address");
+            throw new \ValueError("The address of a PostgreSQL server must be an IP address, not '{$address}'");
         }
     }
 
@@ -54,7 +57,7 @@ final readonly class PostgresHost implements \Stringable
             return new self($text);
         }
         if (preg_match('~^(?:\[([^]]*)]|([^:]*))(?::([0-9]{1,5}))?$~D', $text, $part, \PREG_UNMATCHED_AS_NULL) !== 1) {
-            throw new \ValueError('What is given as a host of PostgreSQL is neither host nor host:port');
+            throw new \ValueError('The host of a PostgreSQL server must have the form host or host:port');
         }
 
         return new self($part[1] ?? $part[2] ?? '', (int) ($part[3] ?? self::DEFAULT_PORT));

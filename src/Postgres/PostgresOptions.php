@@ -132,7 +132,7 @@ final readonly class PostgresOptions
         $values = get_object_vars($this);
         foreach ($changes as $name => $value) {
             if (!\array_key_exists($name, $values)) {
-                throw new \ValueError("PostgresOptions has no value of the name '{$name}'");
+                throw new \ValueError("PostgresOptions has no option '{$name}'");
             }
             // The password is wrapped at once, because an exception's trace contains arguments.
             $values[$name] = $name === 'password' && \is_string($value) ? new \SensitiveParameterValue($value) : $value;
@@ -183,7 +183,7 @@ final readonly class PostgresOptions
         $user = \function_exists('posix_getpwuid') ? posix_getpwuid(posix_geteuid()) : false;
         $name = $user !== false ? $user['name'] : getenv('USER');
         if (!\is_string($name) || $name === '') {
-            throw new \ValueError("The operating system does not tell this user's name: name one for PostgreSQL");
+            throw new \ValueError('The name of this operating system user is unknown. Give the option user');
         }
 
         return $name;
@@ -210,7 +210,7 @@ final readonly class PostgresOptions
         foreach (array_keys($this->settings) as $name) {
             if (preg_match('~^[a-z_][a-z0-9_$]*(?:\.[a-z_][a-z0-9_$]*)*$~iD', "{$name}") !== 1) {
                 throw new \ValueError(
-                    'The option settings has names of PostgreSQL\'s settings for keys, which '
+                    'The keys of the option settings must be names of PostgreSQL settings, which '
                         . json_encode($name, \JSON_INVALID_UTF8_SUBSTITUTE)
                         . ' is not',
                 );
@@ -232,7 +232,7 @@ final readonly class PostgresOptions
         // PostgreSQL's limit is a number of milliseconds in 31 bits.
         if ($this->statementTimeout !== null && $this->statementTimeout > 2_147_483) {
             throw new \ValueError(
-                'The option statementTimeout must be at most 2147483 seconds; null leaves it to the server',
+                'The option statementTimeout must be at most 2147483 seconds, or null for the setting of the server',
             );
         }
         if ($this->statementCache !== null && $this->statementCache < 0) {
@@ -244,10 +244,10 @@ final readonly class PostgresOptions
             );
         }
         if ($this->persistent && $this->driver !== PostgresDriver::ExtPgsql) {
-            throw new \ValueError('The option persistent is of the driver PostgresDriver::ExtPgsql only');
+            throw new \ValueError('The option persistent needs the driver PostgresDriver::ExtPgsql');
         }
         if ($this->authentication === []) {
-            throw new \ValueError('The option authentication must name a method at least');
+            throw new \ValueError('The option authentication must name at least one method');
         }
     }
 
@@ -259,11 +259,11 @@ final readonly class PostgresOptions
             'tlsKey' => $this->tlsKey,
         ] as $name => $file) {
             if ($file !== null && !is_file($file)) {
-                throw new \ValueError("The file '{$file}' of the option {$name} is not there");
+                throw new \ValueError("The file '{$file}' of the option {$name} does not exist");
             }
         }
         if ($this->tlsKey !== null && $this->tlsCertificate === null) {
-            throw new \ValueError('The option tlsKey is of no use without tlsCertificate');
+            throw new \ValueError('The option tlsKey needs the option tlsCertificate');
         }
     }
 }

@@ -19,7 +19,7 @@ final class ProtocolException extends \RuntimeException implements PostgresExcep
      */
     public static function malformed(string $what): self
     {
-        return new self("PostgreSQL's protocol is broken: {$what}");
+        return new self("The server violated PostgreSQL's protocol: {$what}");
     }
 
     /**
@@ -31,21 +31,26 @@ final class ProtocolException extends \RuntimeException implements PostgresExcep
     public static function unexpected(string $type, string $when): self
     {
         return new self(
-            "PostgreSQL's protocol is broken: the server sent a message of type " . self::printable($type) . " {$when}",
+            "The server violated PostgreSQL's protocol: it sent a message of type "
+                . self::printable($type)
+                . " {$when}",
         );
     }
 
     /** @internal */
     public static function notPostgres(string $bytes): self
     {
-        return new self('it answers, but not as PostgreSQL: ' . self::printable(substr($bytes, 0, 60)));
+        return new self(
+            'the server does not speak the protocol of PostgreSQL, it sent: ' . self::printable(substr($bytes, 0, 60)),
+        );
     }
 
     /** @internal */
     public static function encoding(string $encoding): self
     {
         return new self(
-            "client_encoding was changed to {$encoding}, and texts travel as UTF-8. Have the server convert them instead, by convert_to() and convert_from()",
+            "A statement changed client_encoding to {$encoding}, but the client sends and reads UTF-8 only. "
+                . 'Use convert_to() and convert_from() in the statement instead',
         );
     }
 

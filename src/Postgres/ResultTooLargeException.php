@@ -17,7 +17,8 @@ final class ResultTooLargeException extends \RuntimeException implements Postgre
     public static function row(int $bytes, int $limit): self
     {
         return new self(
-            "A row of {$bytes} bytes was not read, because more than {$limit} bytes may not be. Raise maxValueBytes or memory_limit, or select parts of the value by substr()",
+            "A row of {$bytes} bytes exceeds the limit of {$limit} bytes and was not read. "
+                . 'Raise maxValueBytes or memory_limit, or select parts of the value with substr()',
             $limit,
         );
     }
@@ -26,7 +27,8 @@ final class ResultTooLargeException extends \RuntimeException implements Postgre
     public static function result(int $limit): self
     {
         return new self(
-            "The rows of a result take more than {$limit} bytes, which is half of memory_limit. Take stream(), or raise memory_limit",
+            "The rows of a result exceed {$limit} bytes, which is half of memory_limit. "
+                . 'Use stream(), or raise memory_limit',
             $limit,
         );
     }
@@ -35,7 +37,8 @@ final class ResultTooLargeException extends \RuntimeException implements Postgre
     public static function stream(int $limit): self
     {
         return new self(
-            "Another statement waits behind the rows of a stream, and they take more than {$limit} bytes, which is half of memory_limit. Send the other one on another connection",
+            "The rows of a stream exceed {$limit} bytes, which is half of memory_limit. They had to be read ahead, "
+                . 'because another statement waits behind them. Send that statement on another connection',
             $limit,
         );
     }

@@ -75,7 +75,7 @@ final class Transaction implements PostgresLink
         ?Cancellation $cancellation = null,
     ): mixed {
         if ($isolation !== null || $retries !== 0) {
-            throw new \LogicException('An isolation level and retries belong to the outermost transaction');
+            throw new \LogicException('Only the outermost transaction can have an isolation level and retries');
         }
 
         return TransactionRun::nested($this->held, $this->depth + 1, $work, $cancellation);

@@ -10,7 +10,8 @@ final class TransactionAbortedException extends \RuntimeException implements Pos
     private function __construct()
     {
         parent::__construct(
-            'A statement of the transaction failed before, so it was rolled back rather than committed. Put what may fail in a nested transaction()',
+            'The transaction was rolled back instead of committed, because a statement in it had failed. '
+                . 'Run statements that may fail in a nested transaction()',
         );
     }
 

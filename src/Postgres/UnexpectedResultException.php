@@ -15,44 +15,44 @@ final class UnexpectedResultException extends \RuntimeException implements Postg
     /** @internal */
     public static function rows(int $count): self
     {
-        return new self("At most one row was expected, and there are {$count}");
+        return new self("At most one row was expected, but the result has {$count}");
     }
 
     /** @internal */
     public static function noColumns(): self
     {
-        return new self('A value was expected, and the statement gives no rows; use execute() for it');
+        return new self('A value was expected, but the statement returns no rows. Use execute() instead');
     }
 
     /** @internal */
     public static function pairs(int $columns): self
     {
-        return new self("Pairs need two columns, and there are {$columns}");
+        return new self("pairs() needs a result with 2 columns, but this one has {$columns}");
     }
 
     /** @internal */
     public static function noColumn(string $column): self
     {
-        return new self("There is no column \"{$column}\"");
+        return new self("The result has no column \"{$column}\"");
     }
 
     /** @internal */
     public static function key(string $column, string $type): self
     {
-        return new self("A value of the column \"{$column}\" is {$type}, and keys are integers or strings");
+        return new self("A value of the column \"{$column}\" is {$type}, but keys must be integers or strings");
     }
 
     /** @internal */
     public static function twice(string $column): self
     {
-        return new self("Two rows have the same value in the column \"{$column}\": it is no key");
+        return new self("Two rows have the same value in the column \"{$column}\", so it can not be the key");
     }
 
     /** @internal */
     public static function sameName(string $column): self
     {
         return new self(
-            "Two columns are named \"{$column}\"; give one another name with AS, or read them with lists()",
+            "Two columns are named \"{$column}\". Rename one with AS, or read the rows with lists()",
         );
     }
 
@@ -63,6 +63,6 @@ final class UnexpectedResultException extends \RuntimeException implements Postg
      */
     public static function object(string $class, string $reason): self
     {
-        return new self("A row does not become a {$class}: {$reason}");
+        return new self("Could not create a {$class} from a row: {$reason}");
     }
 }

@@ -15,6 +15,6 @@ final class UnsupportedException extends \LogicException implements PostgresExce
     /** @internal */
     public static function with(string $what, string $reason): self
     {
-        return new self("{$what} is not possible with ext-pgsql: {$reason}. Use the native driver");
+        return new self("{$what} is not supported with ext-pgsql: {$reason}. Use the native driver");
     }
 }

@@ -183,7 +183,7 @@ final class BenchCommandTest extends TestCase
             "option --only: 'joins' is not allowed; give all, or some of select, cells, far, unit, update, rows,"
                 . ' parameter, stream, copy, sleep, gaps, cancel, acquire' => ['postgres', '--only', 'joins'],
             "option --fibers: '0' is not allowed; {$number} 1" => ['postgres', '--fibers', '0'],
-            'option --dsn: No connection to PostgreSQL: /nowhere/.s.PGSQL.5432: no such file or directory' => [
+            'option --dsn: Could not connect to PostgreSQL: /nowhere/.s.PGSQL.5432: no such file or directory' => [
                 'postgres',
                 '--dsn',
                 'host=/nowhere port=5432',

@@ -45,6 +45,8 @@ final readonly class Columns
         $formats = array_map(static fn(int $oid): int => isset(self::BINARY_KINDS[$oid]) ? 1 : 0, $oids);
         $this->formats = pack('n*', \count($formats), ...$formats);
         $unique = array_unique($names);
-        $this->duplicateName = \count($unique) === \count($names) ? null : array_values(array_diff_key($names, $unique))[0];
+        $this->duplicateName = \count($unique) === \count($names)
+            ? null
+            : array_values(array_diff_key($names, $unique))[0];
     }
 }

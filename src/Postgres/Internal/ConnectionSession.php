@@ -171,7 +171,7 @@ final class ConnectionSession implements SessionLender
             $this->lock(null, static fn() => null);
         } catch (\LogicException) {
             $this->session->stop();
-            throw new \LogicException('A COPY of the transaction was neither read to its end nor left');
+            throw new \LogicException('A COPY of the transaction was neither read to the end nor left');
         } finally {
             $this->end();
             // Fibers that were waiting for the turn get an exception.
@@ -289,7 +289,7 @@ final class ConnectionSession implements SessionLender
     {
         if (!$this->isOurs()) {
             throw new \LogicException(
-                'A connection to PostgreSQL can not be used in a fork of the process that opened it; open another',
+                'A PostgreSQL connection can not be used in a fork of the process that opened it. Open another one',
             );
         }
     }

@@ -39,7 +39,8 @@ final class CopyRows
     {
         if (preg_match(self::STATEMENT_PATTERN, $sql, $match) !== 1 || $match['options'] !== '') {
             throw new \LogicException(
-                'Rows as arrays go with COPY table FROM STDIN or COPY table (columns) FROM STDIN, without options; give strings in the format that is wanted',
+                'Arrays as rows need COPY table FROM STDIN or COPY table (columns) FROM STDIN, without options. '
+                    . 'For another format, give strings',
             );
         }
 
@@ -59,7 +60,7 @@ final class CopyRows
         for (; $items->valid(); $items->next()) {
             $item = $items->current();
             if (\is_array($item) ? $oids === null : !\is_string($item) || $oids !== null) {
-                throw new \LogicException('The data of a COPY is either all strings or all arrays');
+                throw new \LogicException('The rows of a COPY must be all strings or all arrays');
             }
             yield \is_array($item) ? $types->copyRow($oids, $item) : $item;
         }

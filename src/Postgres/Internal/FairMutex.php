@@ -36,7 +36,7 @@ final class FairMutex
         $cancellation?->throwIfRequested();
         if ($this->isLocked) {
             if ($this->isMine()) {
-                throw new \LogicException("{$this->resource}: this fiber waits for itself");
+                throw new \LogicException("{$this->resource}: this fiber would wait for itself");
             }
             $this->waiting->wait($cancellation, $this->release(...));
         }

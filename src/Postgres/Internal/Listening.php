@@ -56,13 +56,13 @@ final class Listening
     public static function to(SessionFactory $sessionFactory, array $channels, ?Cancellation $cancellation): \Generator
     {
         if ($channels === []) {
-            throw new \ValueError('listen() needs the names of channels');
+            throw new \ValueError('listen() needs the name of a channel');
         }
         foreach ($channels as $channel) {
             // The server truncates longer names, so no notification would ever arrive under the full name.
             if ($channel === '' || \strlen($channel) > self::MAX_CHANNEL_BYTES) {
                 throw new \ValueError(\sprintf(
-                    'The name of a channel has 1 to %d bytes, not %d: %s',
+                    'The name of a channel must have 1 to %d bytes, not %d: %s',
                     self::MAX_CHANNEL_BYTES,
                     \strlen($channel),
                     json_encode($channel, \JSON_INVALID_UTF8_SUBSTITUTE),

@@ -11,7 +11,7 @@ trait NotSerializable
     public function __serialize(): never
     {
         throw new \LogicException(
-            self::class . ' can not be serialized, since it holds a connection: open another where it is needed',
+            self::class . ' can not be serialized, because it has a connection. Open another one where it is needed',
         );
     }
 
@@ -22,6 +22,6 @@ trait NotSerializable
      */
     public function __unserialize(array $data): never
     {
-        throw new \LogicException(self::class . ' can not be unserialized: open a connection instead');
+        throw new \LogicException(self::class . ' can not be unserialized. Open a connection instead');
     }
 }

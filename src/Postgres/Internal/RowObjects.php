@@ -35,7 +35,7 @@ final class RowObjects
     private function __construct(private readonly string $class, private readonly array $columns)
     {
         if (!class_exists($class) || !(new \ReflectionClass($class))->isInstantiable()) {
-            throw UnexpectedResultException::object($class, 'it is no class that can be made by new');
+            throw UnexpectedResultException::object($class, 'it is not a class that can be instantiated');
         }
         $parameters = (new \ReflectionClass($class))->getConstructor()?->getParameters() ?? [];
         foreach ($columns as $index => $column) {
@@ -45,7 +45,7 @@ final class RowObjects
                     $class,
                     \in_array($column, \array_slice($columns, 0, $index), true)
                         ? "two columns are named \"{$column}\""
-                        : "two columns are for the parameter \${$parameter->getName()}",
+                        : "two columns match the parameter \${$parameter->getName()}",
                 );
             }
             $this->places[] = $parameter->getName();
@@ -114,7 +114,8 @@ final class RowObjects
                 if ($infinite !== false && str_contains($error->getMessage(), 'Date')) {
                     throw UnexpectedResultException::object(
                         $this->class,
-                        "a value of the column \"{$this->columns[$infinite]}\" is infinity, which is a float: declare the parameter as DateTimeImmutable|float",
+                        "a value of the column \"{$this->columns[$infinite]}\" is infinity, which is a float. "
+                            . 'Declare the parameter as DateTimeImmutable|float',
                     );
                 }
                 throw UnexpectedResultException::object(
@@ -175,7 +176,7 @@ final class RowObjects
         return (\is_int($value) || \is_string($value) ? $enum::tryFrom($value) : null)
             ?? throw UnexpectedResultException::object(
                 $this->class,
-                "a value of the column \"{$column}\" is none of {$enum}",
+                "a value of the column \"{$column}\" is not a case of {$enum}",
             );
     }
 
@@ -186,7 +187,7 @@ final class RowObjects
             if (!$parameter->isOptional() && !\in_array($parameter->getName(), $this->places, true)) {
                 throw UnexpectedResultException::object(
                     $this->class,
-                    "there is no column for the parameter \${$parameter->getName()} of its constructor",
+                    "the result has no column for the parameter \${$parameter->getName()} of its constructor",
                 );
             }
         }

@@ -55,7 +55,8 @@ final class SessionChanges
 
     private const PREPARED_PATTERN = '~\b(?:PREPARE|DEALLOCATE|DISCARD\s+ALL)\b~i';
 
-    private const UNDO_STATEMENTS = 'SET SESSION AUTHORIZATION DEFAULT; RESET ALL; CLOSE ALL; UNLISTEN *; SELECT pg_catalog.pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES';
+    private const UNDO_STATEMENTS = 'SET SESSION AUTHORIZATION DEFAULT; RESET ALL; CLOSE ALL; UNLISTEN *; '
+        . 'SELECT pg_catalog.pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES';
 
     private bool $any = false;
 

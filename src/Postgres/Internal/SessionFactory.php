@@ -161,7 +161,7 @@ final class SessionFactory
             $opened->stream,
             $opened->tls,
             static function () use ($connector, $opened, $log): void {
-                $log->log('Asking the server to cancel what it works at');
+                $log->log('Sending a cancel request');
                 $connector->cancel($opened);
             },
             $options->readTimeout,
@@ -177,7 +177,9 @@ final class SessionFactory
 
         return new NativeSession(
             $pipeline,
-            new PreparedStatements($options->statementCache ?? ($opened->isPooled ? 0 : PreparedStatements::MAX_STATEMENTS)),
+            new PreparedStatements(
+                $options->statementCache ?? ($opened->isPooled ? 0 : PreparedStatements::MAX_STATEMENTS),
+            ),
             $this->types->of($opened->started),
             $opened->pid,
             new SessionChanges($setup->statements()),

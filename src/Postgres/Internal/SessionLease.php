@@ -224,7 +224,7 @@ final class SessionLease implements Session
     private function session(): Session
     {
         return $this->isOver
-            ? throw new \LogicException('The connection was given back to its pool; acquire() another')
+            ? throw new \LogicException('The connection was released to its pool. Call acquire() for another one')
             : $this->session;
     }
 }

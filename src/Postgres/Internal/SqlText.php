@@ -47,7 +47,7 @@ final class SqlText
     public static function check(string $sql): void
     {
         if (str_contains($sql, "\0")) {
-            throw new \LogicException('A statement of SQL can not hold NUL bytes');
+            throw new \LogicException('An SQL statement must not contain NUL bytes');
         }
     }
 
@@ -75,7 +75,7 @@ final class SqlText
     {
         self::check($sql);
         if (!self::copies($sql, $ends)) {
-            throw new \LogicException(($ends === 'FROM STDIN' ? 'copyFrom()' : 'copyTo()') . " takes a COPY … {$ends}");
+            throw new \LogicException(($ends === 'FROM STDIN' ? 'copyFrom()' : 'copyTo()') . " needs a COPY … {$ends}");
         }
         $second = self::second($sql);
         if ($second !== null) {

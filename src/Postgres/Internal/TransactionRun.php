@@ -45,7 +45,7 @@ final class TransactionRun
         ?Cancellation $cancellation,
     ): mixed {
         if ($retries < 0) {
-            throw new \ValueError("The number of retries is {$retries}; give 0 or more");
+            throw new \ValueError("The number of retries must be 0 or more, not {$retries}");
         }
         $pause = null;
         for ($attempt = 1;; ++$attempt) {
@@ -191,7 +191,8 @@ final class TransactionRun
         if ($session->isOpen() && $session->inFlight() === 0 && $session->transactionStatus() !== 'I') {
             $lender->give($session);
             throw new \LogicException(
-                'A transaction is open that a statement began: it would be ended with this one. Use transaction() for that one too, or end it first',
+                'A statement has begun a transaction on this connection, which this one would end. '
+                    . 'End it first, or use transaction() for both',
             );
         }
 

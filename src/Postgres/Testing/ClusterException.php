@@ -22,14 +22,16 @@ final class ClusterException extends \RuntimeException implements SpindleExcepti
         $wanted = $version === null ? 'PostgreSQL' : "PostgreSQL {$version}";
         $package = $version === null ? 'postgresql' : "postgresql-{$version}";
 
-        return new self("No {$wanted} server is installed: initdb and postgres are in none of " . implode(', ', $places)
-            . ". On Debian, install the package {$package}, or name their directory by TemporaryClusterOptions(binaries: ...)");
+        return new self("No {$wanted} server is installed: initdb and postgres are in none of "
+            . implode(', ', $places)
+            . ". On Debian, install the package {$package}. "
+            . 'Or give their directory: TemporaryClusterOptions(binaries: ...)');
     }
 
     public static function noUser(string $reasons): self
     {
         return new self(
-            'PostgreSQL does not run as root, and no other user can be taken on: run this as another user',
+            'PostgreSQL does not run as root, and this process can not switch to another user. Run it as another user',
             $reasons,
         );
     }

@@ -126,7 +126,9 @@ final class TemporaryCluster
     public function log(): string
     {
         return ClusterException::during(
-            fn(): string => $this->guardian->isDismissed() ? throw ServerException::noLog('the cluster was stopped') : $this->server->log(),
+            fn(): string => $this->guardian->isDismissed()
+                ? throw ServerException::noLog('the cluster was stopped')
+                : $this->server->log(),
         );
     }
 
@@ -201,7 +203,9 @@ final class TemporaryCluster
         float $timeout,
     ): Server {
         $server = new Server($directory, $user->command([
-            "{$binaries}/postgres", '-D', "{$directory}/data", '-k', $directory, '-h', '127.0.0.1', '-p', (string) $port,
+            "{$binaries}/postgres",
+            '-D', "{$directory}/data", '-k', $directory,
+            '-h', '127.0.0.1', '-p', (string) $port,
             '-c', 'cluster_name=' . basename($directory),
         ]));
         $server->start($timeout);

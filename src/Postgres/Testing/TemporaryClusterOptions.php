@@ -33,11 +33,11 @@ final class TemporaryClusterOptions
         public readonly float $timeout = 60.0,
     ) {
         if (($certificate === null) !== ($key === null)) {
-            throw new \ValueError('A certificate and its key are given together or not at all');
+            throw new \ValueError('The options certificate and key need each other');
         }
         if (preg_match('~^(?!pg_|(?:public|none)$)[^\'"\\\\$\x00-\x1F\x7F]{1,63}$~D', $user) !== 1) {
             // PostgreSQL itself reserves some of these names, others confuse initdb.
-            throw new \ValueError("The superuser of a temporary cluster can't be called \"{$user}\"");
+            throw new \ValueError("The superuser of a temporary cluster can not be named \"{$user}\"");
         }
         if (!($timeout > 0)) {
             throw new \ValueError("The timeout must be more than 0 seconds, not {$timeout}");

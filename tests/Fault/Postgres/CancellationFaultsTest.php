@@ -417,7 +417,7 @@ final class CancellationFaultsTest extends TestCase
         $lost = $behind->await();
         self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
         self::assertStringContainsString(
-            'a statement that was cancelled could not be stopped otherwise',
+            'a cancelled statement could not be stopped otherwise',
             $lost->getMessage(),
         );
         self::assertInstanceOf(ConnectionFailedException::class, $lost->getPrevious());
@@ -492,7 +492,7 @@ final class CancellationFaultsTest extends TestCase
 
         $lost = Outcome::of(static fn(): mixed => $connection->query('SELECT 2'));
         self::assertInstanceOf(ConnectionLostException::class, $lost, Outcome::told($lost));
-        self::assertStringContainsString('the server did not stop a statement that was cancelled', $lost->getMessage());
+        self::assertStringContainsString('the server did not stop a cancelled statement', $lost->getMessage());
         unset($connection);
         $server->stop();
     }

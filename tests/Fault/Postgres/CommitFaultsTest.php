@@ -178,7 +178,7 @@ final class CommitFaultsTest extends TestCase
 
                 self::assertInstanceOf(CommitUnknownException::class, $unknown, Outcome::told($unknown));
                 self::assertStringStartsWith(
-                    'Whether the transaction was committed is not known. The connection to PostgreSQL was lost: ',
+                    'It is unknown whether the transaction was committed. The connection to PostgreSQL was lost: ',
                     $unknown->getMessage(),
                 );
                 self::assertInstanceOf(ConnectionLostException::class, $unknown->getPrevious());

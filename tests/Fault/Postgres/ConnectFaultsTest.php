@@ -86,7 +86,7 @@ final class ConnectFaultsTest extends TestCase
         $server = FakeServer::start(static fn(FakeConnection $client) => $client->stall());
         foreach ([
             'the login' => TlsMode::Disable,
-            'the answer to the request for TLS' => TlsMode::Require,
+            'the answer to the TLS request' => TlsMode::Require,
         ] as $for => $tls) {
             self::assertFailure(
                 "no answer within 0.1 s, while waiting for {$for}",
@@ -162,8 +162,8 @@ final class ConnectFaultsTest extends TestCase
 
         self::assertInstanceOf(ConnectionFailedException::class, $failure);
         self::assertSame(
-            "No connection to PostgreSQL: 127.0.0.1:{$closed}: connection refused; "
-            . "127.0.0.1:{$http->port}: it answers, but not as PostgreSQL: 'HTTP/1.1 400 Bad Request\\r\\n\\r\\n'; "
+            "Could not connect to PostgreSQL: 127.0.0.1:{$closed}: connection refused; "
+            . "127.0.0.1:{$http->port}: the server does not speak the protocol of PostgreSQL, it sent: 'HTTP/1.1 400 Bad Request\\r\\n\\r\\n'; "
             . "127.0.0.1:{$full->port}: sorry, too many clients already (53300); "
             . "127.0.0.1:{$starting->port}: the database system is starting up (57P03)",
             $failure->getMessage(),
@@ -224,7 +224,7 @@ final class ConnectFaultsTest extends TestCase
         $server = self::trusting();
         foreach ([TlsMode::Require, TlsMode::VerifyCa, TlsMode::VerifyFull] as $mode) {
             self::assertFailure(
-                "the server does not offer TLS, and '{$mode->value}' was asked for",
+                "the server does not offer TLS, but '{$mode->value}' was requested",
                 self::options($server)->with(['tls' => $mode]),
             );
         }
@@ -245,7 +245,7 @@ final class ConnectFaultsTest extends TestCase
         });
 
         $failure = self::failure(self::options($server)->with(['tls' => TlsMode::VerifyFull]));
-        self::assertStringContainsString('answers the request for TLS with an error', $failure->getMessage());
+        self::assertStringContainsString('answered the TLS request with an error', $failure->getMessage());
         self::assertStringNotContainsString('example.com', $failure->getMessage());
         $server->stop();
     }
@@ -259,7 +259,7 @@ final class ConnectFaultsTest extends TestCase
         });
 
         self::assertFailure(
-            "it answers, but not as PostgreSQL: 'HTTP/1.1 400",
+            "does not speak the protocol of PostgreSQL, it sent: 'HTTP/1.1 400",
             self::options($server)->with(['tls' => TlsMode::Prefer]),
         );
         $server->stop();
@@ -275,7 +275,7 @@ final class ConnectFaultsTest extends TestCase
         });
 
         self::assertFailure(
-            'bytes that are not encrypted follow',
+            'unencrypted bytes followed',
             self::options($server)->with(['tls' => TlsMode::Require]),
         );
         $server->stop();
@@ -364,10 +364,10 @@ final class ConnectFaultsTest extends TestCase
     /** @return iterable<string, array{string, string}> */
     public static function impostors(): iterable
     {
-        yield 'another signature' => ['signature', 'did not prove that it knows the password'];
-        yield 'no signature' => ['none', 'did not prove that it knows the password'];
+        yield 'another signature' => ['signature', 'It may be an impostor'];
+        yield 'no signature' => ['none', 'It may be an impostor'];
         yield 'an absurd number of iterations' => ['iterations', '999999999 SCRAM iterations'];
-        yield 'a nonce of another exchange' => ['nonce', "answers another client's message"];
+        yield 'a nonce of another exchange' => ['nonce', 'does not match this client'];
     }
 
     #[DataProvider('impostors')]
@@ -561,7 +561,7 @@ final class ConnectFaultsTest extends TestCase
             ))->cancel(self::session($server->port, tls: true));
             self::fail('It was sent');
         } catch (ConnectionFailedException $failure) {
-            self::assertStringContainsString('does not offer it for the request', $failure->getMessage());
+            self::assertStringContainsString('does not offer TLS for the cancel request', $failure->getMessage());
         }
         $server->stop();
     }

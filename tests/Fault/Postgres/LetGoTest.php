@@ -426,7 +426,7 @@ final class LetGoTest extends TestCase
             $outcome = $query->await();
             self::assertContains(
                 $outcome instanceof \Throwable ? $outcome->getMessage() : $outcome,
-                [1, 'The pool of connections to PostgreSQL is closed; create another'],
+                [1, 'The pool of PostgreSQL connections is closed. Create another one'],
             );
         }
         $this->assertGone();

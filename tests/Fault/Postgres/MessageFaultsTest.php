@@ -101,7 +101,7 @@ final class MessageFaultsTest extends TestCase
     #[DataProvider('malformedAsides')]
     public function testWhatMayComeAtAnyTimeHasToBeWhole(string $message): void
     {
-        $this->assertEndsIdle($message, "PostgreSQL's protocol is broken");
+        $this->assertEndsIdle($message, "violated PostgreSQL's protocol");
         self::assertBroken($this->outcome(Message::parseComplete() . $message));
         self::assertBroken($this->outcome(
             Answers::first(self::COLUMNS, ['1', 'x']),
@@ -483,7 +483,7 @@ final class MessageFaultsTest extends TestCase
         self::assertBroken($outcome->getPrevious(), $reason);
     }
 
-    private static function assertBroken(mixed $outcome, string $reason = "PostgreSQL's protocol is broken"): void
+    private static function assertBroken(mixed $outcome, string $reason = "violated PostgreSQL's protocol"): void
     {
         self::assertInstanceOf(ConnectionLostException::class, $outcome, Outcome::told($outcome));
         self::assertInstanceOf(ProtocolException::class, $outcome->getPrevious(), Outcome::told($outcome));

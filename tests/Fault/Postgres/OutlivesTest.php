@@ -180,7 +180,7 @@ final class OutlivesTest extends TestCase
         ] as $work) {
             $told = Outcome::of($work);
             self::assertInstanceOf(\LogicException::class, $told, Outcome::told($told));
-            self::assertStringContainsString('A transaction is open that a statement began', $told->getMessage());
+            self::assertStringContainsString('A statement has begun a transaction', $told->getMessage());
         }
         $connection->query('ROLLBACK');
 

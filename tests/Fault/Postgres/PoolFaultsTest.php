@@ -106,7 +106,7 @@ final class PoolFaultsTest extends TestCase
         foreach ($outcomes as $outcome) {
             self::assertInstanceOf(PoolTimeoutException::class, $outcome, Outcome::told($outcome));
             self::assertStringContainsString(
-                "The last attempt failed: No connection to PostgreSQL: {$server->host}:{$server->port}: {$message}",
+                "The last attempt failed: Could not connect to PostgreSQL: {$server->host}:{$server->port}: {$message}",
                 $outcome->getMessage(),
             );
             $previous = $outcome->getPrevious();
@@ -127,7 +127,7 @@ final class PoolFaultsTest extends TestCase
         $outcome = Outcome::of(static fn(): mixed => $pool->acquire());
 
         self::assertInstanceOf(PoolTimeoutException::class, $outcome, Outcome::told($outcome));
-        self::assertStringContainsString('no server has answered yet', $outcome->getMessage());
+        self::assertStringContainsString('the server has not answered', $outcome->getMessage());
         $pool->close();
         unset($pool);
         $server->stop();
@@ -455,13 +455,13 @@ final class PoolFaultsTest extends TestCase
         $held = $pool->acquire();
         $line = __LINE__ - 1;
         Eventually::holds(fn(): bool => $this->warnings !== [], 'it is reported');
-        self::assertStringContainsString('has not been given back for 0.1 s', $this->warnings[0]);
+        self::assertStringContainsString('was not released within 0.1 s', $this->warnings[0]);
         self::assertStringContainsString(__FILE__ . ":{$line}", $this->warnings[0]);
         self::assertSame(1, $held->query('SELECT 1')->value(), 'it is still his');
 
         unset($held);
         self::assertCount(2, $this->warnings);
-        self::assertStringContainsString('was let go without release()', $this->warnings[1]);
+        self::assertStringContainsString('was dropped without release()', $this->warnings[1]);
         self::assertStringContainsString(__FILE__ . ":{$line}", $this->warnings[1]);
         self::assertSame(2, $pool->query('SELECT 2')->value());
         self::assertSame(1, $pool->stats()->opened);

@@ -128,7 +128,7 @@ final class ProcessFaultsTest extends TestCase
         self::assertStringStartsWith('Amp\CancelledException', $told['cancelled']);
         self::assertIsString($told['after the cancellation']);
         self::assertStringContainsString(
-            'a statement that was cancelled could not be stopped otherwise',
+            'a cancelled statement could not be stopped otherwise',
             $told['after the cancellation'],
         );
         self::assertSame('6', $told['pool then']);

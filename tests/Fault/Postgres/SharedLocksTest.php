@@ -128,7 +128,7 @@ final class SharedLocksTest extends TestCase
             $transaction->execute("LOCK {$this->table}");
             $reads = [Async::run($read), Async::run($read)];
             Eventually::holds(
-                static fn(): bool => substr_count($journal->text(), 'to cancel') >= 7,
+                static fn(): bool => substr_count($journal->text(), 'cancel request') >= 7,
                 'each gave way three times',
                 self::ENDS_WITHIN,
             );
@@ -147,7 +147,7 @@ final class SharedLocksTest extends TestCase
 
             public function log(mixed $level, string|\Stringable $message, array $context = []): void
             {
-                $this->asked += str_contains((string) $message, 'to cancel') ? 1 : 0;
+                $this->asked += str_contains((string) $message, 'cancel request') ? 1 : 0;
             }
         };
         $options = PostgresOptions::of(

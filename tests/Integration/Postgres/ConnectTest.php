@@ -190,7 +190,7 @@ final class ConnectTest extends TestCase
         ))->connect();
 
         self::assertSame($cluster->host, $session->host->host);
-        self::assertSame(["No connection to PostgreSQL at {$this->path('.s.PGSQL.1')}: {reason}"], $steps->steps);
+        self::assertSame(["Could not connect to PostgreSQL at {$this->path('.s.PGSQL.1')}: {reason}"], $steps->steps);
         self::end($session);
     }
 
@@ -258,9 +258,9 @@ final class ConnectTest extends TestCase
             self::assertSame($standby->host, $connect($target->value, $primary, $standby), $target->value);
         }
         self::assertSame($primary->host, $connect('prefer-standby', $primary));
-        self::assertStringContainsString("it is a primary, and 'standby' was asked for", $connect('standby', $primary));
+        self::assertStringContainsString("the server is a primary, but 'standby' was requested", $connect('standby', $primary));
         self::assertStringContainsString(
-            "it is a standby, and 'read-write' was asked for",
+            "the server is a standby, but 'read-write' was requested",
             $connect('read-write', $standby),
         );
         $standby->stop();

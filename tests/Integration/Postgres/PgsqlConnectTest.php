@@ -122,7 +122,7 @@ final class PgsqlConnectTest extends TestCase
     {
         $cluster = Cluster::shared();
         $this->expectException(AuthenticationException::class);
-        $this->expectExceptionMessage('asks for a password of the user');
+        $this->expectExceptionMessage('requests the password of the user');
         self::open("host=127.0.0.1 port={$cluster->port} user={$cluster->user} dbname=postgres passfile=/no/file");
     }
 
@@ -178,7 +178,7 @@ final class PgsqlConnectTest extends TestCase
         self::assertTrue(self::open($cluster->dsn(), targetSession: TargetSession::Primary)->isOpen());
         self::assertTrue(self::open($cluster->dsn(), targetSession: TargetSession::PreferStandby)->isOpen());
         $this->expectException(ConnectionFailedException::class);
-        $this->expectExceptionMessage("it is a primary, and 'standby' was asked for");
+        $this->expectExceptionMessage("the server is a primary, but 'standby' was requested");
         self::open($cluster->dsn(), targetSession: TargetSession::Standby);
     }
 

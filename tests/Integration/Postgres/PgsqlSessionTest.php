@@ -295,7 +295,7 @@ final class PgsqlSessionTest extends TestCase
             $session->query('SELECT 1');
             self::fail('It was answered');
         } catch (ConnectionLostException $loss) {
-            self::assertStringContainsString('no byte came within 0.1 s', $loss->getMessage());
+            self::assertStringContainsString('the server sent nothing within 0.1 s', $loss->getMessage());
         }
         $proxy->stop();
     }

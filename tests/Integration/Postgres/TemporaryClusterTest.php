@@ -113,7 +113,7 @@ final class TemporaryClusterTest extends TestCase
                 self::fail("{$user} is taken");
             } catch (\ValueError $error) {
                 self::assertSame(
-                    "The superuser of a temporary cluster can't be called \"{$user}\"",
+                    "The superuser of a temporary cluster can not be named \"{$user}\"",
                     $error->getMessage(),
                 );
             }
@@ -235,7 +235,7 @@ final class TemporaryClusterTest extends TestCase
         $this->expectException(ClusterException::class);
         $this->expectExceptionMessage('No PostgreSQL 8 server is installed');
         $this->expectExceptionMessage(
-            'On Debian, install the package postgresql-8, or name their directory by TemporaryClusterOptions(binaries: ...)',
+            'On Debian, install the package postgresql-8. Or give their directory: TemporaryClusterOptions(binaries: ...)',
         );
         TemporaryCluster::start([], new TemporaryClusterOptions(version: 8));
     }
@@ -244,7 +244,7 @@ final class TemporaryClusterTest extends TestCase
     {
         $this->expectException(ClusterException::class);
         $this->expectExceptionMessage(
-            "initdb and postgres are in none of {$this->path()}. On Debian, install the package postgresql,",
+            "initdb and postgres are in none of {$this->path()}. On Debian, install the package postgresql.",
         );
         TemporaryCluster::start([], new TemporaryClusterOptions(binaries: $this->path()));
     }

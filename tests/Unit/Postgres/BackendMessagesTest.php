@@ -87,7 +87,7 @@ final class BackendMessagesTest extends TestCase
                 default => BackendMessages::parameterStatus($payload),
             };
         } catch (ProtocolException $thrown) {
-            self::assertStringContainsString('protocol is broken', $thrown->getMessage());
+            self::assertStringContainsString("violated PostgreSQL's protocol", $thrown->getMessage());
 
             return;
         }

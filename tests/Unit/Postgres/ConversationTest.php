@@ -239,7 +239,7 @@ final class ConversationTest extends TestCase
                 $conversation->receive($bytes);
                 self::fail("Not refused: {$name}");
             } catch (ProtocolException $thrown) {
-                self::assertStringContainsString('protocol is broken', $thrown->getMessage(), $name);
+                self::assertStringContainsString("violated PostgreSQL's protocol", $thrown->getMessage(), $name);
             }
         }
         foreach ([

@@ -151,7 +151,7 @@ final class CopyRowsTest extends TestCase
                 iterator_to_array(CopyRows::of('COPY t FROM STDIN', $input, new Types(), static fn(): array => [self::INT]));
                 self::fail('Not refused: ' . json_encode($input));
             } catch (\LogicException $thrown) {
-                self::assertStringContainsString('either all strings or all arrays', $thrown->getMessage());
+                self::assertStringContainsString('must be all strings or all arrays', $thrown->getMessage());
             }
         }
     }

@@ -73,7 +73,7 @@ final class FairMutexTest extends TestCase
                     $turn->acquire();
                     self::fail('It waits');
                 } catch (\LogicException $thrown) {
-                    self::assertSame('The connection is busy: this fiber waits for itself', $thrown->getMessage());
+                    self::assertSame('The connection is busy: this fiber would wait for itself', $thrown->getMessage());
                 }
                 $turn->release();
             });

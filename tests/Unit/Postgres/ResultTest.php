@@ -103,7 +103,7 @@ final class ResultTest extends TestCase
         $two = self::of(['a' => self::INT], $rows([['1'], ['2']]), 2);
         $twice = self::of(['a' => self::INT, 'b' => self::INT], $rows([['1', '2']]), 1, ['a', 'a']);
         foreach ([
-            'there are 2' => [$two->one(...), $two->value(...)],
+            'the result has 2' => [$two->one(...), $two->value(...)],
             '"a"' => [$twice->one(...), $twice->all(...)],
         ] as $message => $methods) {
             foreach ($methods as $method) {

@@ -25,7 +25,7 @@ final class CommandLineOptions
             $pair = $word === '-c' ? array_shift($words) ?? '' : (string) preg_replace('~^(?:-c|--)~', '', $word);
             if (!str_starts_with($word, '-c') && !str_starts_with($word, '--') || !str_contains($pair, '=')) {
                 throw new \ValueError(
-                    "The options of PostgreSQL are settings here, as '-c name=value', which "
+                    "The key 'options' of a PostgreSQL DSN can only have settings such as '-c name=value', which "
                         . json_encode($word, \JSON_INVALID_UTF8_SUBSTITUTE)
                         . ' is not',
                 );

@@ -33,7 +33,7 @@ final class ConnectionAttempts
     public function add(Endpoint|PostgresHost $where, AttemptFailedException|ProtocolException $failure): void
     {
         $this->logger?->debug(
-            'No connection to PostgreSQL at {where}: {reason}',
+            'Could not connect to PostgreSQL at {where}: {reason}',
             ['where' => (string) $where, 'reason' => $failure->getMessage()],
         );
         $this->reasons[] = "{$where}: {$failure->getMessage()}";

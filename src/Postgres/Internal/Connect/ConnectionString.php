@@ -17,7 +17,9 @@ final class ConnectionString
         (?: / (?<dbname> [^?@]*+ ) )?
         (?: \? (?<query> .*+ ) )? $~sxD';
 
-    private const PAIR_PATTERN = '~\G \s* (?<key> [^\s=]++ ) \s* = \s* (?: \' (?<quoted> (?: [^\'\\\\] | \\\\. )*+ ) \' (?= \s | $ ) | (?<plain> (?: [^\s\'\\\\] | \\\\. ) (?: [^\s\\\\] | \\\\. )*+ )?+ (?= \s | $ ) ) \s*~sxD';
+    private const PAIR_PATTERN = '~\G \s* (?<key> [^\s=]++ ) \s* = \s* (?:'
+        . ' \' (?<quoted> (?: [^\'\\\\] | \\\\. )*+ ) \' (?= \s | $ )'
+        . ' | (?<plain> (?: [^\s\'\\\\] | \\\\. ) (?: [^\s\\\\] | \\\\. )*+ )?+ (?= \s | $ ) ) \s*~sxD';
 
     /**
      * @return array<string, string> values by libpq's keywords
@@ -27,13 +29,13 @@ final class ConnectionString
     public static function parse(#[\SensitiveParameter] string $text): array
     {
         if (str_contains($text, "\0")) {
-            throw new \ValueError('There is a NUL byte in the connection string of PostgreSQL');
+            throw new \ValueError('The PostgreSQL DSN contains a NUL byte');
         }
         if (preg_match('~^postgres(?:ql)?://~', $text) === 1) {
             return self::uri($text);
         }
         if (preg_match('~^[a-z][a-z0-9+.-]*://~i', $text) === 1) {
-            throw new \ValueError('A URI of PostgreSQL begins with postgres:// or postgresql://');
+            throw new \ValueError('A PostgreSQL URI must begin with postgres:// or postgresql://');
         }
 
         return self::pairs($text);
@@ -44,7 +46,8 @@ final class ConnectionString
     {
         if (preg_match(self::URI_PATTERN, $uri, $part, \PREG_UNMATCHED_AS_NULL) !== 1) {
             throw new \ValueError(
-                "The URI of PostgreSQL can't be understood: a '/', '?', '@', ':' or '#' in a user's name or a password is written as %2F, %3F, %40, %3A or %23",
+                "The PostgreSQL URI is malformed. In a user name or a password, write '/', '?', '@', ':' and '#' "
+                    . 'as %2F, %3F, %40, %3A and %23',
             );
         }
         $values = self::hosts($part['hosts']);
@@ -71,7 +74,8 @@ final class ConnectionString
                 \PREG_UNMATCHED_AS_NULL,
             ) !== 1) {
                 throw new \ValueError(
-                    "A host in the URI of PostgreSQL can't be understood: it is host, host:port or [IPv6]:port; a '/', '?', '@', ':' or '#' in a password is written as %2F, %3F, %40, %3A or %23",
+                    'A host in the PostgreSQL URI is malformed. It must be host, host:port or [IPv6]:port. '
+                        . "In a password, write '/', '?', '@', ':' and '#' as %2F, %3F, %40, %3A and %23",
                 );
             }
             $hosts[] = self::decode($part['v6'] ?? $part['name'] ?? '', 'host');
@@ -92,7 +96,8 @@ final class ConnectionString
             $parts = explode('=', $pair);
             if (\count($parts) !== 2 || $parts[0] === '') {
                 throw new \ValueError(
-                    "The query of the URI of PostgreSQL is made of key=value, with '&' between; an '=' or '&' in a value is written as %3D or %26",
+                    "The query of the PostgreSQL URI must be key=value pairs with '&' between them. "
+                        . "In a value, write '=' and '&' as %3D and %26",
                 );
             }
             $key = self::decode($parts[0], 'query');
@@ -111,7 +116,7 @@ final class ConnectionString
     {
         if (preg_match('~%(?![0-9a-f]{2})|%00~i', $text) === 1) {
             throw new \ValueError(
-                "In the URI of PostgreSQL the percent-encoding of '{$key}' is broken: a '%' is written as %25",
+                "In the PostgreSQL URI, '{$key}' has an invalid percent-encoding. Write '%' as %25",
             );
         }
 
@@ -126,8 +131,8 @@ final class ConnectionString
             if (preg_match(self::PAIR_PATTERN, $text, $part, \PREG_UNMATCHED_AS_NULL, $at) !== 1) {
                 $after = array_key_last($values);
                 throw new \ValueError(
-                    'The connection string of PostgreSQL is neither a URI nor made of key=value pairs'
-                        . ($after === null ? '' : "; what follows '{$after}' can't be understood"),
+                    'The PostgreSQL DSN is neither a URI nor a list of key=value pairs'
+                        . ($after === null ? '' : ": the text after '{$after}' is malformed"),
                 );
             }
             $values[$part['key']] = (string) preg_replace('~\\\\(.)~s', '$1', $part['quoted'] ?? $part['plain'] ?? '');

@@ -58,10 +58,10 @@ final class Connector
             );
             if ($session->tls && !$socket->isEncrypted()) {
                 throw AttemptFailedException::because(
-                    'the session is encrypted, and the server does not offer it for the request',
+                    'the connection is encrypted, but the server does not offer TLS for the cancel request',
                 );
             }
-            $for = 'it to take the request';
+            $for = 'the cancel request';
             if (!$socket->write(Messages::cancel($session->pid, $session->secretKey()), $deadline, $for)) {
                 throw AttemptFailedException::because('the server closed the connection');
             }
@@ -120,13 +120,13 @@ final class Connector
             $mode = $mode === TlsMode::Prefer
                 ? TlsMode::Disable
                 : throw AttemptFailedException::because(
-                    "encryption was asked for ('{$mode->value}'), and takes ext-openssl",
+                    "encryption was requested ('{$mode->value}'), but ext-openssl is missing",
                 );
         }
         $tls = new Tls($mode, $endpoint->host, $this->options);
         $socket = Socket::open($endpoint, $tls->context(), $deadline);
         if ($mode !== TlsMode::Disable && !$socket->secure($tls, $deadline) && $mode !== TlsMode::Prefer) {
-            throw AttemptFailedException::because("the server does not offer TLS, and '{$mode->value}' was asked for");
+            throw AttemptFailedException::because("the server does not offer TLS, but '{$mode->value}' was requested");
         }
 
         return $socket;

@@ -53,6 +53,8 @@ final class DnsLookup
             $records,
         )));
 
-        return $ips !== [] ? $ips : throw AttemptFailedException::because("the look-up gave no address of '{$name}'");
+        return $ips !== []
+            ? $ips
+            : throw AttemptFailedException::because("the look-up of '{$name}' returned no address");
     }
 }

@@ -88,14 +88,14 @@ final class Keywords
             }
             if (isset(self::FIXED_VALUES[$key])) {
                 throw new \ValueError(
-                    "In the connection string of PostgreSQL '{$key}' can only be "
+                    "In a PostgreSQL DSN, '{$key}' must be "
                         . implode(' or ', self::FIXED_VALUES[$key])
-                        . " here, not '{$value}'",
+                        . ", not '{$value}'",
                 );
             }
             if (!isset(self::ENVIRONMENT_VARIABLES[$key]) && $key !== 'fallback_application_name') {
                 throw new \ValueError(
-                    "The key '{$key}' in the connection string of PostgreSQL is not known; these are: "
+                    "The key '{$key}' in the PostgreSQL DSN is unknown. Known keys are: "
                         . implode(', ', array_keys(self::ENVIRONMENT_VARIABLES)),
                 );
             }
@@ -111,7 +111,7 @@ final class Keywords
     {
         // The service would name the host. An error is better than connecting to another host silently.
         if (!isset($values['host']) && !isset($values['hostaddr']) && (string) getenv('PGSERVICE') !== '') {
-            throw new \ValueError('PGSERVICE names a service, but service files are not read here: give the host');
+            throw new \ValueError('PGSERVICE names a service, but service files are not supported. Give the host');
         }
         foreach (self::ENVIRONMENT_VARIABLES as $key => $name) {
             // Host and address must come from the same source.
@@ -148,7 +148,8 @@ final class Keywords
             || \count($ports) > 1 && \count($ports) !== \count($hosts)
         ) {
             throw new \ValueError(
-                'The lists host, hostaddr and port of PostgreSQL must be of one length; one port alone is for all hosts',
+                'In a PostgreSQL DSN, the lists host, hostaddr and port must have the same length. '
+                    . 'A single port applies to all hosts',
             );
         }
 
@@ -169,7 +170,7 @@ final class Keywords
     {
         if (preg_match('~^\s*([0-9]{1,5})?\s*$~D', $text, $part) !== 1) {
             throw new \ValueError(
-                'A port of PostgreSQL must be a number from 1 to 65535, not '
+                'The port of a PostgreSQL server must be a number from 1 to 65535, not '
                     . json_encode($text, \JSON_INVALID_UTF8_SUBSTITUTE),
             );
         }
@@ -200,7 +201,7 @@ final class Keywords
 
         return $enum::tryFrom($values[$key])
             ?? throw new \ValueError(
-                "For PostgreSQL '{$key}' must be "
+                "In a PostgreSQL DSN, '{$key}' must be "
                     . implode(' or ', array_column($enum::cases(), 'value'))
                     . ', not '
                     . json_encode($values[$key], \JSON_INVALID_UTF8_SUBSTITUTE),
@@ -214,7 +215,7 @@ final class Keywords
         }
         if (!is_numeric($seconds)) {
             throw new \ValueError(
-                'For PostgreSQL \'connect_timeout\' must be a number of seconds, not '
+                "In a PostgreSQL DSN, 'connect_timeout' must be a number of seconds, not "
                     . json_encode($seconds, \JSON_INVALID_UTF8_SUBSTITUTE),
             );
         }
@@ -248,7 +249,7 @@ final class Keywords
         }
         if ($allowed !== [] && $refused !== []) {
             throw new \ValueError(
-                "For PostgreSQL 'require_auth' lists either methods or, with '!', methods that are refused, not both",
+                "In a PostgreSQL DSN, 'require_auth' must list allowed methods, or refused ones with '!', not both",
             );
         }
 

@@ -33,7 +33,7 @@ final readonly class LoginCredentials
         $password = $this->password?->getValue();
         if (!\is_string($password) || $password === '') {
             throw AttemptFailedException::authentication(
-                "the server asks for a password of the user '{$this->user}', and none is given{$this->advice}",
+                "the server requests the password of the user '{$this->user}', but none is given{$this->advice}",
             );
         }
 
@@ -46,12 +46,12 @@ final readonly class LoginCredentials
         if (!\in_array($method, $this->methods, true)) {
             $allowed = implode(', ', array_column($this->methods, 'value'));
             throw AttemptFailedException::authentication(
-                "the server asks for '{$method->value}' authentication, which is not allowed (allowed: {$allowed})",
+                "the server requests '{$method->value}' authentication, which is not allowed (allowed: {$allowed})",
             );
         }
         if ($this->channelBinding === ChannelBinding::Require && $method !== AuthenticationMethod::Scram) {
             throw AttemptFailedException::authentication(
-                "channel binding is required, and the server asks for '{$method->value}' authentication, which has none",
+                "channel binding is required, but '{$method->value}', which the server requests, does not support it",
             );
         }
     }

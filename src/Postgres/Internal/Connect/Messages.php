@@ -54,7 +54,7 @@ final class Messages
     public static function number(#[\SensitiveParameter] string $payload, int $at = 0): int
     {
         if (\strlen($payload) < $at + 4) {
-            throw ProtocolException::malformed('a message ends where a number has to follow');
+            throw ProtocolException::malformed('a message ended before a number');
         }
         /** @var array{1: int} $number */
         $number = unpack('N', $payload, $at);
@@ -72,7 +72,7 @@ final class Messages
     public static function texts(string $payload): array
     {
         if ($payload === '' || $payload[-1] !== "\0") {
-            throw ProtocolException::malformed('a text does not end with its message');
+            throw ProtocolException::malformed('a text in a message has no end');
         }
 
         return explode("\0", substr($payload, 0, -1));

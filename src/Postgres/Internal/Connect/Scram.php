@@ -66,13 +66,13 @@ final class Scram
         if ($credentials->channelBinding === ChannelBinding::Require) {
             throw AttemptFailedException::authentication('channel binding is required, and ' . match (true) {
                 !$credentials->tls => 'the connection is not encrypted',
-                !$can => "the server's certificate has no hash that it could be bound to",
+                !$can => "the server's certificate has no hash for it",
                 default => 'the server does not offer it',
             });
         }
         if (!\in_array(self::PLAIN, $offered, true)) {
             throw AttemptFailedException::authentication(
-                'the server offers no SASL mechanism that is known: ' . implode(
+                'the server offers only unknown SASL mechanisms: ' . implode(
                     ', ',
                     array_map(
                         static fn(string $name): string => addcslashes(substr($name, 0, 40), "\0..\37\177..\377"),
@@ -100,20 +100,19 @@ final class Scram
             $serverFirst,
             $part,
         ) !== 1) {
-            throw AttemptFailedException::authentication("the server's SCRAM challenge can't be understood");
+            throw AttemptFailedException::authentication("the server's SCRAM challenge is malformed");
         }
         if (!str_starts_with($part['nonce'], $this->clientNonce) || $part['nonce'] === $this->clientNonce) {
             throw AttemptFailedException::authentication(
-                "the server's SCRAM challenge answers another client's message",
+                "the server's SCRAM challenge does not match this client's message",
             );
         }
         if (\strlen($part['iterations']) > 9 || (int) $part['iterations'] > self::MAX_ITERATIONS) {
             throw AttemptFailedException::authentication(
-                'the server asks for '
+                'the server requests '
                     . substr($part['iterations'], 0, 20)
-                    . ' SCRAM iterations, and at most '
-                    . self::MAX_ITERATIONS
-                    . ' are made',
+                    . ' SCRAM iterations, but the limit is '
+                    . self::MAX_ITERATIONS,
             );
         }
         $salt = base64_decode($part['salt'], true);
@@ -151,7 +150,7 @@ final class Scram
     {
         if (preg_match('~^e=([^,]*)~', $serverFinal, $part) === 1) {
             throw AttemptFailedException::authentication(
-                'the server broke the SCRAM exchange off: '
+                'the server aborted the SCRAM login: '
                     . addcslashes(substr($part[1], 0, 100), "\0..\37\177..\377"),
             );
         }
@@ -164,7 +163,7 @@ final class Scram
             || !hash_equals($this->expectedSignature, $signature)
         ) {
             throw AttemptFailedException::authentication(
-                'the server did not prove that it knows the password: something else may stand in its place',
+                'the server did not prove that it knows the password. It may be an impostor',
             );
         }
     }

@@ -10,7 +10,8 @@ use Spindle\Postgres\TargetSession;
 /** Statements that set up a session. Poolers refuse unknown parameters in the startup message. */
 final class SessionSetup
 {
-    private const ROLE_QUERY = "select pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only')";
+    private const ROLE_QUERY = 'select pg_catalog.pg_is_in_recovery(), '
+        . "pg_catalog.current_setting('transaction_read_only')";
 
     /** Milliseconds after which a busy server checks whether the client is still connected. */
     private const CHECK_INTERVAL_MILLISECONDS = '2000';
@@ -127,7 +128,7 @@ final class SessionSetup
         };
         if (!$suits) {
             $is = $isStandby ? 'a standby' : 'a primary' . ($isReadOnly ? ' whose transactions are read-only' : '');
-            throw AttemptFailedException::unsuitable("it is {$is}, and '{$this->target->value}' was asked for");
+            throw AttemptFailedException::unsuitable("the server is {$is}, but '{$this->target->value}' was requested");
         }
     }
 
@@ -151,7 +152,8 @@ final class SessionSetup
     {
         [$condition, $value] = self::SETTING_CORRECTIONS[$name];
 
-        return "case when pg_catalog.pg_backend_pid() = {$pid} and (pg_catalog.current_setting('{$name}') {$condition}) then "
+        return "case when pg_catalog.pg_backend_pid() = {$pid} "
+            . "and (pg_catalog.current_setting('{$name}') {$condition}) then "
             . self::assignment($name, $value)
             . ' end';
     }

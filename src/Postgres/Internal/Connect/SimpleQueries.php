@@ -55,7 +55,7 @@ final class SimpleQueries implements Answers
     {
         $this->received += \strlen($bytes);
         if ($this->received > self::MAX_RECEIVED_BYTES && !$this->isDone()) {
-            throw ProtocolException::malformed('the server sends much, and does not come to the end of its answers');
+            throw ProtocolException::malformed('the server sent too many bytes before the end of its answers');
         }
         $this->buffer->append($bytes);
         while (!$this->isDone() && ($message = $this->buffer->next()) !== null) {
@@ -121,7 +121,7 @@ final class SimpleQueries implements Answers
             if ($length === 0xFFFF_FFFF) {
                 $length = -1;
             } elseif ($length > $size - $at) {
-                throw ProtocolException::malformed('a row is not as long as its values are');
+                throw ProtocolException::malformed('the length of a row differs from that of its values');
             }
             $values[] = $length < 0 ? null : substr($payload, $at, $length);
         }

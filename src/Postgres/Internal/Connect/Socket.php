@@ -63,7 +63,8 @@ final class Socket
         stream_set_read_buffer($stream, 0);
         if (!LoopLimit::allows($stream)) {
             throw AttemptFailedException::because(
-                'the event loop can not wait for a descriptor above 1023, and so many files are open: install one of ext-ev, ext-event and ext-uv, or use several processes',
+                'too many files are open: this event loop only supports descriptors up to 1023. '
+                    . 'Install ext-ev, ext-event or ext-uv, or use several processes',
             );
         }
         $deadline->writable($stream, 'the connection');
@@ -149,21 +150,21 @@ final class Socket
      */
     public function secure(Tls $tls, Deadline $deadline): bool
     {
-        $this->write(Messages::TLS_REQUEST, $deadline, 'the answer to the request for TLS');
+        $this->write(Messages::TLS_REQUEST, $deadline, 'the answer to the TLS request');
         $answer = $this->tlsAnswer($deadline);
         if ($answer === 'N') {
             return false;
         }
         if ($answer === 'E') {
             // The sender is not authenticated, so its message is not shown.
-            throw AttemptFailedException::because('the server answers the request for TLS with an error');
+            throw AttemptFailedException::because('the server answered the TLS request with an error');
         }
         if ($answer !== 'S') {
             throw ProtocolException::notPostgres($answer . stream_get_contents($this->stream(), 100));
         }
         if ((string) stream_socket_recvfrom($this->stream(), 1, \STREAM_PEEK) !== '') {
             throw ProtocolException::malformed(
-                'bytes that are not encrypted follow the answer to the request for TLS: somebody may have put them there',
+                'unencrypted bytes followed the answer to the TLS request. They may be an attack',
             );
         }
         $this->handshake($tls, $deadline);
@@ -215,9 +216,9 @@ final class Socket
                 return $answer;
             }
             if (feof($stream)) {
-                throw AttemptFailedException::because('the server closed the connection when it was asked for TLS');
+                throw AttemptFailedException::because('the server closed the connection after the TLS request');
             }
-            $deadline->readable($stream, 'the answer to the request for TLS');
+            $deadline->readable($stream, 'the answer to the TLS request');
         }
     }
 
@@ -240,7 +241,7 @@ final class Socket
     /** @return resource */
     private function stream()
     {
-        return $this->stream ?? throw new \LogicException('The socket was closed or given away');
+        return $this->stream ?? throw new \LogicException('The socket was closed or released');
     }
 
     /**

@@ -93,7 +93,7 @@ final class Startup
         }
         $this->received += \strlen($bytes);
         if ($this->received > ($this->authenticated ? self::MAX_SETUP_BYTES : self::MAX_LOGIN_BYTES) && !$this->ready) {
-            throw ProtocolException::malformed('the server sends much, and does not come to the end of the login');
+            throw ProtocolException::malformed('the server sent too many bytes before the end of the login');
         }
         $this->buffer->append($bytes);
         $answer = '';
@@ -191,16 +191,17 @@ final class Startup
         };
         if ($this->scram !== null && !$this->verified && $code === 0) {
             throw AttemptFailedException::authentication(
-                'the server says that the login is done, but did not prove that it knows the password: something else may stand in its place',
+                'the server ended the login without a proof that it knows the password. '
+                    . 'It may be an impostor',
             );
         }
         if (!\in_array($code, [0, 3, 5, 10, 11, 12], true)) {
             throw AttemptFailedException::authentication(
-                "the server asks for an authentication that is not known here: {$this->name($code)}",
+                "the server requests an unknown authentication method: {$this->name($code)}",
             );
         }
         if (!\in_array($code, $expected, true)) {
-            throw ProtocolException::unexpected('R', "with {$code}, which is not its turn");
+            throw ProtocolException::unexpected('R', "with {$code} out of turn");
         }
 
         return match ($code) {
@@ -247,7 +248,7 @@ final class Startup
     private function md5(string $salt): string
     {
         if (\strlen($salt) !== 4) {
-            throw ProtocolException::malformed('the salt of an MD5 login must have 4 bytes');
+            throw ProtocolException::malformed('the salt for an MD5 login does not have 4 bytes');
         }
 
         return 'md5' . md5(md5($this->credentials->password() . $this->credentials->user) . $salt);

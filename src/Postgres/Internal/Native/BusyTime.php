@@ -46,6 +46,7 @@ final class BusyTime
         /** @var array<string, int> $usage */
         $usage = getrusage();
 
-        return 1_000_000_000 * ($usage['ru_utime.tv_sec'] + $usage['ru_stime.tv_sec']) + 1_000 * ($usage['ru_utime.tv_usec'] + $usage['ru_stime.tv_usec']);
+        return 1_000_000_000 * ($usage['ru_utime.tv_sec'] + $usage['ru_stime.tv_sec'])
+            + 1_000 * ($usage['ru_utime.tv_usec'] + $usage['ru_stime.tv_usec']);
     }
 }

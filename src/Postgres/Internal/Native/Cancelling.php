@@ -104,7 +104,7 @@ final class Cancelling
                 return;
             }
             if ($seconds > self::MAX_PAUSE_SECONDS) {
-                ($self->onDone)(ConnectionLostException::while('the server did not stop a statement that was cancelled'));
+                ($self->onDone)(ConnectionLostException::while('the server did not stop a cancelled statement'));
             } else {
                 $self->request($seconds * 2);
             }
@@ -125,7 +125,10 @@ final class Cancelling
         try {
             ($this->request)();
         } catch (\Throwable $reason) {
-            $failure = ConnectionLostException::while('a statement that was cancelled could not be stopped otherwise', $reason);
+            $failure = ConnectionLostException::while(
+                'a cancelled statement could not be stopped otherwise',
+                $reason,
+            );
         }
         $this->underWay = false;
         if (

@@ -108,7 +108,9 @@ final class Conversation
         $this->isLarge = $this->isLarge || \strlen($rows) > self::LARGE_ROWS_BYTES;
         if ($exchange->held() > SizeLimits::MIN_BYTES && $exchange->held() > ($limit = SizeLimits::result())) {
             $exchange->refuse(
-                $exchange->isStreamed ? ResultTooLargeException::stream($limit) : ResultTooLargeException::result($limit),
+                $exchange->isStreamed
+                    ? ResultTooLargeException::stream($limit)
+                    : ResultTooLargeException::result($limit),
             );
         }
         if ($exchange->isStreamed) {

@@ -82,7 +82,7 @@ final class Copies
                 throw $exchange->refusal;
             }
             if ($exchange->discarded) {
-                throw new \LogicException('The transaction that this COPY is a part of is over');
+                throw new \LogicException('The transaction of this COPY has ended');
             }
         } finally {
             if ($exchange !== null && $this->pipeline->isOpen()) {
@@ -117,7 +117,7 @@ final class Copies
             }
             $this->end($sql, $exchange, $cancellation);
             throw new \LogicException(
-                $direction === 'G' ? 'copyFrom() takes a COPY … FROM STDIN' : 'copyTo() takes a COPY … TO STDOUT',
+                $direction === 'G' ? 'copyFrom() needs a COPY … FROM STDIN' : 'copyTo() needs a COPY … TO STDOUT',
             );
         }
 

@@ -185,7 +185,7 @@ final class Exchange implements Rows
         foreach ($this->chunks as $index => $messages) {
             $rows = $this->read($messages, $columns, $keys, \PHP_INT_MAX);
             if (\count($rows) !== $this->counts[$index]) {
-                throw ProtocolException::malformed('a row is not as long as its values are');
+                throw ProtocolException::malformed('the length of a row differs from that of its values');
             }
             yield $rows;
         }
@@ -219,7 +219,7 @@ final class Exchange implements Rows
         [$high, $low] = str_split(pack('n', \count($kinds)));
         do {
             if ($messages[$at + 6] !== $low || $messages[$at + 5] !== $high) {
-                throw ProtocolException::malformed('a row has another number of values than there are columns');
+                throw ProtocolException::malformed('the number of values in a row differs from the number of columns');
             }
             $at += 7; // type, length, number of values
             $row = [];
@@ -269,7 +269,7 @@ final class Exchange implements Rows
                 }
             }
             if ($at < $end ? $maxRows > 1 && $messages[$at] !== 'D' : $at > $end) {
-                throw ProtocolException::malformed('a row is not as long as its values are');
+                throw ProtocolException::malformed('the length of a row differs from that of its values');
             }
             $rows[] = $row;
         } while ($at < $end && --$maxRows > 0);

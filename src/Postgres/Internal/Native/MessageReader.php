@@ -128,7 +128,9 @@ final class MessageReader
         $type = $this->buffer[$this->next];
         $length = $this->lengthAt($this->next, $type);
         if ($size - $this->next <= $length) {
-            return $length > SizeLimits::MIN_BYTES && $length > $this->limits->row() ? $this->passOver($type, $length) : '';
+            return $length > SizeLimits::MIN_BYTES && $length > $this->limits->row()
+                ? $this->passOver($type, $length)
+                : '';
         }
         $this->start = $this->next + 5;
         $this->next += $length + 1;

@@ -443,8 +443,8 @@ final class NativeSession implements Session
         if ($exchange->suspended || $exchange->rows > 0 && $columns === null) {
             throw ProtocolException::malformed(
                 $exchange->suspended
-                    ? 'rows were held back that had been asked for'
-                    : 'there are rows of a statement that has none',
+                    ? 'the server held back rows that the client had requested'
+                    : 'the server sent rows for a statement without columns',
             );
         }
 
@@ -663,10 +663,10 @@ final class NativeSession implements Session
         SqlText::check($sql);
         if (SqlText::isCopy($sql)) {
             // The server would read the messages behind a COPY as its data.
-            throw new \LogicException('A COPY is for copyFrom() or copyTo()');
+            throw new \LogicException('A COPY needs copyFrom() or copyTo()');
         }
         if (!array_is_list($parameters)) {
-            throw new \LogicException('Parameters are a list, of which $1 is the first');
+            throw new \LogicException('Parameters must be a list, in which $1 is the first value');
         }
         if (\count($parameters) > FrontendMessages::MAX_PARAMETERS) {
             throw InvalidParameterException::count(\count($parameters), FrontendMessages::MAX_PARAMETERS);
@@ -720,12 +720,12 @@ final class NativeSession implements Session
         if ($error === null) {
             throw new \LogicException(
                 $exchange->copy === 'G'
-                    ? 'A COPY … FROM STDIN is for copyFrom()'
-                    : 'A COPY … TO STDOUT is for copyTo()',
+                    ? 'A COPY … FROM STDIN needs copyFrom()'
+                    : 'A COPY … TO STDOUT needs copyTo()',
             );
         }
         if ($exchange->copy === 'G') {
-            throw new \LogicException('A COPY … FROM STDIN is for copyFrom()');
+            throw new \LogicException('A COPY … FROM STDIN needs copyFrom()');
         }
         if ($exchange->parameters !== null && \count($exchange->parameters) !== \count($parameters)) {
             throw InvalidParameterException::count(\count($parameters), \count($exchange->parameters));

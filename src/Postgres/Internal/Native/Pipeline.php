@@ -126,7 +126,9 @@ final class Pipeline
         $this->conversation = new Conversation($limits);
         $this->outbox = new WriteBuffer();
         $this->waiting = new WaitingCallers();
-        $this->copyMutex = new FairMutex('The connection is busy with a COPY until that is read to its end or left');
+        $this->copyMutex = new FairMutex(
+            'The connection is busy with a COPY until its data are read to the end or the loop is left',
+        );
         $this->lastActivity = hrtime(true);
         if (!$buffered) {
             stream_set_read_buffer($stream, 0);
@@ -440,7 +442,7 @@ final class Pipeline
             if ($rest > 0) {
                 $self->readTimer = $self->startReadTimer($rest);
             } else {
-                $self->end(ConnectionLostException::while(\sprintf('no byte came within %s s', $self->readTimeout)));
+                $self->end(ConnectionLostException::while("the server sent nothing within {$self->readTimeout} s"));
             }
         }));
     }
@@ -495,7 +497,7 @@ final class Pipeline
         if ($this->ownerPid === getmypid()) {
             return false;
         }
-        $this->end(ConnectionLostException::while('it belongs to the process that this one is a fork of'));
+        $this->end(ConnectionLostException::while('this process is a fork of the one that opened it'));
 
         return true;
     }
@@ -639,7 +641,10 @@ final class Pipeline
         }
         $error = $conversation->serverEnd;
         if ($error !== null) {
-            $this->end(ConnectionLostException::while("the server ended it: {$error->message()} (SQLSTATE {$error->sqlState()})", error: $error));
+            $this->end(ConnectionLostException::while(
+                "the server ended it: {$error->message()} (SQLSTATE {$error->sqlState()})",
+                error: $error,
+            ));
         }
     }
 }

@@ -102,7 +102,7 @@ final readonly class Portal
         \Closure $failed,
     ): void {
         if ($exchange->copy !== '') {
-            throw new \LogicException('A COPY is for copyFrom() or copyTo()');
+            throw new \LogicException('A COPY needs copyFrom() or copyTo()');
         }
         if ($exchange->refusal !== null) {
             throw $exchange->refusal;

@@ -77,7 +77,8 @@ final readonly class Preparation
         Exchange $exchange,
         ?Cancellation $cancellation,
     ): PreparedStatement {
-        $parameters = $exchange->parameters ?? throw ProtocolException::malformed('a statement was not described');
+        $parameters = $exchange->parameters
+            ?? throw ProtocolException::malformed('the server did not describe a statement');
         [$names, $oids] = $exchange->description ?? [null, []];
         $isKept = false;
         try {
@@ -132,7 +133,8 @@ final readonly class Preparation
                 throw QueryException::of($exchange->error, Types::QUERY);
             }
         }
-        $names = $exchange->description[0] ?? throw ProtocolException::malformed('a statement was not described');
+        $names = $exchange->description[0]
+            ?? throw ProtocolException::malformed('the server did not describe a statement');
         /** @var list<list<string|null>> $rows */
         $rows = array_merge(
             ...$exchange->batches(

@@ -54,7 +54,9 @@ final class PreparedStatements
     /** Returns a name for the next statement; '' when it is not kept. */
     public function name(string $sql): string
     {
-        return $this->maxStatements === 0 || \strlen($sql) > SqlText::MAX_CACHED_BYTES ? '' : $this->prefix . ++$this->last;
+        return $this->maxStatements === 0 || \strlen($sql) > SqlText::MAX_CACHED_BYTES
+            ? ''
+            : $this->prefix . ++$this->last;
     }
 
     /**

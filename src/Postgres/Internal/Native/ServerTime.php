@@ -45,7 +45,9 @@ final class ServerTime
         $busy = BusyTime::until($now);
         if ($this->tail <= $head && $this->laterWrites === []) {
             [$this->tail, $this->sent, $this->sentBusy] = [$tail, $now, $busy];
-        } elseif ($tail > ($this->laterWrites === [] ? $this->tail : $this->laterWrites[\count($this->laterWrites) - 1][0])) {
+        } elseif (
+            $tail > ($this->laterWrites === [] ? $this->tail : $this->laterWrites[\count($this->laterWrites) - 1][0])
+        ) {
             $this->laterWrites[] = [$tail, $now, $busy];
         }
     }

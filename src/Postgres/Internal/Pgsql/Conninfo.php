@@ -130,7 +130,7 @@ final class Conninfo
 
         throw UnsupportedException::with(
             'Checking a certificate without tlsRootCertificate',
-            'the file of the authorities that this system trusts is not found',
+            'the file with the trusted authorities of this system was not found',
         );
     }
 
@@ -159,10 +159,11 @@ final class Conninfo
             && \in_array(AuthenticationMethod::Password, $allowed, true);
         if (!\in_array(AuthenticationMethod::None, $allowed, true) || !$safe && !$weak) {
             throw UnsupportedException::with(
-                "A login at {$endpoint} by no other method than those allowed",
+                "A login at {$endpoint} with only the allowed methods",
                 'libpq '
                     . self::version()
-                    . " sends the password in whatever form the server asks for. Have the server's certificate checked, allow all methods, take libpq 16",
+                    . " sends the password in whatever form the server requests. Verify the server's certificate, "
+                    . 'allow all methods, or use libpq 16',
             );
         }
 

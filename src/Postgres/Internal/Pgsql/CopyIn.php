@@ -41,7 +41,7 @@ final readonly class CopyIn
         $isSent = false;
         try {
             if (!$call->acceptsData) {
-                throw new \LogicException('copyFrom() takes a COPY … FROM STDIN');
+                throw new \LogicException('copyFrom() needs a COPY … FROM STDIN');
             }
             $this->sendRows($call, $rows, $cancellation);
             $isSent = true;
@@ -104,8 +104,8 @@ final readonly class CopyIn
     {
         if (!Libpq::canCopy() && str_contains($data, "\0")) {
             throw UnsupportedException::with(
-                'COPY with NUL bytes, which its binary format has,',
-                'before PHP 8.4 data end at the first one',
+                'COPY of data with NUL bytes, such as its binary format,',
+                'before PHP 8.4, the extension cuts the data at the first one',
             );
         }
     }

@@ -34,7 +34,8 @@ final class Cursors
         REGEX;
 
     /** Returns CLOSE statements for cursors that still exist: a rollback to a savepoint also removes its cursors. */
-    private const CLOSE_STATEMENTS_QUERY = "SELECT pg_catalog.string_agg('CLOSE ' || name, '; ') FROM pg_catalog.pg_cursors WHERE name = ANY ($1::pg_catalog.text[])";
+    private const CLOSE_STATEMENTS_QUERY = "SELECT pg_catalog.string_agg('CLOSE ' || name, '; ') "
+        . 'FROM pg_catalog.pg_cursors WHERE name = ANY ($1::pg_catalog.text[])';
 
     private int $last = 0;
 

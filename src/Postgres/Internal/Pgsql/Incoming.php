@@ -169,6 +169,9 @@ final class Incoming
     {
         return $error === null
             ? ConnectionLostException::while('the server closed it')
-            : ConnectionLostException::while("the server ended it: {$error->message()} (SQLSTATE {$error->sqlState()})", error: $error);
+            : ConnectionLostException::while(
+                "the server ended it: {$error->message()} (SQLSTATE {$error->sqlState()})",
+                error: $error,
+            );
     }
 }

@@ -20,7 +20,7 @@ final class Libpq
     {
         $socket = pg_socket($connection);
 
-        return $socket !== false ? $socket : throw new \LogicException('ext-pgsql gives no socket');
+        return $socket !== false ? $socket : throw new \LogicException('ext-pgsql returned no socket');
     }
 
     /** Adds SQLSTATEs to error texts, for functions that return nothing else. */
@@ -47,7 +47,7 @@ final class Libpq
 
     public static function noResult(): ProtocolException
     {
-        return ProtocolException::malformed('there is neither a result nor an error');
+        return ProtocolException::malformed('libpq returned neither a result nor an error');
     }
 
     /** Whether PHP can send the data of a COPY unchanged and abort a COPY: since 8.4. */

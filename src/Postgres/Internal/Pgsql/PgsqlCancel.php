@@ -51,10 +51,10 @@ final readonly class PgsqlCancel
      */
     public function __invoke(): void
     {
-        $this->log->log('Asking the server to cancel what it works at');
+        $this->log->log('Sending a cancel request');
         if ($this->pid === null) {
             throw ConnectionFailedException::cancelNotSent(
-                "{$this->endpoint}: there is a pooler between, and only its own protocol could tell it",
+                "{$this->endpoint} is a pooler, which accepts cancel requests only from the native driver",
             );
         }
         try {

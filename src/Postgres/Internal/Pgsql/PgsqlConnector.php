@@ -70,7 +70,9 @@ final class PgsqlConnector
     {
         $conninfo = Conninfo::of($this->options, $endpoint);
         $this->tryLogin($conninfo, $endpoint, $deadline);
-        $persistent = $this->options->persistent ? Persistent::acquire($conninfo, $this->options->connectTimeout) : null;
+        $persistent = $this->options->persistent
+            ? Persistent::acquire($conninfo, $this->options->connectTimeout)
+            : null;
         try {
             $connection = $persistent === null
                 ? $this->open($conninfo, $deadline)
@@ -102,7 +104,9 @@ final class PgsqlConnector
             $persistent?->release();
             $log->log($reason === null ? 'The connection is closed' : $reason->getMessage());
         });
-        $statements = new PgsqlStatements($this->options->statementCache ?? ($isPooled ? 0 : PgsqlStatements::MAX_STATEMENTS));
+        $statements = new PgsqlStatements(
+            $this->options->statementCache ?? ($isPooled ? 0 : PgsqlStatements::MAX_STATEMENTS),
+        );
 
         return new PgsqlSession(
             $handle,
@@ -226,13 +230,13 @@ final class PgsqlConnector
 
         return match (true) {
             str_contains($text, 'no password supplied') => AttemptFailedException::authentication(
-                "the server asks for a password of the user '{$this->options->user}', and none is given",
+                "the server requests the password of the user '{$this->options->user}', but none is given",
             ),
             preg_match(
                 '~authentication method|channel binding|SCRAM|require_auth~i',
                 $text,
             ) === 1 => AttemptFailedException::authentication($text),
-            default => AttemptFailedException::because($text === '' ? 'libpq gives no reason' : $text),
+            default => AttemptFailedException::because($text === '' ? 'libpq reports no reason' : $text),
         };
     }
 }

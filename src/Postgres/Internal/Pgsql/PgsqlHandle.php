@@ -22,7 +22,7 @@ use function Amp\async;
 /**
  * One connection of libpq, driven by the event loop: no call of ext-pgsql blocks here.
  *
- * Several functions need care. pg_connection_busy() makes the connection block again, so {@see self::setNonBlocking()} must
+ * Several functions need care. pg_connection_busy() makes the connection block again, so {@see setNonBlocking()} must
  * precede the next call. pg_get_result() and pg_close() wait for results, and pg_cancel_query() always waits.
  *
  * Only one call may be in progress; callers must ensure that. A cancelled call stays in progress until the server has
@@ -396,7 +396,7 @@ final class PgsqlHandle
         if ($this->ownerPid === getmypid()) {
             return false;
         }
-        $this->end(ConnectionLostException::while('it belongs to the process that this one is a fork of'));
+        $this->end(ConnectionLostException::while('this process is a fork of the one that opened it'));
 
         return true;
     }
@@ -437,7 +437,7 @@ final class PgsqlHandle
             if ($rest > 0) {
                 $self->readTimer = $self->startReadTimer($rest);
             } else {
-                $self->end(ConnectionLostException::while(\sprintf('no byte came within %s s', $self->readTimeout)));
+                $self->end(ConnectionLostException::while("the server sent nothing within {$self->readTimeout} s"));
             }
         }));
     }
@@ -616,7 +616,10 @@ final class PgsqlHandle
         try {
             ($this->stop)();
         } catch (\Throwable $failure) {
-            $this->end(ConnectionLostException::while('a statement that was cancelled could not be stopped otherwise', $failure));
+            $this->end(ConnectionLostException::while(
+                'a cancelled statement could not be stopped otherwise',
+                $failure,
+            ));
         }
         $this->cancelling = false;
         if ($this->endReason !== null) {
@@ -641,7 +644,7 @@ final class PgsqlHandle
                 return;
             }
             if ($seconds > self::MAX_CANCEL_PAUSE_SECONDS) {
-                $self->end(ConnectionLostException::while('the server did not stop a statement that was cancelled'));
+                $self->end(ConnectionLostException::while('the server did not stop a cancelled statement'));
             } else {
                 $self->cancel($call, $seconds * 2);
             }

@@ -33,7 +33,8 @@ final class PgsqlPreparation
     /** Returns the parameters' types. A row without a type means that the statement exists and has no parameters. */
     private const PARAMETER_TYPES_QUERY = <<<'SQL'
         SELECT t.oid FROM pg_catalog.pg_prepared_statements s
-        LEFT JOIN LATERAL pg_catalog.unnest(s.parameter_types::pg_catalog.oid[]) WITH ORDINALITY t (oid, position) ON true
+        LEFT JOIN LATERAL
+            pg_catalog.unnest(s.parameter_types::pg_catalog.oid[]) WITH ORDINALITY t (oid, position) ON true
         WHERE s.name = $1 ORDER BY t.position
         SQL;
 
@@ -92,7 +93,7 @@ final class PgsqlPreparation
         ?Cancellation $cancellation,
     ): PgsqlStatement {
         if (!array_is_list($parameters)) {
-            throw new \LogicException('Parameters are a list, of which $1 is the first');
+            throw new \LogicException('Parameters must be a list, in which $1 is the first value');
         }
         if (\count($parameters) > self::MAX_PARAMETERS) {
             throw InvalidParameterException::count(\count($parameters), self::MAX_PARAMETERS);
@@ -161,7 +162,7 @@ final class PgsqlPreparation
         if ($call->copy !== '') {
             $this->handle->abandon($call, null);
             throw new \LogicException(
-                $call->copy === 'G' ? 'A COPY … FROM STDIN is for copyFrom()' : 'A COPY … TO STDOUT is for copyTo()',
+                $call->copy === 'G' ? 'A COPY … FROM STDIN needs copyFrom()' : 'A COPY … TO STDOUT needs copyTo()',
             );
         }
         $error = $call->error ?? throw Libpq::noResult();
@@ -335,7 +336,11 @@ final class PgsqlPreparation
     {
         $unknown = $this->types->unknown($oids);
         if ($unknown !== [] && $this->handle->status !== 'E') {
-            $this->types->load($this->handle->fetchRows(Types::QUERY, ['{' . implode(',', $unknown) . '}'], $cancellation));
+            $this->types->load($this->handle->fetchRows(
+                Types::QUERY,
+                ['{' . implode(',', $unknown) . '}'],
+                $cancellation,
+            ));
         }
     }
 

@@ -46,7 +46,7 @@ final class PgsqlSession implements Session
         private readonly StatementLog $log,
         private readonly SizeLimits $limits,
     ) {
-        $this->mutex = new FairMutex('The connection does one thing at a time, and waits for the data of a COPY');
+        $this->mutex = new FairMutex('The connection is busy with a COPY, which waits for its data');
         $this->cursors = new Cursors($handle, $preparation, $limits);
     }
 
@@ -130,7 +130,7 @@ final class PgsqlSession implements Session
     public function copyTo(string $sql, ?Cancellation $cancellation): \Generator
     {
         SqlText::checkCopy($sql, 'TO STDOUT');
-        throw UnsupportedException::with('copyTo()', 'PHP has no function that takes the data of a COPY as they come');
+        throw UnsupportedException::with('copyTo()', 'PHP has no function that reads the data of a COPY row by row');
     }
 
     public function script(string $sql, ?Cancellation $cancellation = null, ?TransactionEnds $ends = null): void

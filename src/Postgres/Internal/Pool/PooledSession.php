@@ -87,7 +87,9 @@ final class PooledSession
     public function answersSoon(int $cost): bool
     {
         return !$this->isExclusive && !$this->reserved && ($this->borrowers === 0
-            || $this->borrowers < self::MAX_AVOIDABLE_SHARING && $this->load + $cost <= $this->maxLoad && $this->idleChecks < self::MAX_IDLE_CHECKS + $this->roundTripChecks);
+            || $this->borrowers < self::MAX_AVOIDABLE_SHARING
+            && $this->load + $cost <= $this->maxLoad
+            && $this->idleChecks < self::MAX_IDLE_CHECKS + $this->roundTripChecks);
     }
 
     public function isFree(): bool

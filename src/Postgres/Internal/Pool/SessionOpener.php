@@ -86,10 +86,14 @@ final class SessionOpener
             --$this->opening;
             if (!$this->closed) {
                 $this->failure = $failure;
-                $this->pauseTimer ??= WeakTimer::after(self::RETRY_PAUSE_SECONDS, $this, static function (self $self): void {
-                    $self->pauseTimer = null;
-                    ($self->onPauseOver)();
-                });
+                $this->pauseTimer ??= WeakTimer::after(
+                    self::RETRY_PAUSE_SECONDS,
+                    $this,
+                    static function (self $self): void {
+                        $self->pauseTimer = null;
+                        ($self->onPauseOver)();
+                    },
+                );
                 ($this->onFailed)($failure);
             }
 

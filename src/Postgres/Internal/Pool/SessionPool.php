@@ -169,7 +169,8 @@ final class SessionPool implements SessionLender
     {
         if (!$this->isOurs()) {
             throw new \LogicException(
-                'A pool of connections to PostgreSQL can not be used in a fork of the process that created it; create another',
+                'A pool of PostgreSQL connections can not be used in a fork of the process that created it. '
+                    . 'Create another one',
             );
         }
     }
@@ -187,7 +188,11 @@ final class SessionPool implements SessionLender
             return null;
         }
         $pooled = $this->sessions->shareable($cost);
-        while ($pooled !== null && $pooled->borrowers > 0 && $this->sessions->reserved < $this->queue->exclusive->count) {
+        while (
+            $pooled !== null
+            && $pooled->borrowers > 0
+            && $this->sessions->reserved < $this->queue->exclusive->count
+        ) {
             $this->sessions->reserve($pooled);
             $pooled = $this->sessions->shareable($cost);
         }
@@ -241,7 +246,8 @@ final class SessionPool implements SessionLender
         $waiting = $this->queue->count();
         $open = \count($this->sessions->all);
         // Waiters do not count if a session can be opened for them, or if they can share one that is being tested.
-        if ($waiting - ($this->maxConnections - $open) - ($waiter->isExclusive ? 0 : $this->testing * PooledSession::MAX_SHARING) >= $this->options->maxWaiting) {
+        $willShare = $waiter->isExclusive ? 0 : $this->testing * PooledSession::MAX_SHARING;
+        if ($waiting - ($this->maxConnections - $open) - $willShare >= $this->options->maxWaiting) {
             throw PoolTimeoutException::full($waiting);
         }
         $this->queue->add($waiter);
@@ -407,7 +413,8 @@ final class SessionPool implements SessionLender
 
     private function scheduleStallCheck(): void
     {
-        $this->stallTimer = WeakTimer::after(PooledSession::CHECK_NANOSECONDS / 1e9, $this, static function (self $self): void {
+        $seconds = PooledSession::CHECK_NANOSECONDS / 1e9;
+        $this->stallTimer = WeakTimer::after($seconds, $this, static function (self $self): void {
             $self->stallTimer = null;
             $isShared = false;
             foreach ($self->sessions->all as $pooled) {
@@ -503,8 +510,12 @@ final class SessionPool implements SessionLender
     }
 
     /** Whether an idle session answers a ping. If not, it is dropped. A cancellation does not stop the ping. */
-    private function answersPing(PooledSession $pooled, bool $exclusive, float $seconds, ?Cancellation $cancellation): bool
-    {
+    private function answersPing(
+        PooledSession $pooled,
+        bool $exclusive,
+        float $seconds,
+        ?Cancellation $cancellation,
+    ): bool {
         $pooled->isExclusive = true;
         $this->sessions->unreserve($pooled);
         $shared = $exclusive ? 0 : 1;
@@ -560,7 +571,7 @@ final class SessionPool implements SessionLender
             if ($isLeftOpen) {
                 // The warning comes last, since its callback may need a connection too.
                 ($this->warn)(
-                    'A transaction was left open on a connection that was given back to the pool, and is rolled back',
+                    'A transaction was left open on a connection that was released to the pool. It was rolled back',
                 );
             }
         })->ignore();

@@ -112,7 +112,9 @@ final class WaitQueue
         }
         $exclusive = $this->exclusive->first();
 
-        return $exclusive !== null && ($sharing === null || $exclusive->sequence < $sharing->sequence) ? $exclusive : $sharing;
+        return $exclusive !== null && ($sharing === null || $exclusive->sequence < $sharing->sequence)
+            ? $exclusive
+            : $sharing;
     }
 
     /** Fails all waiters. */

@@ -126,7 +126,7 @@ final readonly class ArrayType implements TakesLists
         $dimensions = 1;
         while (!$this->element instanceof TakesLists && \is_array($value = reset($value))) {
             if (++$dimensions > self::MAX_DIMENSIONS) {
-                throw UnencodableException::of($value, 'an array has six dimensions at most');
+                throw UnencodableException::of($value, 'an array has at most six dimensions');
             }
         }
 
@@ -148,7 +148,7 @@ final readonly class ArrayType implements TakesLists
             if ($dimensions > 1) {
                 $texts[] = \is_array($element)
                     ? $this->write($element, $dimensions - 1)
-                    : throw UnencodableException::of($element, 'it stands beside lists');
+                    : throw UnencodableException::of($element, 'its siblings are lists');
             } else {
                 $texts[] = $this->element($element);
             }

@@ -15,7 +15,8 @@ use Spindle\Postgres\ProtocolException;
  */
 final readonly class DateTimeType implements Type
 {
-    private const ISO_PATTERN = '/^(\d{4,7})-(\d\d)-(\d\d)(?: (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?([+-]\d\d(?::\d\d){0,2})?)?( BC)?$/D';
+    private const ISO_PATTERN = '/^(\d{4,7})-(\d\d)-(\d\d)'
+        . '(?: (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?([+-]\d\d(?::\d\d){0,2})?)?( BC)?$/D';
 
     private \DateTimeZone $utc;
 
@@ -77,7 +78,8 @@ final readonly class DateTimeType implements Type
     private function unusual(#[\SensitiveParameter] string $text): \DateTimeImmutable|float
     {
         if (preg_match(self::ISO_PATTERN, $text, $parts, \PREG_UNMATCHED_AS_NULL) !== 1) {
-            return Scalar::infinity($text) ?? throw ProtocolException::value($this->name, 'it takes DateStyle ISO');
+            return Scalar::infinity($text)
+                ?? throw ProtocolException::value($this->name, 'the setting DateStyle must be ISO');
         }
         [, $year, $month, $day, $hour, $minute, $second, $fraction, $offset, $beforeChrist] = $parts;
 

@@ -12,7 +12,8 @@ use Spindle\Postgres\ProtocolException;
  */
 final readonly class IntervalType implements Type
 {
-    private const POSTGRES_PATTERN = '/^(?=.)(?:([+-]?\d+) years?)? ?(?:([+-]?\d+) mons?)? ?(?:([+-]?\d+) days?)? ?(?:([+-]?)(\d+):(\d\d):(\d\d)(?:\.(\d{1,6}))?)?$/D';
+    private const POSTGRES_PATTERN = '/^(?=.)(?:([+-]?\d+) years?)? ?(?:([+-]?\d+) mons?)? ?(?:([+-]?\d+) days?)? ?'
+        . '(?:([+-]?)(\d+):(\d\d):(\d\d)(?:\.(\d{1,6}))?)?$/D';
 
     private const ISO_8601_PATTERN = '/^P(?=.)(?:(-?\d+)Y)?(?:(-?\d+)M)?(?:(-?\d+)D)?(?:T(?=.)(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?)(\d+)(?:\.(\d{1,6}))?S)?)?$/D';
 
@@ -28,7 +29,7 @@ final readonly class IntervalType implements Type
             [, $years, $months, $days, $hours, $minutes, $sign, $seconds, $fraction] = $parts;
         } else {
             return Scalar::infinity($text)
-                ?? throw ProtocolException::value('interval', 'it takes IntervalStyle postgres or iso_8601');
+                ?? throw ProtocolException::value('interval', 'the setting IntervalStyle must be postgres or iso_8601');
         }
         $interval = new \DateInterval('PT0S');
         [$interval->y, $interval->m, $interval->d] = [(int) $years, (int) $months, (int) $days];
@@ -49,7 +50,7 @@ final readonly class IntervalType implements Type
         if (abs($value->s) + abs($value->f) > self::MAX_SECONDS || self::isRelative($value)) {
             throw UnencodableException::of(
                 $value,
-                'it is no number of months, days and microseconds that PostgreSQL has',
+                'its months, days or microseconds are out of the range of PostgreSQL',
             );
         }
         $sign = $value->invert === 1 ? -1 : 1;

@@ -12,7 +12,7 @@ final class Scalar
     {
         if (\is_string($value)) {
             return str_contains($value, "\0")
-                ? throw UnencodableException::of($value, 'it has a NUL byte, which no text of PostgreSQL can have')
+                ? throw UnencodableException::of($value, 'it has a NUL byte, which PostgreSQL does not support')
                 : $value;
         }
 

@@ -100,7 +100,7 @@ trait CopiesOut
         $this->link()->transaction(static function (Transaction $transaction): void {
             foreach ($transaction->copyTo('COPY (SELECT generate_series(1, 3)) TO STDOUT') as $_) {
                 self::assertStringContainsString(
-                    'waits for itself',
+                    'would wait for itself',
                     self::thrown(\LogicException::class, static fn() => $transaction->query('SELECT 1'))->getMessage(),
                 );
             }

@@ -33,7 +33,7 @@ trait GivesRows
             [$link->query("{$people} WHERE false")->pairs(), $link->query("{$people} WHERE false")->keyed('name')],
         );
         foreach ([
-            'two columns' => static fn(): array => $link->query('SELECT 1')->pairs(),
+            'needs a result with 2 columns' => static fn(): array => $link->query('SELECT 1')->pairs(),
             'no column "age"' => static fn(): array => $link->query($people)->keyed('age'),
             'is null' => static fn(): array => $link->query($people)->keyed('name'),
             'is float' => static fn(): array => $link->query('SELECT 1.5::float8, 1')->pairs(),
@@ -114,11 +114,11 @@ trait GivesRows
         $result = $link->query(self::THREE);
 
         self::assertStringContainsString(
-            'there are 3',
+            'the result has 3',
             self::thrown(UnexpectedResultException::class, $result->one(...))->getMessage(),
         );
         self::assertStringContainsString(
-            'there are 3',
+            'the result has 3',
             self::thrown(UnexpectedResultException::class, $result->value(...))->getMessage(),
         );
         self::assertUsable($link);

@@ -348,7 +348,7 @@ trait IsolatesTransactions
         self::terminate($connection->backendPid());
         $thrown = self::thrown(CommitUnknownException::class, $future->await(...));
 
-        self::assertStringContainsString('committed is not known', $thrown->getMessage());
+        self::assertStringContainsString('unknown whether the transaction was committed', $thrown->getMessage());
         self::assertSame('57P01', $thrown->sqlState);
         self::assertTrue($connection->isClosed());
     }

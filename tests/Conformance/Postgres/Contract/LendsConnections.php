@@ -54,7 +54,7 @@ trait LendsConnections
             static fn() => $connection->transaction(static fn(): bool => true),
             static fn() => $connection->backendPid(),
         ] as $verb) {
-            self::assertStringContainsString('given back', self::thrown(\LogicException::class, $verb)->getMessage());
+            self::assertStringContainsString('released to its pool', self::thrown(\LogicException::class, $verb)->getMessage());
         }
         self::assertUsable($pool);
     }
@@ -127,7 +127,7 @@ trait LendsConnections
         $futures = array_map(Async::run(...), self::verbs($pool));
         foreach ($futures as $future) {
             $message = self::thrown(PoolTimeoutException::class, $future->await(...))->getMessage();
-            self::assertStringContainsString('within 0.05 s: all of 1 are in use', $message);
+            self::assertStringContainsString('within 0.05 s: all 1 are in use', $message);
         }
         self::assertSame([0, \count($futures)], [$pool->stats()->waiting, $pool->stats()->timedOut]);
         $connection->release();
@@ -153,7 +153,7 @@ trait LendsConnections
         ];
         self::meanwhile();
         foreach (self::verbs($pool) as $verb) {
-            self::assertStringContainsString('2 wait', self::thrown(PoolTimeoutException::class, $verb)->getMessage());
+            self::assertStringContainsString('2 calls wait', self::thrown(PoolTimeoutException::class, $verb)->getMessage());
         }
         $connection->release();
 
@@ -176,7 +176,7 @@ trait LendsConnections
         );
         $borrowed = [$pool->acquire(), $pool->acquire(), $pool->acquire()];
         foreach (self::verbs($pool) as $verb) {
-            self::assertStringContainsString('0 wait', self::thrown(PoolTimeoutException::class, $verb)->getMessage());
+            self::assertStringContainsString('0 calls wait', self::thrown(PoolTimeoutException::class, $verb)->getMessage());
         }
         foreach ($borrowed as $connection) {
             $connection->release();

@@ -52,11 +52,11 @@ trait MakesObjects
         foreach ([
             'no parameter for the column "age"' => "SELECT 1 AS id, 'Ada' AS first_name, 36 AS age",
             'columns are named "id"' => "SELECT 1 AS id, 'Ada' AS first_name, 2 AS id",
-            'columns are for the parameter $firstName' => "SELECT 1 AS id, 'Ada' AS first_name, 'Eva' AS \"firstName\"",
+            'columns match the parameter $firstName' => "SELECT 1 AS id, 'Ada' AS first_name, 'Eva' AS \"firstName\"",
             'no column for the parameter $firstName' => 'SELECT 1 AS id',
             'must be of type int, string given' => "SELECT 'secret' AS id, 'Ada' AS first_name",
             'must be of type int, null given' => "SELECT NULL::int AS id, 'Ada' AS first_name",
-            '"kind" is none of ' . Letter::class => "SELECT 1 AS id, 'Ada' AS first_name, 'secret' AS kind",
+            '"kind" is not a case of ' . Letter::class => "SELECT 1 AS id, 'Ada' AS first_name, 'secret' AS kind",
             'must be of type ' . Letter::class . ', null given' => "SELECT 1 AS id, 'Ada' AS first_name, NULL AS kind",
         ] as $reason => $sql) {
             $message = self::thrown(
@@ -96,10 +96,10 @@ trait MakesObjects
                 UnexpectedResultException::class,
                 static fn() => $link->query("SELECT {$value} AS digit, 'x' AS name")->as(Level::class),
             )->getMessage();
-            self::assertStringContainsString('"digit" is none of ' . Digit::class, $message);
+            self::assertStringContainsString('"digit" is not a case of ' . Digit::class, $message);
         }
         self::assertStringContainsString(
-            '"kind" is none of ',
+            '"kind" is not a case of ',
             self::thrown(
                 UnexpectedResultException::class,
                 static fn() => $link->query("SELECT 1 AS id, 'Ada' AS first_name, 7 AS kind")->as(Person::class),
@@ -112,7 +112,7 @@ trait MakesObjects
         $result = $this->link()->query('SELECT 1 AS id');
         foreach ([\Stringable::class, \Closure::class, Digit::class] as $class) {
             self::assertStringContainsString(
-                'no class that can be made',
+                'not a class that can be instantiated',
                 self::thrown(UnexpectedResultException::class, static fn() => $result->as($class))->getMessage(),
             );
         }

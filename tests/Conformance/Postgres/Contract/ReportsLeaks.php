@@ -32,7 +32,7 @@ trait ReportsLeaks
             [$pool->query('SELECT pg_backend_pid()')->value(), $pool->query('SHOW work_mem')->value()],
         );
         self::assertCount(1, $this->warnings());
-        self::assertStringContainsString('let go without release()', $this->warnings()[0]);
+        self::assertStringContainsString('dropped without release()', $this->warnings()[0]);
         self::assertStringContainsString(__FILE__, $this->warnings()[0]);
         self::assertStringContainsString('borrow()', $this->warnings()[0]);
         self::assertStringNotContainsString('secret', $this->warnings()[0]);
@@ -43,7 +43,7 @@ trait ReportsLeaks
         $pool = $this->pool(1, leakAfter: 0.02);
         $connection = self::borrow($pool, 'secret');
         Eventually::holds(fn(): bool => $this->warnings() !== [], 'it is reported');
-        self::assertStringContainsString('not been given back for 0.02 s', $this->warnings()[0]);
+        self::assertStringContainsString('not released within 0.02 s', $this->warnings()[0]);
         self::assertStringContainsString('borrow()', $this->warnings()[0]);
         self::assertStringContainsString(__FILE__, $this->warnings()[0]);
         self::assertStringNotContainsString('secret', $this->warnings()[0]);
@@ -79,7 +79,7 @@ trait ReportsLeaks
         ));
 
         self::assertCount(1, $warnings);
-        self::assertStringContainsString('let go without release()', $warnings[0]['message']);
+        self::assertStringContainsString('dropped without release()', $warnings[0]['message']);
         self::assertUsable($pool);
     }
 
@@ -92,7 +92,7 @@ trait ReportsLeaks
             $pool = new PostgresPool($this->options(), 1, new PostgresPoolOptions(leakAfter: null));
             $connection = $pool->acquire();
             unset($connection);
-            self::assertStringContainsString('let go without release()', (string) file_get_contents($log));
+            self::assertStringContainsString('dropped without release()', (string) file_get_contents($log));
             self::assertUsable($pool);
         } finally {
             ini_set('error_log', (string) $before);

@@ -101,7 +101,7 @@ trait SharesAConnection
         $try = static function () use ($attempts): void {
             foreach ($attempts as $attempt) {
                 self::assertStringContainsString(
-                    'waits for itself',
+                    'would wait for itself',
                     self::thrown(\LogicException::class, $attempt)->getMessage(),
                 );
             }

@@ -126,23 +126,23 @@ final class PostgresOptionsTest extends TestCase
             "postgres://u:{$password}@h?sslmode=strict",
             "'sslmode' must be disable or prefer or require or verify-ca or verify-full, not \"strict\"",
         ];
-        yield 'an encoding' => ["postgres://u:{$password}@h?client_encoding=LATIN1", "'client_encoding' can only be"];
-        yield 'another scheme' => ["mysql://u:{$password}@h", 'begins with postgres://'];
-        yield 'no pair' => ["host=h user=u {$password}", "what follows 'user'"];
+        yield 'an encoding' => ["postgres://u:{$password}@h?client_encoding=LATIN1", "'client_encoding' must be"];
+        yield 'another scheme' => ["mysql://u:{$password}@h", 'begin with postgres://'];
+        yield 'no pair' => ["host=h user=u {$password}", "the text after 'user'"];
         yield 'neither' => [$password, 'neither a URI nor'];
         yield 'a quote without an end' => ["password='{$password}", 'neither a URI nor'];
         yield 'a port' => ['postgres://u@h:99999/db', '99999'];
         yield 'port 0' => ['postgres://u@h:0/db', 'not 0'];
-        yield 'a port of letters' => ["postgres://u:{$password}@h:x/db", "can't be understood"];
-        yield 'broken percent-encoding' => ["postgres://u:{$password}%2@h", "'password' is broken"];
-        yield 'an encoded NUL' => ["postgres://u:{$password}%00@h", "'password' is broken"];
+        yield 'a port of letters' => ["postgres://u:{$password}@h:x/db", 'is malformed'];
+        yield 'broken percent-encoding' => ["postgres://u:{$password}%2@h", "'password' has an invalid percent-encoding"];
+        yield 'an encoded NUL' => ["postgres://u:{$password}%00@h", "'password' has an invalid percent-encoding"];
         yield 'a NUL' => ["host=h password={$password}\0", 'NUL'];
-        yield 'a slash in the password' => ["postgres://u:{$password}/@h", "'/', '?', '@', ':' or '#'"];
-        yield 'a slash in a password of digits' => ['postgres://u:12/34@h/db', "'/', '?', '@', ':' or '#'"];
+        yield 'a slash in the password' => ["postgres://u:{$password}/@h", "'/', '?', '@', ':' and '#'"];
+        yield 'a slash in a password of digits' => ['postgres://u:12/34@h/db', "'/', '?', '@', ':' and '#'"];
         yield 'an at in the password' => ["postgres://u:{$password}@x@h", '%40'];
         yield 'a hash in the password' => ["postgres://u:x@{$password}#h", 'must be a name'];
-        yield 'a hash in the host' => ['postgres://u:x@y#h', "no '@', '/', '?', '#'"];
-        yield 'lists of two lengths' => ['host=a,b,c port=1,2 user=u', 'of one length'];
+        yield 'a hash in the host' => ['postgres://u:x@y#h', "not contain '@', '/', '?', '#'"];
+        yield 'lists of two lengths' => ['host=a,b,c port=1,2 user=u', 'the same length'];
         yield 'a timeout' => ['host=a user=u connect_timeout=soon', '"soon"'];
         yield 'an option that is no setting' => ['host=a user=u options=-d5', '"-d5"'];
         yield 'a query without value' => ["postgres://u:{$password}@h?sslmode", 'key=value'];
@@ -382,21 +382,21 @@ final class PostgresOptionsTest extends TestCase
         ];
         yield 'a key without a certificate' => [
             static fn() => new PostgresOptions(user: 'u', tlsKey: __FILE__),
-            'tlsKey is of no use',
+            'tlsKey needs',
         ];
         yield 'a certificate that is not there' => [
             static fn() => new PostgresOptions(user: 'u', tlsCertificate: '/not/there'),
-            'tlsCertificate is not there',
+            'tlsCertificate does not exist',
         ];
         yield 'a host that is empty' => [static fn() => new PostgresOptions([''], user: 'u'), 'must be a name'];
         yield 'a host with a space' => [static fn() => new PostgresOptions('a b', user: 'u'), 'must be a name'];
         yield 'a host with a port twice' => [
             static fn() => new PostgresOptions('a:1:2', user: 'u'),
-            'neither host nor host:port',
+            'the form host or host:port',
         ];
         yield 'an address that is none' => [
             static fn() => new PostgresOptions([new PostgresHost('db', address: 'db')], user: 'u'),
-            'no IP address',
+            'must be an IP address',
         ];
     }
 

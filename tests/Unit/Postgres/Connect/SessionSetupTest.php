@@ -159,8 +159,8 @@ final class SessionSetupTest extends TestCase
     /** @return iterable<string, array{string, string}> */
     public static function nonsense(): iterable
     {
-        yield 'a value beyond its row' => [Message::of('D', "\0\1\0\0\0\x09x"), 'not as long'];
-        yield 'half a length' => [Message::of('D', "\0\1\0\0"), 'a number has to follow'];
+        yield 'a value beyond its row' => [Message::of('D', "\0\1\0\0\0\x09x"), 'the length of a row differs'];
+        yield 'half a length' => [Message::of('D', "\0\1\0\0"), 'ended before a number'];
         yield 'a copy' => [Message::copyInResponse(1), "type 'G'"];
         yield 'a login' => [Message::authenticationOk(), "type 'R'"];
     }
@@ -177,7 +177,7 @@ final class SessionSetupTest extends TestCase
     {
         $queries = new SimpleQueries(['select 1'], '');
         $this->expectException(ProtocolException::class);
-        $this->expectExceptionMessage('sends much');
+        $this->expectExceptionMessage('sent too many bytes');
         for ($i = 0; $i < 1_000; ++$i) {
             $queries->receive(Message::dataRow(str_repeat('x', 1_000)));
         }

@@ -144,9 +144,9 @@ final class StartupTest extends TestCase
             Message::authenticationSasl(Scram::PLAIN),
             "'scram-sha-256' authentication, which is not allowed",
         ];
-        yield 'GSSAPI' => [self::ANY, Message::authentication(7), 'not known here: GSSAPI'];
-        yield 'SSPI' => [self::ANY, Message::authentication(9), 'not known here: SSPI'];
-        yield 'something new' => [self::ANY, Message::authentication(99), 'not known here: number 99'];
+        yield 'GSSAPI' => [self::ANY, Message::authentication(7), 'unknown authentication method: GSSAPI'];
+        yield 'SSPI' => [self::ANY, Message::authentication(9), 'unknown authentication method: SSPI'];
+        yield 'something new' => [self::ANY, Message::authentication(99), 'unknown authentication method: number 99'];
         yield 'another mechanism' => [self::ANY, Message::authenticationSasl('OAUTHBEARER'), 'OAUTHBEARER'];
     }
 
@@ -199,7 +199,7 @@ final class StartupTest extends TestCase
                 self::fail('There was one');
             } catch (AttemptFailedException $failure) {
                 self::assertStringContainsString(
-                    "a password of the user 'app', and none is given: here is why",
+                    "the password of the user 'app', but none is given: here is why",
                     $failure->getMessage(),
                 );
                 self::assertTrue($failure->isAuthentication);
@@ -221,7 +221,7 @@ final class StartupTest extends TestCase
                 self::feed($startup, Message::welcome(), 1000);
                 self::fail('It was taken');
             } catch (AttemptFailedException $failure) {
-                self::assertStringContainsString('did not prove that it knows the password', $failure->getMessage());
+                self::assertStringContainsString('It may be an impostor', $failure->getMessage());
             }
         }
     }
@@ -246,22 +246,22 @@ final class StartupTest extends TestCase
     {
         yield 'HTTP' => [
             "HTTP/1.1 400 Bad Request\r\n",
-            "it answers, but not as PostgreSQL: 'HTTP/1.1 400 Bad Request",
+            "does not speak the protocol of PostgreSQL, it sent: 'HTTP/1.1 400 Bad Request",
         ];
-        yield 'SSH' => ["SSH-2.0-OpenSSH_9\r\n", "not as PostgreSQL: 'SSH-2.0"];
-        yield 'MySQL' => ["\x4a\0\0\0\x0a8.0.1", "not as PostgreSQL: 'J\\000"];
-        yield 'an error that is none' => ["ERROR\r\nwhat?\r\n", "not as PostgreSQL: 'ERROR"];
+        yield 'SSH' => ["SSH-2.0-OpenSSH_9\r\n", "the protocol of PostgreSQL, it sent: 'SSH-2.0"];
+        yield 'MySQL' => ["\x4a\0\0\0\x0a8.0.1", "the protocol of PostgreSQL, it sent: 'J\\000"];
+        yield 'an error that is none' => ["ERROR\r\nwhat?\r\n", "the protocol of PostgreSQL, it sent: 'ERROR"];
         yield 'a server that has no memory to spare' => [
             "Ecould not fork new process\n\0",
-            "not as PostgreSQL: 'Ecould not fork",
+            "the protocol of PostgreSQL, it sent: 'Ecould not fork",
         ];
-        yield 'a message without length' => ["R\0\0\0\0\0\0\0\0", "not as PostgreSQL: 'R"];
+        yield 'a message without length' => ["R\0\0\0\0\0\0\0\0", "the protocol of PostgreSQL, it sent: 'R"];
         $notice = Message::noticeResponse('00000', '');
         yield 'a length of 0' => ["{$notice}R\0\0\0\0\0\0\0\0", 'a length of 0'];
         yield 'a length below itself' => ["{$notice}R\0\0\0\3\0\0\0\0", 'a length of 3'];
         yield 'a length below 0' => ["{$notice}R\xff\xff\xff\xff\0\0\0\0", 'a length of 4294967295'];
         yield 'a message too long' => ["{$notice}R\0\1\0\1", 'a length of 65537'];
-        yield 'parameters before the login' => [Message::parameterStatus('a', 'b'), "not as PostgreSQL: 'S"];
+        yield 'parameters before the login' => [Message::parameterStatus('a', 'b'), "the protocol of PostgreSQL, it sent: 'S"];
         yield 'parameters before the end of the login' => [
             Message::noticeResponse('00000', '') . Message::parameterStatus('a', 'b'),
             "type 'S' before the login was done",
@@ -272,11 +272,11 @@ final class StartupTest extends TestCase
         ];
         yield 'notices without end' => [
             str_repeat(Message::noticeResponse('00000', str_repeat('x', 1000)), 70),
-            'the server sends much',
+            'the server sent too many bytes',
         ];
         yield 'parameters without end' => [
             Message::authenticationOk() . str_repeat(Message::parameterStatus('a', str_repeat('x', 60_000)), 20),
-            'the server sends much',
+            'the server sent too many bytes',
         ];
         yield 'a login twice' => [
             Message::authenticationOk() . Message::authenticationOk(),
@@ -287,31 +287,31 @@ final class StartupTest extends TestCase
             Message::authenticationOk() . Message::of('S', "a\0"),
             'without a name and a value',
         ];
-        yield 'a parameter without an end' => [Message::authenticationOk() . Message::of('S', "a\0b"), 'does not end'];
-        yield 'no number' => [Message::of('R', "\0\0"), 'a number has to follow'];
+        yield 'a parameter without an end' => [Message::authenticationOk() . Message::of('S', "a\0b"), 'has no end'];
+        yield 'no number' => [Message::of('R', "\0\0"), 'ended before a number'];
         yield 'a key without a process' => [
             Message::authenticationOk() . Message::of('K', ''),
-            'a number has to follow',
+            'ended before a number',
         ];
         yield 'a challenge out of turn' => [
             Message::authenticationSaslContinue('r=x,s=QQ==,i=1'),
-            'with 11, which is not its turn',
+            'with 11 out of turn',
         ];
-        yield 'an end out of turn' => [Message::authenticationSaslFinal('v='), 'with 12, which is not its turn'];
-        yield 'a salt too short' => [Message::authenticationMd5('x'), 'must have 4 bytes'];
+        yield 'an end out of turn' => [Message::authenticationSaslFinal('v='), 'with 12 out of turn'];
+        yield 'a salt too short' => [Message::authenticationMd5('x'), 'does not have 4 bytes'];
         yield 'the password twice' => [
             Message::authenticationCleartext() . Message::authenticationCleartext(),
-            'with 3, which is not its turn',
+            'with 3 out of turn',
         ];
         yield 'the password after SCRAM' => [
             Message::authenticationSasl(Scram::PLAIN) . Message::authenticationCleartext(),
-            'with 3, which is not its turn',
+            'with 3 out of turn',
         ];
         yield 'SCRAM twice' => [
             Message::authenticationSasl(Scram::PLAIN) . Message::authenticationSasl(Scram::PLAIN),
-            'with 10, which is not its turn',
+            'with 10 out of turn',
         ];
-        yield 'mechanisms without an end' => [Message::authentication(10, 'SCRAM'), 'does not end'];
+        yield 'mechanisms without an end' => [Message::authentication(10, 'SCRAM'), 'has no end'];
     }
 
     #[DataProvider('nonsense')]

@@ -84,7 +84,7 @@ final class TypesTest extends TestCase
     public function testARowForCopyHasAsManyValuesAsColumns(): void
     {
         $this->expectException(InvalidParameterException::class);
-        $this->expectExceptionMessage('A row has 2 columns, and 1 values were given');
+        $this->expectExceptionMessage('A row needs 2 values, but 1 were given');
 
         (new Types())->copyRow([23, 23], [1]);
     }
