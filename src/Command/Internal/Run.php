@@ -47,10 +47,15 @@ final class Run implements PendingCommandOwner
     private bool $pulling = false;
     private bool $halted = false;
     private bool $abandoned = false;
+
+    /** Number of pulled commands whose results the caller has not read; and the bytes of these commands. */
     private int $unread = 0;
     private int $unreadBytes = 0;
+
     private int $succeeded = 0;
     private int $failed = 0;
+
+    /** When the event loop ran last, in nanoseconds of {@see hrtime()}. */
     private int $lastLoopTurn = 0;
     private ?\Throwable $failure = null;
     private readonly FiberCondition $changed;

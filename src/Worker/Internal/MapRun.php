@@ -64,6 +64,8 @@ final class MapRun implements Source
 
     /** @var Suspension<null>|null fiber of the caller's loop, while it waits */
     private ?Suspension $consumer = null;
+
+    /** When the event loop ran last while the caller waited, in nanoseconds; 0 before. */
     private int $lastLoopTurn = 0;
 
     /** @param iterable<mixed, mixed> $input */
